@@ -1,0 +1,61 @@
+"""The data folder: where everything that Podium keeps lies, outside the checkout."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pool_registry.errors import StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """`PODIUM_HOME` and the places in it."""
+
+    root: Path
+
+    @property
+    def database_url(self) -> str:
+        """`PODIUM_DATABASE_URL` (PostgreSQL), or the SQLite file in this folder."""
+        return os.environ.get("PODIUM_DATABASE_URL") or f"sqlite:///{self.root / 'podium.db'}"
+
+    @property
+    def backups(self) -> Path:
+        return self.root / "backups"
+
+    @property
+    def artifacts(self) -> Path:
+        """Files made on this machine once: the starter database, converted models, search indexes."""
+        return self.root / "artifacts"
+
+    @property
+    def jobs(self) -> Path:
+        return self.root / "jobs"
+
+
+def find_home(folder: str | Path | None = None) -> Home:
+    """The data folder: the argument, `PODIUM_HOME`, or the platform's user data folder. Creates it.
+
+    Raises StorageError when it cannot be created or written to.
+    """
+    root = Path(folder or os.environ.get("PODIUM_HOME") or _default_folder()).expanduser().absolute()
+    home = Home(root)
+    try:
+        for place in (root, home.artifacts, home.jobs):
+            place.mkdir(parents=True, exist_ok=True)
+        probe = root / ".writable"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise StorageError(
+            f"the data folder {root} cannot be written to ({error.strerror}); "
+            "choose another with --home or PODIUM_HOME"
+        ) from error
+    return home
+
+
+def _default_folder() -> str:
+    from platformdirs import user_data_dir
+
+    return user_data_dir("podium", appauthor=False)

@@ -1,0 +1,81 @@
+"""The table of worker kinds: the one place to register an adapter.
+
+A new kind is a file in workers/ and a line here; README.md shows both. Classes are imported only
+when a worker of that kind is opened, so that the table costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from pool_registry.errors import InvalidPool
+from pool_registry.worker import Worker, WorkerSpec
+
+Role = Literal["agent", "tool", "recursion"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One line of the table. `role` decides icon and colour, and who counts as an agent for policies."""
+
+    name: str
+    role: Role
+    label: str
+    summary: str
+    target: str  # "module:Class"
+
+    def load(self) -> type[Worker[Any]]:
+        module, _, attribute = self.target.partition(":")
+        loaded: type[Worker[Any]] = getattr(import_module(module), attribute)
+        return loaded
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("chat", "agent", "Chat model", "Any OpenAI-compatible endpoint.", "pool_registry.workers.chat:Chat"),
+        Kind("local_model", "agent", "Local model", "A transformers checkpoint on this machine.", "pool_registry.workers.local_model:LocalModel"),
+        Kind("calculator", "tool", "Calculator", "Evaluates one arithmetic expression.", "pool_registry.workers.calculator:Calculator"),
+        Kind("python", "tool", "Python sandbox", "Runs a snippet without network, files or processes.", "pool_registry.workers.python:Python"),
+        Kind("sql", "tool", "SQL database", "Reads a database; nothing can be written.", "pool_registry.workers.sql:Sql"),
+        Kind("search", "tool", "Document search", "BM25 over a corpus.", "pool_registry.workers.search:Search"),
+        Kind("extractor", "tool", "Extractor", "Rules that pull a number or a name out of passages. Stands in for an LLM reader.", "pool_registry.workers.extractor:Extractor"),
+        Kind("units", "tool", "Units", "Converts between units of measure.", "pool_registry.workers.units:Units"),
+        Kind("calendar", "tool", "Calendar", "Business days and public holidays.", "pool_registry.workers.calendar:Calendar"),
+        Kind("orchestrator", "recursion", "Orchestrator", "Runs an episode of its own, one level deeper.", "pool_registry.workers.recursion:Recursion"),
+    )
+}  # fmt: skip
+
+
+def kind_of(spec: WorkerSpec) -> Kind:
+    """The kind of a worker; InvalidPool names the known ones when it is not among them."""
+    try:
+        return KINDS[spec.kind]
+    except KeyError:
+        known = ", ".join(sorted(KINDS))
+        raise InvalidPool([("kind", f"there is no kind {spec.kind!r}; use one of: {known}")]) from None
+
+
+def load_config(spec: WorkerSpec) -> BaseModel:
+    """`spec.config` as the kind's own model; InvalidPool lists every field that is wrong."""
+    try:
+        return kind_of(spec).load().Config.model_validate(spec.config)
+    except ValidationError as error:
+        raise InvalidPool(field_problems(error)) from error
+
+
+def open_worker(spec: WorkerSpec) -> Worker[Any]:
+    """A callable worker. Raises InvalidPool when its kind or configuration is wrong."""
+    return kind_of(spec).load()(spec, load_config(spec))
+
+
+def field_problems(error: ValidationError) -> list[tuple[str, str]]:
+    """pydantic's errors as (field, plain sentence)."""
+    return [
+        (".".join(str(part) for part in item["loc"]), item["msg"].removeprefix("Value error, "))
+        for item in error.errors(include_url=False)
+    ]

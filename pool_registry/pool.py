@@ -1,0 +1,124 @@
+"""A pool: a named set of workers with limits. Immutable; an edit is another pool with another hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pool_registry.errors import InvalidPool, PoolNotFound
+from pool_registry.kinds import field_problems, kind_of, load_config
+from pool_registry.worker import NAME_PATTERN, WorkerSpec
+
+MAX_POOL_FILE_BYTES = 4_000_000
+
+
+class Limits(BaseModel):
+    """What every episode on this pool may use at most; always on. Times in seconds, cost in US dollars.
+
+    Steps, tokens, cost and deadline are shared by an episode and the episodes inside it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_rounds: int = Field(default=6, ge=1, le=64)
+    max_steps: int = Field(default=50, ge=1, le=1000)
+    max_depth: int = Field(default=2, ge=0, le=8, description="How many episodes may be nested.")
+    deadline_s: float = Field(default=300.0, gt=0, le=86_400)
+    max_tokens: int = Field(default=200_000, ge=1)
+    max_cost: float | None = Field(default=None, gt=0, description="US dollars; empty means no cap.")
+
+
+class Pool(BaseModel):
+    """Workers and limits under one name. Two pools with equal content have equal `hash`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=NAME_PATTERN)
+    description: str = Field(default="", max_length=2000)
+    workers: tuple[WorkerSpec, ...] = ()
+    limits: Limits = Limits()
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON, as 64 hex digits."""
+        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def enabled(self) -> tuple[WorkerSpec, ...]:
+        """The workers that an orchestrator may call, in pool order."""
+        return tuple(spec for spec in self.workers if spec.enabled)
+
+    def agents(self) -> tuple[WorkerSpec, ...]:
+        """The enabled language models (chat and local ones)."""
+        return tuple(spec for spec in self.enabled if kind_of(spec).role == "agent")
+
+    def worker(self, name: str) -> WorkerSpec:
+        """The worker called `name`; PoolNotFound when there is none."""
+        for spec in self.workers:
+            if spec.name == name:
+                return spec
+        raise PoolNotFound(f"pool {self.name!r} has no worker {name!r}")
+
+    def with_worker(self, spec: WorkerSpec, replacing: str | None = None) -> Pool:
+        """This pool with `spec` in the place of `replacing`, or at the end."""
+        if replacing is None:
+            return self._with((*self.workers, spec))
+        self.worker(replacing)
+        return self._with(tuple(spec if old.name == replacing else old for old in self.workers))
+
+    def without_worker(self, name: str) -> Pool:
+        self.worker(name)
+        return self._with(tuple(spec for spec in self.workers if spec.name != name))
+
+    def _with(self, workers: Sequence[WorkerSpec]) -> Pool:
+        pool = self.model_copy(update={"workers": tuple(workers)})
+        check_pool(pool)
+        return pool
+
+
+def check_pool(pool: Pool) -> None:
+    """Raise InvalidPool with every problem: names used twice, unknown kinds, wrong configurations."""
+    problems: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for index, spec in enumerate(pool.workers):
+        if spec.name in seen:
+            problems.append((f"workers.{index}.name", f"the name {spec.name!r} is used twice"))
+        seen.add(spec.name)
+        try:
+            load_config(spec)
+        except InvalidPool as error:
+            problems += [
+                (f"workers.{index}.{'' if where == 'kind' else 'config.'}{where}", what)
+                for where, what in error.problems
+            ]
+    if problems:
+        raise InvalidPool(problems)
+
+
+def export_pool(pool: Pool) -> str:
+    """The pool as a JSON document; secrets are references, so the file holds none."""
+    return json.dumps({"podium_pool": 1, **pool.model_dump(mode="json")}, indent=2, ensure_ascii=False) + "\n"
+
+
+def import_pool(text: str | bytes) -> Pool:
+    """The pool in a JSON document made by `export_pool`. Raises InvalidPool saying what to mend."""
+    if len(text) > MAX_POOL_FILE_BYTES:
+        raise InvalidPool(
+            [("", f"the file has {len(text):,} bytes; a pool may have {MAX_POOL_FILE_BYTES:,}")]
+        )
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidPool([("", f"this is not JSON: {error}")]) from error
+    if not isinstance(document, dict) or document.pop("podium_pool", None) != 1:
+        raise InvalidPool([("", 'this is not a pool of Podium: "podium_pool": 1 is missing')])
+    try:
+        pool = Pool.model_validate(document)
+    except ValidationError as error:
+        raise InvalidPool(field_problems(error)) from error
+    check_pool(pool)
+    return pool

@@ -1,0 +1,233 @@
+"""Storage: the engine, its migrations, and the tables of pools.
+
+SQLite is set up so that nothing acknowledged is lost and writers queue instead of failing (measured
+in the project's notes): WAL, synchronous FULL, busy time-out, foreign keys, and every writing session
+begins IMMEDIATE.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event, func
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import Field, Session, SQLModel, UniqueConstraint, select
+
+from pool_registry.errors import InvalidPool, PoolNotFound, StorageError
+from pool_registry.home import Home
+from pool_registry.pool import Pool, check_pool
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class PoolVersionRow(SQLModel, table=True):
+    """One immutable version of a pool. `body` is the pool's JSON, `hash` that of its content."""
+
+    __tablename__ = "pool_version"
+    __table_args__ = (UniqueConstraint("name", "version"), UniqueConstraint("name", "hash"))
+
+    id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(index=True)
+    version: int
+    hash: str = Field(index=True)
+    body: str
+    created_at: datetime
+
+
+class PoolHeadRow(SQLModel, table=True):
+    """Which version of a pool is the current one."""
+
+    __tablename__ = "pool_head"
+
+    name: str = Field(primary_key=True)
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPool:
+    """A version of a pool as it is kept."""
+
+    pool: Pool
+    version: int
+    created_at: datetime
+
+
+def open_engine(home: Home) -> Engine:
+    """A migrated database. Raises StorageError when it is corrupt, newer than this code or unreachable."""
+    engine = make_engine(home.database_url)
+    try:
+        migrate(engine, home)
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
+        raise StorageError(
+            f"the database {_shown(engine)} cannot be used: {reason}. "
+            f"Move it away to start afresh, or restore a copy from {home.backups}"
+        ) from error
+    return engine
+
+
+def make_engine(url: str) -> Engine:
+    """An engine with our SQLite settings; other databases as they are."""
+    try:
+        parsed = make_url(url)
+        engine = create_engine(parsed, connect_args={"timeout": 10} if url.startswith("sqlite") else {})
+    except (SQLAlchemyError, ImportError) as error:
+        raise StorageError(f"PODIUM_DATABASE_URL cannot be used: {error}") from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _set_pragmas)
+    return engine
+
+
+def _set_pragmas(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves, in `writing`
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Session]:
+    """A session that commits at its end. On SQLite it takes the write lock first, so that a read
+    followed by a write never loses an update."""
+    with Session(engine, expire_on_commit=False) as session:
+        if engine.dialect.name == "sqlite":
+            session.connection().exec_driver_sql("BEGIN IMMEDIATE")
+        yield session
+        session.commit()
+
+
+def migrate(engine: Engine, home: Home) -> None:
+    """Bring the schema to this code's version, after a backup when there is something to lose.
+
+    Raises StorageError when the database was written by a newer Podium; it is left untouched then.
+    """
+    from alembic import command
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory(str(MIGRATIONS))
+    head = script.get_current_head()
+    with engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_revision()
+    if current == head:
+        return
+    known = {revision.revision for revision in script.walk_revisions()}
+    if current is not None and current not in known:
+        raise StorageError(
+            f"the database {_shown(engine)} was written by a newer Podium (schema {current}); "
+            "update Podium, or choose another data folder with --home. Nothing was changed"
+        )
+    if current is not None:
+        back_up(engine, home)
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def back_up(engine: Engine, home: Home) -> Path | None:
+    """A consistent copy of the SQLite file in `backups/`; None for other databases (use their own tools)."""
+    if engine.dialect.name != "sqlite":
+        return None
+    home.backups.mkdir(exist_ok=True)
+    target = home.backups / f"podium-{datetime.now(UTC):%Y%m%d-%H%M%S}.db"
+    with engine.connect() as connection:
+        connection.exec_driver_sql("VACUUM INTO ?", (str(target),))
+    return target
+
+
+def free_bytes(home: Home) -> int:
+    return shutil.disk_usage(home.root).free
+
+
+def _shown(engine: Engine) -> str:
+    return engine.url.render_as_string(hide_password=True)
+
+
+class PoolStore:
+    """Pools by name and version. Saving never changes a version: it adds one."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def names(self) -> list[str]:
+        """Every pool's name, in alphabetical order."""
+        with Session(self._engine) as session:
+            return list(session.exec(select(PoolHeadRow.name).order_by(PoolHeadRow.name)))
+
+    def latest(self, name: str) -> StoredPool:
+        """The current version. Raises PoolNotFound."""
+        with Session(self._engine) as session:
+            head = session.get(PoolHeadRow, name)
+        if head is None:
+            raise PoolNotFound(f"there is no pool {name!r}; there are: {', '.join(self.names()) or 'none'}")
+        return self.get(name, head.version)
+
+    def get(self, name: str, version: int) -> StoredPool:
+        """One version. Raises PoolNotFound."""
+        query = select(PoolVersionRow).where(PoolVersionRow.name == name, PoolVersionRow.version == version)
+        with Session(self._engine) as session:
+            row = session.exec(query).first()
+        if row is None:
+            raise PoolNotFound(f"pool {name!r} has no version {version}")
+        return _stored(row)
+
+    def by_hash(self, name: str, content_hash: str) -> StoredPool | None:
+        """The version with this content, if it is kept."""
+        query = select(PoolVersionRow).where(PoolVersionRow.name == name, PoolVersionRow.hash == content_hash)
+        with Session(self._engine) as session:
+            row = session.exec(query).first()
+        return _stored(row) if row else None
+
+    def versions(self, name: str) -> list[StoredPool]:
+        """Every version, newest first."""
+        query = select(PoolVersionRow).where(PoolVersionRow.name == name)
+        with Session(self._engine) as session:
+            rows = session.exec(query.order_by(PoolVersionRow.version.desc())).all()  # type: ignore[attr-defined]
+        return [_stored(row) for row in rows]
+
+    def save(self, pool: Pool) -> StoredPool:
+        """Make `pool` the current version of its name: a new version, or the old one with this content.
+
+        Raises InvalidPool when a worker is configured wrongly.
+        """
+        check_pool(pool)
+        with writing(self._engine) as session:
+            same = select(PoolVersionRow).where(
+                PoolVersionRow.name == pool.name, PoolVersionRow.hash == pool.hash
+            )
+            row = session.exec(same).first()
+            if row is None:
+                row = _row(pool, _last_version(session, pool.name) + 1)
+                session.add(row)
+            session.merge(PoolHeadRow(name=pool.name, version=row.version))
+        return _stored(row)
+
+
+def _last_version(session: Session, name: str) -> int:
+    query = select(func.max(PoolVersionRow.version)).where(PoolVersionRow.name == name)
+    return session.exec(query).one() or 0
+
+
+def _row(pool: Pool, version: int) -> PoolVersionRow:
+    body = json.dumps(pool.model_dump(mode="json"), ensure_ascii=False)
+    return PoolVersionRow(
+        name=pool.name, version=version, hash=pool.hash, body=body, created_at=datetime.now(UTC)
+    )
+
+
+def _stored(row: PoolVersionRow) -> StoredPool:
+    try:
+        pool = Pool.model_validate_json(row.body)
+    except ValueError as error:
+        raise InvalidPool([("", f"version {row.version} of {row.name!r} cannot be read: {error}")]) from error
+    return StoredPool(pool, row.version, row.created_at.replace(tzinfo=UTC))

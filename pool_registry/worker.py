@@ -1,0 +1,131 @@
+"""A worker: its stored description (`WorkerSpec`) and the interface that every kind implements.
+
+The engine never asks whether a worker is an agent or a tool: it hands over a `Call` and gets
+a `Reply`, or one of the two faults in errors.py. Statuses, time-outs, retries, prices and size
+limits are the business of live.py, so an adapter is only the call itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
+
+NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,47}$"
+
+
+class WorkerSpec(BaseModel):
+    """Everything that is stored about a worker. `config` is checked against the kind's own model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=NAME_PATTERN, description="What plans call it: a-z, 0-9, _ and -.")
+    kind: str
+    description: str = Field(min_length=1, max_length=2000, description="The orchestrator reads this.")
+    config: dict[str, JsonValue] = Field(default_factory=dict)
+    enabled: bool = True
+    timeout_s: float = Field(default=60.0, gt=0, le=3600, description="Seconds from the worker's start.")
+    max_concurrency: int = Field(default=4, ge=1, le=1024)
+    retries: int = Field(default=2, ge=0, le=5, description="On 429, 5xx and connection errors only.")
+    max_output_chars: int = Field(default=100_000, ge=1, le=1_000_000)
+    price_in: float = Field(default=0.0, ge=0, description="US dollars per million tokens in.")
+    price_out: float = Field(default=0.0, ge=0, description="US dollars per million tokens out.")
+    price_call: float = Field(default=0.0, ge=0, description="US dollars per call.")
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """One entry of a step's access list, as the worker receives it."""
+
+    step: int
+    worker: str
+    observation: Observation
+
+
+class Scope(Protocol):
+    """What a running episode offers to a worker that wants to run an episode of its own."""
+
+    async def descend(self, orchestrator: str, query: str, visible: tuple[Visible, ...]) -> Reply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call as the worker sees it: `$k` already replaced, access list already enforced."""
+
+    arguments: Mapping[str, JsonValue]
+    visible: tuple[Visible, ...] = ()
+    scope: Scope | None = None
+
+    def text(self, name: str) -> str:
+        """The string argument `name` (the schema has already made sure that it is one)."""
+        value = self.arguments[name]
+        assert isinstance(value, str), f"{name} is {type(value).__name__}; its schema must say string"
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an adapter hands back: the value, what it used, and for agents the prompt that was sent."""
+
+    value: JsonValue
+    usage: Usage = field(default=NO_USAGE)
+    prompt: str | None = None
+    episode: str | None = None
+
+
+class NoConfig(BaseModel):
+    """For kinds that have nothing to configure."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+C = TypeVar("C", bound=BaseModel)
+
+
+class Worker(ABC, Generic[C]):
+    """Base of every adapter. One instance serves all calls to one worker of one open pool.
+
+    `Config` is the pydantic model of `spec.config` (the page builds its form from it), `parameters`
+    the JSON Schema of the arguments. `remote` says that faults may pass: only then are calls retried.
+    """
+
+    Config: ClassVar[type[BaseModel]] = NoConfig
+    remote: ClassVar[bool] = False
+    sample: ClassVar[Mapping[str, JsonValue]] = {}  # what "Try it" offers in the page
+
+    def __init__(self, spec: WorkerSpec, config: C) -> None:
+        self.spec = spec
+        self.config = config
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Mapping[str, JsonValue]:
+        """JSON Schema (type object) of the arguments."""
+
+    @abstractmethod
+    async def call(self, call: Call) -> Reply:
+        """Do the work. Raise BadCall (PARSE_ERR) or WorkerFault (EXEC_ERR); anything else is a bug
+        that live.py turns into EXEC_ERR. Must end soon after it is cancelled."""
+
+    async def check(self) -> str:
+        """Probe health without side effects: a short sentence, or WorkerFault saying what is missing."""
+        return "ready"
+
+    async def close(self) -> None:
+        """Give back what the worker holds."""
+        return
+
+
+def one_string(name: str, description: str) -> dict[str, JsonValue]:
+    """The commonest schema: one required string (plans may then write `instruction` for it)."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": description, "minLength": 1}},
+        "required": [name],
+        "additionalProperties": False,
+    }
