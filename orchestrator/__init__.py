@@ -1,0 +1,1 @@
+"""How a query is decomposed and run: plans, dialects, the executor, episodes, traces, graphs."""

@@ -1,0 +1,69 @@
+"""What an episode may still use. One budget is shared by an episode and all episodes inside it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from orchestrator.events import Outcome
+from pool_registry.actions import NO_USAGE, Failure, Usage
+from pool_registry.pool import Limits
+
+
+class Budget:
+    """Counts steps, tokens, cost and time against `Limits`; also carries the stop button.
+
+    Bound to the running event loop. Times are `time.perf_counter()` seconds.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.started = time.perf_counter()
+        self.usage = NO_USAGE
+        self.steps = 0
+        self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def stop(self) -> None:
+        """The stop button: everything still running ends, nothing new starts."""
+        if not self.stopped.done():
+            self.stopped.set_result(None)
+
+    @property
+    def remaining_s(self) -> float:
+        return self.started + self.limits.deadline_s - time.perf_counter()
+
+    def spend(self, usage: Usage) -> None:
+        if usage is not NO_USAGE:
+            self.usage += usage
+
+    def exhausted(self) -> Outcome | None:
+        """The limit that is reached, if any."""
+        if self.stopped.done():
+            return "stopped"
+        if self.usage.tokens >= self.limits.max_tokens:
+            return "max_tokens"
+        if self.limits.max_cost is not None and self.usage.cost >= self.limits.max_cost:
+            return "max_cost"
+        return "deadline" if self.remaining_s <= 0 else None
+
+    def admit_step(self) -> Failure | None:
+        """Count one more step, or say why it may not start."""
+        reached = self.exhausted()
+        if reached is not None:
+            return Failure(reached, explain(reached, self.limits))
+        if self.steps >= self.limits.max_steps:
+            return Failure("max_steps", f"the episode may use {self.limits.max_steps} steps; answer now")
+        self.steps += 1
+        return None
+
+
+def explain(outcome: Outcome, limits: Limits) -> str:
+    """An outcome other than `answered` in a sentence for people."""
+    sentences: dict[str, str] = {
+        "stopped": "Stopped by the user.",
+        "deadline": f"The deadline of {limits.deadline_s:g} s passed.",
+        "max_tokens": f"The limit of {limits.max_tokens:,} tokens is reached.",
+        "max_cost": f"The limit of {limits.max_cost} US dollars is reached.",
+        "max_rounds": f"No answer after {limits.max_rounds} rounds, the limit of this pool.",
+    }
+    return sentences.get(outcome, outcome)

@@ -1,0 +1,23 @@
+"""How a turn is written as text. The table of dialects; each file is one of them."""
+
+from __future__ import annotations
+
+from orchestrator.dialects.base import Dialect
+from orchestrator.dialects.conductor import ConductorDialect
+from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.dialects.tool_calls import ToolCallsDialect
+from orchestrator.errors import UnknownOrchestrator
+
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (PlanDialect(), ToolCallsDialect(), ConductorDialect())
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect called `name`; UnknownOrchestrator lists the known ones."""
+    try:
+        return DIALECTS[name]
+    except KeyError:
+        raise UnknownOrchestrator(
+            f"there is no dialect {name!r}; use one of: {', '.join(DIALECTS)}"
+        ) from None

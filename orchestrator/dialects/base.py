@@ -1,0 +1,97 @@
+"""What every dialect can do, and what their parsers share.
+
+Parsers are total: any text gives a `Turn`, at worst one whose `error` tells the model what to change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from orchestrator.plan import Step, Turn
+from pool_registry.actions import JsonValue, as_json_value, clean_text
+from pool_registry.live import LivePool
+
+MAX_TURN_CHARS = 200_000
+MAX_TURN_STEPS = 1000
+
+
+class Dialect(Protocol):
+    """One way to write a turn. `format` is the inverse of `parse` (for demonstrations and history)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def instructions(self, pool: LivePool) -> str:
+        """The part of the system prompt that says how to write a turn."""
+
+    def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
+        """Function definitions for a chat template's own tool calling, or None."""
+
+    def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
+        """The turn in `text`; its steps get ids from `first_id` on. Never raises."""
+
+    def format(self, turn: Turn, workers: Sequence[str]) -> str:
+        """The turn as a model would write it."""
+
+
+def too_long(text: str) -> Turn | None:
+    """An error turn when the text is longer than any turn may be; it is kept only in part."""
+    if len(text) <= MAX_TURN_CHARS:
+        return None
+    return Turn(
+        error=f"the turn has {len(text):,} characters; {MAX_TURN_CHARS:,} are allowed",
+        text=clean_text(text[:2000]) + " …",
+    )
+
+
+def parse_json(text: str) -> JsonValue:
+    """JSON or ValueError; never RecursionError."""
+    try:
+        parsed: JsonValue = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    return parsed
+
+
+def step_from(
+    step_id: int, worker: object, arguments: object, access: object, all_ids: Sequence[int] = ()
+) -> Step:
+    """A step from what a model wrote, marked malformed where a field has the wrong shape."""
+    name = clean_text(worker) if isinstance(worker, str) else ""
+    ids = access_ids(access, all_ids)
+    try:
+        cleaned = as_json_value(arguments)
+    except (ValueError, RecursionError) as error:
+        return Step(step_id, name, access=ids or ()).malformed(f"arguments: {error}")
+    step = Step(step_id, name, cleaned if isinstance(cleaned, dict) else {}, ids or ())
+    if not name:
+        return step.malformed("worker must be the name of a worker, as a string")
+    if not isinstance(cleaned, dict):
+        return step.malformed("arguments must be an object")
+    if ids is None:
+        return step.malformed("access must be a list of step numbers, for example [1, 2]")
+    return step
+
+
+def access_ids(access: object, all_ids: Sequence[int] = ()) -> tuple[int, ...] | None:
+    """Step ids in order without repeats; None when it is not a list of whole numbers."""
+    if access is None:
+        return ()
+    if access == "all":
+        return tuple(all_ids)
+    if not isinstance(access, list | tuple) or len(access) > MAX_TURN_STEPS:
+        return None
+    ids: dict[int, None] = {}
+    for item in access:
+        number = int(item) if isinstance(item, str) and item.isascii() and item.isdigit() else item
+        if isinstance(number, bool) or not isinstance(number, int) or abs(number) > 10**6:
+            return None
+        ids[number] = None
+    return tuple(ids)
+
+
+def shorthand(arguments: Mapping[str, JsonValue]) -> JsonValue:
+    """The text behind a lone `instruction`, or None when arguments must be written out."""
+    return arguments["instruction"] if set(arguments) == {"instruction"} else None

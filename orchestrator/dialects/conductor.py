@@ -1,0 +1,145 @@
+"""Dialect `conductor`: free reasoning, then three equally long lists (Conductor, arXiv 2512.04388).
+
+    workers = [2, 0]
+    subtasks = ["...", "... $1 ..."]
+    access = [[], [1]]
+
+Worker numbers are those of the list in the prompt, counted from 0 as in the paper; steps count from 1
+as everywhere in Podium, so that `access` and `$k` agree. An access list may also be "all". The value of
+the last step is the answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from orchestrator.dialects.base import MAX_TURN_STEPS, shorthand, step_from, too_long
+from orchestrator.plan import Step, Turn
+from pool_registry.actions import JsonValue, clean_text
+from pool_registry.live import LivePool
+
+_LABELS = {
+    "workers": re.compile(r"\b(?:workers?|worker_ids?|model_ids?)\b\W{0,4}[=:]\s*(?=\[)", re.IGNORECASE),
+    "subtasks": re.compile(r"\b(?:subtasks?|instructions?)\b\W{0,4}[=:]\s*(?=\[)", re.IGNORECASE),
+    "access": re.compile(r"\b(?:access(?:_lists?)?)\b\W{0,4}[=:]\s*(?=\[)", re.IGNORECASE),
+}
+_ERRORS = (ValueError, SyntaxError, RecursionError, MemoryError, TypeError)
+
+INSTRUCTIONS = """\
+Think first if you like, then write three Python lists of equal length, one entry for each step:
+workers = [NUMBER OF THE WORKER, ...]
+subtasks = ["what that worker must do", ...]
+access = [[], [1], ...]
+- Steps are numbered 1, 2, 3 ... Steps that do not depend on each other run in parallel.
+- A worker sees only its subtask and the outputs of the steps in its access list (earlier steps only), or of all earlier steps if the entry is "all".
+- $k inside a subtask is replaced by step k's output; k must be in that step's access list. $$ is a dollar.
+- For workers with several parameters, write the subtask as a JSON object of arguments.
+- The output of the last step is the answer."""  # noqa: E501
+
+
+class ConductorDialect:
+    name = "conductor"
+
+    def instructions(self, pool: LivePool) -> str:
+        numbered = "\n".join(f"{number}: {name}" for number, name in enumerate(pool.workers))
+        return f"{INSTRUCTIONS}\nWorker numbers:\n{numbered}"
+
+    def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
+        return None
+
+    def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
+        long = too_long(text)
+        if long is not None:
+            return long
+        text = clean_text(text)
+        lists = {name: _labelled_list(text, label) for name, label in _LABELS.items()}
+        missing = [name for name, found in lists.items() if found is None]
+        if missing:
+            return Turn(error=f"no list was found for: {', '.join(missing)}", text=text)
+        columns = [found for found in lists.values() if found is not None]
+        lengths = {len(column) for column in columns}
+        if len(lengths) != 1 or lengths == {0} or max(lengths) > MAX_TURN_STEPS:
+            counts = ", ".join(f"{name} has {len(found or ())}" for name, found in lists.items())
+            return Turn(error=f"the three lists must be equally long and not empty: {counts}", text=text)
+        steps = tuple(
+            _step(first_id + index, worker, subtask, access, workers)
+            for index, (worker, subtask, access) in enumerate(zip(*columns, strict=True))
+        )
+        return Turn(steps, answer=f"${steps[-1].id}", text=text)
+
+    def format(self, turn: Turn, workers: Sequence[str]) -> str:
+        numbers = [workers.index(step.worker) for step in turn.steps]
+        subtasks = [_subtask(step) for step in turn.steps]
+        access = [list(step.access) for step in turn.steps]
+        return (
+            f"workers = {numbers}\nsubtasks = {json.dumps(subtasks, ensure_ascii=False)}\naccess = {access}"
+        )
+
+
+def _labelled_list(text: str, label: re.Pattern[str]) -> list[object] | None:
+    """The Python list after the last occurrence of a label."""
+    found = list(label.finditer(text))
+    if not found:
+        return None
+    start = found[-1].end()
+    end = _closing_bracket(text, start)
+    try:
+        value = ast.literal_eval(text[start:end])
+    except _ERRORS:
+        return None
+    return value if isinstance(value, list) else None
+
+
+def _closing_bracket(text: str, start: int) -> int:
+    """Index just after the bracket that closes the one at `start` (the text's end if none does)."""
+    depth, quote, position = 0, "", start
+    while position < len(text):
+        char = text[position]
+        if quote:
+            if char == "\\":
+                position += 1
+            elif char == quote:
+                quote = ""
+        elif char in "\"'":
+            quote = char
+        elif char == "[":
+            depth += 1
+        elif char == "]":
+            depth -= 1
+            if depth == 0:
+                return position + 1
+        position += 1
+    return len(text)
+
+
+def _step(step_id: int, worker: object, subtask: object, access: object, workers: Sequence[str]) -> Step:
+    name = worker
+    if isinstance(worker, int) and not isinstance(worker, bool):
+        name = workers[worker] if 0 <= worker < len(workers) else f"number {worker}"
+    step = step_from(step_id, name, _arguments(subtask), access, range(1, step_id))
+    if not isinstance(subtask, str | dict):
+        return step.malformed("a subtask must be text")
+    return step
+
+
+def _arguments(subtask: object) -> Mapping[str, JsonValue]:
+    if isinstance(subtask, dict):
+        return subtask
+    if isinstance(subtask, str) and subtask.lstrip().startswith("{"):
+        try:
+            parsed = json.loads(subtask)
+        except (ValueError, RecursionError):
+            return {"instruction": subtask}
+        if isinstance(parsed, dict):
+            return parsed
+    return {"instruction": subtask if isinstance(subtask, str) else ""}
+
+
+def _subtask(step: Step) -> str:
+    instruction = shorthand(step.arguments)
+    return (
+        instruction if isinstance(instruction, str) else json.dumps(dict(step.arguments), ensure_ascii=False)
+    )

@@ -1,0 +1,103 @@
+"""Dialect `plan`: one JSON object. Short and easy to learn: the default of trained models.
+
+    {"steps": [{"worker": "sql", "instruction": "...", "access": []},
+               {"worker": "units", "arguments": {"value": "$1", ...}, "access": [1]}], "answer": "$2"}
+
+Text around the object (reasoning, code fences) is ignored; the last object that is a turn counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from orchestrator.dialects.base import MAX_TURN_STEPS, shorthand, step_from, too_long
+from orchestrator.plan import Step, Turn
+from pool_registry.actions import JsonValue, clean_text
+from pool_registry.live import LivePool
+
+_MAX_CANDIDATES = 64
+
+INSTRUCTIONS = """\
+Write one JSON object and nothing else:
+{"steps": [{"worker": NAME, "instruction": TEXT, "access": [STEP NUMBERS]}, ...], "answer": VALUE}
+- Steps are numbered 1, 2, 3 ... over the whole conversation. Steps that do not depend on each other run in parallel.
+- A worker sees only its instruction and the outputs of the steps listed in its "access" (earlier steps only).
+- $k inside an instruction or argument is replaced by step k's output; k must be in that step's access. $$ is a dollar.
+- Use "arguments": {...} instead of "instruction" for workers with several parameters.
+- "answer" ends the conversation; it may quote a step, as in "$4". Leave it out to see the outputs first.
+Example: {"steps": [{"worker": "a", "instruction": "find x", "access": []}, {"worker": "b", "instruction": "double $1", "access": [1]}], "answer": "$2"}"""  # noqa: E501
+
+
+class PlanDialect:
+    name = "plan"
+
+    def instructions(self, pool: LivePool) -> str:
+        return INSTRUCTIONS
+
+    def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
+        return None
+
+    def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
+        long = too_long(text)
+        if long is not None:
+            return long
+        text = clean_text(text)
+        found = _last_turn_object(text)
+        if found is None:
+            return Turn(error='no JSON object with "steps" or "answer" was found', text=text)
+        steps = found.get("steps")
+        steps = [] if steps is None else steps
+        if not isinstance(steps, list) or len(steps) > MAX_TURN_STEPS:
+            return Turn(error=f'"steps" must be a list of at most {MAX_TURN_STEPS} steps', text=text)
+        answer = found.get("answer")
+        if not steps and answer is None:
+            return Turn(error='a turn needs "steps" or an "answer"', text=text)
+        parsed = tuple(_step(item, first_id + index) for index, item in enumerate(steps))
+        return Turn(parsed, answer, text=text)
+
+    def format(self, turn: Turn, workers: Sequence[str]) -> str:
+        written: dict[str, JsonValue] = {}
+        if turn.steps:
+            written["steps"] = [_written(step) for step in turn.steps]
+        if turn.has_answer:
+            written["answer"] = turn.answer
+        return json.dumps(written, ensure_ascii=False)
+
+
+def _last_turn_object(text: str) -> dict[str, JsonValue] | None:
+    """The last JSON object in `text` that looks like a turn. Bounded work on any text."""
+    decoder = json.JSONDecoder()
+    found: dict[str, JsonValue] | None = None
+    position = text.find("{")
+    for _ in range(_MAX_CANDIDATES):
+        if position < 0:
+            break
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            end = position + 1
+        else:
+            if isinstance(value, dict) and ("steps" in value or "answer" in value):
+                found = value
+        position = text.find("{", end)
+    return found
+
+
+def _step(item: JsonValue, step_id: int) -> Step:
+    if not isinstance(item, Mapping):
+        return Step(step_id, "").malformed("a step must be an object with worker, instruction and access")
+    arguments = item.get("arguments")
+    if arguments is None:
+        arguments = {"instruction": item["instruction"]} if "instruction" in item else {}
+    elif "instruction" in item and isinstance(arguments, Mapping):
+        arguments = {"instruction": item["instruction"], **arguments}
+    return step_from(step_id, item.get("worker"), arguments, item.get("access"))
+
+
+def _written(step: Step) -> dict[str, JsonValue]:
+    instruction = shorthand(step.arguments)
+    what: dict[str, JsonValue] = (
+        {"instruction": instruction} if instruction is not None else {"arguments": dict(step.arguments)}
+    )
+    return {"worker": step.worker, **what, "access": list(step.access)}

@@ -1,0 +1,118 @@
+"""Dialect `tool_calls`: the chat template's own tool calling, parallel calls in one assistant turn.
+
+Each worker is a function with an extra parameter `access`, so any API model can be an orchestrator or a
+teacher. As text, a call is the block that open models write and that the chat adapter makes of an API's
+structured calls:
+
+    <tool_call>
+    {"name": "sql", "arguments": {"query": "...", "access": []}}
+    </tool_call>
+
+A turn without calls is the answer. Prices are written with dollars in prose, so an answer quotes a step
+only when it is nothing but `$k`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from orchestrator.dialects.base import MAX_TURN_STEPS, parse_json, step_from, too_long
+from orchestrator.plan import Step, Turn, escape
+from pool_registry.actions import JsonValue, as_text, clean_text
+from pool_registry.live import LivePool, LiveWorker
+
+_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_QUOTE = re.compile(r"\$[1-9][0-9]{0,5}")
+
+ACCESS_PARAMETER: dict[str, JsonValue] = {
+    "type": "array",
+    "items": {"type": "integer"},
+    "description": "Numbers of the earlier calls whose output this call may see. "
+    "Calls are numbered 1, 2, 3 ... over the whole conversation; $k in an argument quotes call k.",
+}
+
+INSTRUCTIONS = """\
+Call functions to solve the task. You may call several in one turn; those that do not depend on each other run in parallel.
+- Calls are numbered 1, 2, 3 ... over the whole conversation, in the order in which you write them.
+- A call sees only its arguments and the outputs of the calls listed in its `access` (earlier calls only).
+- $k inside an argument is replaced by call k's output; k must be in that call's access. $$ is a dollar.
+- Write each call as <tool_call>\n{"name": NAME, "arguments": {..., "access": []}}\n</tool_call>
+- When you know the answer, write it without any call; write just $k to give call k's output as the answer."""  # noqa: E501
+
+
+class ToolCallsDialect:
+    name = "tool_calls"
+
+    def instructions(self, pool: LivePool) -> str:
+        return INSTRUCTIONS
+
+    def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
+        return [_function(worker) for worker in pool.workers.values()]
+
+    def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
+        long = too_long(text)
+        if long is not None:
+            return long
+        text = clean_text(text)
+        said = _THOUGHT.sub("", text)
+        calls = [found.group(1) for found in _CALL.finditer(said)]
+        if len(calls) > MAX_TURN_STEPS:
+            return Turn(error=f"a turn may hold {MAX_TURN_STEPS} calls at most", text=text)
+        if calls:
+            return Turn(tuple(_step(call, first_id + index) for index, call in enumerate(calls)), text=text)
+        answer = said.strip()
+        if not answer:
+            return Turn(error="the turn holds neither a call nor an answer", text=text)
+        return Turn(answer=answer if _QUOTE.fullmatch(answer) else escape(answer), text=text)
+
+    def format(self, turn: Turn, workers: Sequence[str]) -> str:
+        """Only the calls when a turn has both: in this dialect the answer is a turn of its own."""
+        if not turn.steps:
+            answer = as_text(turn.answer)
+            return answer if _QUOTE.fullmatch(answer) else answer.replace("$$", "$")
+        return "\n".join(_written(step) for step in turn.steps)
+
+
+def _step(call: str, step_id: int) -> Step:
+    try:
+        parsed = parse_json(call.strip())
+    except ValueError as error:
+        return Step(step_id, "").malformed(f"the call is not JSON: {error}")
+    if not isinstance(parsed, Mapping):
+        return Step(step_id, "").malformed("a call must be an object with name and arguments")
+    arguments = parsed.get("arguments", {})
+    if isinstance(arguments, str):  # APIs send the arguments as JSON text
+        try:
+            arguments = parse_json(arguments)
+        except ValueError as error:
+            return step_from(step_id, parsed.get("name"), {}, None).malformed(
+                f"arguments are not JSON: {error}"
+            )
+    access = None
+    if isinstance(arguments, Mapping):
+        access = arguments.get("access")
+        arguments = {key: value for key, value in arguments.items() if key != "access"}
+    return step_from(step_id, parsed.get("name"), arguments, access)
+
+
+def _written(step: Step) -> str:
+    call = {"name": step.worker, "arguments": {**step.arguments, "access": list(step.access)}}
+    return f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>"
+
+
+def _function(worker: LiveWorker) -> Mapping[str, JsonValue]:
+    schema = dict(worker.parameters)
+    properties = schema.get("properties")
+    properties = dict(properties) if isinstance(properties, Mapping) else {}
+    schema["properties"] = {**properties, "access": ACCESS_PARAMETER}
+    return {
+        "type": "function",
+        "function": {
+            "name": worker.spec.name,
+            "description": worker.spec.description,
+            "parameters": schema,
+        },
+    }

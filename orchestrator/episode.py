@@ -1,0 +1,132 @@
+"""An episode: what its events add up to so far.
+
+The loop that runs an episode, an orchestrator that reads it, the page and the trainer all look at
+this one object; it changes only by `apply(event)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.events import (
+    EpisodeEnded,
+    EpisodeStarted,
+    Event,
+    Graded,
+    StepEnded,
+    StepStarted,
+    TurnStarted,
+    TurnTaken,
+)
+from orchestrator.plan import Step, Turn
+from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
+
+
+@dataclass(slots=True)
+class StepRun:
+    """A step on its way: pending until `started_at`, running until `observation` is there."""
+
+    step: Step
+    round: int
+    started_at: float | None = None
+    ended_at: float | None = None
+    arguments: Mapping[str, JsonValue] | None = None
+    observation: Observation | None = None
+
+    @property
+    def state(self) -> str:
+        """PENDING, RUNNING or the observation's status."""
+        if self.observation is not None:
+            return self.observation.status.value
+        return "PENDING" if self.started_at is None else "RUNNING"
+
+
+@dataclass(slots=True)
+class Round:
+    """One turn and the steps it launched."""
+
+    number: int
+    started_at: float
+    turn: Turn | None = None
+    turn_ended_at: float | None = None
+    steps: list[StepRun] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Episode:
+    """Query, rounds, answer and everything measured on the way."""
+
+    id: str
+    started: EpisodeStarted | None = None
+    rounds: list[Round] = field(default_factory=list)
+    steps: dict[int, StepRun] = field(default_factory=dict)
+    ended: EpisodeEnded | None = None
+    graded: Graded | None = None
+    last_at: float = 0.0
+
+    @property
+    def query(self) -> str:
+        return self.started.query if self.started else ""
+
+    @property
+    def answer(self) -> JsonValue:
+        return self.ended.answer if self.ended else None
+
+    @property
+    def next_step_id(self) -> int:
+        """Step ids count 1, 2, 3 ... over the whole episode."""
+        return len(self.steps) + 1
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and cost of every turn and step so far."""
+        total = NO_USAGE
+        for done in self.rounds:
+            if done.turn is not None:
+                total += done.turn.usage
+        for run in self.steps.values():
+            if run.observation is not None:
+                total += run.observation.usage
+        return total
+
+    def observations(self) -> dict[int, Observation]:
+        """Every observation so far by step id."""
+        return {k: run.observation for k, run in self.steps.items() if run.observation is not None}
+
+    def apply(self, event: Event) -> None:
+        """Take in the next event of this episode's trace."""
+        self.last_at = event.at
+        match event:
+            case EpisodeStarted():
+                self.started = event
+            case TurnStarted():
+                self.rounds.append(Round(event.round, event.at))
+            case TurnTaken():
+                self._take(event)
+            case StepStarted():
+                run = self.steps[event.step]
+                run.started_at, run.arguments = event.at, event.arguments
+            case StepEnded():
+                run = self.steps[event.step]
+                run.ended_at, run.observation = event.at, event.observation
+            case EpisodeEnded():
+                self.ended = event
+            case Graded():
+                self.graded = event
+
+    def _take(self, event: TurnTaken) -> None:
+        current = self.rounds[-1]
+        current.turn, current.turn_ended_at = event.turn, event.at
+        for step in event.turn.steps:
+            run = StepRun(step, event.round)
+            current.steps.append(run)
+            self.steps[step.id] = run
+
+
+def replay(episode_id: str, events: Iterable[Event]) -> Episode:
+    """The episode that these events add up to."""
+    episode = Episode(episode_id)
+    for event in events:
+        episode.apply(event)
+    return episode

@@ -1,0 +1,123 @@
+"""The events of a trace, appended as they happen and never changed.
+
+The page, the trainer and the store read the same events; `Episode` (episode.py) is what they add up
+to. `at` is seconds since the episode began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from orchestrator.plan import Turn
+from pool_registry.actions import JsonValue, Observation
+
+Outcome = Literal[
+    "answered", "max_rounds", "max_tokens", "max_cost", "deadline", "stopped", "orchestrator_failed"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRef:
+    """Where a query came from: enough to generate the task, its verifier and its reference plan again."""
+
+    family: str
+    level: int
+    split: str
+    index: int
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ParentStep:
+    """The step of the outer episode that a recursive episode serves."""
+
+    episode: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeStarted:
+    query: str
+    pool: str
+    pool_hash: str
+    orchestrator: str
+    limits: Mapping[str, JsonValue]
+    started_at: str  # UTC, ISO 8601
+    depth: int = 0
+    parent: ParentStep | None = None
+    task: TaskRef | None = None
+    at: float = 0.0
+    type: Literal["episode_started"] = "episode_started"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    round: int
+    at: float
+    type: Literal["turn_started"] = "turn_started"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTaken:
+    """The orchestrator's turn, with malformed steps already marked."""
+
+    round: int
+    turn: Turn
+    at: float
+    type: Literal["turn_taken"] = "turn_taken"
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """The worker started; `arguments` are what it got, after `$k` was replaced."""
+
+    step: int
+    at: float
+    arguments: Mapping[str, JsonValue] = field(default_factory=dict)
+    type: Literal["step_started"] = "step_started"
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    step: int
+    observation: Observation
+    at: float
+    type: Literal["step_ended"] = "step_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeEnded:
+    outcome: Outcome
+    at: float
+    answer: JsonValue = None
+    reason: str | None = None
+    type: Literal["episode_ended"] = "episode_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """A task's verifier judged the answer."""
+
+    correct: bool
+    expected: str
+    at: float
+    type: Literal["graded"] = "graded"
+
+
+Event = EpisodeStarted | TurnStarted | TurnTaken | StepStarted | StepEnded | EpisodeEnded | Graded
+
+_codec: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+
+
+def dump_event(event: Event) -> str:
+    """The event as one line of JSON."""
+    return _codec.dump_json(event).decode()
+
+
+def load_event(text: str) -> Event:
+    """The inverse of `dump_event`. Raises pydantic.ValidationError on anything else."""
+    return _codec.validate_json(text)

@@ -1,0 +1,70 @@
+"""Trace -> networkx: steps as nodes, access-list entries as edges.
+
+The graph is the model behind the page's drawing, its exports and its statistics; layout.py places it.
+"""
+
+from __future__ import annotations
+
+import networkx as nx
+
+from orchestrator.episode import Episode, StepRun
+from orchestrator.metrics import critical_path
+from orchestrator.plan import references
+from pool_registry.kinds import KINDS
+from pool_registry.pool import Pool
+
+ANSWER = "answer"
+
+
+def episode_graph(episode: Episode, pool: Pool | None = None) -> nx.DiGraph:
+    """The episode so far as a DAG.
+
+    A node is a step id with attributes run (StepRun), kind, role, layer (column), lane (round number) and
+    critical; an edge (k, step) says that the step may see k, `used` whether it did. Once the orchestrator
+    has named its answer there is a node ANSWER, with an edge from each step that the answer quotes.
+    """
+    graph = nx.DiGraph()
+    kinds = {spec.name: spec.kind for spec in pool.workers} if pool else {}
+    on_path = set(critical_path(episode))
+    for run in episode.steps.values():
+        kind = kinds.get(run.step.worker, "")
+        role = KINDS[kind].role if kind in KINDS else "tool"
+        graph.add_node(
+            run.step.id, run=run, kind=kind, role=role, lane=run.round, critical=run.step.id in on_path
+        )
+    for run in episode.steps.values():
+        for k in run.step.access:
+            if k in episode.steps and k < run.step.id:
+                role = graph.nodes[run.step.id]["role"]
+                graph.add_edge(k, run.step.id, used=is_used(run, k, role))
+    _add_answer(graph, episode)
+    _assign_layers(graph, episode)
+    return graph
+
+
+def is_used(run: StepRun, k: int, role: str) -> bool:
+    """Whether a step made use of an entry of its access list: it quotes `$k`, or it is a model, which
+    gets every entry in its prompt. Tools that read without `$k` (readers) use what they may see, too."""
+    return k in run.step.references or role != "tool" or not run.step.references
+
+
+def _add_answer(graph: nx.DiGraph, episode: Episode) -> None:
+    turn = next((r.turn for r in reversed(episode.rounds) if r.turn and r.turn.has_answer), None)
+    if turn is None or turn.error is not None:
+        return
+    graph.add_node(ANSWER, lane=0)
+    for k in references(turn.answer):
+        graph.add_edge(k, ANSWER, used=True)
+
+
+def _assign_layers(graph: nx.DiGraph, episode: Episode) -> None:
+    """Columns: dataflow layers within a round, every round to the right of the one before."""
+    base = 0
+    for done in episode.rounds:
+        ids = [run.step.id for run in done.steps]
+        for k in ids:  # ids are a topological order: access lists name earlier steps only
+            before = [graph.nodes[u]["layer"] + 1 for u in graph.predecessors(k)]
+            graph.nodes[k]["layer"] = max([base, *before])
+        base = max([base, *(graph.nodes[k]["layer"] + 1 for k in ids)])
+    if ANSWER in graph:
+        graph.nodes[ANSWER]["layer"] = base

@@ -1,0 +1,153 @@
+"""Places a layered DAG: columns by the node attribute `layer`, few crossings, straight long edges.
+
+The steps of Sugiyama, Tagawa and Toda (1981): dummy nodes for edges that cross columns, barycentre
+sweeps for the order in each column, then repeated averaging for the heights. Units are pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+import networkx as nx
+
+NODE_WIDTH, NODE_HEIGHT = 216, 88
+COLUMN_GAP, ROW_GAP, DUMMY_HEIGHT = 84, 22, 12
+TOP = 48  # room for the lane's heading
+ORDER_SWEEPS, HEIGHT_SWEEPS = 8, 12
+
+Node = Hashable
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`places` are the nodes' upper left corners, `routes` the points that an edge runs through."""
+
+    places: dict[Node, Point]
+    routes: dict[tuple[Node, Node], list[Point]]
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Via:
+    """A dummy node: where the edge (source, target) crosses column `layer`."""
+
+    source: Node
+    target: Node
+    layer: int
+
+
+def layered_layout(graph: nx.DiGraph) -> Layout:
+    """The layout of a DAG whose nodes carry `layer`; every edge leads to a higher layer."""
+    proper, chains = _with_dummies(graph)
+    columns = _ordered_columns(proper)
+    middle = _heights(proper, columns)
+    top = min((middle[v] - _height(v) / 2 for v in middle), default=0.0)
+    middle = {v: y - top + TOP for v, y in middle.items()}
+    places = {v: (_x(graph.nodes[v]["layer"]), middle[v] - NODE_HEIGHT / 2) for v in graph}
+    routes = {edge: _route(edge, chain, places, middle) for edge, chain in chains.items()}
+    width = max((x + NODE_WIDTH for x, _ in places.values()), default=0.0)
+    height = max((y + _height(v) / 2 for v, y in middle.items()), default=0.0)
+    return Layout(places, routes, width, height)
+
+
+def svg_path(points: Iterable[Point]) -> str:
+    """Points as an SVG path: level pieces are lines, the others S-curves that leave and arrive level."""
+    iterator = iter(points)
+    x0, y0 = next(iterator)
+    pieces = [f"M{x0:.0f},{y0:.0f}"]
+    for x, y in iterator:
+        if abs(y - y0) < 1:
+            pieces.append(f"L{x:.0f},{y:.0f}")
+        else:
+            half = (x0 + x) / 2
+            pieces.append(f"C{half:.0f},{y0:.0f} {half:.0f},{y:.0f} {x:.0f},{y:.0f}")
+        x0, y0 = x, y
+    return "".join(pieces)
+
+
+def _with_dummies(graph: nx.DiGraph) -> tuple[nx.DiGraph, dict[tuple[Node, Node], list[_Via]]]:
+    proper = nx.DiGraph()
+    chains: dict[tuple[Node, Node], list[_Via]] = {}
+    for v, layer in graph.nodes(data="layer"):
+        proper.add_node(v, layer=layer)
+    for source, target in graph.edges:
+        first, last = graph.nodes[source]["layer"], graph.nodes[target]["layer"]
+        chain = [_Via(source, target, layer) for layer in range(first + 1, last)]
+        for via in chain:
+            proper.add_node(via, layer=via.layer)
+        nx.add_path(proper, [source, *chain, target])
+        chains[source, target] = chain
+    return proper, chains
+
+
+def _ordered_columns(graph: nx.DiGraph) -> list[list[Node]]:
+    """Nodes by column, each column in an order with few crossings (barycentre sweeps)."""
+    count = max((layer for _, layer in graph.nodes(data="layer")), default=-1) + 1
+    columns: list[list[Node]] = [[] for _ in range(count)]
+    for v, layer in graph.nodes(data="layer"):
+        columns[layer].append(v)
+    for sweep in range(ORDER_SWEEPS):
+        forward = sweep % 2 == 0
+        neighbours = graph.predecessors if forward else graph.successors
+        position = {v: index for column in columns for index, v in enumerate(column)}
+        for layer in range(count) if forward else range(count - 1, -1, -1):
+            columns[layer].sort(key=lambda v: _mean([position[u] for u in neighbours(v)], position[v]))
+            position.update({v: index for index, v in enumerate(columns[layer])})
+    return columns
+
+
+def _heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node, float]:
+    """The middle of each node: pulled to its neighbours' mean, order and distances kept."""
+    middle: dict[Node, float] = {}
+    for column in columns:
+        y = -sum(_height(v) + ROW_GAP for v in column) / 2
+        for v in column:
+            middle[v] = y + _height(v) / 2
+            y += _height(v) + ROW_GAP
+    for sweep in range(HEIGHT_SWEEPS):
+        for column in columns if sweep % 2 == 0 else reversed(columns):
+            wish = {v: _mean([middle[u] for u in nx.all_neighbors(graph, v)], middle[v]) for v in column}
+            middle.update(_spread(column, wish))
+    return middle
+
+
+def _spread(column: list[Node], wish: dict[Node, float]) -> dict[Node, float]:
+    """Heights near the wishes that do not overlap: the mean of packing downwards and packing upwards."""
+    down: dict[Node, float] = {}
+    up: dict[Node, float] = {}
+    for order, packed, sign in ((column, down, 1), (column[::-1], up, -1)):
+        last: Node | None = None
+        for v in order:
+            limit = wish[v] if last is None else packed[last] + sign * _distance(last, v)
+            packed[v] = max(wish[v], limit) if sign > 0 else min(wish[v], limit)
+            last = v
+    return {v: (down[v] + up[v]) / 2 for v in column}
+
+
+def _route(
+    edge: tuple[Node, Node], chain: list[_Via], places: dict[Node, Point], middle: dict[Node, float]
+) -> list[Point]:
+    source, target = edge
+    points = [(places[source][0] + NODE_WIDTH, middle[source])]
+    for via in chain:
+        points += [(_x(via.layer), middle[via]), (_x(via.layer) + NODE_WIDTH, middle[via])]
+    return [*points, (places[target][0], middle[target])]
+
+
+def _x(layer: int) -> float:
+    return float(layer * (NODE_WIDTH + COLUMN_GAP))
+
+
+def _height(v: Node) -> float:
+    return DUMMY_HEIGHT if isinstance(v, _Via) else NODE_HEIGHT
+
+
+def _distance(above: Node, below: Node) -> float:
+    return (_height(above) + _height(below)) / 2 + ROW_GAP
+
+
+def _mean(values: list[float], default: float) -> float:
+    return sum(values) / len(values) if values else default

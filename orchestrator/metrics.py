@@ -1,0 +1,78 @@
+"""What an episode cost and how parallel it was, computed from its trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from orchestrator.episode import Episode, StepRun
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Times in seconds, cost in US dollars.
+
+    `serial_s` is what turns and steps take one after another, `critical_path_s` the longest chain of them
+    that had to wait for each other, `speedup` serial over wall time (None before anything has ended).
+    """
+
+    wall_s: float
+    critical_path_s: float
+    serial_s: float
+    speedup: float | None
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    steps: int
+    rounds: int
+    statuses: dict[str, int]
+
+
+def totals(episode: Episode) -> Totals:
+    """The totals of an episode so far."""
+    usage = episode.usage
+    turns_s = sum((r.turn_ended_at or episode.last_at) - r.started_at for r in episode.rounds)
+    serial_s = turns_s + sum(latency(run) for run in episode.steps.values())
+    path_s = turns_s + sum(latency(episode.steps[k]) for k in critical_path(episode))
+    wall_s = episode.ended.at if episode.ended else episode.last_at
+    return Totals(
+        wall_s=wall_s,
+        critical_path_s=path_s,
+        serial_s=serial_s,
+        speedup=serial_s / wall_s if episode.ended and wall_s > 0 else None,
+        tokens_in=usage.tokens_in,
+        tokens_out=usage.tokens_out,
+        cost=usage.cost,
+        steps=len(episode.steps),
+        rounds=len(episode.rounds),
+        statuses=dict(Counter(run.state for run in episode.steps.values())),
+    )
+
+
+def critical_path(episode: Episode) -> list[int]:
+    """Step ids on the longest chain: within each round the longest by latency over access edges."""
+    path: list[int] = []
+    for done in episode.rounds:
+        path += _longest_chain(done.steps)
+    return path
+
+
+def latency(run: StepRun) -> float:
+    return run.observation.latency_s if run.observation is not None else 0.0
+
+
+def _longest_chain(runs: list[StepRun]) -> list[int]:
+    """Steps are in topological order by id, so one pass is enough."""
+    length: dict[int, float] = {}
+    before: dict[int, int | None] = {}
+    for run in runs:
+        waited = [k for k in run.step.access if k in length]
+        last = max(waited, key=lambda k: length[k], default=None)
+        before[run.step.id] = last
+        length[run.step.id] = latency(run) + (length[last] if last is not None else 0.0)
+    chain: list[int] = []
+    at = max(length, key=lambda k: length[k], default=None)
+    while at is not None:
+        chain.append(at)
+        at = before[at]
+    return chain[::-1]

@@ -1,0 +1,29 @@
+"""What the fixed policies share: one turn written in advance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.episode import Episode
+from orchestrator.plan import Step, Turn
+
+_DIALECT = PlanDialect()
+
+
+def agent_step(step_id: int, worker: str, instruction: str, access: Sequence[int] = ()) -> Step:
+    """A step that asks an agent."""
+    return Step(step_id, worker, {"instruction": instruction}, tuple(access))
+
+
+def written(steps: Sequence[Step], answer: str) -> Turn:
+    """The turn together with its text in dialect `plan`, as a model would have written it."""
+    turn = Turn(tuple(steps), answer)
+    return Turn(turn.steps, turn.answer, text=_DIALECT.format(turn, ()))
+
+
+def only_turn(episode: Episode, turn: Turn) -> Turn:
+    """`turn` in the first round; afterwards a fixed policy has nothing to add."""
+    if len(episode.rounds) <= 1:
+        return turn
+    return Turn(error="this orchestrator has one plan, and its answer step failed", failed=True)

@@ -1,0 +1,17 @@
+"""`direct`: one agent gets the query and its reply is the answer. The floor that orchestration must beat."""
+
+from __future__ import annotations
+
+from orchestrator.episode import Episode
+from orchestrator.plan import Turn, escape
+from orchestrator.policies.base import agent_step, only_turn, written
+
+
+class DirectPolicy:
+    def __init__(self, agent: str) -> None:
+        self.name = f"direct:{agent}"
+        self._agent = agent
+
+    async def turn(self, episode: Episode) -> Turn:
+        plan = written([agent_step(1, self._agent, escape(episode.query))], "$1")
+        return only_turn(episode, plan)

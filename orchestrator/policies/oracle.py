@@ -1,0 +1,18 @@
+"""`oracle`: replays the reference plan of a generated task. The ceiling of every table."""
+
+from __future__ import annotations
+
+from orchestrator.episode import Episode
+from orchestrator.plan import Turn
+from orchestrator.policies.base import only_turn, written
+from pool_registry.actions import as_text
+
+
+class OraclePolicy:
+    name = "oracle"
+
+    def __init__(self, reference: Turn) -> None:
+        self._turn = written(reference.steps, as_text(reference.answer))
+
+    async def turn(self, episode: Episode) -> Turn:
+        return only_turn(episode, self._turn)

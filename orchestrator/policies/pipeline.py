@@ -1,0 +1,38 @@
+"""`pipeline`: a planner, a solver that sees the plan, a verifier that sees both and answers.
+
+Agents named planner, solver and verifier take their parts; otherwise the pool's agents in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestrator.episode import Episode
+from orchestrator.plan import Turn, escape
+from orchestrator.policies.base import agent_step, only_turn, written
+
+PLAN = "Write a short plan for answering this question. Do not answer it yet.\n"
+SOLVE = "Follow the plan and answer this question.\n"
+VERIFY = "Check the solution against the plan, correct it if needed, and give the final answer alone.\n"
+
+
+class PipelinePolicy:
+    name = "pipeline"
+
+    def __init__(self, agents: Sequence[str]) -> None:
+        self._planner, self._solver, self._verifier = (
+            _cast(part, agents, index) for index, part in enumerate(("planner", "solver", "verifier"))
+        )
+
+    async def turn(self, episode: Episode) -> Turn:
+        query = escape(episode.query)
+        steps = [
+            agent_step(1, self._planner, PLAN + query),
+            agent_step(2, self._solver, SOLVE + query, [1]),
+            agent_step(3, self._verifier, VERIFY + query, [1, 2]),
+        ]
+        return only_turn(episode, written(steps, "$3"))
+
+
+def _cast(part: str, agents: Sequence[str], index: int) -> str:
+    return part if part in agents else agents[index % len(agents)]

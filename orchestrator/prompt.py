@@ -1,0 +1,80 @@
+"""What a model that orchestrates is told: the rules, the pool, the query and every earlier round.
+
+The conversation only ever grows at its end (system, query, turn, observations, turn, ...), so that a
+trainer can keep it as one token sequence and mask what the model did not write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from orchestrator.dialects.base import Dialect
+from orchestrator.episode import Episode, Round, StepRun
+from pool_registry.actions import JsonValue, as_text
+from pool_registry.agents import Message
+from pool_registry.live import LivePool, LiveWorker
+
+MAX_OBSERVATION_CHARS = 4000
+
+
+def conversation(episode: Episode, pool: LivePool, dialect: Dialect, max_rounds: int) -> list[Message]:
+    """The messages for the next turn of `episode`."""
+    messages = [Message("system", system_prompt(pool, dialect)), Message("user", episode.query)]
+    for done in episode.rounds:
+        if done.turn is None:  # the round that this turn is for
+            continue
+        left = max_rounds - done.number
+        messages.append(Message("assistant", done.turn.text))
+        messages.append(Message("user", observation_text(done, left)))
+    return messages
+
+
+def system_prompt(pool: LivePool, dialect: Dialect) -> str:
+    """The rules of the dialect and the workers of the pool."""
+    workers = "\n".join(_described(worker) for worker in pool.workers.values())
+    return (
+        "You orchestrate workers: decide which to call, with what, and what each may see.\n"
+        f"Workers:\n{workers}\n\n{dialect.instructions(pool)}"
+    )
+
+
+def observation_text(done: Round, rounds_left: int) -> str:
+    """What came back from a round, as the orchestrator reads it."""
+    lines = list(_lines(done))
+    if rounds_left == 1:
+        lines.append("This is your last turn: it must hold the answer.")
+    return "\n".join(lines)
+
+
+def _lines(done: Round) -> Iterator[str]:
+    assert done.turn is not None, "only finished turns are shown"
+    if done.turn.error is not None:
+        yield f"PARSE_ERR: {done.turn.error}"
+    for run in done.steps:
+        yield _observed(run)
+
+
+def _observed(run: StepRun) -> str:
+    head = f"Step {run.step.id} ({run.step.worker})"
+    observation = run.observation
+    if observation is None:
+        return f"{head}: not run"
+    if observation.error is not None:
+        return f"{head} {observation.status}: {observation.error.code}: {observation.error.message}"
+    text = as_text(observation.value)
+    if len(text) > MAX_OBSERVATION_CHARS:
+        text = f"{text[:MAX_OBSERVATION_CHARS]} … ({len(text):,} characters in all)"
+    return f"{head} OK: {text}"
+
+
+def _described(worker: LiveWorker) -> str:
+    """One line per worker: name, parameters, what it is for."""
+    return f"- {worker.spec.name}({_signature(worker.parameters)}): {worker.spec.description}"
+
+
+def _signature(schema: Mapping[str, JsonValue]) -> str:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return json.dumps(schema)
+    return ", ".join(f"{name}: {rule.get('type', 'any')}" for name, rule in properties.items())

@@ -1,0 +1,271 @@
+"""The episode loop: ask the orchestrator for a turn, run its steps, show it what came back, until it
+answers or a limit is reached. Conductor mode (one turn), ParaManager mode (several) and recursion are
+this same loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from orchestrator.budget import Budget, explain
+from orchestrator.episode import Episode
+from orchestrator.errors import InvalidQuery, OrchestratorError
+from orchestrator.events import (
+    EpisodeEnded,
+    EpisodeStarted,
+    Event,
+    Outcome,
+    ParentStep,
+    StepEnded,
+    StepStarted,
+    TaskRef,
+    TurnStarted,
+    TurnTaken,
+)
+from orchestrator.executor import Recorder, RoundRun
+from orchestrator.plan import Step, Turn, check_turn, references, substitute
+from pool_registry.actions import JsonValue, Observation
+from pool_registry.errors import WorkerFault
+from pool_registry.live import LivePool
+from pool_registry.pool import Limits
+from pool_registry.worker import Reply, Visible
+
+MAX_QUERY_CHARS = 1_000_000
+
+
+class Orchestrator(Protocol):
+    """A policy: the episode so far -> the next turn. A trained model, an API model or a fixed baseline."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def turn(self, episode: Episode) -> Turn: ...
+
+
+class Sink(Protocol):
+    """Takes in events as they happen; must not block."""
+
+    def append(self, episode_id: str, event: Event) -> None: ...
+
+
+class NoSink:
+    """For episodes whose events only the caller looks at."""
+
+    def append(self, episode_id: str, event: Event) -> None:
+        return
+
+
+# (name, query, pool) -> orchestrator; lets a recursive worker start another one by name
+Resolve = Callable[[str, str, LivePool], Orchestrator]
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeSpec:
+    """What to run. `parent` and `depth` are set for recursive episodes only."""
+
+    query: str
+    task: TaskRef | None = None
+    depth: int = 0
+    parent: ParentStep | None = None
+    id: str = ""
+
+
+def new_episode_id() -> str:
+    return secrets.token_hex(6)
+
+
+async def run_episode(
+    spec: EpisodeSpec,
+    orchestrator: Orchestrator,
+    pool: LivePool,
+    *,
+    limits: Limits | None = None,
+    sink: Sink | None = None,
+    budget: Budget | None = None,
+    resolve: Resolve | None = None,
+) -> Episode:
+    """Run one episode to its end and return it. Never raises for what orchestrator or workers do.
+
+    Raises InvalidQuery when the query is empty or longer than MAX_QUERY_CHARS.
+    """
+    check_query(spec.query)
+    limits = limits or pool.pool.limits
+    loop = _Loop(spec, orchestrator, pool, limits, sink or NoSink(), budget or Budget(limits), resolve)
+    return await loop.run()
+
+
+def check_query(query: str) -> None:
+    """Raise InvalidQuery saying what is wrong with a query."""
+    if not query.strip():
+        raise InvalidQuery("the query is empty; type a question, or draw one from a suite")
+    if len(query) > MAX_QUERY_CHARS:
+        raise InvalidQuery(f"the query has {len(query):,} characters; {MAX_QUERY_CHARS:,} are allowed")
+
+
+class _Loop:
+    """One episode in flight."""
+
+    def __init__(
+        self,
+        spec: EpisodeSpec,
+        orchestrator: Orchestrator,
+        pool: LivePool,
+        limits: Limits,
+        sink: Sink,
+        budget: Budget,
+        resolve: Resolve | None,
+    ) -> None:
+        self.spec, self.orchestrator, self.pool = spec, orchestrator, pool
+        self.limits, self.sink, self.budget, self.resolve = limits, sink, budget, resolve
+        self.episode = Episode(spec.id or new_episode_id())
+        self._zero = time.perf_counter()
+        self._seen: dict[int, tuple[str, Observation]] = {}
+        self._recorder = Recorder(
+            started=lambda step, arguments: self._record(StepStarted(step, self._now(), arguments)),
+            ended=lambda step, observation: self._record(StepEnded(step, observation, self._now())),
+        )
+
+    async def run(self) -> Episode:
+        self._record_start()
+        try:
+            outcome, answer, reason = await self._rounds()
+        except asyncio.CancelledError:
+            self._record(EpisodeEnded("stopped", self._now(), reason=explain("stopped", self.limits)))
+            raise
+        self._record(EpisodeEnded(outcome, self._now(), answer, reason))
+        return self.episode
+
+    async def _rounds(self) -> tuple[Outcome, JsonValue, str | None]:
+        for number in range(1, self.limits.max_rounds + 1):
+            reached = self.budget.exhausted()
+            if reached is not None:
+                return reached, None, explain(reached, self.limits)
+            turn = await self._take_turn(number)
+            if turn.failed:
+                return "orchestrator_failed", None, turn.error
+            if turn.error is None:
+                await self._run_steps(turn)
+                if turn.has_answer and self._answerable(turn):
+                    return "answered", self._resolved(turn), None
+        reached = self.budget.exhausted() or "max_rounds"
+        return reached, None, explain(reached, self.limits)
+
+    async def _take_turn(self, number: int) -> Turn:
+        """The orchestrator's next turn, checked against the pool; cut off by deadline and stop."""
+        self._record(TurnStarted(number, self._now()))
+        task = asyncio.ensure_future(self.orchestrator.turn(self.episode))
+        try:
+            await asyncio.wait(
+                (task, self.budget.stopped),
+                timeout=max(0.0, self.budget.remaining_s),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            if not task.done():
+                task.cancel()
+        turn = self._outcome_of(task)
+        turn = check_turn(turn, self.pool, self.episode.steps)
+        self.budget.spend(turn.usage)
+        self._record(TurnTaken(number, turn, self._now()))
+        return turn
+
+    def _outcome_of(self, task: asyncio.Task[Turn]) -> Turn:
+        if not task.done() or task.cancelled():
+            reached = self.budget.exhausted() or "stopped"
+            return Turn(error=explain(reached, self.limits))
+        error = task.exception()
+        if error is None:
+            return task.result()
+        if isinstance(error, OrchestratorError | WorkerFault):
+            return Turn(error=str(error), failed=True)
+        return Turn(error=f"the orchestrator raised {type(error).__name__}: {error}", failed=True)
+
+    async def _run_steps(self, turn: Turn) -> None:
+        scope_of = self._scope_of if self.resolve is not None else lambda _: None
+        await RoundRun(turn.steps, self._seen, self.pool, self.budget, self._recorder, scope_of).run()
+
+    def _scope_of(self, step: Step) -> EpisodeScope | None:
+        return EpisodeScope(self, step)
+
+    def _answerable(self, turn: Turn) -> bool:
+        """An answer that quotes a failed step is none yet: the next turn may recover."""
+        return all(self._seen[k][1].ok for k in references(turn.answer))
+
+    def _resolved(self, turn: Turn) -> JsonValue:
+        return substitute(turn.answer, {k: observation.value for k, (_, observation) in self._seen.items()})
+
+    def _record_start(self) -> None:
+        pool, spec = self.pool.pool, self.spec
+        self._record(
+            EpisodeStarted(
+                query=spec.query,
+                pool=pool.name,
+                pool_hash=pool.hash,
+                orchestrator=self.orchestrator.name,
+                limits=self.limits.model_dump(mode="json"),
+                started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                depth=spec.depth,
+                parent=spec.parent,
+                task=spec.task,
+            )
+        )
+
+    def _record(self, event: Event) -> None:
+        self.episode.apply(event)
+        self.sink.append(self.episode.id, event)
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._zero
+
+
+class EpisodeScope:
+    """What a running step offers to a worker of kind `orchestrator`: an episode one level deeper.
+
+    It shares the outer episode's budget and pool; its trace is its own, linked by `parent`.
+    """
+
+    def __init__(self, outer: _Loop, step: Step) -> None:
+        self._outer = outer
+        self._step = step
+
+    async def descend(self, orchestrator: str, query: str, visible: tuple[Visible, ...]) -> Reply:
+        outer = self._outer
+        depth = outer.spec.depth + 1
+        if depth > outer.limits.max_depth:
+            raise WorkerFault("max_depth", f"episodes may be nested {outer.limits.max_depth} deep at most")
+        assert outer.resolve is not None, "a scope is handed out only by loops that can resolve names"
+        query = with_context(query, visible)
+        name = outer.orchestrator.name if orchestrator == "same" else orchestrator
+        inner = await run_episode(
+            EpisodeSpec(query, depth=depth, parent=ParentStep(outer.episode.id, self._step.id)),
+            outer.resolve(name, query, outer.pool),
+            outer.pool,
+            limits=outer.limits,
+            sink=outer.sink,
+            budget=outer.budget,
+            resolve=outer.resolve,
+        )
+        return self._reply(inner)
+
+    @staticmethod
+    def _reply(inner: Episode) -> Reply:
+        """The inner answer, with what it used (the shared budget has counted that already)."""
+        ended = inner.ended
+        assert ended is not None, "run_episode always ends an episode"
+        if ended.outcome != "answered":
+            sentence = f"the inner episode ended without an answer: {ended.reason}"
+            raise WorkerFault(ended.outcome, sentence, episode=inner.id)
+        return Reply(ended.answer, usage=inner.usage, episode=inner.id)
+
+
+def with_context(query: str, visible: tuple[Visible, ...]) -> str:
+    """A recursive query followed by what its step was allowed to see."""
+    from pool_registry.agents import agent_messages
+
+    return agent_messages("", query, visible)[-1].content if visible else query
