@@ -1,0 +1,102 @@
+"""`python -m studio`: starts the studio; `run`, `prepare` and `doctor` work without a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from orchestrator.errors import OrchestratorError
+from pool_registry.errors import PoolError
+
+app = typer.Typer(
+    help="Podium: design a pool of agents and tools, train a small model to orchestrate it, watch it work.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+HomeOption = Annotated[
+    str | None,
+    typer.Option("--home", help="Data folder. Default: PODIUM_HOME, or the platform's user data folder."),
+]
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.", min=1, max=65535)] = 7860,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+    home: HomeOption = None,
+) -> None:
+    """Start the studio in the browser (without a command), or run one of the commands."""
+    if context.invoked_subcommand is not None:
+        return
+    from studio.serving import StartOptions, serve
+
+    typer.echo("Starting Podium ...")
+    serve(StartOptions(port, home, browser))
+
+
+@app.command()
+def run(
+    query: Annotated[str, typer.Argument(help="The question.")],
+    pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",
+    orchestrator: Annotated[
+        str, typer.Option(help="oracle, direct[:AGENT], fan_out, pipeline, model[:AGENT[:DIALECT]].")
+    ] = "oracle",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole trace as JSON.")] = False,
+    home: HomeOption = None,
+) -> None:
+    """Run one query without the page. Exit code 0 when it was answered, 1 when not, 2 on bad input."""
+    from studio.headless import run_once
+    from studio.serving import prepare
+
+    store = prepare(home)
+    try:
+        document = asyncio.run(run_once(store, pool, orchestrator, query))
+    finally:
+        store.close()
+    typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else document["answer"])
+    if document["outcome"] != "answered":
+        typer.echo(f"{document['outcome']}: {document['reason']}", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def prepare(home: HomeOption = None) -> None:
+    """Migrate the database, seed the starter pool and build its data, so that the first run is quick."""
+    from studio.serving import make_starter_data
+    from studio.serving import prepare as prepare_store
+
+    store = prepare_store(home)
+    make_starter_data(store.home, with_model=True)
+    store.close()
+    typer.echo(f"Ready: {store.home.root}")
+
+
+@app.command()
+def doctor(home: HomeOption = None) -> None:
+    """Say what is installed and found on this machine, and how to get what is missing."""
+    from studio.doctor import examine
+
+    for line in examine(home):
+        typer.echo(line)
+
+
+def main() -> None:
+    """The command line; errors that a person can mend are one line on stderr and exit code 2."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        app()
+    except (PoolError, OrchestratorError) as error:
+        typer.echo(f"podium: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Assembles the web application: guards, static files, our routes, and the Gradio pages on top.
+
+Our own FastAPI app with Gradio mounted, never `demo.launch()`: that gives routes, middleware and our
+own stylesheet. One page a module in pages/; a new page is a line in PAGES.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+# Read by Gradio and huggingface_hub when they are imported: no call home from a local studio.
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("HF_HUB_DISABLE_UPDATE_CHECK", "1")
+
+import gradio as gr
+from fastapi import FastAPI
+from fastapi.staticfiles import StaticFiles
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from assets import FOLDER
+from studio.api import routes
+from studio.pages import pool, run, traces
+from studio.runtime import Runtime
+from studio.security import LOOPBACK, SameOrigin
+from studio.theme import HEAD, theme
+
+# title, path below /, module with build(runtime)
+PAGES = (("Pool", "pool", pool), ("Traces", "traces", traces))
+
+
+def create_app(runtime: Runtime) -> FastAPI:
+    """The application, ready for uvicorn. Closing it closes the runtime."""
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        runtime.close()
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app.mount("/assets", StaticFiles(directory=FOLDER))
+    app.include_router(routes(runtime))
+    app.add_middleware(SameOrigin)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
+    return gr.mount_gradio_app(
+        app,
+        pages(runtime),
+        path="/",
+        theme=theme(),
+        head=HEAD,
+        footer_links=[],
+        run_history=False,
+        ssr_mode=False,
+        enable_monitoring=False,
+        show_error=False,
+        max_file_size="50mb",
+        allowed_paths=[],
+        pwa=False,
+    )
+
+
+def pages(runtime: Runtime) -> gr.Blocks:
+    """Every page of the studio; Run is the first."""
+    with gr.Blocks(title="Podium") as demo:
+        run.build(runtime)
+    for title, path, module in PAGES:
+        with demo.route(title, path=path):
+            module.build(runtime)
+    return demo

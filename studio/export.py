@@ -1,0 +1,34 @@
+"""Documents that leave the studio: a trace as one JSON object."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from orchestrator.events import dump_event
+from orchestrator.metrics import totals
+from orchestrator.trace import EpisodeRow, Store
+
+
+def trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
+    """The whole trace of an episode: its summary, totals and every event in order."""
+    episode = store.traces.episode(row.id)
+    events = [json.loads(dump_event(event)) for _, event in store.traces.events_after(row.id)]
+    graded = episode.graded
+    return {
+        "podium_trace": 1,
+        "id": row.id,
+        "query": row.query,
+        "answer": episode.answer,
+        "outcome": row.state,
+        "reason": episode.ended.reason if episode.ended else None,
+        "correct": graded.correct if graded else None,
+        "expected": graded.expected if graded else None,
+        "orchestrator": row.orchestrator,
+        "pool": row.pool,
+        "pool_hash": row.pool_hash,
+        "started_at": row.started_at,
+        "totals": asdict(totals(episode)),
+        "events": events,
+    }

@@ -1,0 +1,29 @@
+"""One query without the page: what `python -m studio run` does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchestrator.policies import make_orchestrator
+from orchestrator.run import EpisodeSpec, check_query, run_episode
+from orchestrator.trace import Store
+from pool_registry.live import live_pool
+from studio.export import trace_document
+from studio.runtime import grade, resolve
+from trainer.tasks import recognize
+
+
+async def run_once(store: Store, pool_name: str, orchestrator_name: str, query: str) -> dict[str, Any]:
+    """Run the query to its end, recorded like any other episode, and return its trace document.
+
+    Raises PoolError or OrchestratorError when it cannot start.
+    """
+    check_query(query)
+    task = recognize(query)
+    async with live_pool(store.pools.latest(pool_name).pool) as pool:
+        orchestrator = make_orchestrator(orchestrator_name, pool, task.oracle_turn if task else None)
+        spec = EpisodeSpec(query, task=task.ref if task else None)
+        episode = await run_episode(spec, orchestrator, pool, sink=store.traces, resolve=resolve)
+    grade(episode, task, store)
+    store.traces.flush()
+    return trace_document(store, store.traces.row(episode.id))

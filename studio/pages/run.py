@@ -1,0 +1,157 @@
+"""The Run page: a pool, an orchestrator, a query, and the graph that grows from them.
+
+Gradio carries the commands (draw, run, stop); the live picture comes over the episode's own stream.
+Which episode is shown lives in the URL (`?episode=ID`), so that a link reopens it at any time.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import gradio as gr
+
+from orchestrator.dialects import DIALECTS
+from orchestrator.errors import EpisodeNotFound, OrchestratorError
+from orchestrator.policies import POLICIES
+from pool_registry.errors import PoolError
+from studio.components.run_view import RunView
+from studio.runtime import Runtime
+from studio.shell import shell
+from trainer.tasks import SUITES, find_task
+
+DEFAULT_ORCHESTRATOR = "oracle"
+FIRST_QUERY = ("atlas", 3)  # wide enough to show parallel steps, quick without any model
+TAKES_AGENT = ("model", "direct", "fan_out")
+
+
+def build(runtime: Runtime) -> None:
+    """The page's components and events."""
+    with shell("run"):
+        with gr.Column(elem_id="composer"):
+            query = gr.Textbox(
+                label="Query",
+                placeholder="Ask something, or draw a query with a known answer from a suite.",
+                lines=2,
+                max_lines=8,
+                elem_id="query",
+            )
+            with gr.Row(elem_id="composer-choices"):
+                pool = gr.Dropdown(label="Pool", choices=[], elem_id="run-pool", min_width=140)
+                orchestrator = gr.Dropdown(
+                    label="Orchestrator",
+                    choices=[(policy.label, name) for name, policy in POLICIES.items()],
+                    value=DEFAULT_ORCHESTRATOR,
+                    elem_id="run-orchestrator",
+                    min_width=140,
+                )
+                agent = gr.Dropdown(
+                    label="Agent", choices=[], elem_id="run-agent", min_width=120, visible=False
+                )
+                dialect = gr.Dropdown(
+                    label="Dialect",
+                    choices=list(DIALECTS),
+                    value="plan",
+                    elem_id="run-dialect",
+                    min_width=110,
+                    visible=False,
+                )
+                suite = gr.Dropdown(
+                    label="Suite", choices=_suite_choices(), elem_id="run-suite", min_width=150
+                )
+                draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
+                run = gr.Button("Run", variant="primary", elem_id="run", min_width=110)
+                stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=90)
+        view = RunView(elem_id="run-view")
+    page = gr.context.Context.root_block
+    assert page is not None, "build runs inside a page's Blocks"
+
+    def open_page(request: gr.Request) -> tuple[Any, ...]:
+        return _opened(runtime, request)
+
+    def start(pool_name: str, policy: str, agent_name: str, dialect_name: str, text: str) -> Any:
+        name = orchestrator_name(policy, agent_name, dialect_name)
+        try:
+            return gr.update(value=runtime.start_episode(pool_name or "", name, text or ""))
+        except (PoolError, OrchestratorError) as error:
+            raise gr.Error(str(error), title="Nothing was started") from error
+
+    def halt(episode_id: str | None) -> None:
+        if not (episode_id and runtime.stop_episode(episode_id)):
+            gr.Info("This episode is not running in this studio.")
+
+    private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+    page.load(open_page, None, [pool, orchestrator, agent, dialect, suite, query, view], **private)
+    pool.change(lambda name: _agents(runtime, name), pool, agent, **private)
+    orchestrator.change(_parts, orchestrator, [agent, dialect], **private)
+    draw.click(_drawn, suite, query, **private)
+    start_inputs = [pool, orchestrator, agent, dialect, query]
+    run.click(start, start_inputs, view, trigger_mode="once", concurrency_limit=None, **private)
+    stop.click(halt, view, None, concurrency_limit=None, **private)
+
+
+def orchestrator_name(policy: str, agent: str | None, dialect: str | None) -> str:
+    """The name that `make_orchestrator` takes: policy[:agent[:dialect]]."""
+    if policy == "model":
+        return f"model:{agent or ''}:{dialect or 'plan'}"
+    return f"{policy}:{agent}" if agent and policy in TAKES_AGENT else policy
+
+
+def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
+    """What the page shows first: the linked episode with its own settings, or a query ready to run."""
+    names = runtime.store.pools.names()
+    asked = request.query_params.get("episode") or ""
+    chosen = request.query_params.get("pool") or ""
+    policy, agent, dialect = DEFAULT_ORCHESTRATOR, None, "plan"
+    family, level = FIRST_QUERY
+    text = find_task(family, level, "test", 0).query
+    try:
+        row = runtime.store.traces.row(asked) if asked else None
+    except EpisodeNotFound:
+        row = None  # the view itself says that there is no such episode
+    if row is not None:
+        chosen, text = row.pool, row.query
+        policy, agent, dialect = _split(row.orchestrator)
+    pool = chosen if chosen in names else (names[0] if names else None)
+    return (
+        gr.update(choices=names, value=pool),
+        gr.update(value=policy),
+        gr.update(choices=_agent_names(runtime, pool), value=agent, visible=policy in TAKES_AGENT),
+        gr.update(value=dialect, visible=policy == "model"),
+        gr.update(value=f"{family} {level}"),
+        gr.update(value=text),
+        gr.update(value=asked),
+    )
+
+
+def _split(name: str) -> tuple[str, str | None, str]:
+    policy, _, rest = name.partition(":")
+    agent, _, dialect = rest.partition(":")
+    return policy, agent or None, dialect or "plan"
+
+
+def _parts(policy: str) -> tuple[Any, Any]:
+    return gr.update(visible=policy in TAKES_AGENT), gr.update(visible=policy == "model")
+
+
+def _agents(runtime: Runtime, pool: str | None) -> Any:
+    names = _agent_names(runtime, pool)
+    return gr.update(choices=names, value=names[0] if names else None)
+
+
+def _agent_names(runtime: Runtime, pool: str | None) -> list[str]:
+    if not pool:
+        return []
+    return [spec.name for spec in runtime.store.pools.latest(pool).pool.agents()]
+
+
+def _suite_choices() -> list[tuple[str, str]]:
+    return [
+        (f"{name} · level {level}", f"{name} {level}") for name, suite in SUITES.items() for level in suite.levels
+    ]
+
+
+def _drawn(suite: str) -> str:
+    """A query of the chosen suite, from its test split."""
+    family, _, level = suite.rpartition(" ")
+    return find_task(family, int(level), "test", random.randrange(10_000)).query  # noqa: S311

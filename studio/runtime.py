@@ -1,0 +1,175 @@
+"""The running studio behind the pages: its store, its open pools, the episodes in flight.
+
+Everything asynchronous happens on one event loop in one thread of its own, so that an episode outlives
+the browser event that started it. Pages and routes call these methods from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from orchestrator.budget import Budget
+from orchestrator.episode import Episode
+from orchestrator.events import Graded
+from orchestrator.plan import Turn
+from orchestrator.policies import make_orchestrator
+from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
+from orchestrator.trace import Store
+from pool_registry.actions import Action, JsonValue, Observation, as_text
+from pool_registry.errors import PoolError, WorkerFault
+from pool_registry.kinds import open_worker
+from pool_registry.live import LivePool, LiveWorker, open_live_pool
+from pool_registry.pool import Pool
+from pool_registry.worker import WorkerSpec
+from trainer.tasks import recognize
+from trainer.tasks.task import Task
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The last probe of a worker."""
+
+    ok: bool
+    text: str
+
+
+class Runtime:
+    """Start with `Runtime(store)`, end with `close()`."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.health: dict[str, Health] = {}  # by worker spec as JSON
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="episodes", daemon=True)
+        self._thread.start()
+        self._pools: dict[str, LivePool] = {}
+        self._budgets: dict[str, Budget] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def close(self) -> None:
+        """Stop what runs, give back what is open, write out every event."""
+        self._await(self._shut_down(), timeout=10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=5)
+        self.store.close()
+
+    # Episodes
+
+    def start_episode(self, pool_name: str, orchestrator: str, query: str) -> str:
+        """Start an episode and return its id at once.
+
+        Raises PoolError or OrchestratorError when it cannot start; nothing is recorded then.
+        """
+        check_query(query)
+        return self._await(self._start(pool_name, orchestrator, query))
+
+    def stop_episode(self, episode_id: str) -> bool:
+        """Press the stop button; False when this process does not run that episode."""
+        budget = self._budgets.get(episode_id)
+        if budget is None:
+            return False
+        self._loop.call_soon_threadsafe(budget.stop)
+        return True
+
+    async def _start(self, pool_name: str, name: str, query: str) -> str:
+        pool = await self._live(self.store.pools.latest(pool_name).pool)
+        task = recognize(query)
+        orchestrator = make_orchestrator(name, pool, task.oracle_turn if task else None)
+        spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id())
+        budget = self._budgets[spec.id] = Budget(pool.pool.limits)
+        running = asyncio.create_task(self._run(spec, orchestrator, pool, budget, task))
+        self._tasks.add(running)
+        running.add_done_callback(self._tasks.discard)
+        return spec.id
+
+    async def _run(
+        self, spec: EpisodeSpec, orchestrator: Orchestrator, pool: LivePool, budget: Budget, task: Task | None
+    ) -> None:
+        try:
+            episode = await run_episode(
+                spec, orchestrator, pool, sink=self.store.traces, budget=budget, resolve=resolve
+            )
+            grade(episode, task, self.store)
+        finally:
+            del self._budgets[spec.id]
+
+    # Workers
+
+    def try_worker(self, spec: WorkerSpec, arguments: Mapping[str, JsonValue]) -> Observation:
+        """One call to a worker as configured, saved or not. Raises InvalidPool when it cannot be opened."""
+        return self._await(self._try(spec, arguments))
+
+    def check_worker(self, spec: WorkerSpec) -> Health:
+        """Probe a worker and remember the result for its card."""
+        health = self._await(self._check(spec))
+        self.health[spec.model_dump_json()] = health
+        return health
+
+    async def _try(self, spec: WorkerSpec, arguments: Mapping[str, JsonValue]) -> Observation:
+        alone = LivePool(Pool(name="try", workers=(spec,)), {spec.name: LiveWorker(spec, open_worker(spec))})
+        try:
+            return await alone.call(Action(spec.name, arguments))
+        finally:
+            await alone.close()
+
+    async def _check(self, spec: WorkerSpec) -> Health:
+        try:
+            worker = open_worker(spec)
+            try:
+                async with asyncio.timeout(20):
+                    return Health(True, await worker.check())
+            finally:
+                await worker.close()
+        except (WorkerFault, PoolError) as fault:
+            return Health(False, str(fault))
+        except TimeoutError:
+            return Health(False, "no answer within 20 s")
+
+    # The loop
+
+    async def _live(self, pool: Pool) -> LivePool:
+        """The open pool for this content; versions that are no longer current stay open until closed."""
+        if pool.hash not in self._pools:
+            self._pools[pool.hash] = open_live_pool(pool)
+        return self._pools[pool.hash]
+
+    async def _shut_down(self) -> None:
+        for budget in list(self._budgets.values()):
+            budget.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5)
+        for pool in self._pools.values():
+            await pool.close()
+
+    def _await(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        return future.result(timeout)
+
+
+def resolve(name: str, query: str, pool: LivePool) -> Orchestrator:
+    """How a recursive worker gets the orchestrator of its inner episode."""
+    return make_orchestrator(name, pool, reference_turn(query))
+
+
+def reference_turn(query: str) -> Turn | None:
+    """The oracle's plan, when the query is one that a suite can write."""
+    task = recognize(query)
+    return task.oracle_turn if task else None
+
+
+def grade(episode: Episode, task: Task | None, store: Store) -> bool | None:
+    """Append the verifier's verdict to the trace; None when the query has no verifier."""
+    if task is None or episode.ended is None:
+        return None
+    correct = task.grade(episode.answer)
+    graded = Graded(correct, as_text(task.expected), episode.ended.at)
+    episode.apply(graded)
+    store.traces.append(episode.id, graded)
+    return correct

@@ -1,0 +1,101 @@
+"""Starts the studio: data folder, store, starter pool, web server."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import webbrowser
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orchestrator.trace import Store, open_store
+from pool_registry.errors import StorageError
+from pool_registry.home import Home, find_home
+from pool_registry.starter import starter_pool
+
+if TYPE_CHECKING:
+    import uvicorn
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    port: int
+    home: str | None
+    browser: bool
+
+
+def prepare(folder: str | None) -> Store:
+    """A migrated, seeded store. Raises StorageError saying what to do."""
+    home = find_home(folder)
+    store = open_store(home)
+    store.traces.mark_interrupted()
+    if not store.pools.names():
+        store.pools.save(starter_pool())
+    return store
+
+
+def make_starter_data(home: Home, with_model: bool) -> None:
+    """Build what the starter pool reads (database, search index, converted model), once per data folder."""
+    from pool_registry.starter.ledger import ledger_database
+    from pool_registry.workers.search import load_index
+
+    ledger_database(home)
+    load_index("starter:factbook", home)
+    if with_model:
+        from pool_registry.local_models import model_path
+        from pool_registry.starter import STARTER_MODEL
+
+        model_path(STARTER_MODEL)
+
+
+def check_port(port: int) -> None:
+    """Raise StorageError when another program listens there."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise StorageError(
+                f"port {port} cannot be used ({error.strerror}); "
+                "is a studio already running there? Choose another with --port (make studio PORT=7861)"
+            ) from error
+
+
+def serve(options: StartOptions) -> None:
+    """Run the studio until it is interrupted."""
+    check_port(options.port)
+    store = prepare(options.home)
+
+    import uvicorn  # after the cheap checks: Gradio takes seconds to import
+
+    from studio.app import create_app
+    from studio.runtime import Runtime
+
+    app = create_app(Runtime(store))
+    config = uvicorn.Config(
+        app,
+        host=HOST,
+        port=options.port,
+        log_level="warning",
+        timeout_graceful_shutdown=1,
+        server_header=False,
+    )
+    threading.Thread(target=make_starter_data, args=(store.home, False), daemon=True).start()
+    server = uvicorn.Server(config)
+    threading.Thread(target=_announce, args=(server, options), daemon=True).start()
+    server.run()
+
+
+def _announce(server: uvicorn.Server, options: StartOptions) -> None:
+    """Say where the studio is as soon as it answers, and open the browser there."""
+    while not server.started:
+        if server.should_exit:
+            return
+        time.sleep(0.02)
+    url = f"http://{HOST}:{options.port}/"
+    print(f"Podium is ready: {url}  (stop with Ctrl-C)", flush=True)
+    if options.browser:
+        webbrowser.open(url)
