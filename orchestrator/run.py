@@ -31,6 +31,7 @@ from orchestrator.events import (
 from orchestrator.executor import Recorder, RoundRun
 from orchestrator.plan import Step, Turn, check_turn, references, substitute
 from pool_registry.actions import JsonValue, Observation
+from pool_registry.agents import agent_messages
 from pool_registry.errors import WorkerFault
 from pool_registry.live import LivePool
 from pool_registry.pool import Limits
@@ -266,6 +267,4 @@ class EpisodeScope:
 
 def with_context(query: str, visible: tuple[Visible, ...]) -> str:
     """A recursive query followed by what its step was allowed to see."""
-    from pool_registry.agents import agent_messages
-
     return agent_messages("", query, visible)[-1].content if visible else query

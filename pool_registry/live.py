@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import jsonschema_rs
 import stamina
@@ -26,6 +27,7 @@ from pool_registry.actions import (
     as_json_value,
     as_text,
 )
+from pool_registry.agents import Completion, LanguageModel, Message
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.kinds import kind_of, open_worker
 from pool_registry.pool import Pool
@@ -34,6 +36,7 @@ from pool_registry.worker import Call, Reply, Scope, Visible, Worker, WorkerSpec
 
 MAX_ERROR_CHARS = 1000
 OnStart = Callable[[], None]
+T = TypeVar("T")
 
 
 class LiveWorker:
@@ -78,11 +81,28 @@ class LiveWorker:
             observation = await self._guarded(call)
             return _with_latency(observation, time.perf_counter() - started)
 
+    async def complete(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JsonValue]] | None = None
+    ) -> Completion:
+        """Ask the model behind this worker directly, as an orchestrator does: same queue, time-out,
+        retries and prices as a call. Raises WorkerFault."""
+        model = self.worker
+        if not isinstance(model, LanguageModel):
+            raise WorkerFault("not_a_model", f"{self.spec.name} is no language model; choose an agent")
+        async with self._slots:
+            try:
+                async with asyncio.timeout(self.spec.timeout_s):
+                    completion = await self._retrying(lambda: model.complete(messages, tools=tools))
+            except TimeoutError:
+                sentence = f"{self.spec.name} did not answer within {self.spec.timeout_s:g} s"
+                raise WorkerFault("timeout", sentence) from None
+        return replace(completion, usage=self._priced(completion.usage))
+
     async def _guarded(self, call: Call) -> Observation:
         timeout = self.spec.timeout_s
         try:
             async with asyncio.timeout(timeout):
-                reply = await self._with_retries(call)
+                reply = await self._retrying(lambda: self.worker.call(call))
             return self._accept(reply)
         except BadCall as fault:
             return Observation.failed(Status.PARSE_ERR, fault.code, _message(fault))
@@ -98,14 +118,14 @@ class LiveWorker:
                 Status.EXEC_ERR, "worker_raised", f"{type(error).__name__}: {_message(error)}"
             )
 
-    async def _with_retries(self, call: Call) -> Reply:
+    async def _retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
         if not (self.worker.remote and self.spec.retries):
-            return await self.worker.call(call)
-        async for attempt in stamina.retry_context(
+            return await attempt()
+        async for trial in stamina.retry_context(
             on=_backoff, attempts=self.spec.retries + 1, wait_initial=0.5, wait_max=20.0, timeout=None
         ):
-            with attempt:
-                return await self.worker.call(call)
+            with trial:
+                return await attempt()
         raise AssertionError("stamina re-raises the last fault")
 
     def _accept(self, reply: Reply) -> Observation:

@@ -26,6 +26,7 @@ from studio.view import episode_view, step_detail, turn_detail, view_patch
 
 POLL_S = 0.1
 KEEP_ALIVE_S = 15.0
+LOOK_FOR_DEAD_S = 5.0  # how long an episode is quiet before we ask whether its process still lives
 GRADE_WAIT_S = 2.0  # a verdict follows the end of an episode at once, if one follows at all
 
 
@@ -85,13 +86,14 @@ class Follower:
         self._episode = Episode(row.id)
         self._last_id = 0
         self._shape: object = None
+        self._told_interrupted = False
 
     async def messages(self, request: Request) -> AsyncIterator[str]:
         """Server-sent events until the episode has ended or the viewer has gone."""
         quiet_s, ended_s = 0.0, 0.0
         while not await request.is_disconnected():
             events = await asyncio.to_thread(self._poll)
-            if events or self._shape is None:
+            if events or self._shape is None or self._was_interrupted():
                 quiet_s = 0.0
                 yield self._message(events)
             if self._is_over():
@@ -100,20 +102,28 @@ class Follower:
                     yield "event: end\ndata: {}\n\n"
                     return
             quiet_s += POLL_S
+            if quiet_s % LOOK_FOR_DEAD_S < POLL_S:
+                await asyncio.to_thread(self._look_for_dead)
             if quiet_s >= KEEP_ALIVE_S:
                 quiet_s = 0.0
                 yield ": keep-alive\n\n"
             await asyncio.sleep(POLL_S)
 
     def _poll(self) -> list[Event]:
-        """Take in what was appended; also notice when the process that ran the episode is gone."""
+        """Take in what was appended since the last time."""
         found = self._runtime.store.traces.events_after(self._episode.id, self._last_id)
         for event_id, event in found:
             self._last_id = event_id
             self._episode.apply(event)
-        if not found and not self._episode.ended:
-            self._row = self._runtime.store.traces.row(self._episode.id)
         return [event for _, event in found]
+
+    def _look_for_dead(self) -> None:
+        """An episode whose process is gone will never end: say so instead of waiting."""
+        self._runtime.store.traces.mark_interrupted()
+        self._row = self._runtime.store.traces.row(self._episode.id)
+
+    def _was_interrupted(self) -> bool:
+        return self._row.state == "interrupted" and not self._told_interrupted
 
     def _is_over(self) -> bool:
         return self._episode.ended is not None or self._row.state == "interrupted"
@@ -123,8 +133,11 @@ class Follower:
 
     def _message(self, events: list[Event]) -> str:
         shape = (len(self._episode.steps), len(self._episode.rounds), self._row.state == "interrupted")
-        reshaped = shape != self._shape or any(isinstance(event, TurnTaken | EpisodeEnded) for event in events)
+        reshaped = shape != self._shape or any(
+            isinstance(event, TurnTaken | EpisodeEnded) for event in events
+        )
         self._shape = shape
+        self._told_interrupted = self._row.state == "interrupted"
         build = episode_view if reshaped else view_patch
         document = build(self._episode, self._row, self._pool, self._version)
         name = "view" if reshaped else "patch"

@@ -45,7 +45,9 @@ class Finding:
 def examine(folder: str | None) -> Iterator[str]:
     """The report, line by line, as it is found out."""
     yield "Machine"
-    yield str(Finding("ok", "python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"))
+    yield str(
+        Finding("ok", "python", f"{platform.python_version()} ({platform.system()} {platform.machine()})")
+    )
     yield str(_gpu())
     yield "Packages"
     for name in PACKAGES:
@@ -113,4 +115,3 @@ async def _worker(name: str, worker: Worker[Any]) -> Finding:
         return Finding("ok", name, await worker.check())
     except WorkerFault as fault:
         return Finding("problem", name, str(fault))
-

@@ -13,6 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from trainer.tasks.task import Task
+
 from orchestrator.budget import Budget
 from orchestrator.episode import Episode
 from orchestrator.events import Graded
@@ -27,7 +29,6 @@ from pool_registry.live import LivePool, LiveWorker, open_live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from trainer.tasks import recognize
-from trainer.tasks.task import Task
 
 T = TypeVar("T")
 

@@ -9,6 +9,8 @@ import webbrowser
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import typer
+
 from orchestrator.trace import Store, open_store
 from pool_registry.errors import StorageError
 from pool_registry.home import Home, find_home
@@ -46,6 +48,7 @@ def make_starter_data(home: Home, with_model: bool) -> None:
     load_index("starter:factbook", home)
     if with_model:
         from pool_registry.local_models import model_path
+
         from pool_registry.starter import STARTER_MODEL
 
         model_path(STARTER_MODEL)
@@ -96,6 +99,6 @@ def _announce(server: uvicorn.Server, options: StartOptions) -> None:
             return
         time.sleep(0.02)
     url = f"http://{HOST}:{options.port}/"
-    print(f"Podium is ready: {url}  (stop with Ctrl-C)", flush=True)
+    typer.echo(f"Podium is ready: {url}  (stop with Ctrl-C)")
     if options.browser:
         webbrowser.open(url)

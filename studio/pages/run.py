@@ -147,7 +147,9 @@ def _agent_names(runtime: Runtime, pool: str | None) -> list[str]:
 
 def _suite_choices() -> list[tuple[str, str]]:
     return [
-        (f"{name} · level {level}", f"{name} {level}") for name, suite in SUITES.items() for level in suite.levels
+        (f"{name} · level {level}", f"{name} {level}")
+        for name, suite in SUITES.items()
+        for level in suite.levels
     ]
 
 

@@ -1,0 +1,134 @@
+"""A real studio in a subprocess and a fresh page of real Chromium for each test.
+
+At its end every test also asserts that the page logged no error and asked no other host for anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+expect.set_options(timeout=15_000)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Studio:
+    """A studio process on its own data folder; `restart` keeps port and folder."""
+
+    home: Path
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "studio", "--port", str(self.port), "--no-browser"]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        with (self.home.parent / f"{self.home.name}.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--home", str(self.home)], env=environment, stdout=log, stderr=log
+            )
+        self._wait()
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        assert self.process is not None
+        self.process.send_signal(how)
+        self.process.wait(timeout=20)
+
+    def restart(self, how: signal.Signals = signal.SIGTERM) -> None:
+        self.stop(how)
+        self.start()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            assert self.process is not None and self.process.poll() is None, "the studio ended"
+            with contextlib.suppress(OSError), urllib.request.urlopen(self.url, timeout=2):
+                return
+            time.sleep(0.1)
+        raise AssertionError("the studio did not answer within 60 s")
+
+
+@pytest.fixture(scope="session")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    running = Studio(tmp_path_factory.mktemp("studio") / "home")
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def studio_url(studio: Studio) -> str:
+    return studio.url
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium on this machine; make system installs it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    with watched_page(browser) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def watched_page(
+    browser: Browser, width: int = 1440, height: int = 900, dark: bool = False
+) -> Iterator[Page]:
+    """A page in a context of its own whose console errors and foreign requests fail the test."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if dark else "light",
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(f"page error: {error}"))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: problems.extend(_foreign(request.url)))
+    yield page
+    context.close()
+    assert not problems, problems
+
+
+def _foreign(url: str) -> list[str]:
+    local = url.startswith(("http://127.0.0.1:", "http://localhost:", "data:", "blob:"))
+    return [] if local else [f"request to another host: {url}"]

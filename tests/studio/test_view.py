@@ -1,0 +1,85 @@
+"""What the Run page is given: the view, its patches, the details of steps and turns."""
+
+from __future__ import annotations
+
+import json
+
+from orchestrator.episode import replay
+from orchestrator.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
+from orchestrator.plan import Step, Turn
+from orchestrator.trace import EpisodeRow
+from pool_registry.actions import Observation, Status, Usage
+from pool_registry.pool import Pool
+from pool_registry.worker import WorkerSpec
+from studio.view import episode_view, step_detail, turn_detail, view_patch
+
+POOL = Pool(
+    name="p",
+    workers=(
+        WorkerSpec(name="calc", kind="calculator", description="c"),
+        WorkerSpec(name="read", kind="extractor", description="r"),
+    ),
+)
+ROW = EpisodeRow(
+    id="e", query="q", pool="p", pool_hash=POOL.hash, orchestrator="oracle", started_at="2026-01-01"
+)
+STEPS = (
+    Step(1, "calc", {"expression": "1+1"}),
+    Step(2, "calc", {"expression": "3"}),
+    Step(3, "calc", {"expression": "$1*2"}, (1, 2)),
+)
+EVENTS = [
+    EpisodeStarted("q", "p", POOL.hash, "oracle", {}, "2026-01-01T00:00:00+00:00"),
+    TurnStarted(1, 0.0),
+    TurnTaken(1, Turn(STEPS, "$3", text="{}"), 0.5),
+    StepStarted(1, 0.5, {"expression": "1+1"}),
+    StepEnded(1, Observation(Status.OK, 2, 0.4, Usage(10, 5, 0.01)), 0.9),
+    StepStarted(2, 0.5, {"expression": "3"}),
+    StepEnded(2, Observation.failed(Status.EXEC_ERR, "math_error", "no"), 0.8),
+    StepStarted(3, 0.9, {"expression": "2*2"}),
+    StepEnded(3, Observation(Status.OK, 4, 0.1), 1.0),
+    EpisodeEnded("answered", 1.0, 4),
+]
+
+
+def view(count: int = len(EVENTS)) -> dict:
+    return episode_view(replay("e", EVENTS[:count]), ROW, POOL, 1)
+
+
+def test_a_view_is_json_and_holds_every_step_edge_and_total():
+    document = json.loads(json.dumps(view()))
+    nodes = {node["id"]: node for node in document["graph"]["nodes"]}
+    assert [nodes[k]["status"] for k in (1, 2, 3)] == ["OK", "EXEC_ERR", "OK"]
+    assert nodes[1]["layer"] == nodes[2]["layer"] == 0 and nodes[3]["layer"] == 1
+    edges = {(edge["from"], edge["to"]): edge["used"] for edge in document["graph"]["edges"]}
+    assert edges == {(1, 3): True, (2, 3): False}
+    assert document["graph"]["answer"]["from"] == [3]
+    assert document["totals"]["tokens_in"] == 10 and document["totals"]["speedup"] == 1.0
+    assert document["episode"]["answer"] == "4"
+
+
+def test_a_view_of_every_prefix_of_a_trace_can_be_drawn():
+    for count in range(1, len(EVENTS) + 1):
+        document = view(count)
+        assert document["episode"]["state"] == ("ended" if count == len(EVENTS) else "running")
+        json.dumps(document)
+
+
+def test_a_patch_changes_states_but_carries_no_edges():
+    patch = view_patch(replay("e", EVENTS[:4]), ROW, POOL, 1)
+    assert [node["status"] for node in patch["nodes"]] == ["RUNNING", "PENDING", "PENDING"]
+    assert "graph" not in patch
+
+
+def test_the_detail_of_a_step_shows_what_it_was_allowed_to_see_and_nothing_else():
+    detail = step_detail(replay("e", EVENTS), 3, POOL)
+    assert detail is not None
+    assert [seen["step"] for seen in detail["visible"]] == [1, 2]
+    assert detail["visible"][1]["error"] == "math_error: no"
+    assert detail["arguments"] == {"expression": "$1*2"} and detail["resolved"] == {"expression": "2*2"}
+    assert step_detail(replay("e", EVENTS), 9, POOL) is None
+
+
+def test_the_detail_of_a_turn_has_its_text():
+    detail = turn_detail(replay("e", EVENTS), 1)
+    assert detail is not None and detail["text"] == "{}" and detail["latency_s"] == 0.5
