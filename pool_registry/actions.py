@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +16,8 @@ from typing import TypeAlias
 # A JSON document. `object` and not a recursive alias: values are checked by `as_json_value`
 # where they enter, and a recursive alias costs pydantic more than it tells a reader.
 JsonValue: TypeAlias = object
+
+_UNFIT = re.compile("[\x00\ud800-\udfff]")
 
 
 class Status(StrEnum):
@@ -127,6 +130,4 @@ def as_json_value(value: object) -> JsonValue:
 
 def clean_text(text: str) -> str:
     """`text` without what databases, JSON and browsers choke on: NUL and lone surrogates become U+FFFD."""
-    if text.isascii() and "\x00" not in text:
-        return text
-    return text.replace("\x00", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return _UNFIT.sub("\ufffd", text)

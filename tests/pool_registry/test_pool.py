@@ -1,0 +1,61 @@
+"""Pools: immutable content with a hash, export and import, every problem told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pool_registry.errors import InvalidPool, PoolNotFound
+from pool_registry.pool import Limits, Pool, check_pool, export_pool, import_pool
+from pool_registry.starter import starter_pool
+from pool_registry.worker import WorkerSpec
+
+CALCULATOR = WorkerSpec(name="calc", kind="calculator", description="adds")
+
+
+def test_the_hash_follows_the_content():
+    pool = Pool(name="p", workers=(CALCULATOR,))
+    assert pool.hash == Pool(name="p", workers=(CALCULATOR,)).hash
+    assert pool.hash != pool.with_worker(CALCULATOR.model_copy(update={"name": "other"})).hash
+    assert pool.hash != pool.model_copy(update={"limits": Limits(max_rounds=1)}).hash
+
+
+def test_an_exported_pool_comes_back_equal():
+    pool = starter_pool()
+    assert import_pool(export_pool(pool)) == pool
+
+
+def test_the_starter_pool_is_valid():
+    check_pool(starter_pool())
+
+
+@given(st.text() | st.binary())
+def test_any_text_imports_or_says_why_not(text):
+    with pytest.raises(InvalidPool):
+        import_pool(text)
+
+
+def test_every_problem_of_a_pool_file_is_told_with_its_place():
+    document = json.loads(export_pool(Pool(name="p", workers=(CALCULATOR,))))
+    document["workers"] = [
+        {**document["workers"][0], "kind": "nonsense"},
+        {**document["workers"][0], "config": {"wrong": 1}},
+    ]
+    with pytest.raises(InvalidPool) as caught:
+        import_pool(json.dumps(document))
+    places = [where for where, _ in caught.value.problems]
+    assert places == ["workers.0.kind", "workers.1.name", "workers.1.config.wrong"]
+
+
+@pytest.mark.parametrize("name", ["", "Two Words", "9lives", "x" * 49, "ünï"])
+def test_names_that_plans_could_not_write_are_refused(name):
+    with pytest.raises(ValueError, match="name"):
+        WorkerSpec(name=name, kind="calculator", description="d")
+
+
+def test_editing_needs_an_existing_worker():
+    with pytest.raises(PoolNotFound):
+        Pool(name="p").without_worker("nobody")

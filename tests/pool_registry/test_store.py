@@ -1,0 +1,107 @@
+"""Storage of pools: versions never change, nothing is lost, broken databases are told plainly."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pool_registry.errors import PoolNotFound, StorageError
+from pool_registry.home import find_home
+from pool_registry.pool import Limits, Pool
+from pool_registry.store import PoolStore, open_engine
+from pool_registry.worker import WorkerSpec
+
+CALCULATOR = WorkerSpec(name="calc", kind="calculator", description="adds")
+
+
+def store(folder: Path) -> PoolStore:
+    return PoolStore(open_engine(find_home(folder)))
+
+
+def test_an_edit_makes_a_new_version_and_keeps_the_old_one(tmp_path):
+    pools = store(tmp_path)
+    first = pools.save(Pool(name="p"))
+    second = pools.save(Pool(name="p", workers=(CALCULATOR,)))
+    assert (first.version, second.version) == (1, 2)
+    assert pools.get("p", 1).pool == Pool(name="p")
+    assert pools.latest("p").pool.workers == (CALCULATOR,)
+    assert [stored.version for stored in pools.versions("p")] == [2, 1]
+
+
+def test_saving_the_same_content_again_makes_no_version(tmp_path):
+    pools = store(tmp_path)
+    pools.save(Pool(name="p"))
+    pools.save(Pool(name="p", workers=(CALCULATOR,)))
+    assert pools.save(Pool(name="p")).version == 1
+    assert pools.latest("p").version == 1 and len(pools.versions("p")) == 2
+
+
+def test_pools_are_there_after_a_restart(tmp_path):
+    saved = store(tmp_path).save(Pool(name="p", workers=(CALCULATOR,)))
+    assert store(tmp_path).latest("p").pool == saved.pool
+    assert store(tmp_path).by_hash("p", saved.pool.hash) is not None
+
+
+def test_a_missing_pool_names_those_there_are(tmp_path):
+    pools = store(tmp_path)
+    pools.save(Pool(name="mine"))
+    with pytest.raises(PoolNotFound, match="mine"):
+        pools.latest("yours")
+
+
+def test_processes_that_save_at_once_lose_nothing(tmp_path):
+    store(tmp_path)
+    code = (
+        "import sys; from pool_registry.home import find_home; from pool_registry.pool import *;"
+        "from pool_registry.store import *; pools = PoolStore(open_engine(find_home(sys.argv[1])))\n"
+        "for i in range(15):\n"
+        "    pools.save(Pool(name='p', limits=Limits(max_rounds=1 + i, max_steps=int(sys.argv[2]))))"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(k)]) for k in (1, 2, 3)]
+    assert [process.wait(60) for process in running] == [0, 0, 0]
+    versions = [stored.version for stored in store(tmp_path).versions("p")]
+    assert versions == list(range(45, 0, -1))
+
+
+def test_a_database_of_a_newer_podium_is_refused_and_left_as_it_was(tmp_path):
+    store(tmp_path).save(Pool(name="p"))
+    path = tmp_path / "podium.db"
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.commit()
+    connection.close()
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    with pytest.raises(StorageError, match="newer Podium"):
+        store(tmp_path)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
+def test_a_file_that_is_no_database_is_told_plainly(tmp_path):
+    (tmp_path / "podium.db").write_bytes(b"this is not a database" * 100)
+    with pytest.raises(StorageError, match="cannot be used"):
+        store(tmp_path)
+
+
+def test_a_data_folder_that_cannot_be_made_is_told_plainly(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="--home"):
+        find_home(tmp_path / "file" / "inside")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_unwritable_data_folder_is_told_plainly(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(StorageError, match="cannot be written"):
+        find_home(tmp_path)
+
+
+def test_limits_are_part_of_the_content(tmp_path):
+    pools = store(tmp_path)
+    pools.save(Pool(name="p"))
+    assert pools.save(Pool(name="p", limits=Limits(max_rounds=2))).version == 2
