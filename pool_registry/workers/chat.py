@@ -1,0 +1,145 @@
+"""Kind `chat`: any OpenAI-compatible endpoint (`/chat/completions`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from pool_registry import egress, secrets
+from pool_registry.actions import JsonValue, Usage
+from pool_registry.agents import Completion, Message, agent_messages, prompt_text
+from pool_registry.errors import SecretNotFound, WorkerFault
+from pool_registry.worker import Call, Reply, Worker, one_string
+
+DEFAULT_ROLE = "You are a careful worker. Do what the instruction says and reply with the result alone."
+CHECK_S = 10.0
+
+
+class ChatConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    base_url: str = Field(
+        default="http://127.0.0.1:8000/v1", description="Up to and without /chat/completions."
+    )
+    model: str = Field(min_length=1, description="The model's name at that endpoint.")
+    api_key: str = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
+    role: str = Field(default=DEFAULT_ROLE, description="System prompt.", max_length=20_000)
+    temperature: float = Field(default=0.7, ge=0, le=2)
+    max_tokens: int = Field(default=1024, ge=1, le=100_000)
+    max_visible_chars: int = Field(
+        default=20_000, ge=200, description="How much of the outputs it may see goes into its prompt."
+    )
+    extra: dict[str, Any] = Field(default_factory=dict, description="More fields of the request body.")
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_url(cls, value: str) -> str:
+        return egress.check_url(value.rstrip("/"))
+
+    @field_validator("api_key")
+    @classmethod
+    def _is_reference(cls, value: str) -> str:
+        return secrets.check_reference(value) if value else value
+
+
+class Chat(Worker[ChatConfig]):
+    Config = ChatConfig
+    remote = True
+    sample = {"instruction": "Say hello in one word."}
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return one_string("instruction", "What to do, in plain words.")
+
+    async def call(self, call: Call) -> Reply:
+        config = self.config
+        messages = agent_messages(
+            config.role, call.text("instruction"), call.visible, config.max_visible_chars
+        )
+        completion = await self.complete(messages)
+        return Reply(completion.text, completion.usage, completion.prompt)
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, JsonValue]] | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+    ) -> Completion:
+        """Ask the endpoint. Raises WorkerFault."""
+        config = self.config
+        body: dict[str, JsonValue] = {
+            "model": config.model,
+            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "temperature": config.temperature if temperature is None else temperature,
+            "max_tokens": max_tokens or config.max_tokens,
+            **config.extra,
+        }
+        if tools:
+            body["tools"] = list(tools)
+        url = f"{config.base_url}/chat/completions"
+        answer = await egress.post_json(url, body, self._headers(), self.spec.timeout_s)
+        return _completion(answer, prompt_text(messages))
+
+    async def check(self) -> str:
+        listing = await egress.get_json(f"{self.config.base_url}/models", self._headers(), CHECK_S)
+        models = _model_names(listing)
+        if models and self.config.model not in models:
+            raise WorkerFault(
+                "not_found",
+                f"the endpoint has no model {self.config.model!r}; it has: {', '.join(models[:8])}",
+            )
+        return f"answers; {len(models)} models"
+
+    def _headers(self) -> dict[str, str]:
+        if not self.config.api_key:
+            return {}
+        try:
+            key = secrets.resolve(self.config.api_key)
+        except SecretNotFound as error:
+            raise WorkerFault("auth", str(error)) from error
+        return {"authorization": f"Bearer {key.get_secret_value()}"}
+
+
+def _completion(answer: Any, prompt: str) -> Completion:
+    """The first choice of an answer, its tool calls written out as text. Raises WorkerFault."""
+    try:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        text = "\n".join([message.get("content") or "", *map(_call_text, message.get("tool_calls") or [])])
+        finish = str(choice.get("finish_reason") or "stop")
+    except (TypeError, KeyError, IndexError, AttributeError) as error:
+        sentence = "the answer is no chat completion: it has no choices with a message"
+        raise WorkerFault("invalid_response", sentence) from error
+    text = text.strip()
+    if not text:
+        code = "content_filtered" if finish == "content_filter" else "invalid_response"
+        raise WorkerFault(code, f"the model returned no text (finish reason: {finish})")
+    return Completion(text, _usage(answer.get("usage"), prompt, text), prompt, finish)
+
+
+def _call_text(call: Any) -> str:
+    """An API's structured call as open models write one; arguments stay as they came, valid JSON or not."""
+    function = call["function"]
+    arguments = function.get("arguments")
+    written = (arguments if isinstance(arguments, str) else json.dumps(arguments)) or "{}"
+    name = json.dumps(function["name"])
+    return f'<tool_call>\n{{"name": {name}, "arguments": {written}}}\n</tool_call>'
+
+
+def _usage(usage: Any, prompt: str, text: str) -> Usage:
+    """What the endpoint counted; about four characters a token where it counts nothing."""
+    if isinstance(usage, dict):
+        counted = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        if all(isinstance(count, int) and count >= 0 for count in counted):
+            return Usage(*counted)
+    return Usage(len(prompt) // 4, len(text) // 4)
+
+
+def _model_names(listing: Any) -> list[str]:
+    entries = listing.get("data") if isinstance(listing, dict) else None
+    return [str(entry["id"]) for entry in entries or [] if isinstance(entry, dict) and "id" in entry]

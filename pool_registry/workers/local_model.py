@@ -1,0 +1,69 @@
+"""Kind `local_model`: a transformers checkpoint on this machine, CPU or GPU."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pool_registry.actions import JsonValue
+from pool_registry.agents import Completion, Message, agent_messages, prompt_text
+from pool_registry.local_models import STARTER, LoadedModel, Sampling, is_available, model_path, shared_model
+from pool_registry.worker import Call, Reply, Worker, one_string
+from pool_registry.workers.chat import DEFAULT_ROLE
+
+
+class LocalModelConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    model: str = Field(
+        default=STARTER, min_length=1, description="starter:smollm2, or the folder of a checkpoint."
+    )
+    role: str = Field(default=DEFAULT_ROLE, description="System prompt.", max_length=20_000)
+    max_tokens: int = Field(default=128, ge=1, le=32_768)
+    temperature: float = Field(default=0.0, ge=0, le=2, description="0 is greedy.")
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    max_visible_chars: int = Field(
+        default=6000, ge=200, description="How much of the outputs it may see goes into its prompt."
+    )
+
+
+class LocalModel(Worker[LocalModelConfig]):
+    Config = LocalModelConfig
+    sample = {"instruction": "What is the capital of France?"}
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return one_string("instruction", "What to do, in plain words.")
+
+    async def call(self, call: Call) -> Reply:
+        config = self.config
+        messages = agent_messages(
+            config.role, call.text("instruction"), call.visible, config.max_visible_chars
+        )
+        completion = await self.complete(messages)
+        return Reply(completion.text, completion.usage, completion.prompt)
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, JsonValue]] | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+    ) -> Completion:
+        """Generate a reply. Raises WorkerFault when the model is missing or the prompt too long."""
+        model = await asyncio.to_thread(self._load)
+        chosen = self.config.temperature if temperature is None else temperature
+        chat = [{"role": message.role, "content": message.content} for message in messages]
+        limit = max_tokens or self.config.max_tokens
+        text, usage = await model.generate(chat, limit, Sampling(chosen), tools)
+        return Completion(text, usage, prompt_text(messages))
+
+    async def check(self) -> str:
+        return await asyncio.to_thread(is_available, self.config.model)
+
+    def _load(self) -> LoadedModel:
+        return shared_model(model_path(self.config.model), self.config.device)

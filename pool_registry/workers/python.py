@@ -1,0 +1,53 @@
+"""Kind `python`: runs a snippet in the sandbox and returns its last value, or what it printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pool_registry.actions import JsonValue
+from pool_registry.errors import BadCall, WorkerFault
+from pool_registry.sandbox.runner import Sandbox, isolation
+from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
+
+
+class Python(Worker[NoConfig]):
+    sample = {"code": "import math\nmath.lcm(212, 285, 246)"}
+
+    def __init__(self, spec: WorkerSpec, config: NoConfig) -> None:
+        super().__init__(spec, config)
+        self._sandbox = Sandbox(cpu_s=max(1, int(spec.timeout_s) + 1))
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return one_string("code", "Python with the standard library; the last expression is the result.")
+
+    async def call(self, call: Call) -> Reply:
+        result = await self._sandbox.run(call.text("code"))
+        if result.error is not None:
+            kind, message = result.error
+            if kind == "syntax":
+                raise BadCall(message, code="syntax_error")
+            raise WorkerFault(kind, message)
+        return Reply(result.value if result.value is not None else printed(result.stdout))
+
+    async def check(self) -> str:
+        found = await isolation()
+        if found.level is None:
+            raise WorkerFault("sandbox_unavailable", found.reason)
+        return found.reason
+
+    async def close(self) -> None:
+        await self._sandbox.close()
+
+
+def printed(stdout: str) -> JsonValue:
+    """Standard output without its last newline; a lone number as a number."""
+    text = stdout.strip()
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text) if text.lower() not in ("nan", "inf", "-inf", "infinity") else text
+    except ValueError:
+        return text

@@ -1,0 +1,35 @@
+"""Kind `orchestrator`: runs an episode of its own, one level deeper, through the running episode's scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pool_registry.actions import JsonValue
+from pool_registry.errors import WorkerFault
+from pool_registry.worker import Call, Reply, Worker, one_string
+
+
+class RecursionConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    orchestrator: str = Field(
+        default="same",
+        min_length=1,
+        description="same (that of the running episode), or a name such as fan_out.",
+    )
+
+
+class Recursion(Worker[RecursionConfig]):
+    Config = RecursionConfig
+    sample = {"instruction": "A question that can be answered on its own."}
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return one_string("instruction", "A self-contained query for the inner episode.")
+
+    async def call(self, call: Call) -> Reply:
+        if call.scope is None:
+            raise WorkerFault("no_episode", "this worker runs inside an episode only; use it in a plan")
+        return await call.scope.descend(self.config.orchestrator, call.text("instruction"), call.visible)

@@ -1,0 +1,175 @@
+"""Kind `search`: BM25 over a corpus, through bm25s.
+
+A corpus is `starter:factbook`, a .jsonl file with `title` and `text`, or a folder of .txt and .md files.
+The index is built once per data folder and corpus content, and shared by all workers of a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pool_registry.actions import JsonValue
+from pool_registry.errors import WorkerFault
+from pool_registry.home import Home, find_home
+from pool_registry.worker import Call, Reply, Worker, one_string
+
+INDEX_VERSION = 2
+TITLE_WEIGHT = 3  # a passage's title counts as often as this
+MAX_FILE_BYTES = 50_000_000
+MAX_SHOWN_CHARS = 4000
+
+
+class SearchConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    corpus: str = Field(
+        default="starter:factbook",
+        min_length=1,
+        description="starter:factbook, a .jsonl file with title and text, or a folder of .txt and .md files.",
+    )
+    top_k: int = Field(default=1, ge=1, le=50, description="How many passages a search returns.")
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A searchable corpus: bm25s's retriever and the passages as they are shown."""
+
+    retriever: Any
+    shown: Sequence[str]
+
+    def search(self, query: str, top_k: int) -> list[str]:
+        """The best passages, best first; those that share no word with the query are left out."""
+        import bm25s
+
+        tokens = bm25s.tokenize([query], stopwords=None, show_progress=False, return_ids=False)
+        if not tokens[0]:
+            return []
+        k = min(top_k, len(self.shown))
+        found, scores = self.retriever.retrieve(tokens, k=k, show_progress=False)
+        pairs = zip(found[0].tolist(), scores[0].tolist(), strict=True)
+        return [self.shown[place] for place, score in pairs if score > 0]
+
+
+class Search(Worker[SearchConfig]):
+    Config = SearchConfig
+    sample = {"query": "Mexico Geography Irrigated land"}
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return one_string("query", "Words of the passage's title: country, section and field.")
+
+    async def call(self, call: Call) -> Reply:
+        query, top_k = call.text("query"), self.config.top_k
+        found = await asyncio.to_thread(lambda: load_index(self.config.corpus).search(query, top_k))
+        if not found:
+            raise WorkerFault("no_hits", f"nothing matches {query[:120]!r}; use other words")
+        return Reply(found[0] if top_k == 1 else found)
+
+    async def check(self) -> str:
+        index = await asyncio.to_thread(load_index, self.config.corpus)
+        return f"{len(index.shown):,} passages"
+
+
+_indexes: dict[tuple[str, str], Index] = {}
+_lock = threading.Lock()
+
+
+def load_index(corpus: str, home: Home | None = None) -> Index:
+    """The index of a corpus; built, or loaded from the data folder, once per process."""
+    home = home or find_home()
+    with _lock:
+        key = (corpus, str(home.root))
+        if key not in _indexes:
+            _indexes[key] = _load_or_build(corpus, home)
+        return _indexes[key]
+
+
+def _load_or_build(corpus: str, home: Home) -> Index:
+    import bm25s
+
+    titled = _read_corpus(corpus)
+    folder = home.artifacts / f"search-v{INDEX_VERSION}-{_fingerprint(titled)}"
+    if not folder.exists():
+        _build(titled, folder)
+    shown = [
+        f"{title}: {text}"[:MAX_SHOWN_CHARS] if title else text[:MAX_SHOWN_CHARS] for title, text in titled
+    ]
+    return Index(bm25s.BM25.load(str(folder), mmap=True), shown)
+
+
+def _build(titled: Sequence[tuple[str, str]], folder: Path) -> None:
+    import bm25s
+
+    texts = [" ".join([title] * TITLE_WEIGHT + [text]) for title, text in titled]
+    retriever = bm25s.BM25(method="lucene")
+    retriever.index(
+        bm25s.tokenize(texts, stopwords=None, show_progress=False, return_ids=False), show_progress=False
+    )
+    draft = folder.with_name(f"{folder.name}.{os.getpid()}")
+    retriever.save(str(draft))
+    try:
+        draft.rename(folder)
+    except OSError:  # another process was faster
+        shutil.rmtree(draft)
+
+
+def _read_corpus(corpus: str) -> list[tuple[str, str]]:
+    """(title, text) of every passage. Raises WorkerFault saying what is wrong with the corpus."""
+    if corpus == "starter:factbook":
+        from pool_registry.starter.factbook import passages
+
+        return [(passage.title, passage.text) for passage in passages()]
+    path = Path(corpus).expanduser()
+    try:
+        titled = _read_jsonl(path) if path.is_file() else _read_folder(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkerFault("corpus_unreadable", f"{corpus} cannot be read: {error}") from error
+    if not titled:
+        raise WorkerFault("corpus_empty", f"{corpus} holds no passage; give .jsonl or a folder of texts")
+    return titled
+
+
+def _read_jsonl(path: Path) -> list[tuple[str, str]]:
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise WorkerFault("corpus_too_large", f"{path.name} is larger than {MAX_FILE_BYTES:,} bytes")
+    titled = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            titled.append((str(entry.get("title", "")), str(entry["text"])))
+        except (ValueError, KeyError, AttributeError) as error:
+            sentence = f"{path.name}, line {number}: expected an object with title and text ({error})"
+            raise WorkerFault("corpus_unreadable", sentence) from error
+    return titled
+
+
+def _read_folder(path: Path) -> list[tuple[str, str]]:
+    if not path.is_dir():
+        raise WorkerFault("corpus_missing", f"there is no file or folder {path}")
+    files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".md"))
+    return [
+        (file.stem, paragraph.strip())
+        for file in files
+        for paragraph in file.read_text(encoding="utf-8").split("\n\n")
+        if paragraph.strip()
+    ]
+
+
+def _fingerprint(titled: Sequence[tuple[str, str]]) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for title, text in titled:
+        digest.update(title.encode() + b"\0" + text.encode() + b"\0")
+    return digest.hexdigest()
