@@ -76,7 +76,7 @@ async def _ask(
     except (httpx.RemoteProtocolError, httpx.DecodingError) as error:
         raise WorkerFault("invalid_response", f"{_host(url)} broke off: {error}", retryable=True) from error
     except httpx.TransportError as error:
-        sentence = f"{_host(url)} cannot be reached: {error or type(error).__name__}"
+        sentence = f"{_host(url)} cannot be reached: {str(error) or type(error).__name__}"
         raise WorkerFault("connection", sentence, retryable=True) from error
     _raise_for_status(response, raw, url)
     return _parse(raw, url)

@@ -236,7 +236,7 @@ class LoadedModel:
                     [_stop_when_done(batch, padded["input_ids"].shape[1])]
                 ),
             )
-        new = output[:, length:].tolist()
+        new = output[:, padded["input_ids"].shape[1] :].tolist()
         return [self._decoded(ids, request) for ids, request in zip(new, batch, strict=True)]
 
     def _decoded(self, ids: list[int], request: Request) -> tuple[str, int]:

@@ -59,8 +59,8 @@ def main() -> None:
     sys.stdout.flush()
     code = sys.stdin.read()
     result = run(code)
-    sys.__stdout__.write(json.dumps(result))
-    sys.__stdout__.flush()
+    sys.stdout.write(json.dumps(result))
+    sys.stdout.flush()
     os._exit(0)
 
 
@@ -178,6 +178,7 @@ def run(code: str) -> dict[str, Any]:
     except (SyntaxError, ValueError) as error:
         return {"error": "syntax", "message": f"{type(error).__name__}: {error}"}
     space: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
+    real = sys.stdout, sys.stderr
     sys.stdout = sys.stderr = printed
     try:
         exec(body, space)
@@ -188,7 +189,7 @@ def run(code: str) -> dict[str, Any]:
     except BaseException as error:
         return {"error": "exception", "message": told(error), "stdout": printed.getvalue()}
     finally:
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+        sys.stdout, sys.stderr = real
     return {"value": shown, "stdout": printed.getvalue(), "cut": printed.cut}
 
 
@@ -197,7 +198,9 @@ def split(code: str) -> tuple[Any, Any]:
     tree = ast.parse(code, "<snippet>")
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
-        last = compile(ast.Expression(tree.body.pop().value), "<snippet>", "eval")
+        expression = tree.body.pop()
+        assert isinstance(expression, ast.Expr), "just asked"
+        last = compile(ast.Expression(expression.value), "<snippet>", "eval")
     return compile(tree, "<snippet>", "exec"), last
 
 

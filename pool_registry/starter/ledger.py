@@ -95,7 +95,7 @@ def _add_company(database: sqlite3.Connection, company: int) -> None:
         status = "paid" if number % ORDERS_A_QUARTER == 0 else STATUSES[next(numbers) % len(STATUSES)]
         orders.append((order, company, customer, placed.isoformat(), status))
         product, quantity, discount = next(numbers) % 6, 1 + next(numbers) % 40, (next(numbers) % 5) * 0.05
-        items.append((order, first + product, quantity, round(discount, 2)))
+        items.append((order, company * 10 + product, quantity, round(discount, 2)))
     database.executemany("INSERT INTO orders VALUES (?, ?, ?, ?, ?)", orders)
     database.executemany("INSERT INTO items VALUES (?, ?, ?, ?)", items)
 

@@ -134,9 +134,9 @@ def _call_text(call: Any) -> str:
 def _usage(usage: Any, prompt: str, text: str) -> Usage:
     """What the endpoint counted; about four characters a token where it counts nothing."""
     if isinstance(usage, dict):
-        counted = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        if all(isinstance(count, int) and count >= 0 for count in counted):
-            return Usage(*counted)
+        sent, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        if isinstance(sent, int) and isinstance(written, int) and min(sent, written) >= 0:
+            return Usage(sent, written)
     return Usage(len(prompt) // 4, len(text) // 4)
 
 

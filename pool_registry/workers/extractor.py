@@ -48,7 +48,7 @@ class Extractor(Worker[NoConfig]):
         if len(passages) > 1:
             raise WorkerFault(
                 "ambiguous",
-                f"{len(passages)} passages are visible; show one, or ask for the {request['what']} in each passage",
+                f"{len(passages)} passages are visible; show one, or ask for each passage",
             )
         return Reply(read(passages[0]))
 

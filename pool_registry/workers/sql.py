@@ -97,14 +97,12 @@ class Sql(Worker[SqlConfig]):
         tables = await self._in_thread(lambda stop: _tables(self.config.database, stop))
         return f"{len(tables)} tables: {', '.join(tables[:8])}"
 
-    async def _run(
-        self, statement: str, values: Mapping[str, JsonValue]
-    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+    async def _run(self, statement: str, values: Mapping[str, JsonValue]) -> Rows:
         config = self.config
         return await self._in_thread(lambda stop: _select(config, statement, values, stop))
 
     @staticmethod
-    async def _in_thread(work: Callable[[Event], Any]) -> Any:
+    async def _in_thread(work: Callable[[Event], T]) -> T:
         """Run blocking work; a cancelled call raises the stop flag, which ends the query within moments."""
         stop = Event()
         try:
