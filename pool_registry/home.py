@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pool_registry.errors import StorageError
@@ -40,13 +42,18 @@ def find_home(folder: str | Path | None = None) -> Home:
     Raises StorageError when it cannot be created or written to.
     """
     root = Path(folder or os.environ.get("PODIUM_HOME") or _default_folder()).expanduser().absolute()
+    return _made(root)
+
+
+@cache
+def _made(root: Path) -> Home:
+    """Workers ask for the folder at every call; it is made and tried once per process."""
     home = Home(root)
     try:
         for place in (root, home.artifacts, home.jobs):
             place.mkdir(parents=True, exist_ok=True)
-        probe = root / ".writable"
-        probe.write_text("")
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=root):
+            pass
     except OSError as error:
         raise StorageError(
             f"the data folder {root} cannot be written to ({error.strerror}); "

@@ -133,9 +133,7 @@ class Follower:
 
     def _message(self, events: list[Event]) -> str:
         shape = (len(self._episode.steps), len(self._episode.rounds), self._row.state == "interrupted")
-        reshaped = shape != self._shape or any(
-            isinstance(event, TurnTaken | EpisodeEnded) for event in events
-        )
+        reshaped = shape != self._shape or any(isinstance(event, TurnTaken | EpisodeEnded) for event in events)
         self._shape = shape
         self._told_interrupted = self._row.state == "interrupted"
         build = episode_view if reshaped else view_patch

@@ -45,9 +45,7 @@ class Finding:
 def examine(folder: str | None) -> Iterator[str]:
     """The report, line by line, as it is found out."""
     yield "Machine"
-    yield str(
-        Finding("ok", "python", f"{platform.python_version()} ({platform.system()} {platform.machine()})")
-    )
+    yield str(Finding("ok", "python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"))
     yield str(_gpu())
     yield "Packages"
     for name in PACKAGES:
@@ -105,9 +103,7 @@ def _data(folder: str | None) -> Finding:
 
 
 async def _workers(pool: Pool) -> list[Finding]:
-    return [
-        await _worker(spec.name, open_worker(spec)) for spec in pool.enabled if spec.kind != "orchestrator"
-    ]
+    return [await _worker(spec.name, open_worker(spec)) for spec in pool.enabled if spec.kind != "orchestrator"]
 
 
 async def _worker(name: str, worker: Worker[Any]) -> Finding:

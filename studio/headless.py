@@ -9,7 +9,7 @@ from orchestrator.run import EpisodeSpec, check_query, run_episode
 from orchestrator.trace import Store
 from pool_registry.live import live_pool
 from studio.export import trace_document
-from studio.runtime import grade, resolve
+from trainer.evaluate import grade, resolve
 from trainer.tasks import recognize
 
 
@@ -24,6 +24,7 @@ async def run_once(store: Store, pool_name: str, orchestrator_name: str, query: 
         orchestrator = make_orchestrator(orchestrator_name, pool, task.oracle_turn if task else None)
         spec = EpisodeSpec(query, task=task.ref if task else None)
         episode = await run_episode(spec, orchestrator, pool, sink=store.traces, resolve=resolve)
-    grade(episode, task, store)
+    if task is not None:
+        grade(episode, task, store.traces)
     store.traces.flush()
     return trace_document(store, store.traces.row(episode.id))

@@ -13,22 +13,19 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from trainer.tasks.task import Task
-
 from orchestrator.budget import Budget
-from orchestrator.episode import Episode
-from orchestrator.events import Graded
-from orchestrator.plan import Turn
 from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
-from pool_registry.actions import Action, JsonValue, Observation, as_text
+from pool_registry.actions import Action, JsonValue, Observation
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.kinds import open_worker
 from pool_registry.live import LivePool, LiveWorker, open_live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
+from trainer.evaluate import grade, resolve
 from trainer.tasks import recognize
+from trainer.tasks.task import Task
 
 T = TypeVar("T")
 
@@ -97,7 +94,8 @@ class Runtime:
             episode = await run_episode(
                 spec, orchestrator, pool, sink=self.store.traces, budget=budget, resolve=resolve
             )
-            grade(episode, task, self.store)
+            if task is not None:
+                grade(episode, task, self.store.traces)
         finally:
             del self._budgets[spec.id]
 
@@ -152,25 +150,3 @@ class Runtime:
     def _await(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         return future.result(timeout)
-
-
-def resolve(name: str, query: str, pool: LivePool) -> Orchestrator:
-    """How a recursive worker gets the orchestrator of its inner episode."""
-    return make_orchestrator(name, pool, reference_turn(query))
-
-
-def reference_turn(query: str) -> Turn | None:
-    """The oracle's plan, when the query is one that a suite can write."""
-    task = recognize(query)
-    return task.oracle_turn if task else None
-
-
-def grade(episode: Episode, task: Task | None, store: Store) -> bool | None:
-    """Append the verifier's verdict to the trace; None when the query has no verifier."""
-    if task is None or episode.ended is None:
-        return None
-    correct = task.grade(episode.answer)
-    graded = Graded(correct, as_text(task.expected), episode.ended.at)
-    episode.apply(graded)
-    store.traces.append(episode.id, graded)
-    return correct

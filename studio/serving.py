@@ -48,7 +48,6 @@ def make_starter_data(home: Home, with_model: bool) -> None:
     load_index("starter:factbook", home)
     if with_model:
         from pool_registry.local_models import model_path
-
         from pool_registry.starter import STARTER_MODEL
 
         model_path(STARTER_MODEL)

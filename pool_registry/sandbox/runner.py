@@ -9,6 +9,7 @@ Where neither works there is no sandbox, and code is not run: see `Sandbox.run`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -28,6 +29,7 @@ MEMORY_BYTES = 512 * 2**20
 SCRATCH_BYTES = 64 * 2**20
 READ_BYTES = 4 * 2**20
 START_S = 20.0
+COLLECT_S = 5.0
 
 # Each line must raise inside; the value is what did not.
 SELF_TEST = """
@@ -128,17 +130,14 @@ class Sandbox:
         try:
             return await _talk(process, code)
         finally:
-            _kill(process)
+            await _end(process)
 
     async def close(self) -> None:
         """Kill the interpreters that wait."""
         while self._ready:
             spare = self._ready.popleft()
-            spare.cancel()
-            try:
-                _kill(await spare)
-            except (asyncio.CancelledError, WorkerFault, OSError):
-                continue
+            with contextlib.suppress(WorkerFault, OSError, TimeoutError):
+                await _end(await spare)
 
     async def _take(self) -> asyncio.subprocess.Process:
         level = self._level
@@ -174,7 +173,7 @@ async def _start(level: Level, cpu_s: int) -> asyncio.subprocess.Process:
             said = (await process.stderr.read(4000)).decode(errors="replace").strip().splitlines()
             raise WorkerFault("sandbox_failed", said[-1] if said else "the sandbox did not start")
     except BaseException:
-        _kill(process)
+        await _end(process)
         raise
     return process
 
@@ -258,11 +257,10 @@ def _bubblewrap() -> str | None:
     return shutil.which("bwrap")
 
 
-def _kill(process: asyncio.subprocess.Process) -> None:
-    """End the process and everything it started."""
-    if process.returncode is not None:
-        return
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill the process and everything it started, and collect what is left of it."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
+        await asyncio.wait_for(process.communicate(), COLLECT_S)

@@ -59,10 +59,12 @@ def convert(value: float, from_unit: str, to_unit: str) -> float:
 
 def _unit(name: str) -> Any:
     text = ALIASES.get(name.strip().lower(), name.strip())
-    try:
-        return _registry().parse_units(text)
-    except Exception as error:
-        raise BadCall(f"{name!r} is not a unit that is known here: {error}") from error
+    for spelling in dict.fromkeys((text.replace(" ", "_"), text)):  # nautical_mile, but square kilometer
+        try:
+            return _registry().parse_units(spelling)
+        except Exception as error:  # noqa: BLE001  as above; the text is a model's
+            problem = error
+    raise BadCall(f"{name!r} is not a unit that is known here: {problem}") from problem
 
 
 @cache

@@ -15,7 +15,7 @@ from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies import POLICIES
 from pool_registry.errors import PoolError
-from studio.components.run_view import RunView
+from studio.components.run_view import run_view
 from studio.runtime import Runtime
 from studio.shell import shell
 from trainer.tasks import SUITES, find_task
@@ -45,9 +45,7 @@ def build(runtime: Runtime) -> None:
                     elem_id="run-orchestrator",
                     min_width=140,
                 )
-                agent = gr.Dropdown(
-                    label="Agent", choices=[], elem_id="run-agent", min_width=120, visible=False
-                )
+                agent = gr.Dropdown(label="Agent", choices=[], elem_id="run-agent", min_width=120, visible=False)
                 dialect = gr.Dropdown(
                     label="Dialect",
                     choices=list(DIALECTS),
@@ -56,13 +54,11 @@ def build(runtime: Runtime) -> None:
                     min_width=110,
                     visible=False,
                 )
-                suite = gr.Dropdown(
-                    label="Suite", choices=_suite_choices(), elem_id="run-suite", min_width=150
-                )
+                suite = gr.Dropdown(label="Suite", choices=_suite_choices(), elem_id="run-suite", min_width=150)
                 draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110)
                 stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=90)
-        view = RunView(elem_id="run-view")
+        view = run_view(elem_id="run-view")
     page = gr.context.Context.root_block
     assert page is not None, "build runs inside a page's Blocks"
 
@@ -146,11 +142,7 @@ def _agent_names(runtime: Runtime, pool: str | None) -> list[str]:
 
 
 def _suite_choices() -> list[tuple[str, str]]:
-    return [
-        (f"{name} · level {level}", f"{name} {level}")
-        for name, suite in SUITES.items()
-        for level in suite.levels
-    ]
+    return [(f"{name} · level {level}", f"{name} {level}") for name, suite in SUITES.items() for level in suite.levels]
 
 
 def _drawn(suite: str) -> str:

@@ -1,0 +1,70 @@
+// Small helpers shared by the studio's parts. Data reaches the page through textContent only.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element with a class, text and attributes. */
+export function el(tag, className = "", text = null, attributes = {}) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== null && text !== undefined) node.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
+
+/** An SVG element. */
+export function svg(tag, attributes = {}) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
+
+/** A 24 px line icon from one path. */
+export function icon(path, className = "pd-icon") {
+  const node = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true", class: className });
+  node.append(svg("path", { d: path }));
+  return node;
+}
+
+export function seconds(value) {
+  if (value === null || value === undefined) return "";
+  if (value < 0.0995) return `${(value * 1000).toFixed(value < 0.00995 ? 1 : 0)} ms`;
+  if (value < 60) return `${value.toFixed(value < 10 ? 2 : 1)} s`;
+  return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+}
+
+export function dollars(value) {
+  if (!value) return "$0";
+  return value < 0.01 ? `$${value.toFixed(5)}` : `$${value.toFixed(2)}`;
+}
+
+export function count(value) {
+  return Number(value || 0).toLocaleString("en-US");
+}
+
+/** JSON values as people read them: text as it is, everything else indented. */
+export function readable(value) {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
+
+/** Copy text and say so on the button. */
+export function copyButton(text, label = "Copy") {
+  const button = el("button", "pd-link", label, { type: "button" });
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = label), 1200);
+  });
+  return button;
+}
+
+/** Put `value` into the address under `name`, or take it out. */
+export function remember(name, value) {
+  const url = new URL(location.href);
+  if (value === null || value === undefined || value === "") url.searchParams.delete(name);
+  else url.searchParams.set(name, value);
+  history.replaceState(history.state, "", url);
+}
+
+export function recall(name) {
+  return new URL(location.href).searchParams.get(name);
+}

@@ -1,0 +1,47 @@
+// Every icon of the studio: one path each, drawn on a 24 px grid with a round 2 px line.
+
+export const KINDS = {
+  chat: "M4 5h16v11H9l-5 4z M8 9h8 M8 12h5",
+  local_model: "M7 7h10v10H7z M10 3v4 M14 3v4 M10 17v4 M14 17v4 M3 10h4 M3 14h4 M17 10h4 M17 14h4",
+  calculator: "M6 3h12v18H6z M9 7h6 M9 12h.01 M12 12h.01 M15 12h.01 M9 16h.01 M12 16h.01 M15 16h.01",
+  python: "M8 8l-4 4 4 4 M16 8l4 4-4 4 M13.5 5l-3 14",
+  sql: "M5 6c0-3.5 14-3.5 14 0v12c0 3.5-14 3.5-14 0z M5 6c0 3.5 14 3.5 14 0 M5 12c0 3.5 14 3.5 14 0",
+  search: "M10.5 4a6.5 6.5 0 1 1 0 13a6.5 6.5 0 0 1 0-13z M15.5 15.5L21 21",
+  extractor: "M5 4h9l5 5v11H5z M14 4v5h5 M8 13h8 M8 16h5",
+  units: "M3 16L16 3l5 5L8 21z M7 12l2 2 M10 9l2 2 M13 6l2 2",
+  calendar: "M4 6h16v14H4z M4 10h16 M8 3v5 M16 3v5",
+  orchestrator: "M20 12a8 8 0 1 1-2.6-5.9 M20 3v5h-5",
+};
+
+export const ROLES = {
+  agent: "M12 4a4 4 0 1 1 0 8a4 4 0 0 1 0-8 M4 21c0-5 4-7 8-7s8 2 8 7",
+  tool: "M14.5 5.5a4.5 4.5 0 0 0-5.8 5.8L3 17v4h4l5.7-5.7a4.5 4.5 0 0 0 5.8-5.8L15.5 12.5l-4-4z",
+  recursion: KINDS.orchestrator,
+};
+
+/** status -> [word, path] */
+export const STATUSES = {
+  PENDING: ["Waiting", "M12 4a8 8 0 1 0 .01 0 M12 8v4l3 2"],
+  RUNNING: ["Running", "M12 4a8 8 0 0 1 8 8"],
+  OK: ["OK", "M5 12.5l5 5L19.5 7"],
+  PARSE_ERR: ["PARSE_ERR", "M7 7l10 10 M17 7L7 17"],
+  EXEC_ERR: ["EXEC_ERR", "M7 7l10 10 M17 7L7 17"],
+  TIMEOUT: ["TIMEOUT", "M12 4a8 8 0 1 0 .01 0 M12 8v4 M12 15.5v.01"],
+};
+
+export const ACTIONS = {
+  check: "M5 12.5l5 5L19.5 7",
+  cross: "M7 7l10 10 M17 7L7 17",
+  plus: "M12 5v14 M5 12h14",
+  play: "M8 5l11 7-11 7z",
+  pulse: "M3 12h4l3-7 4 14 3-7h4",
+  pencil: "M4 20l1-4L16 5l3 3L8 19z",
+  copy: "M9 9h11v11H9z M5 15H4V4h11v1",
+  trash: "M5 7h14 M10 11v6 M14 11v6 M7 7l1 13h8l1-13 M9 7V4h6v3",
+  link: "M10 14a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-5.7-5.7L12 7 M14 10a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 5.7 5.7L12 17",
+  download: "M12 4v11 M7.5 11l4.5 4.5L16.5 11 M5 20h14",
+};
+
+export function kindIcon(kind, role) {
+  return KINDS[kind] || ROLES[role] || ROLES.tool;
+}

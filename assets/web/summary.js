@@ -1,0 +1,105 @@
+// The strip above the graph: query, state, answer, verdict and totals.
+
+import { copyButton, count, dollars, el, icon, seconds } from "./dom.js";
+import { ACTIONS } from "./icons.js";
+
+const OUTCOMES = {
+  answered: "Answered",
+  max_rounds: "Out of rounds",
+  max_tokens: "Out of tokens",
+  max_cost: "Out of budget",
+  deadline: "Out of time",
+  stopped: "Stopped",
+  orchestrator_failed: "Orchestrator failed",
+};
+
+export class Summary {
+  constructor() {
+    this.root = el("section", "su", null, { "aria-label": "Summary" });
+  }
+
+  clear() {
+    this.root.replaceChildren();
+  }
+
+  draw(view, clock) {
+    const { episode, totals } = view;
+    this.root.dataset.state = episode.state;
+    this.root.replaceChildren(heading(episode), result(episode), figures(totals, episode, clock));
+  }
+
+  /** Only the running clock. */
+  tick(clock) {
+    const node = this.root.querySelector("[data-figure=wall]");
+    if (node) node.textContent = seconds(clock);
+  }
+}
+
+function heading(episode) {
+  const box = el("div", "su-heading");
+  const line = el("div", "su-line");
+  line.append(pill(episode), ...parentLink(episode));
+  const version = episode.pool_version ? ` v${episode.pool_version}` : "";
+  line.append(el("span", "su-about", `${episode.orchestrator} on ${episode.pool}${version}`));
+  if (episode.task) line.append(el("span", "su-about", `${episode.task.family} level ${episode.task.level}`));
+  const actions = el("div", "su-actions");
+  actions.append(copyButton(() => location.href, "Copy link"));
+  actions.append(el("a", "pd-link", "Download trace", { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" }));
+  line.append(actions);
+  box.append(line, el("p", "su-query", episode.query));
+  return box;
+}
+
+function pill(episode) {
+  const running = episode.state === "running";
+  const word = running ? "Running" : episode.state === "interrupted" ? "Interrupted" : OUTCOMES[episode.outcome] || episode.outcome;
+  const state = running ? "running" : episode.outcome === "answered" ? "answered" : "ended";
+  return el("span", "su-pill", word, { "data-state": state, "data-testid": "state" });
+}
+
+function parentLink(episode) {
+  if (!episode.parent) return [];
+  const href = `/?episode=${encodeURIComponent(episode.parent.episode)}&step=${episode.parent.step}`;
+  return [el("a", "pd-link", `Called by step ${episode.parent.step} of another episode`, { href })];
+}
+
+function result(episode) {
+  const box = el("div", "su-result");
+  if (episode.answer !== null) {
+    box.append(el("span", "su-label", "Answer"), el("output", "su-answer", episode.answer, { "data-testid": "answer" }));
+  } else if (episode.state === "running") {
+    box.append(el("span", "su-label", "Answer"), el("span", "su-waiting", "not yet"));
+  } else {
+    const why = episode.reason || "The process that ran this episode ended; what it had recorded is below.";
+    box.append(el("span", "su-label", "No answer"), el("span", "su-reason", why));
+  }
+  if (episode.verdict) box.append(verdict(episode.verdict));
+  return box;
+}
+
+function verdict({ correct, expected }) {
+  const badge = el("span", "su-verdict", null, { "data-correct": correct, "data-testid": "verdict" });
+  badge.append(icon(correct ? ACTIONS.check : ACTIONS.cross), correct ? "Correct" : `Wrong, expected ${expected}`);
+  return badge;
+}
+
+function figures(totals, episode, clock) {
+  const list = el("dl", "su-figures");
+  const running = episode.state === "running";
+  const failed = totals.steps - (totals.statuses.OK || 0) - (totals.statuses.RUNNING || 0) - (totals.statuses.PENDING || 0);
+  const entries = [
+    ["Wall time", seconds(running ? clock : totals.wall_s), "wall"],
+    ["Critical path", seconds(totals.critical_path_s), "critical"],
+    ["Speed-up", totals.speedup ? `${totals.speedup.toFixed(2)}×` : "–", "speedup"],
+    ["Steps", failed ? `${totals.steps} (${failed} failed)` : String(totals.steps), "steps"],
+    ["Rounds", String(totals.rounds), "rounds"],
+    ["Tokens", `${count(totals.tokens_in)} → ${count(totals.tokens_out)}`, "tokens"],
+    ["Cost", dollars(totals.cost), "cost"],
+  ];
+  for (const [name, value, key] of entries) {
+    const entry = el("div");
+    entry.append(el("dt", "", name), el("dd", "", value, { "data-figure": key }));
+    list.append(entry);
+  }
+  return list;
+}

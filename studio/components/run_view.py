@@ -1,0 +1,24 @@
+"""The live view of one episode as a Gradio component: its value is the episode's id, nothing more.
+
+Everything that moves comes over the episode's own event stream; see assets/web/run_view.js.
+"""
+
+from __future__ import annotations
+
+import gradio as gr
+
+TEMPLATE = '<div class="rv-root"></div>'
+SCRIPT = """
+const root = element.querySelector('.rv-root');
+import('/assets/web/run_view.js').then((module) => {
+  const view = module.mount(root, { onState: (running) => document.body.classList.toggle('is-running', running) });
+  const follow = () => { if (props.value) view.show(props.value); };
+  watch('value', follow);
+  follow();
+});
+"""
+
+
+def run_view(**settings: object) -> gr.HTML:
+    """The component; set its value to an episode id to show that episode."""
+    return gr.HTML(value="", html_template=TEMPLATE, js_on_load=SCRIPT, apply_default_css=False, **settings)

@@ -1,0 +1,1 @@
+"""How an orchestrator learns: tasks, rewards, trajectories, training, evaluation, jobs."""

@@ -1,0 +1,239 @@
+"""Family `atlas`: figures of countries from the CIA World Factbook.
+
+L1: search -> reader -> units -> calculator (4 steps). L2: search | search -> reader -> calculator (4 steps,
+2 wide). L3: two capitals -> two countries -> two figures -> one ratio (8 steps, 5 deep, 2 wide).
+
+Which figures may be asked for is in assets/tasks/atlas.json, made by `python -m trainer.tasks.atlas_facts`:
+only those for which the search puts the right passage first and a strict reading of it is clear.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+
+from assets import asset
+from orchestrator.plan import Step, Turn
+from trainer.tasks.suite import Suite, split_of
+from trainer.tasks.task import Template
+from trainer.tasks.verifier import Verifier, near_tie, to_digits
+
+FACTS_FILE = "tasks/atlas.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A numeric field: what a query calls it, the words that find it, and its unit of measure."""
+
+    label: str
+    words: str
+    unit: str
+
+
+FIGURES = {
+    figure.label: figure
+    for figure in (
+        Figure("total area", "Geography Area total", "square kilometer"),
+        Figure("land area", "Geography Area land", "square kilometer"),
+        Figure("irrigated land", "Geography Irrigated land", "square kilometer"),
+        Figure("coastline", "Geography Coastline", "kilometer"),
+        Figure("land boundary", "Geography Land boundaries total", "kilometer"),
+        Figure("mean elevation", "Geography Elevation mean elevation", "meter"),
+        Figure("population", "People and Society Population total", ""),
+    )
+}
+# Metres (or square metres) in a unit. The acre is the US survey acre, as in the units worker's library.
+SIZES = {
+    "square kilometer": 1e6, "acre": 4046.872609874252, "hectare": 1e4, "square mile": 2589988.110336,
+    "kilometer": 1e3, "mile": 1609.344, "nautical mile": 1852.0, "meter": 1.0, "foot": 0.3048, "yard": 0.9144,
+}  # fmt: skip
+TARGETS = {
+    "square kilometer": ("acre", "hectare", "square mile"),
+    "kilometer": ("mile", "nautical mile"),
+    "meter": ("foot", "yard"),
+}
+PLURALS = {"foot": "feet", **{unit: f"{unit}s" for unit in SIZES if unit != "foot"}}
+SINGULARS = {plural: unit for unit, plural in PLURALS.items()}
+
+_NAME = r"[^?]{2,60}?"
+GAPS = {
+    "figure": "|".join(FIGURES),
+    "country": _NAME,
+    "other": _NAME,
+    "unit": "|".join(sorted(SINGULARS, key=len, reverse=True)),
+}
+TEMPLATES: dict[int, tuple[Template, ...]] = {
+    level: tuple(Template(text, GAPS) for text in texts)
+    for level, texts in {
+        1: (
+            "According to the atlas, what is the {figure} of {country}, in {unit}? Round to one decimal.",
+            "How many {unit} is the {figure} of {country}, according to the atlas? Round to one decimal.",
+        ),
+        2: (
+            "According to the atlas, what is the {figure} of {country} divided by that of {other}? "
+            "Round to three decimals.",
+            "How many times the {figure} of {other} is that of {country}, according to the atlas? "
+            "Round to three decimals.",
+        ),
+        3: (
+            "Take the country whose capital is {country} and the one whose capital is {other}. According to the "
+            "atlas, what is the first's {figure} divided by the second's? Round to three decimals.",
+            "One country has the capital {country}, another {other}. According to the atlas, how many times "
+            "the second's {figure} is the first's? Round to three decimals.",
+        ),
+    }.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AtlasQuery:
+    """Everything an atlas query says. At level 3 the places are capitals, else countries."""
+
+    level: int
+    template: int
+    figure: str
+    places: tuple[str, ...]
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What may be asked: figure -> country -> value, and country -> capital."""
+
+    values: dict[str, dict[str, float]]
+    capitals: dict[str, str]
+
+
+class Atlas(Suite[AtlasQuery]):
+    name = "atlas"
+    description = "Figures of countries from the CIA World Factbook, converted and compared."
+    workers = ("atlas_search", "reader", "units", "calculator")
+
+    def draw(self, level: int, split: str, random: Random) -> AtlasQuery:
+        known = TEMPLATES[level] if split == "test" else TEMPLATES[level][:-1]  # one wording is held out
+        labels = [label for label, figure in FIGURES.items() if level > 1 or figure.unit]
+        label = random.choice(labels)
+        capitals = facts().capitals
+        countries = [
+            country
+            for country in facts().values[label]
+            if split_of(country) == split and (level < 3 or country in capitals)
+        ]
+        places = random.sample(countries, 1 if level == 1 else 2)
+        return AtlasQuery(
+            level=level,
+            template=random.randrange(len(known)),
+            figure=label,
+            places=tuple(capitals[country] if level == 3 else country for country in places),
+            unit=random.choice(TARGETS[FIGURES[label].unit]) if level == 1 else "",
+        )
+
+    def write(self, parameters: AtlasQuery) -> str:
+        p = parameters
+        return TEMPLATES[p.level][p.template].fill(
+            figure=p.figure,
+            country=p.places[0],
+            other=p.places[-1],
+            unit=PLURALS.get(p.unit, ""),
+        )
+
+    def read(self, query: str) -> AtlasQuery | None:
+        for level, templates in TEMPLATES.items():
+            for number, template in enumerate(templates):
+                said = template.match(query)
+                if said is not None:
+                    places = tuple(said[key].strip() for key in ("country", "other") if key in said)
+                    unit = SINGULARS[said["unit"].lower()] if "unit" in said else ""
+                    return AtlasQuery(level, number, said["figure"].lower(), places, unit)
+        return None
+
+    def level_of(self, parameters: AtlasQuery) -> int:
+        return parameters.level
+
+    def solve(self, parameters: AtlasQuery) -> tuple[Verifier, Turn] | None:
+        p = parameters
+        countries = [_by_capital(place) if p.level == 3 else _named(place) for place in p.places]
+        found = [facts().values[p.figure].get(country) for country in countries if country]
+        values = [value for value in found if value is not None]
+        if len(values) != len(p.places) or (p.level == 1 and _is_other_dimension(p)):
+            return None
+        if p.level == 1:
+            value = values[0] * SIZES[FIGURES[p.figure].unit] / SIZES[p.unit]
+        elif values[1] == 0:
+            return None
+        else:
+            value = values[0] / values[1]
+        digits = 1 if p.level == 1 else 3
+        return None if near_tie(value, digits) else (to_digits(value, digits), _plan(p))
+
+
+def _plan(p: AtlasQuery) -> Turn:
+    words = FIGURES[p.figure].words
+    if p.level == 1:
+        arguments = {"value": "$2", "from_unit": FIGURES[p.figure].unit, "to_unit": p.unit}
+        steps = [
+            _search(1, f"{p.places[0]} {words}"),
+            _read(2, "the number in the passage", [1]),
+            Step(3, "units", arguments, (2,)),
+            _calculate(4, "round($3, 1)", [3]),
+        ]
+    elif p.level == 2:
+        steps = [
+            _search(1, f"{p.places[0]} {words}"),
+            _search(2, f"{p.places[1]} {words}"),
+            _read(3, "the number in each passage", [1, 2]),
+            _calculate(4, "round($3[0]/$3[1], 3)", [3]),
+        ]
+    else:
+        steps = [
+            _search(1, f"Government Capital name {p.places[0]}"),
+            _search(2, f"Government Capital name {p.places[1]}"),
+            _read(3, "the country in the passage", [1]),
+            _read(4, "the country in the passage", [2]),
+            _search(5, f"$3 {words}", [3]),
+            _search(6, f"$4 {words}", [4]),
+            _read(7, "the number in each passage", [5, 6]),
+            _calculate(8, "round($7[0]/$7[1], 3)", [7]),
+        ]
+    return Turn(tuple(steps), f"${len(steps)}")
+
+
+def _search(step: int, query: str, access: Sequence[int] = ()) -> Step:
+    return Step(step, "atlas_search", {"query": query}, tuple(access))
+
+
+def _read(step: int, instruction: str, access: Sequence[int]) -> Step:
+    return Step(step, "reader", {"instruction": instruction}, tuple(access))
+
+
+def _calculate(step: int, expression: str, access: Sequence[int]) -> Step:
+    return Step(step, "calculator", {"expression": expression}, tuple(access))
+
+
+def _is_other_dimension(p: AtlasQuery) -> bool:
+    return p.unit not in TARGETS.get(FIGURES[p.figure].unit, ())
+
+
+@cache
+def facts() -> Facts:
+    """The shipped facts."""
+    document = json.loads(asset(FACTS_FILE).read_text(encoding="utf-8"))
+    return Facts(document["values"], document["capitals"])
+
+
+@cache
+def _folded() -> tuple[dict[str, str], dict[str, str]]:
+    countries = {country for values in facts().values.values() for country in values}
+    capitals = {capital.casefold(): country for country, capital in facts().capitals.items()}
+    return {country.casefold(): country for country in countries}, capitals
+
+
+def _named(place: str) -> str | None:
+    return _folded()[0].get(place.casefold())
+
+
+def _by_capital(place: str) -> str | None:
+    return _folded()[1].get(place.casefold())

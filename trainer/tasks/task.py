@@ -1,0 +1,58 @@
+"""A task: a query with an exact verifier and a reference plan, and the templates queries are written in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.events import TaskRef
+from orchestrator.plan import Turn
+from pool_registry.actions import JsonValue
+from trainer.tasks.verifier import Verifier
+
+CUSTOM = "custom"  # the split of tasks that were recognised from a query and have no index
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """`oracle_turn` is one turn that solves the query with the workers of the starter pool."""
+
+    ref: TaskRef
+    query: str
+    verifier: Verifier
+    oracle_turn: Turn
+
+    @property
+    def expected(self) -> JsonValue:
+        return self.verifier.expected
+
+    def grade(self, answer: JsonValue) -> bool:
+        """Whether an answer is right. Never raises."""
+        return self.verifier.accepts(answer)
+
+
+class Template:
+    """A query with named gaps, `"Company {company} gives back ..."`, that can be filled and recognised.
+
+    `gaps` gives the pattern of each gap; white space and case do not matter when recognising.
+    """
+
+    def __init__(self, text: str, gaps: Mapping[str, str]) -> None:
+        self.text = text
+        self._pattern = re.compile(_as_pattern(text, gaps), re.IGNORECASE)
+
+    def fill(self, **values: object) -> str:
+        return self.text.format(**values)
+
+    def match(self, query: str) -> dict[str, str] | None:
+        """The gaps' contents when `query` is this template filled in, else None."""
+        found = self._pattern.fullmatch(" ".join(query.split()))
+        return found.groupdict() if found else None
+
+
+def _as_pattern(text: str, gaps: Mapping[str, str]) -> str:
+    pieces = re.split(r"\{(\w+)\}", text)
+    return "".join(
+        f"(?P<{piece}>{gaps[piece]})" if index % 2 else re.escape(piece) for index, piece in enumerate(pieces)
+    )
