@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from assets import FOLDER
+from assets import asset
 from studio.api import routes
 from studio.pages import pool, run, traces
 from studio.runtime import Runtime
@@ -40,7 +40,8 @@ def create_app(runtime: Runtime) -> FastAPI:
         runtime.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    app.mount("/assets", StaticFiles(directory=FOLDER))
+    for part in ("web", "fonts"):  # not below /assets: that address is Gradio's own
+        app.mount(f"/podium/{part}", StaticFiles(directory=asset(part)))
     app.include_router(routes(runtime))
     app.add_middleware(SameOrigin)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))

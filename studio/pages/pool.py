@@ -1,0 +1,4 @@
+from studio.shell import shell
+def build(runtime):
+    with shell("pool"):
+        pass

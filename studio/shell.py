@@ -1,0 +1,46 @@
+"""The frame of every page: navigation on the left (on top on a phone), the page beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import gradio as gr
+
+# name, address, title, icon path; a new page is one line here and one in app.py
+PAGES = (
+    ("run", "/", "Run", "M8 5l11 7-11 7z"),
+    ("pool", "/pool", "Pool", "M4 7h16 M4 12h16 M4 17h10"),
+    ("traces", "/traces", "Traces", "M4 6h4 M11 6h9 M4 12h8 M15 12h5 M4 18h3 M10 18h10"),
+)
+MOON = "M20 14.5A8 8 0 0 1 9.5 4a8 8 0 1 0 10.5 10.5z"
+
+
+@contextmanager
+def shell(active: str) -> Iterator[None]:
+    """Draw the frame; what is built inside is the page called `active`."""
+    with gr.Row(elem_id="shell"):
+        gr.HTML(navigation(active), elem_id="nav", apply_default_css=False)
+        with gr.Column(elem_id="page", elem_classes=f"page-{active}"):
+            yield
+
+
+def navigation(active: str) -> str:
+    """The navigation as HTML. Everything in it is our own text."""
+    links = "".join(_link(*page, current=page[0] == active) for page in PAGES)
+    return (
+        '<a class="pd-skip" href="#page">Skip to the page</a>'
+        '<a class="pd-brand" href="/"><img src="/podium/web/logo.svg" alt="" width="26" height="26">Podium</a>'
+        f'<nav aria-label="Pages">{links}</nav>'
+        '<button type="button" class="pd-nav-link pd-theme" onclick="podiumToggleTheme()">'
+        f"{_icon(MOON)}<span>Dark or light</span></button>"
+    )
+
+
+def _link(name: str, address: str, title: str, path: str, *, current: bool) -> str:
+    state = ' aria-current="page"' if current else ""
+    return f'<a class="pd-nav-link" data-page="{name}" href="{address}"{state}>{_icon(path)}<span>{title}</span></a>'
+
+
+def _icon(path: str) -> str:
+    return f'<svg class="pd-icon" viewBox="0 0 24 24" aria-hidden="true"><path d="{path}"/></svg>'
