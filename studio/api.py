@@ -18,7 +18,8 @@ from orchestrator.episode import Episode
 from orchestrator.errors import EpisodeNotFound
 from orchestrator.events import EpisodeEnded, Event, TurnTaken
 from orchestrator.trace import EpisodeRow
-from pool_registry.pool import Pool
+from pool_registry.errors import PoolNotFound
+from pool_registry.pool import Pool, export_pool
 from studio.export import trace_document
 from studio.pages.traces import trace_rows
 from studio.runtime import Runtime
@@ -62,6 +63,17 @@ def routes(runtime: Runtime) -> APIRouter:
         _row(runtime, episode_id)
         detail = turn_detail(runtime.store.traces.episode(episode_id), number)
         return _found(detail, f"episode {episode_id} has no round {number}")
+
+    @router.get("/pools/{name}")
+    def pool(name: str, version: int | None = None) -> Response:
+        pools = runtime.store.pools
+        try:
+            stored = pools.get(name, version) if version else pools.latest(name)
+        except PoolNotFound as error:
+            raise HTTPException(404, str(error)) from error
+        disposition = f'attachment; filename="{stored.pool.name}-v{stored.version}.json"'
+        headers = {"content-disposition": disposition}
+        return Response(export_pool(stored.pool), media_type="application/json", headers=headers)
 
     @router.get("/traces")
     def traces(request: Request) -> JSONResponse:

@@ -21,7 +21,7 @@ from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 
 SHORT = 160  # characters of an instruction on a card
-LANE_PADDING = 16
+LANE_PADDING = 14
 
 
 def episode_view(episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None) -> dict[str, Any]:

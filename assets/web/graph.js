@@ -5,6 +5,9 @@ import { count, el, icon, seconds, svg } from "./dom.js";
 import { STATUSES, kindIcon } from "./icons.js";
 
 const MINIMAP_FROM = 60; // steps
+const SHORTEST = 250; // height of the frame in pixels: it follows the graph between these two
+const TALLEST = 560;
+const BAR = 46; // room for legend and buttons below the graph
 
 export class Graph {
   constructor(onSelect, onTurn) {
@@ -258,10 +261,13 @@ export class Graph {
     const { width, height } = this.view.graph;
     if (!box.width || !width) return;
     const margin = 28;
-    const k = Math.min(1.1, (box.width - 2 * margin) / width, (box.height - 2 * margin - 40) / (height + 16));
-    this.at = { k: Math.max(0.05, k), x: 0, y: 0 };
-    this.at.x = (box.width - width * this.at.k) / 2;
-    this.at.y = Math.max(margin / 2, (box.height - 40 - height * this.at.k) / 2);
+    const wide = (box.width - 2 * margin) / width;
+    const tall = (TALLEST - BAR - 2 * margin) / (height + 16);
+    const k = Math.max(0.05, Math.min(1.1, wide, tall));
+    const needed = (height + 16) * k + 2 * margin + BAR;
+    this.root.style.height = this.root.dataset.view === "list" ? "" : `${Math.max(SHORTEST, needed)}px`;
+    const frame = this.root.clientHeight;
+    this.at = { k, x: (box.width - width * k) / 2, y: Math.max(margin / 2, (frame - BAR - (height + 16) * k) / 2) };
     this.apply();
   }
 
@@ -280,6 +286,7 @@ export class Graph {
     const other = name === "list" ? "Graph" : "List";
     this.buttons.view.textContent = other;
     this.buttons.view.setAttribute("aria-label", `Show as ${other.toLowerCase()}`);
+    if (name === "list") this.root.style.height = "";
     if (name === "graph" && !this.touched) this.fit();
   }
 

@@ -17,6 +17,13 @@ export class Inspector {
     this.root.replaceChildren(hint);
   }
 
+  /** Scroll just enough that what was asked for can be read. */
+  reveal() {
+    const box = this.root.getBoundingClientRect();
+    const hidden = Math.min(box.bottom, box.top + 260) - innerHeight;
+    if (hidden > 0) scrollBy({ top: hidden + 12, behavior: "smooth" });
+  }
+
   async showStep(episode, step) {
     await this.load(`/api/episodes/${episode}/steps/${step}`, (detail) => stepParts(detail));
   }

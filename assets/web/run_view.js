@@ -41,11 +41,9 @@ class RunView {
 
   panels() {
     const grid = el("div", "rv-grid");
-    const main = el("div", "rv-main");
     const below = el("div", "rv-below");
-    below.append(panel("Timeline", this.timeline.root), panel("Access", this.matrix.root));
-    main.append(this.graph.root, below);
-    grid.append(main, this.inspector.root);
+    below.append(panel("Timeline", this.timeline.root), panel("Access", this.matrix.root), this.inspector.root);
+    grid.append(this.graph.root, below);
     return grid;
   }
 
@@ -142,7 +140,7 @@ class RunView {
     this.round = null;
     remember("step", step);
     this.mark();
-    if (step) this.inspector.showStep(this.episode, step);
+    if (step) this.inspector.showStep(this.episode, step).then(() => this.inspector.reveal());
     else this.inspector.clear();
   }
 
@@ -151,7 +149,7 @@ class RunView {
     this.round = round;
     remember("step", null);
     this.mark();
-    this.inspector.showTurn(this.episode, round);
+    this.inspector.showTurn(this.episode, round).then(() => this.inspector.reveal());
   }
 
   mark() {

@@ -10,7 +10,13 @@ export class Timeline {
     this.root = el("section", "tl", null, { "aria-label": "Timeline" });
     this.axis = el("div", "tl-axis", null, { "aria-hidden": "true" });
     this.body = el("div", "tl-body");
-    this.root.append(this.axis, this.body);
+    const key = el("div", "tl-key");
+    for (const [name, text] of [["wait", "waiting for a free worker"], ["critical", "critical path"]]) {
+      const entry = el("span");
+      entry.append(el("i", `tl-key-${name}`), text);
+      key.append(entry);
+    }
+    this.root.append(this.axis, this.body, key);
   }
 
   clear() {

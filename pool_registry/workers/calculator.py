@@ -1,44 +1,33 @@
 """Kind `calculator`: one arithmetic expression through simpleeval.
 
-Evaluated on the event loop, so everything is bounded: length, powers, and no text or comprehensions.
+Evaluated on the event loop, so everything is bounded: only numbers and short lists of them can be written
+(no text, no comprehensions, no attributes), and no number may outgrow MAX_BITS on the way.
 It is no programming language; that is kind `python`.
 """
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
 MAX_CHARS = 2000
-MAX_FACTORIAL = 1000
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": abs,
-    "round": round,
-    "min": min,
-    "max": max,
-    "sum": sum,
-    "len": len,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "sqrt": math.sqrt,
-    "exp": math.exp,
-    "log": math.log,
-    "log10": math.log10,
-    "log2": math.log2,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "gcd": math.gcd,
-    "lcm": math.lcm,
-    "hypot": math.hypot,
-}
-NAMES = {"pi": math.pi, "e": math.e}
+MAX_BITS = 4096  # some 1,200 digits
+MAX_FACTORIAL = 500
+MAX_DECIMALS = 300
+Number: TypeAlias = int | float
+_TYPED = str.maketrans({"×": "*", "÷": "/", "−": "-"})  # what people type for * / -
+_GRAMMAR = (
+    ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare | ast.IfExp | ast.Call | ast.keyword | ast.Name
+    | ast.Constant | ast.List | ast.Tuple | ast.Subscript | ast.Slice | ast.expr_context | ast.boolop
+    | ast.operator | ast.unaryop | ast.cmpop
+)  # fmt: skip
 
 
 class Calculator(Worker[NoConfig]):
@@ -57,36 +46,136 @@ def evaluate(expression: str) -> int | float | bool:
     """The value of an expression. Raises BadCall when it is none, WorkerFault when it has no value."""
     if len(expression) > MAX_CHARS:
         raise BadCall(f"the expression has {len(expression):,} characters; {MAX_CHARS:,} are allowed")
-    return _number(_evaluate(expression.strip()))
+    value = _evaluated(_parsed(expression.strip().translate(_TYPED)), expression)
+    if isinstance(value, bool | int | float):
+        return value
+    raise BadCall(f"the result is a {type(value).__name__}; {_hint(expression)}")
 
 
-def _evaluate(expression: str) -> object:
+def _evaluated(tree: ast.expr, expression: str) -> object:
     from simpleeval import EvalWithCompoundTypes, InvalidExpression
 
-    evaluator = EvalWithCompoundTypes(functions=FUNCTIONS, names=NAMES)
+    evaluator = EvalWithCompoundTypes(operators=dict(OPERATORS), functions=dict(FUNCTIONS), names=dict(NAMES))
     try:
-        return evaluator.eval(expression)
-    except (ZeroDivisionError, OverflowError) as error:
+        return _checked(evaluator.eval("", previously_parsed=tree))
+    except (ZeroDivisionError, OverflowError, ValueError) as error:
         raise WorkerFault("math_error", str(error)) from error
-    except (InvalidExpression, SyntaxError, AttributeError, KeyError, IndexError) as error:
-        raise BadCall(f"{_short(expression)} cannot be evaluated: {error}") from error
-    except (TypeError, ValueError, RecursionError, MemoryError) as error:
-        reason = str(error) or "too complex"
+    except (InvalidExpression, LookupError, TypeError, RecursionError) as error:
+        reason = str(error).partition(", for expression")[0].removesuffix(" for expression ''") or "too complex"
         raise BadCall(f"{_short(expression)} cannot be evaluated: {reason}") from error
 
 
-def _number(value: object) -> int | float | bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        if value.bit_length() > 4096:
-            raise WorkerFault("math_error", "the result has more than 1,200 digits")
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise WorkerFault("math_error", "the result is not a finite number")
-        return value
-    raise BadCall(f"the result is {type(value).__name__}; write an expression whose result is a number")
+def _parsed(expression: str) -> ast.expr:
+    """The expression's tree, known to hold arithmetic only."""
+    try:
+        tree = ast.parse(expression, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = getattr(error, "msg", None) or str(error) or "nested too deeply"
+        raise BadCall(f"{_short(expression)} is not an arithmetic expression: {reason}") from error
+    for node in ast.walk(tree):
+        _check(node)
+    return tree
+
+
+def _check(node: ast.AST) -> None:
+    if not isinstance(node, _GRAMMAR):
+        raise BadCall(f"{type(node).__name__} is not arithmetic; use numbers, lists, operators and functions")
+    if isinstance(node, ast.Constant) and not isinstance(node.value, int | float):
+        raise BadCall(f"{_short(repr(node.value))} is not a number; write numbers without quotes")
+    if isinstance(node, ast.operator | ast.unaryop | ast.cmpop) and type(node) not in OPERATORS:
+        raise BadCall("use + - * / // % ** (a power is 2**3, not 2^3) and comparisons")
+
+
+def _bounded(work: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator on numbers alone, whose result may not outgrow MAX_BITS."""
+
+    def checked(*operands: object) -> object:
+        if not all(isinstance(operand, int | float) for operand in operands):
+            raise TypeError("operators take numbers; pick one from a list as in [3, 4][0]")
+        return _checked(work(*operands))
+
+    return checked
+
+
+def _bounded_function(work: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numbers and lists, whose result may not outgrow MAX_BITS."""
+
+    def checked(*arguments: Any, **named: Any) -> object:
+        return _checked(work(*arguments, **named))
+
+    return checked
+
+
+def _checked(value: object) -> object:
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise OverflowError("a number has more than 1,200 digits")
+    if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
+        raise OverflowError("the result is not a finite real number")
+    return value
+
+
+def _power(base: Number, exponent: Number) -> object:
+    if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1:
+        if (base.bit_length() - 1) * exponent > MAX_BITS:
+            raise OverflowError("the power has more than 1,200 digits")
+        if -exponent > MAX_BITS:
+            return 0.0
+    return base**exponent
+
+
+def _round(number: Number, ndigits: int | None = None) -> Number:
+    if ndigits is not None and abs(ndigits) > MAX_DECIMALS:
+        raise TypeError(f"round takes at most {MAX_DECIMALS} decimals")
+    return round(number, ndigits)
+
+
+def _factorial(value: int) -> int:
+    if value > MAX_FACTORIAL:
+        raise OverflowError(f"factorial takes at most {MAX_FACTORIAL}")
+    return math.factorial(value)
+
+
+def _items(arguments: tuple[Any, ...]) -> list[Number]:
+    """sum(1, 2) as well as sum([1, 2]), and nothing but numbers."""
+    items = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], list | tuple) else arguments
+    if not all(isinstance(item, int | float) for item in items):
+        raise TypeError("expected numbers, or one list of numbers")
+    return list(items)
+
+
+def _sum(*arguments: Any) -> Number:
+    return sum(_items(arguments))
+
+
+def _mean(*arguments: Any) -> float:
+    items = _items(arguments)
+    return sum(items) / len(items)
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": abs, "round": _round, "min": min, "max": max, "sum": _sum, "mean": _mean, "len": len,
+    "int": lambda value: int(value + 0), "float": lambda value: float(value + 0),
+    "floor": math.floor, "ceil": math.ceil, "sqrt": math.sqrt, "pow": _bounded(_power), "exp": math.exp,
+    "log": math.log, "log10": math.log10, "log2": math.log2, "sin": math.sin, "cos": math.cos,
+    "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan, "atan2": math.atan2,
+    "degrees": math.degrees, "radians": math.radians, "hypot": math.hypot, "gcd": math.gcd,
+    "lcm": math.lcm, "factorial": _factorial,
+}  # fmt: skip
+FUNCTIONS = {name: _bounded_function(work) for name, work in _FUNCTIONS.items()}
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: _power, ast.UAdd: operator.pos,
+    ast.USub: operator.neg, ast.Not: operator.not_, ast.Eq: operator.eq, ast.NotEq: operator.ne,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+OPERATORS = {node: _bounded(work) for node, work in _OPERATORS.items()}
+NAMES = {"pi": math.pi, "e": math.e}
+
+
+def _hint(expression: str) -> str:
+    if "," in expression and "[" not in expression:
+        return "write numbers without thousands separators, and lists in [ ]"
+    return "write an expression whose result is one number"
 
 
 def _short(expression: str) -> str:

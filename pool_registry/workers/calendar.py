@@ -5,6 +5,7 @@ A business day is Monday to Friday and no public holiday. Dates are ISO, countri
 
 from __future__ import annotations
 
+import asyncio
 import calendar
 import re
 from collections.abc import Callable, Mapping
@@ -21,12 +22,20 @@ FORMS = (
     "first business day of March 2024 in DE",
     "next business day after 2024-12-24 in DE",
     "is 2025-04-21 a public holiday in BR",
+    "is 2025-04-21 a business day in BR",
     "business days from 2024-03-01 to 2024-03-15 in PT",
 )
-MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
+RULES = "A business day is Monday to Friday and no public holiday; dates are ISO, countries ISO alpha-2."
+MONTHS = {
+    name.lower(): number
+    for names in (calendar.month_name, calendar.month_abbr)
+    for number, name in enumerate(names)
+    if name
+}
+MAX_CHARS = 200
 MAX_SPAN_DAYS = 36_600
 _DAY = r"(\d{4}-\d{2}-\d{2})"
-_IN = r"\s+in\s+([a-z]{2})"
+_IN = r" in (?:the )?([a-z]{2})"
 
 
 class Calendar(Worker[NoConfig]):
@@ -34,20 +43,21 @@ class Calendar(Worker[NoConfig]):
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
-        forms = "; ".join(FORMS)
-        return one_string("request", f"One of these forms: {forms}. Both ends of a span are counted.")
+        text = f"One of these forms: {'; '.join(FORMS)}. Both ends of a span are counted. {RULES}"
+        return one_string("request", text)
 
     async def call(self, call: Call) -> Reply:
-        return Reply(answer(call.text("request")))
+        # A first import, a country's rules or a century of days: up to 0.2 s, so not on the event loop.
+        return Reply(await asyncio.to_thread(answer, call.text("request")))
 
     async def check(self) -> str:
-        answer(FORMS[0])
+        await asyncio.to_thread(answer, FORMS[0])
         return "ready"
 
 
 def answer(request: str) -> str | int:
     """The answer to a request in one of FORMS. Raises BadCall listing them otherwise."""
-    text = " ".join(request.lower().split()).rstrip("?. ")
+    text = " ".join(request[:MAX_CHARS].lower().split()).rstrip("?. ")
     for pattern, handle in _HANDLERS:
         found = pattern.fullmatch(text)
         if found is not None:
@@ -89,6 +99,10 @@ def _is_holiday(day: str, country: str) -> str:
     return "yes" if asked in _holidays(_country(country), asked.year) else "no"
 
 
+def _is_business_day(day: str, country: str) -> str:
+    return "yes" if is_business_day(_date(day), _country(country)) else "no"
+
+
 def _between(first: str, last: str, country: str) -> int:
     start, end, code = _date(first), _date(last), _country(country)
     if not 0 <= (end - start).days <= MAX_SPAN_DAYS:
@@ -99,12 +113,13 @@ def _between(first: str, last: str, country: str) -> int:
 
 _HANDLERS: tuple[tuple[re.Pattern[str], Callable[..., str | int]], ...] = (
     (
-        re.compile(rf"(?:the )?(first|last) business day of (?:q([1-4])|([a-z]+)) (\d{{4}}){_IN}"),
+        re.compile(rf"(?:the )?(first|last) business day (?:of|in) (?:q([1-4])|([a-z]+)) (?:of )?(\d{{4}}){_IN}"),
         _edge,
     ),
-    (re.compile(rf"(?:the )?next business day after {_DAY}{_IN}"), _after),
-    (re.compile(rf"is {_DAY} a public holiday{_IN}"), _is_holiday),
-    (re.compile(rf"(?:number of )?business days from {_DAY} to {_DAY}{_IN}"), _between),
+    (re.compile(rf"(?:the )?(?:next|first) business day after {_DAY}{_IN}"), _after),
+    (re.compile(rf"is {_DAY} an? (?:public |bank )?holiday{_IN}"), _is_holiday),
+    (re.compile(rf"is {_DAY} a business day{_IN}"), _is_business_day),
+    (re.compile(rf"(?:number of )?business days (?:from|between) {_DAY} (?:to|and) {_DAY}{_IN}"), _between),
 )
 
 

@@ -6,6 +6,7 @@ does not guess: over-sharing is an error here, as it is a distraction to a model
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 
@@ -18,14 +19,21 @@ FORMS = (
     "the number in each passage",
     "the country in the passage",
     "the country in each passage",
+    "the text",
 )
 SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+MAX_CHARS = 200  # of an instruction; anything longer is none of FORMS
+MAX_DIGITS = 40
 _FIGURE = re.compile(
-    r"(?P<sign>-)?\$?(?P<digits>\d[\d,]*(?:\.\d+)?)(?:\s*(?P<scale>thousand|million|billion|trillion)\b)?"
+    r"(?P<sign>(?:(?<=UTC)|(?<![\w.)]))[-−])?[$€£]?(?P<digits>\d[\d,]*(?:\.\d+)?)"
+    r"(?:\s*(?P<scale>thousand|million|billion|trillion)\b)?",
+    re.IGNORECASE,
 )
-_REQUEST = re.compile(
-    r"\b(?P<what>number|figure|value|country)\b.*?\b(?P<which>each|every|all|the)\b.*\bpassages?\b"
-)
+_TOTAL = re.compile(r"\btotal\s*:\s*", re.IGNORECASE)
+_NUMBER = re.compile(r"\b(?:numbers?|figures?|values?)\b")
+_COUNTRY = re.compile(r"\bcountr(?:y|ies)\b")
+_TEXT = re.compile(r"\btexts?\b")
+_EACH = re.compile(r"\b(?:each|every|all)\b")
 
 
 class Extractor(Worker[NoConfig]):
@@ -36,32 +44,37 @@ class Extractor(Worker[NoConfig]):
         return one_string("instruction", f"One of: {'; '.join(FORMS)}.")
 
     async def call(self, call: Call) -> Reply:
-        request = _REQUEST.search(call.text("instruction").lower())
-        if request is None:
-            raise BadCall("write one of: " + "; ".join(FORMS))
+        read, each = understood(call.text("instruction"))
         passages = [as_text(seen.observation.value) for seen in call.visible if seen.observation.ok]
         if not passages:
             raise WorkerFault("nothing_to_read", "no passage is visible; put the search step into access")
-        read: Callable[[str], JsonValue] = country if request["what"] == "country" else number
-        if request["which"] in ("each", "every", "all"):
+        if each:
             return Reply([read(passage) for passage in passages])
         if len(passages) > 1:
-            raise WorkerFault(
-                "ambiguous",
-                f"{len(passages)} passages are visible; show one, or ask for each passage",
-            )
+            sentence = f"{len(passages)} passages are visible; show one, or ask for each passage"
+            raise WorkerFault("ambiguous", sentence)
         return Reply(read(passages[0]))
 
 
+def understood(instruction: str) -> tuple[Callable[[str], JsonValue], bool]:
+    """What to read, and whether in each passage. Raises BadCall listing the forms."""
+    words = instruction.lower()
+    if len(words) <= MAX_CHARS:
+        for pattern, read in _READERS:
+            if pattern.search(words):
+                return read, _EACH.search(words) is not None
+    raise BadCall("write one of: " + "; ".join(FORMS))
+
+
 def number(passage: str) -> float | int:
-    """The first figure of a passage's text ("Title: text"), with its scale word applied."""
-    text = passage.partition(": ")[2] or passage
-    found = _FIGURE.search(text)
-    if found is None:
-        raise WorkerFault("not_found", f"there is no number in: {text[:120]}")
-    value = float(found["digits"].replace(",", "")) * SCALES.get(found["scale"] or "", 1.0)
-    value = -value if found["sign"] else value
-    value = round(value, 6)
+    """The figure after "total:", or else the first one, of a passage's text ("Title: text")."""
+    said = text(passage)
+    total = _TOTAL.search(said)
+    found = (_FIGURE.match(said, total.end()) if total else None) or _FIGURE.search(said)
+    if found is None or len(found["digits"]) > MAX_DIGITS:
+        raise WorkerFault("not_found", f"there is no number in: {said[:120]}")
+    value = float(found["digits"].replace(",", "")) * SCALES.get((found["scale"] or "").lower(), 1.0)
+    value = round(math.copysign(value, -1.0 if found["sign"] else 1.0), 6)
     return int(value) if value.is_integer() else value
 
 
@@ -71,3 +84,15 @@ def country(passage: str) -> str:
     if not dash or len(title) > 80:
         raise WorkerFault("not_found", f"the passage does not name its country: {passage[:120]}")
     return title.strip()
+
+
+def text(passage: str) -> str:
+    """The passage without its title."""
+    return passage.partition(": ")[2] or passage
+
+
+_READERS: tuple[tuple[re.Pattern[str], Callable[[str], JsonValue]], ...] = (
+    (_NUMBER, number),
+    (_COUNTRY, country),
+    (_TEXT, text),
+)

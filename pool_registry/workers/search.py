@@ -102,9 +102,7 @@ def _load_or_build(corpus: str, home: Home) -> Index:
     folder = home.artifacts / f"search-v{INDEX_VERSION}-{_fingerprint(titled)}"
     if not folder.exists():
         _build(titled, folder)
-    shown = [
-        f"{title}: {text}"[:MAX_SHOWN_CHARS] if title else text[:MAX_SHOWN_CHARS] for title, text in titled
-    ]
+    shown = [f"{title}: {text}"[:MAX_SHOWN_CHARS] if title else text[:MAX_SHOWN_CHARS] for title, text in titled]
     return Index(bm25s.BM25.load(str(folder), mmap=True), shown)
 
 
@@ -113,9 +111,7 @@ def _build(titled: Sequence[tuple[str, str]], folder: Path) -> None:
 
     texts = [" ".join([title] * TITLE_WEIGHT + [text]) for title, text in titled]
     retriever = bm25s.BM25(method="lucene")
-    retriever.index(
-        bm25s.tokenize(texts, stopwords=None, show_progress=False, return_ids=False), show_progress=False
-    )
+    retriever.index(bm25s.tokenize(texts, stopwords=None, show_progress=False, return_ids=False), show_progress=False)
     draft = folder.with_name(f"{folder.name}.{os.getpid()}")
     retriever.save(str(draft))
     try:

@@ -62,17 +62,13 @@ class SqlConfig(BaseModel):
     def _parameters_match(self) -> SqlConfig:
         used = set(_PARAMETER.findall(self.query or ""))
         if used != set(self.parameters):
-            raise ValueError(
-                f"the query uses {sorted(used)} but parameters describes {sorted(self.parameters)}"
-            )
+            raise ValueError(f"the query uses {sorted(used)} but parameters describes {sorted(self.parameters)}")
         return self
 
 
 class Sql(Worker[SqlConfig]):
     Config = SqlConfig
-    sample = {
-        "query": "select region, round(sum(revenue), 2) as revenue from sales where company_id = 7 group by 1"
-    }
+    sample = {"query": "select region, round(sum(revenue), 2) as revenue from sales where company_id = 7 group by 1"}
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
@@ -145,9 +141,7 @@ def _select(config: SqlConfig, statement: str, values: Mapping[str, JsonValue], 
     return columns, rows
 
 
-def _bound(
-    database: str, statement: str, values: Mapping[str, JsonValue]
-) -> tuple[str, dict[str, JsonValue]]:
+def _bound(database: str, statement: str, values: Mapping[str, JsonValue]) -> tuple[str, dict[str, JsonValue]]:
     if _is_postgres(database):  # psycopg writes :name as %(name)s
         return _PARAMETER.sub(r"%(\1)s", statement), dict(values)
     return statement, dict(values)

@@ -1,24 +1,34 @@
-"""Kind `units`: converts a value between units of measure, through pint."""
+"""Kind `units`: converts a value between units of measure, through pint.
+
+A unit's text comes from a model and pint evaluates it, so that only words, small powers and * / ( ) get
+as far as pint.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import math
+import re
+import threading
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from pool_registry.actions import JsonValue
-from pool_registry.errors import BadCall
+from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.worker import Call, NoConfig, Reply, Worker
 
 # What people and atlases write, in pint's words.
-ALIASES = {
-    "sq km": "km**2",
-    "sq m": "m**2",
-    "sq mi": "mile**2",
-    "sq ft": "foot**2",
-    "cu m": "m**3",
-    "cu km": "km**3",
-}
+_WRITTEN = (
+    (re.compile(r"\bsq\b\.?", re.IGNORECASE), "square"),
+    (re.compile(r"\bcu\b\.?", re.IGNORECASE), "cubic"),
+    (re.compile(r"\b(?:US|U\.S\.|statute) ", re.IGNORECASE), ""),
+    (re.compile(r"([a-z])([23])\b", re.IGNORECASE), r"\1**\2"),  # km2
+    (re.compile(r"(?<=[a-z])-(?=[a-z])", re.IGNORECASE), " "),  # kilowatt-hour
+)
+# Words, 1, powers of one digit that are not powers themselves, and * / ( ). Possessive: no backtracking.
+_WRITABLE = re.compile(r"(?:[^\W\d]\w*+|1\b|(?:\*\*|\^)\s*-?\d\b(?!\s*(?:\*\*|\^))|[*/()·⋅°%\s])++")
+_lock = threading.Lock()
 
 
 class Units(Worker[NoConfig]):
@@ -26,45 +36,66 @@ class Units(Worker[NoConfig]):
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
+        unit = {"type": "string", "minLength": 1, "maxLength": 80}
         return {
             "type": "object",
             "properties": {
                 "value": {"type": "number", "description": "How many of from_unit."},
-                "from_unit": {"type": "string", "minLength": 1, "maxLength": 80},
-                "to_unit": {"type": "string", "minLength": 1, "maxLength": 80},
+                "from_unit": {**unit, "description": "Such as square kilometer, sq km, degC or mile/hour."},
+                "to_unit": {**unit, "description": "Such as acre, km**2, degF or knot."},
             },
             "required": ["value", "from_unit", "to_unit"],
             "additionalProperties": False,
         }
 
     async def call(self, call: Call) -> Reply:
+        await _ready()
         value = call.arguments["value"]
         assert isinstance(value, int | float), "the schema says number"
-        return Reply(convert(float(value), call.text("from_unit"), call.text("to_unit")))
+        return Reply(convert(value, call.text("from_unit"), call.text("to_unit")))
 
     async def check(self) -> str:
+        await _ready()
         convert(1.0, "kilometer", "mile")
         return "ready"
 
 
 def convert(value: float, from_unit: str, to_unit: str) -> float:
     """`value` from one unit in another. Raises BadCall for unknown units or another dimension."""
-    quantity = _registry().Quantity(value, _unit(from_unit))
-    target = _unit(to_unit)
+    source, target = _unit(from_unit), _unit(to_unit)
     try:
-        return float(quantity.to(target).magnitude)
+        result = float(_registry().Quantity(float(value), source).to(target).magnitude)
     except Exception as error:
         raise BadCall(f"{from_unit} cannot be converted to {to_unit}: {error}") from error
+    if not math.isfinite(result):
+        raise WorkerFault("math_error", f"{value:g} {from_unit} is too large a number in {to_unit}")
+    return result
 
 
 def _unit(name: str) -> Any:
-    text = ALIASES.get(name.strip().lower(), name.strip())
-    for spelling in dict.fromkeys((text.replace(" ", "_"), text)):  # nautical_mile, but square kilometer
+    text = name.strip()
+    for pattern, replacement in _WRITTEN:
+        text = pattern.sub(replacement, text)
+    if not _WRITABLE.fullmatch(text):
+        raise BadCall(f"{name!r} is not a unit; write words such as square kilometer, or km**2, or mile/hour")
+    problem: Exception | None = None
+    for spelling in dict.fromkeys((text, text.replace(" ", "_"), text.lower())):  # nautical mile, Acre
         try:
             return _registry().parse_units(spelling)
-        except Exception as error:  # noqa: BLE001  as above; the text is a model's
-            problem = error
+        except Exception as error:  # noqa: BLE001  the text is a model's, and pint's parser raises anything
+            problem = problem or error
     raise BadCall(f"{name!r} is not a unit that is known here: {problem}") from problem
+
+
+async def _ready() -> None:
+    """Read pint's definitions (0.3 s, once per process) without holding up the event loop."""
+    if not _registry.cache_info().currsize:
+        await asyncio.to_thread(_build)
+
+
+def _build() -> None:
+    with _lock:  # two first calls must not make two registries: their units do not mix
+        _registry()
 
 
 @cache

@@ -1,5 +1,80 @@
+"""The Traces page: every past run, filtered on the server. Drawn by assets/web/traces_page.js."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import gradio as gr
+
+from orchestrator.events import Outcome
+from orchestrator.trace import EpisodeRow, TraceFilter
+from studio.runtime import Runtime
 from studio.shell import shell
-def trace_rows(runtime, params): return []
-def build(runtime):
+
+PAGE_SIZE = 50
+STATES = ("running", "correct", "wrong", "interrupted", *get_args(Outcome))
+
+TEMPLATE = '<div class="tp-root"></div>'
+SCRIPT = """
+const root = element.querySelector('.tp-root');
+import('/podium/web/traces_page.js').then((module) => module.mount(root));
+"""
+
+
+def build(runtime: Runtime) -> None:
+    """The page's one component; it reads /api/traces by itself."""
     with shell("traces"):
-        pass
+        gr.HTML(
+            value="",
+            html_template=TEMPLATE,
+            js_on_load=SCRIPT,
+            apply_default_css=False,
+            elem_id="traces-page",
+        )
+
+
+def trace_rows(runtime: Runtime, asked: Mapping[str, str]) -> dict[str, Any]:
+    """One page of runs, newest first, and what the filters can be set to."""
+    traces = runtime.store.traces
+    wanted = TraceFilter(
+        pool=asked.get("pool", ""),
+        orchestrator=asked.get("orchestrator", ""),
+        state=asked.get("state", ""),
+        text=asked.get("text", "")[:500],
+        nested=asked.get("nested") == "1",
+        limit=PAGE_SIZE + 1,
+        offset=_offset(asked.get("offset")),
+    )
+    rows = traces.search(wanted)
+    return {
+        "rows": [_document(row) for row in rows[:PAGE_SIZE]],
+        "more": len(rows) > PAGE_SIZE,
+        "pools": traces.distinct("pool"),
+        "orchestrators": traces.distinct("orchestrator"),
+        "states": STATES,
+        "problem": traces.problem,
+    }
+
+
+def _document(row: EpisodeRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "started_at": row.started_at,
+        "query": row.query[:300],
+        "pool": row.pool,
+        "orchestrator": row.orchestrator,
+        "state": row.state,
+        "correct": row.correct,
+        "answer": (row.answer or "")[:120],
+        "depth": row.depth,
+        "steps": row.steps,
+        "failed_steps": row.failed_steps,
+        "wall_s": row.wall_s,
+        "tokens": row.tokens,
+        "cost": row.cost,
+    }
+
+
+def _offset(text: str | None) -> int:
+    return min(int(text), 10_000_000) if text and text.isascii() and text.isdigit() else 0

@@ -1,0 +1,130 @@
+// A form from a JSON Schema (as pydantic writes it): one field a property, with its description, default and
+// problem. Reading it back gives JSON; what cannot be read is told at its field and nothing is lost.
+
+import { el } from "./dom.js";
+
+export class Form {
+  constructor(schema, values = {}, prefix = "") {
+    this.root = el("div", "fm");
+    this.fields = new Map();
+    const required = new Set(schema.required || []);
+    for (const [name, rule] of Object.entries(schema.properties || {})) {
+      const field = makeField(prefix + name, name, resolved(rule, schema), values[name], required.has(name));
+      this.fields.set(name, field);
+      this.root.append(field.node);
+    }
+  }
+
+  /** {name: value}; fields left empty and not required are left out. */
+  read() {
+    const values = {};
+    for (const [name, field] of this.fields) {
+      const value = field.read();
+      if (value !== undefined) values[name] = value;
+    }
+    return values;
+  }
+
+  /** Show [[name, message], ...] at their fields; returns what belongs to no field. */
+  show(problems) {
+    for (const field of this.fields.values()) field.say("");
+    return problems.filter(([where, what]) => {
+      const field = this.fields.get(where.split(".")[0]);
+      field?.say(what);
+      return !field;
+    });
+  }
+}
+
+/** A labelled field around any input. */
+export function labelled(label, input, about = "") {
+  const node = el("label", "fm-field");
+  const problem = el("span", "fm-problem", "", { role: "alert" });
+  node.append(el("span", "fm-label", label));
+  if (about) node.append(el("span", "fm-about", about));
+  node.append(input, problem);
+  const say = (text) => {
+    problem.textContent = text;
+    node.classList.toggle("fm-wrong", Boolean(text));
+    input.setAttribute("aria-invalid", String(Boolean(text)));
+  };
+  return { node, say };
+}
+
+function makeField(id, name, rule, value, required) {
+  const type = typeOf(rule);
+  const input = makeInput(type, rule, value ?? rule.default);
+  input.name = id;
+  const label = words(name) + (required ? " *" : "");
+  const { node, say } = labelled(label, input, rule.description || "");
+  if (type === "boolean") node.classList.add("fm-check");
+  const read = () => {
+    try {
+      return readInput(input, type, required);
+    } catch (error) {
+      say(error.message);
+      throw error;
+    }
+  };
+  return { node, say, read };
+}
+
+/** "base_url" -> "Base URL" */
+function words(name) {
+  const text = name.replaceAll("_", " ").replace(/\b(url|api|sql|id)\b/g, (word) => word.toUpperCase());
+  return text[0].toUpperCase() + text.slice(1);
+}
+
+function makeInput(type, rule, value) {
+  if (type === "boolean") return Object.assign(el("input", "", null, { type: "checkbox" }), { checked: Boolean(value) });
+  if (type === "enum") {
+    const select = el("select");
+    for (const choice of rule.enum) select.append(el("option", "", choice, { value: choice }));
+    select.value = value ?? rule.enum[0];
+    return select;
+  }
+  if (type === "number") return Object.assign(el("input", "", null, { type: "number", step: "any" }), { value: value ?? "" });
+  if (type === "json") {
+    const area = el("textarea", "fm-code", null, { rows: "3", spellcheck: "false" });
+    area.value = value === undefined || value === null ? "" : JSON.stringify(value, null, 1);
+    return area;
+  }
+  const long = (rule.maxLength || 0) > 200 || /query|prompt|code|expression|instruction|request/i.test(`${rule.title} ${rule.description}`);
+  const input = long ? el("textarea", "", null, { rows: "3" }) : el("input", "", null, { type: "text", autocomplete: "off" });
+  input.value = value ?? "";
+  return input;
+}
+
+function readInput(input, type, required) {
+  if (type === "boolean") return input.checked;
+  const text = input.value;
+  if (text.trim() === "" && !required) return undefined;
+  if (type === "number") {
+    const number = Number(text);
+    if (text.trim() === "" || Number.isNaN(number)) throw new Error("write a number");
+    return number;
+  }
+  if (type === "json") {
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      throw new Error(`write JSON: ${error.message}`);
+    }
+  }
+  return text;
+}
+
+function typeOf(rule) {
+  if (rule.enum) return "enum";
+  if (rule.type === "boolean" || rule.type === "string") return rule.type;
+  if (rule.type === "integer" || rule.type === "number") return "number";
+  return "json";
+}
+
+/** Follow $ref, and take the other branch of "or null". */
+function resolved(rule, schema) {
+  let found = rule;
+  if (rule.$ref) found = { ...schema.$defs[rule.$ref.split("/").pop()], ...rule };
+  const branch = (found.anyOf || []).find((each) => each.type !== "null");
+  return branch ? { ...found, ...resolved(branch, schema), description: found.description, title: found.title } : found;
+}
