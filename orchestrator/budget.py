@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from orchestrator.events import Outcome
 from pool_registry.actions import NO_USAGE, Failure, Usage
@@ -31,6 +32,28 @@ class Budget:
     @property
     def remaining_s(self) -> float:
         return self.started + self.limits.deadline_s - time.perf_counter()
+
+    async def wait_for(self, awaited: asyncio.Future[Any]) -> None:
+        """Return when `awaited` is done, at the latest at the deadline or at the press of the stop button.
+
+        `asyncio.wait` does the same at three times the price, twice in every round.
+        """
+        loop = asyncio.get_running_loop()
+        woken: asyncio.Future[None] = loop.create_future()
+
+        def wake(_: object = None) -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        alarm = loop.call_later(max(0.0, self.remaining_s), wake)
+        awaited.add_done_callback(wake)
+        self.stopped.add_done_callback(wake)
+        try:
+            await woken
+        finally:
+            alarm.cancel()
+            awaited.remove_done_callback(wake)
+            self.stopped.remove_done_callback(wake)
 
     def spend(self, usage: Usage) -> None:
         if usage is not NO_USAGE:

@@ -6,18 +6,17 @@ to. `at` is seconds since the episode began.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
 from orchestrator.plan import Turn
-from pool_registry.actions import JsonValue, Observation
+from pool_registry.actions import JsonValue, Observation, clean_text
 
-Outcome = Literal[
-    "answered", "max_rounds", "max_tokens", "max_cost", "deadline", "stopped", "orchestrator_failed"
-]
+Outcome = Literal["answered", "max_rounds", "max_tokens", "max_cost", "deadline", "stopped", "orchestrator_failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +113,26 @@ _codec: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="t
 
 
 def dump_event(event: Event) -> str:
-    """The event as one line of JSON."""
-    return _codec.dump_json(event).decode()
+    """The event as one line of JSON. Never raises: one odd value must not stop the recording of all others."""
+    try:
+        return _codec.dump_json(event).decode()
+    except ValueError:  # a lone surrogate, an object, 256 levels: only code that is not ours lets them through
+        return json.dumps(_plain(asdict(event)), ensure_ascii=False)
+
+
+def _plain(value: object, levels: int = 150) -> JsonValue:
+    """`value` as JSON that can be read back, with text in the place of what cannot."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, int | float) and abs(value) < 1e300:
+        return value
+    if levels and isinstance(value, Mapping):
+        return {clean_text(str(key)): _plain(item, levels - 1) for key, item in value.items()}
+    if levels and isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item, levels - 1) for item in value]
+    return clean_text(f"{type(value).__name__} that is no JSON value")
 
 
 def load_event(text: str) -> Event:

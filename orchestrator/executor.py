@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.budget import Budget, explain
-from orchestrator.plan import Step, fit_arguments, substitute
+from orchestrator.events import Outcome
+from orchestrator.plan import MAX_QUOTED_CHARS, Step, fit_arguments, quoted_chars, substitute
 from pool_registry.actions import Action, Failure, JsonValue, Observation, Status
 from pool_registry.live import LivePool
 from pool_registry.worker import Scope, Visible
@@ -46,7 +47,10 @@ class RoundRun:
         self._scope_of = scope_of
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._open = len(self._steps)
-        self._finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._finished: asyncio.Future[None] = self._loop.create_future()
+        self._quoted = {step.id: step.references for step in steps}
+        self._views: dict[int, Visible] = {}
         self._waiting: dict[int, int] = {}
         self._readers: dict[int, list[int]] = {}
 
@@ -55,92 +59,111 @@ class RoundRun:
         if not self._steps:
             return
         self._connect()
-        for step_id, count in list(self._waiting.items()):
-            if count == 0:
-                self._launch(self._steps[step_id])
+        self._launch([step for step in self._steps.values() if not self._waiting[step.id]])
         try:
-            await asyncio.wait(
-                (self._finished, self._budget.stopped),
-                timeout=max(0.0, self._budget.remaining_s),
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-        finally:
-            if self._open:
-                self._cut()
+            await self._budget.wait_for(self._finished)
+        except asyncio.CancelledError:
+            self._cut("stopped")
+            raise
+        if self._open:
+            self._cut("stopped" if self._budget.stopped.done() else "deadline")
+        if self._finished.done():
+            self._finished.result()  # raises what went wrong in the engine itself
 
     def _connect(self) -> None:
         for step in self._steps.values():
-            awaited = set() if step.problem else {k for k in step.access if k in self._steps}
+            awaited = () if step.problem else {k for k in step.access if k in self._steps}
             self._waiting[step.id] = len(awaited)
             for k in awaited:
                 self._readers.setdefault(k, []).append(step.id)
 
-    def _launch(self, step: Step) -> None:
-        """Start the step's task, or end it at once when there is nothing to run."""
-        if step.problem is not None:
-            self._end(step, Observation.failed(Status.PARSE_ERR, "malformed_step", step.problem))
-            return
-        denied = self._budget.admit_step() or self._failed_dependency(step)
-        if denied is not None:
-            self._end(step, Observation(Status.EXEC_ERR, error=denied))
-            return
-        self._tasks[step.id] = asyncio.create_task(self._run(step))
+    def _launch(self, ready: list[Step]) -> None:
+        """Start the steps' tasks. A step with nothing to run ends at once, which may make others ready:
+        they join the list, so that a long chain of them is no deep recursion."""
+        for step in ready:
+            denied = self._denied(step)
+            if denied is not None:
+                ready += self._end(step, denied)
+            else:
+                self._tasks[step.id] = self._loop.create_task(self._run(step))
 
-    def _failed_dependency(self, step: Step) -> Failure | None:
+    def _denied(self, step: Step) -> Observation | None:
+        """What a step that may not run ends with."""
+        if step.problem is not None:
+            return Observation.failed(Status.PARSE_ERR, "malformed_step", step.problem)
+        failure = self._budget.admit_step() or self._unquotable(step)
+        return None if failure is None else Observation(Status.EXEC_ERR, error=failure)
+
+    def _unquotable(self, step: Step) -> Failure | None:
         """`$k` of a failed step has no value. Without `$k` the step runs and an agent sees the status."""
-        failed = [k for k in sorted(step.references) if not self._seen[k][1].ok]
-        if not failed:
+        quoted = self._quoted[step.id]
+        if not quoted:
             return None
-        quoted = ", ".join(f"${k} ({self._seen[k][1].status})" for k in failed)
-        return Failure("dependency_failed", f"{quoted} has no value to put in")
+        failed = [k for k in sorted(quoted) if not self._seen[k][1].ok]
+        if failed:
+            listed = ", ".join(f"${k} ({self._seen[k][1].status})" for k in failed)
+            return Failure("dependency_failed", f"{listed} has no value to put in")
+        size = quoted_chars(step.arguments, self._values(step))
+        if size > MAX_QUOTED_CHARS:
+            sentence = f"its $k bring in {size:,} characters; {MAX_QUOTED_CHARS:,} are allowed. Quote less."
+            return Failure("arguments_too_long", sentence)
+        return None
+
+    def _values(self, step: Step) -> dict[int, JsonValue]:
+        return {k: self._seen[k][1].value for k in step.access}
 
     async def _run(self, step: Step) -> None:
-        arguments = self._arguments(step)
-        visible = tuple(Visible(k, *self._seen[k]) for k in step.access)
-        observation = await self._pool.call(
-            Action(step.worker, arguments),
-            visible,
-            self._scope_of(step),
-            lambda: self._record.started(step.id, arguments),
-        )
-        if observation.episode is None:  # an inner episode has spent from this same budget itself
-            self._budget.spend(observation.usage)
-        self._end(step, observation)
+        try:
+            arguments = self._arguments(step)
+            observation = await self._pool.call(
+                Action(step.worker, arguments),
+                tuple([self._view(k) for k in step.access]),
+                self._scope_of(step),
+                lambda: self._record.started(step.id, arguments),
+            )
+            if observation.episode is None:  # an inner episode has spent from this same budget itself
+                self._budget.spend(observation.usage)
+            self._launch(self._end(step, observation))
+        except Exception as error:  # noqa: BLE001  not the worker's (calls never raise): `run` raises it
+            if not self._finished.done():
+                self._finished.set_exception(error)
+
+    def _view(self, k: int) -> Visible:
+        """An ended step as its readers get it; they share one object."""
+        view = self._views.get(k)
+        if view is None:
+            view = self._views[k] = Visible(k, *self._seen[k])
+        return view
 
     def _arguments(self, step: Step) -> Mapping[str, JsonValue]:
-        if not step.references:
+        if not self._quoted[step.id]:
             return step.arguments
-        values = {k: self._seen[k][1].value for k in step.access}
-        resolved = substitute(step.arguments, values)
+        resolved = substitute(step.arguments, self._values(step))
         assert isinstance(resolved, dict)
         return fit_arguments(resolved, self._pool.workers[step.worker].parameters)
 
-    def _end(self, step: Step, observation: Observation) -> None:
+    def _end(self, step: Step, observation: Observation) -> list[Step]:
+        """Take down how a step ended; returns the steps that waited for nothing else."""
         if step.id in self._seen:  # cut short while its last await was returning
-            return
+            return []
         self._seen[step.id] = (step.worker, observation)
         self._record.ended(step.id, observation)
         self._open -= 1
+        if self._open == 0 and not self._finished.done():
+            self._finished.set_result(None)
+        ready = []
         for reader in self._readers.get(step.id, ()):
             self._waiting[reader] -= 1
             if self._waiting[reader] == 0:
-                self._launch(self._steps[reader])
-        if self._open == 0 and not self._finished.done():
-            self._finished.set_result(None)
+                ready.append(self._steps[reader])
+        return ready
 
-    def _cut(self) -> None:
+    def _cut(self, outcome: Outcome) -> None:
         """End what is left: running steps are cancelled, waiting ones never start."""
-        outcome = self._budget.exhausted() or "stopped"
-        sentence = explain(outcome, self._budget.limits)
-        self._waiting.clear()
         self._readers.clear()
-        for step_id, step in self._steps.items():
-            if step_id in self._seen:
-                continue
-            task = self._tasks.get(step_id)
-            late = task is not None and outcome == "deadline"
-            if task is not None:
-                task.cancel()
-            self._end(
-                step, Observation.failed(Status.TIMEOUT if late else Status.EXEC_ERR, outcome, sentence)
-            )
+        for task in self._tasks.values():
+            task.cancel()
+        sentence = explain(outcome, self._budget.limits)
+        for step in self._steps.values():
+            late = step.id in self._tasks and outcome == "deadline"
+            self._end(step, Observation.failed(Status.TIMEOUT if late else Status.EXEC_ERR, outcome, sentence))

@@ -29,9 +29,7 @@ def episode_graph(episode: Episode, pool: Pool | None = None) -> nx.DiGraph:
     for run in episode.steps.values():
         kind = kinds.get(run.step.worker, "")
         role = KINDS[kind].role if kind in KINDS else "tool"
-        graph.add_node(
-            run.step.id, run=run, kind=kind, role=role, lane=run.round, critical=run.step.id in on_path
-        )
+        graph.add_node(run.step.id, run=run, kind=kind, role=role, lane=run.round, critical=run.step.id in on_path)
     for run in episode.steps.values():
         for k in run.step.access:
             if k in episode.steps and k < run.step.id:
@@ -49,8 +47,8 @@ def is_used(run: StepRun, k: int, role: str) -> bool:
 
 
 def _add_answer(graph: nx.DiGraph, episode: Episode) -> None:
-    turn = next((r.turn for r in reversed(episode.rounds) if r.turn and r.turn.has_answer), None)
-    if turn is None or turn.error is not None:
+    turn = episode.rounds[-1].turn if episode.rounds else None  # an earlier answer quoted a failed step
+    if turn is None or turn.error is not None or not turn.has_answer:
         return
     graph.add_node(ANSWER, lane=0)
     for k in references(turn.answer):

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-NODE_WIDTH, NODE_HEIGHT = 216, 88
-COLUMN_GAP, ROW_GAP, DUMMY_HEIGHT = 84, 22, 12
+NODE_WIDTH, NODE_HEIGHT = 200, 86
+COLUMN_GAP, ROW_GAP, DUMMY_HEIGHT = 64, 20, 12
 TOP = 48  # room for the lane's heading
 ORDER_SWEEPS, HEIGHT_SWEEPS = 8, 12
+MAX_VIAS = 600  # 50 steps that all see each other would have 18,000 and take seconds
 
 Node = Hashable
 Point = tuple[float, float]
@@ -73,9 +74,12 @@ def _with_dummies(graph: nx.DiGraph) -> tuple[nx.DiGraph, dict[tuple[Node, Node]
     chains: dict[tuple[Node, Node], list[_Via]] = {}
     for v, layer in graph.nodes(data="layer"):
         proper.add_node(v, layer=layer)
-    for source, target in graph.edges:
-        first, last = graph.nodes[source]["layer"], graph.nodes[target]["layer"]
-        chain = [_Via(source, target, layer) for layer in range(first + 1, last)]
+    layers = dict(graph.nodes(data="layer"))
+    left = MAX_VIAS
+    for source, target in sorted(graph.edges, key=lambda edge: layers[edge[1]] - layers[edge[0]]):
+        between = range(layers[source] + 1, layers[target])
+        left -= len(between)  # the longest edges of a crowded graph run straight
+        chain = [_Via(source, target, layer) for layer in between] if left >= 0 else []
         for via in chain:
             proper.add_node(via, layer=via.layer)
         nx.add_path(proper, [source, *chain, target])
@@ -89,12 +93,15 @@ def _ordered_columns(graph: nx.DiGraph) -> list[list[Node]]:
     columns: list[list[Node]] = [[] for _ in range(count)]
     for v, layer in graph.nodes(data="layer"):
         columns[layer].append(v)
+    before = {v: list(graph.predecessors(v)) for v in graph}
+    after = {v: list(graph.successors(v)) for v in graph}
+    position = {v: index for column in columns for index, v in enumerate(column)}
     for sweep in range(ORDER_SWEEPS):
         forward = sweep % 2 == 0
-        neighbours = graph.predecessors if forward else graph.successors
-        position = {v: index for column in columns for index, v in enumerate(column)}
+        neighbours = before if forward else after
         for layer in range(count) if forward else range(count - 1, -1, -1):
-            columns[layer].sort(key=lambda v: _mean([position[u] for u in neighbours(v)], position[v]))
+            wish = {v: _mean([position[u] for u in neighbours[v]], position[v]) for v in columns[layer]}
+            columns[layer].sort(key=wish.__getitem__)
             position.update({v: index for index, v in enumerate(columns[layer])})
     return columns
 
@@ -102,6 +109,7 @@ def _ordered_columns(graph: nx.DiGraph) -> list[list[Node]]:
 def _heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node, float]:
     """The middle of each node: pulled to its neighbours' mean, order and distances kept."""
     middle: dict[Node, float] = {}
+    neighbours = {v: list(nx.all_neighbors(graph, v)) for v in graph}
     for column in columns:
         y = -sum(_height(v) + ROW_GAP for v in column) / 2
         for v in column:
@@ -109,7 +117,7 @@ def _heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node, float]:
             y += _height(v) + ROW_GAP
     for sweep in range(HEIGHT_SWEEPS):
         for column in columns if sweep % 2 == 0 else reversed(columns):
-            wish = {v: _mean([middle[u] for u in nx.all_neighbors(graph, v)], middle[v]) for v in column}
+            wish = {v: _mean([middle[u] for u in neighbours[v]], middle[v]) for v in column}
             middle.update(_spread(column, wish))
     return middle
 

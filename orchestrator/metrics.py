@@ -31,7 +31,9 @@ class Totals:
 def totals(episode: Episode) -> Totals:
     """The totals of an episode so far."""
     usage = episode.usage
-    turns_s = sum((r.turn_ended_at or episode.last_at) - r.started_at for r in episode.rounds)
+    turns_s = sum(
+        (episode.last_at if r.turn_ended_at is None else r.turn_ended_at) - r.started_at for r in episode.rounds
+    )
     serial_s = turns_s + sum(latency(run) for run in episode.steps.values())
     path_s = turns_s + sum(latency(episode.steps[k]) for k in critical_path(episode))
     wall_s = episode.ended.at if episode.ended else episode.last_at

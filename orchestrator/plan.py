@@ -8,15 +8,20 @@ not exist, is an error of the whole turn.
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text
-from pool_registry.live import LivePool, LiveWorker
+from pool_registry.live import LivePool, LiveWorker, storable
+
+MAX_QUOTED_CHARS = 1_000_000
 
 # `$$` is a dollar, `$12` quotes step 12; a `$` before anything else stands for itself.
 _REFERENCE = re.compile(r"\$(\$|[1-9][0-9]{0,5})")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +70,31 @@ class Turn:
 
 def references(value: JsonValue) -> set[int]:
     """Every step that a JSON value quotes as `$k`, in strings at any depth."""
+    return set(_quotes(value))
+
+
+def quoted_chars(value: JsonValue, values: Mapping[int, JsonValue]) -> int:
+    """How much text replacing every `$k` brings in: a short plan can ask for gigabytes."""
+    times = Counter(_quotes(value))
+    return sum(count * len(as_text(values[k])) for k, count in times.items())
+
+
+def _quotes(value: JsonValue) -> list[int]:
+    found: list[int] = []
+    _collect(value, found)
+    return found
+
+
+def _collect(value: JsonValue, found: list[int]) -> None:
     if isinstance(value, str):
-        return {int(found) for found in _REFERENCE.findall(value) if found != "$"} if "$" in value else set()
-    if isinstance(value, Mapping):
-        return set().union(*map(references, value.values())) if value else set()
-    if isinstance(value, list | tuple):
-        return set().union(*map(references, value)) if value else set()
-    return set()
+        if "$" in value:
+            found.extend(int(k) for k in _REFERENCE.findall(value) if k != "$")
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _collect(item, found)
+    elif isinstance(value, dict | Mapping):
+        for item in value.values():
+            _collect(item, found)
 
 
 def substitute(value: JsonValue, values: Mapping[int, JsonValue]) -> JsonValue:
@@ -79,7 +102,7 @@ def substitute(value: JsonValue, values: Mapping[int, JsonValue]) -> JsonValue:
     (a number stays a number); inside longer text it becomes the value's text. KeyError if k is missing."""
     if isinstance(value, str):
         return _substitute_text(value, values) if "$" in value else value
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return {key: substitute(item, values) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [substitute(item, values) for item in value]
@@ -90,30 +113,33 @@ def _substitute_text(text: str, values: Mapping[int, JsonValue]) -> JsonValue:
     whole = _REFERENCE.fullmatch(text)
     if whole is not None and whole.group(1) != "$":
         return values[int(whole.group(1))]
-    return _REFERENCE.sub(
-        lambda found: "$" if found.group(1) == "$" else as_text(values[int(found.group(1))]), text
-    )
+    return _REFERENCE.sub(lambda found: "$" if found.group(1) == "$" else as_text(values[int(found.group(1))]), text)
 
 
 def check_turn(turn: Turn, pool: LivePool, earlier: Collection[int]) -> Turn:
     """`turn` with every malformed step marked, judged against the pool and the ids of earlier rounds.
 
-    The answer is checked too: one that quotes an unknown step makes the whole turn an error.
+    An answer that quotes an unknown step makes the whole turn an error: none of its steps exists then,
+    so that the next turn may write them again under the same numbers.
     """
     if turn.error is not None:
-        return turn
+        return replace(turn, steps=())
     known = set(earlier)
     steps = []
     for step in turn.steps:
+        if step.id in known:
+            return replace(turn, steps=(), error=f"there is a step {step.id} already; ids count on")
         steps.append(check_step(step, pool, known))
         known.add(step.id)
-    unknown = references(turn.answer) - known
+    try:
+        answer = storable(turn.answer)
+    except (ValueError, RecursionError) as error:  # a policy's bug: dialects have looked at it
+        return replace(turn, steps=(), answer=None, error=f"the answer cannot be kept: {error}")
+    unknown = references(answer) - known
     if unknown:
-        quoted = ", ".join(f"${k}" for k in sorted(unknown))
-        return replace(
-            turn, steps=tuple(steps), error=f"the answer quotes {quoted}, but there is no such step"
-        )
-    return replace(turn, steps=tuple(steps))
+        message = f"the answer quotes {_list(unknown, '$')}, but there is no such step"
+        return replace(turn, steps=(), error=message)
+    return replace(turn, steps=tuple(steps), answer=answer)
 
 
 def check_step(step: Step, pool: LivePool, known: Collection[int]) -> Step:
@@ -126,44 +152,53 @@ def check_step(step: Step, pool: LivePool, known: Collection[int]) -> Step:
         if k not in known:
             what = "itself" if k == step.id else f"step {k}, which is not an earlier step"
             return step.malformed(f"step {step.id} may not see {what}; access takes ids of earlier steps")
-    hidden = step.references - set(step.access)
+    quoted = step.references
+    hidden = quoted.difference(step.access)
     if hidden:
-        quoted, ids = _list(hidden, "$"), _list(hidden)
-        return step.malformed(f"{quoted} is used but not in access; add {ids} to access")
-    if not step.references:
-        problem = worker.argument_problem(step.arguments)
-        return step.malformed(problem) if problem else step
-    return step
+        return step.malformed(f"{_list(hidden, '$')} is used but not in access; add {_list(hidden)} to access")
+    problem = None if quoted else worker.argument_problem(step.arguments)
+    return step.malformed(problem) if problem else step
 
 
 def with_shorthand(step: Step, worker: LiveWorker) -> Step:
     """`instruction` stands for the worker's one required string parameter, whatever its name."""
     name = worker.instruction_parameter
-    if name is None or name == "instruction" or set(step.arguments) != {"instruction"}:
+    if name is None or name == "instruction" or step.arguments.keys() != {"instruction"}:
         return step
     return replace(step, arguments={name: step.arguments["instruction"]})
 
 
-def fit_arguments(
-    arguments: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]
-) -> dict[str, JsonValue]:
+def fit_arguments(arguments: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Arguments after `$k` was replaced, in the types the schema asks for where that loses nothing:
     a value quoted into a string parameter becomes its text, "42.5" into a number parameter 42.5."""
     properties = schema.get("properties")
     known = properties if isinstance(properties, Mapping) else {}
-    return {name: _fit(value, known.get(name, {}).get("type")) for name, value in arguments.items()}
+    return {name: _fit(value, _type_of(known.get(name))) for name, value in arguments.items()}
+
+
+def _type_of(rule: object) -> object:
+    return rule.get("type") if isinstance(rule, Mapping) else None  # a rule may also be just `true`
 
 
 def _fit(value: JsonValue, wanted: object) -> JsonValue:
     if wanted == "string" and not isinstance(value, str):
         return as_text(value)
-    if wanted in ("number", "integer") and isinstance(value, str):
-        try:
-            number = float(value.replace(",", ""))
-        except ValueError:
-            return value
-        return int(number) if number.is_integer() else number
+    if wanted in ("number", "integer") and isinstance(value, str) and len(value) < 100:
+        return _number(value.strip())
     return value
+
+
+def _number(text: str) -> JsonValue:
+    """The number that a text is ("1,234.5" too), or the text: nothing that JSON has no number for."""
+    if not _NUMBER.fullmatch(text):
+        return text
+    digits = text.replace(",", "")
+    if digits.lstrip("+-").isdigit():
+        return int(digits)
+    number = float(digits)
+    if not math.isfinite(number):
+        return text
+    return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
 def _list(ids: Collection[int], prefix: str = "") -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -29,8 +29,16 @@ from orchestrator.events import (
     TurnTaken,
 )
 from orchestrator.executor import Recorder, RoundRun
-from orchestrator.plan import Step, Turn, check_turn, references, substitute
-from pool_registry.actions import JsonValue, Observation
+from orchestrator.plan import (
+    MAX_QUOTED_CHARS,
+    Step,
+    Turn,
+    check_turn,
+    quoted_chars,
+    references,
+    substitute,
+)
+from pool_registry.actions import JsonValue, Observation, clean_text
 from pool_registry.agents import agent_messages
 from pool_registry.errors import WorkerFault
 from pool_registry.live import LivePool
@@ -127,10 +135,6 @@ class _Loop:
         self.episode = Episode(spec.id or new_episode_id())
         self._zero = time.perf_counter()
         self._seen: dict[int, tuple[str, Observation]] = {}
-        self._recorder = Recorder(
-            started=lambda step, arguments: self._record(StepStarted(step, self._now(), arguments)),
-            ended=lambda step, observation: self._record(StepEnded(step, observation, self._now())),
-        )
 
     async def run(self) -> Episode:
         self._record_start()
@@ -160,54 +164,67 @@ class _Loop:
     async def _take_turn(self, number: int) -> Turn:
         """The orchestrator's next turn, checked against the pool; cut off by deadline and stop."""
         self._record(TurnStarted(number, self._now()))
-        task = asyncio.ensure_future(self.orchestrator.turn(self.episode))
+        task = asyncio.create_task(self._ask())
         try:
-            await asyncio.wait(
-                (task, self.budget.stopped),
-                timeout=max(0.0, self.budget.remaining_s),
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            await self.budget.wait_for(task)
         finally:
             if not task.done():
                 task.cancel()
-        turn = self._outcome_of(task)
-        turn = check_turn(turn, self.pool, self.episode.steps)
+        turn = check_turn(self._outcome_of(task), self.pool, self._seen)
         self.budget.spend(turn.usage)
         self._record(TurnTaken(number, turn, self._now()))
         return turn
 
+    async def _ask(self) -> Turn:
+        turn = await self.orchestrator.turn(self.episode)
+        if not isinstance(turn, Turn):
+            raise TypeError(f"a turn was expected, not {type(turn).__name__}")
+        return turn
+
     def _outcome_of(self, task: asyncio.Task[Turn]) -> Turn:
-        if not task.done() or task.cancelled():
-            reached = self.budget.exhausted() or "stopped"
-            return Turn(error=explain(reached, self.limits))
+        if not task.done():
+            return Turn(error=explain("stopped" if self.budget.stopped.done() else "deadline", self.limits))
+        if task.cancelled():
+            return Turn(error="the orchestrator was cancelled from inside", failed=True)
         error = task.exception()
         if error is None:
             return task.result()
         if isinstance(error, OrchestratorError | WorkerFault):
-            return Turn(error=str(error), failed=True)
-        return Turn(error=f"the orchestrator raised {type(error).__name__}: {error}", failed=True)
+            return Turn(error=clean_text(str(error)), failed=True)
+        sentence = f"the orchestrator raised {type(error).__name__}: {error}"
+        return Turn(error=clean_text(sentence), failed=True)
 
     async def _run_steps(self, turn: Turn) -> None:
+        recorder = Recorder(  # not kept: a reference cycle for each episode costs the garbage collector dearly
+            started=lambda step, arguments: self._record(StepStarted(step, self._now(), arguments)),
+            ended=lambda step, observation: self._record(StepEnded(step, observation, self._now())),
+        )
         scope_of = self._scope_of if self.resolve is not None else lambda _: None
-        await RoundRun(turn.steps, self._seen, self.pool, self.budget, self._recorder, scope_of).run()
+        await RoundRun(turn.steps, self._seen, self.pool, self.budget, recorder, scope_of).run()
 
     def _scope_of(self, step: Step) -> EpisodeScope | None:
         return EpisodeScope(self, step)
 
     def _answerable(self, turn: Turn) -> bool:
-        """An answer that quotes a failed step is none yet: the next turn may recover."""
-        return all(self._seen[k][1].ok for k in references(turn.answer))
+        """An answer that quotes a failed step, or megabytes, is none yet: the next turn may recover."""
+        quoted = references(turn.answer)
+        if not all(self._seen[k][1].ok for k in quoted):
+            return False
+        return quoted_chars(turn.answer, self._values(quoted)) <= MAX_QUOTED_CHARS
 
     def _resolved(self, turn: Turn) -> JsonValue:
-        return substitute(turn.answer, {k: observation.value for k, (_, observation) in self._seen.items()})
+        return substitute(turn.answer, self._values(references(turn.answer)))
+
+    def _values(self, steps: Iterable[int]) -> dict[int, JsonValue]:
+        return {k: self._seen[k][1].value for k in steps}
 
     def _record_start(self) -> None:
         pool, spec = self.pool.pool, self.spec
         self._record(
             EpisodeStarted(
-                query=spec.query,
+                query=clean_text(spec.query),
                 pool=pool.name,
-                pool_hash=pool.hash,
+                pool_hash=self.pool.hash,
                 orchestrator=self.orchestrator.name,
                 limits=self.limits.model_dump(mode="json"),
                 started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),

@@ -275,9 +275,7 @@ class _Writer:
             started = [(key, event) for key, event in events if isinstance(event, EpisodeStarted)]
             if started:
                 session.execute(insert(EpisodeRow), [_first_row(key, event) for key, event in started])
-            session.execute(
-                insert(EventRow), [_event_row(key, event, self._open.get(key)) for key, event in events]
-            )
+            session.execute(insert(EventRow), [_event_row(key, event, self._open.get(key)) for key, event in events])
             for key in {key for key, _ in events}:
                 if key in self._open:
                     session.execute(
@@ -285,9 +283,7 @@ class _Writer:
                     )
             for key, event in events:
                 if isinstance(event, Graded):
-                    session.execute(
-                        update(EpisodeRow).where(col(EpisodeRow.id) == key).values(correct=event.correct)
-                    )
+                    session.execute(update(EpisodeRow).where(col(EpisodeRow.id) == key).values(correct=event.correct))
 
 
 def _first_row(episode_id: str, event: EpisodeStarted) -> dict[str, object]:

@@ -18,6 +18,4 @@ def dialect_named(name: str) -> Dialect:
     try:
         return DIALECTS[name]
     except KeyError:
-        raise UnknownOrchestrator(
-            f"there is no dialect {name!r}; use one of: {', '.join(DIALECTS)}"
-        ) from None
+        raise UnknownOrchestrator(f"there is no dialect {name!r}; use one of: {', '.join(DIALECTS)}") from None

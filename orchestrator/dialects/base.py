@@ -6,12 +6,13 @@ Parsers are total: any text gives a `Turn`, at worst one whose `error` tells the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from orchestrator.plan import Step, Turn
-from pool_registry.actions import JsonValue, as_json_value, clean_text
-from pool_registry.live import LivePool
+from pool_registry.actions import JsonValue, clean_text
+from pool_registry.live import LivePool, storable
 
 MAX_TURN_CHARS = 200_000
 MAX_TURN_STEPS = 1000
@@ -55,14 +56,25 @@ def parse_json(text: str) -> JsonValue:
     return parsed
 
 
+def parse_answer(answer: object, text: str) -> Turn:
+    """A turn with only this answer, or an error turn when it is no JSON value (NaN, nested too deeply)."""
+    try:
+        return Turn(answer=storable(answer), text=text)
+    except (ValueError, RecursionError) as error:
+        return Turn(error=f"the answer cannot be kept: {error}", text=text)
+
+
 def step_from(
-    step_id: int, worker: object, arguments: object, access: object, all_ids: Sequence[int] = ()
+    step_id: int, worker: object, arguments: object, access: object, all_ids: Sequence[int] | None = None
 ) -> Step:
-    """A step from what a model wrote, marked malformed where a field has the wrong shape."""
+    """A step from what a model wrote, marked malformed where a field has the wrong shape.
+
+    `all_ids` is what "all" stands for as an access list, in dialects that know the word.
+    """
     name = clean_text(worker) if isinstance(worker, str) else ""
     ids = access_ids(access, all_ids)
     try:
-        cleaned = as_json_value(arguments)
+        cleaned = storable(arguments)
     except (ValueError, RecursionError) as error:
         return Step(step_id, name, access=ids or ()).malformed(f"arguments: {error}")
     step = Step(step_id, name, cleaned if isinstance(cleaned, dict) else {}, ids or ())
@@ -75,17 +87,17 @@ def step_from(
     return step
 
 
-def access_ids(access: object, all_ids: Sequence[int] = ()) -> tuple[int, ...] | None:
+def access_ids(access: object, all_ids: Sequence[int] | None = None) -> tuple[int, ...] | None:
     """Step ids in order without repeats; None when it is not a list of whole numbers."""
     if access is None:
         return ()
-    if access == "all":
+    if access == "all" and all_ids is not None:
         return tuple(all_ids)
     if not isinstance(access, list | tuple) or len(access) > MAX_TURN_STEPS:
         return None
     ids: dict[int, None] = {}
     for item in access:
-        number = int(item) if isinstance(item, str) and item.isascii() and item.isdigit() else item
+        number = int(item) if isinstance(item, str) and re.fullmatch("[0-9]{1,7}", item) else item
         if isinstance(number, bool) or not isinstance(number, int) or abs(number) > 10**6:
             return None
         ids[number] = None

@@ -14,9 +14,10 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 
-from orchestrator.dialects.base import MAX_TURN_STEPS, shorthand, step_from, too_long
+from orchestrator.dialects.base import MAX_TURN_STEPS, parse_json, shorthand, step_from, too_long
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue, clean_text
 from pool_registry.live import LivePool
@@ -74,9 +75,7 @@ class ConductorDialect:
         numbers = [workers.index(step.worker) for step in turn.steps]
         subtasks = [_subtask(step) for step in turn.steps]
         access = [list(step.access) for step in turn.steps]
-        return (
-            f"workers = {numbers}\nsubtasks = {json.dumps(subtasks, ensure_ascii=False)}\naccess = {access}"
-        )
+        return f"workers = {numbers}\nsubtasks = {json.dumps(subtasks, ensure_ascii=False)}\naccess = {access}"
 
 
 def _labelled_list(text: str, label: re.Pattern[str]) -> list[object] | None:
@@ -85,12 +84,21 @@ def _labelled_list(text: str, label: re.Pattern[str]) -> list[object] | None:
     if not found:
         return None
     start = found[-1].end()
-    end = _closing_bracket(text, start)
+    written = text[start : _closing_bracket(text, start)]
     try:
-        value = ast.literal_eval(text[start:end])
+        value: object = parse_json(written)
+    except ValueError:
+        value = _python_literal(written)
+    return value if isinstance(value, list) else None
+
+
+def _python_literal(text: str) -> object:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "\d" in a model's string is no concern of ours
+            return ast.literal_eval(text)
     except _ERRORS:
         return None
-    return value if isinstance(value, list) else None
 
 
 def _closing_bracket(text: str, start: int) -> int:
@@ -140,6 +148,6 @@ def _arguments(subtask: object) -> Mapping[str, JsonValue]:
 
 def _subtask(step: Step) -> str:
     instruction = shorthand(step.arguments)
-    return (
-        instruction if isinstance(instruction, str) else json.dumps(dict(step.arguments), ensure_ascii=False)
-    )
+    if isinstance(instruction, str) and not instruction.lstrip().startswith("{"):
+        return instruction
+    return json.dumps(dict(step.arguments), ensure_ascii=False)

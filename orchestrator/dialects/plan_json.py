@@ -9,14 +9,18 @@ Text around the object (reasoning, code fences) is ignored; the last object that
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from orchestrator.dialects.base import MAX_TURN_STEPS, shorthand, step_from, too_long
+from orchestrator.dialects.base import MAX_TURN_STEPS, parse_answer, shorthand, step_from, too_long
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue, clean_text
 from pool_registry.live import LivePool
 
-_MAX_CANDIDATES = 64
+_OBJECT = re.compile(r'\{\s*+"')
+_DECODER = json.JSONDecoder()
+_MAX_EFFORT = 10_000_000  # characters: about 50 ms
 
 INSTRUCTIONS = """\
 Write one JSON object and nothing else:
@@ -50,11 +54,10 @@ class PlanDialect:
         steps = [] if steps is None else steps
         if not isinstance(steps, list) or len(steps) > MAX_TURN_STEPS:
             return Turn(error=f'"steps" must be a list of at most {MAX_TURN_STEPS} steps', text=text)
-        answer = found.get("answer")
-        if not steps and answer is None:
+        if not steps and found.get("answer") is None:
             return Turn(error='a turn needs "steps" or an "answer"', text=text)
         parsed = tuple(_step(item, first_id + index) for index, item in enumerate(steps))
-        return Turn(parsed, answer, text=text)
+        return replace(parse_answer(found.get("answer"), text), steps=parsed)
 
     def format(self, turn: Turn, workers: Sequence[str]) -> str:
         written: dict[str, JsonValue] = {}
@@ -67,21 +70,29 @@ class PlanDialect:
 
 def _last_turn_object(text: str) -> dict[str, JsonValue] | None:
     """The last JSON object in `text` that looks like a turn. Bounded work on any text."""
-    decoder = json.JSONDecoder()
     found: dict[str, JsonValue] | None = None
-    position = text.find("{")
-    for _ in range(_MAX_CANDIDATES):
-        if position < 0:
+    effort, end = _MAX_EFFORT, 0
+    for candidate in _OBJECT.finditer(text):
+        if effort <= 0:
             break
-        try:
-            value, end = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            end = position + 1
-        else:
-            if isinstance(value, dict) and ("steps" in value or "answer" in value):
-                found = value
-        position = text.find("{", end)
+        if candidate.start() < end:  # inside an object that was read already
+            continue
+        value, end, cost = _read(text, candidate.start())
+        effort -= cost
+        if isinstance(value, dict) and ("steps" in value or "answer" in value):
+            found = value
     return found
+
+
+def _read(text: str, start: int) -> tuple[JsonValue, int, int]:
+    """The JSON value at `start`, where it ends, and about how many characters that took to find out."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:  # whose making counts the lines of the text so far
+        return None, start + 1, max(1, error.pos - start) + error.pos // 16
+    except (ValueError, RecursionError):
+        return None, start + 1, 20_000
+    return value, end, 0
 
 
 def _step(item: JsonValue, step_id: int) -> Step:

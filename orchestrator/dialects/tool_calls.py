@@ -26,6 +26,8 @@ from pool_registry.live import LivePool, LiveWorker
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _QUOTE = re.compile(r"\$[1-9][0-9]{0,5}")
+_ESCAPED = re.compile(r"\$\$[1-9][0-9]{0,5}")
+_TAG = re.compile(r"</?(?:tool_call|think)>")
 
 ACCESS_PARAMETER: dict[str, JsonValue] = {
     "type": "array",
@@ -66,13 +68,14 @@ class ToolCallsDialect:
         answer = said.strip()
         if not answer:
             return Turn(error="the turn holds neither a call nor an answer", text=text)
-        return Turn(answer=answer if _QUOTE.fullmatch(answer) else escape(answer), text=text)
+        quoted = _QUOTE.fullmatch(answer) or _ESCAPED.fullmatch(answer)
+        return Turn(answer=answer if quoted else escape(answer), text=text)
 
     def format(self, turn: Turn, workers: Sequence[str]) -> str:
         """Only the calls when a turn has both: in this dialect the answer is a turn of its own."""
         if not turn.steps:
             answer = as_text(turn.answer)
-            return answer if _QUOTE.fullmatch(answer) else answer.replace("$$", "$")
+            return answer if _ESCAPED.fullmatch(answer) else answer.replace("$$", "$")
         return "\n".join(_written(step) for step in turn.steps)
 
 
@@ -88,9 +91,7 @@ def _step(call: str, step_id: int) -> Step:
         try:
             arguments = parse_json(arguments)
         except ValueError as error:
-            return step_from(step_id, parsed.get("name"), {}, None).malformed(
-                f"arguments are not JSON: {error}"
-            )
+            return step_from(step_id, parsed.get("name"), {}, None).malformed(f"arguments are not JSON: {error}")
     access = None
     if isinstance(arguments, Mapping):
         access = arguments.get("access")
@@ -100,7 +101,10 @@ def _step(call: str, step_id: int) -> Step:
 
 def _written(step: Step) -> str:
     call = {"name": step.worker, "arguments": {**step.arguments, "access": list(step.access)}}
-    return f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>"
+    written = json.dumps(call, ensure_ascii=False)
+    if _TAG.search(written):  # inside a string: must not read as structure
+        written = written.replace("<", "\\u003c")
+    return f"<tool_call>\n{written}\n</tool_call>"
 
 
 def _function(worker: LiveWorker) -> Mapping[str, JsonValue]:

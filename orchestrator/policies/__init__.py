@@ -97,9 +97,7 @@ def agents_of(pool: LivePool) -> list[str]:
     """The names of the language models in a pool; UnknownOrchestrator when there are none."""
     agents = [name for name, worker in pool.workers.items() if worker.role == "agent"]
     if not agents:
-        raise UnknownOrchestrator(
-            f"pool {pool.pool.name!r} has no enabled agent; add a chat or local model to it"
-        )
+        raise UnknownOrchestrator(f"pool {pool.pool.name!r} has no enabled agent; add a chat or local model to it")
     return agents
 
 
