@@ -5,26 +5,32 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
 from orchestrator.episode import Episode
-from orchestrator.events import Graded
-from orchestrator.metrics import totals
+from orchestrator.events import Graded, TaskRef
+from orchestrator.metrics import Totals, totals
 from orchestrator.plan import Turn
 from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from pool_registry.actions import as_text
 from pool_registry.live import LivePool
-from trainer.statistics import bootstrap_mean
+from trainer.statistics import bootstrap_mean, quantile
 from trainer.tasks import recognize
 from trainer.tasks.task import Task
 
+Make = Callable[[Task], Orchestrator]
+
 
 class Evaluation(BaseModel):
-    """What an evaluation measured. Times in seconds, cost in US dollars; `interval` is 95 %, over tasks."""
+    """What an evaluation measured. Times in seconds, cost in US dollars; `interval` is 95 %, over tasks.
+
+    `family` and `split` are "all" and `level` is 0 where the tasks differ in them; `cells` then holds the
+    figures by family, level and split. `turn_errors` counts turns that were no turns.
+    """
 
     orchestrator: str
     family: str
@@ -34,6 +40,7 @@ class Evaluation(BaseModel):
     mean: float
     interval: tuple[float, float]
     statuses: dict[str, int]
+    turn_errors: int
     outcomes: dict[str, int]
     wall_s: float
     p50_s: float
@@ -42,14 +49,20 @@ class Evaluation(BaseModel):
     tokens: int
     cost: float
     episodes: list[str]
+    cells: list[Evaluation] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Graduate:
-    """A finished episode with its verdict."""
+class Result:
+    """A finished, graded episode in figures. `ended_s` counts from the start of the evaluation."""
 
-    episode: Episode
+    ref: TaskRef
+    episode: str
     correct: bool
+    totals: Totals
+    outcome: str
+    turn_errors: int
+    ended_s: float = field(compare=False, default=0.0)
 
 
 async def evaluate(
@@ -59,27 +72,39 @@ async def evaluate(
     *,
     sink: Sink | None = None,
     concurrency: int = 8,
+    make: Make | None = None,
 ) -> Evaluation:
     """Run and grade every task, at most `concurrency` at a time.
 
-    Raises UnknownOrchestrator when the name does not resolve on this pool.
+    `make` gives the orchestrator of a task; without it `orchestrator` is looked up by name.
+    Raises UnknownOrchestrator, before anything runs, when the name does not resolve on this pool.
     """
-    started = time.perf_counter()
+    make = make or by_name(orchestrator, pool)
+    policies = [make(task) for task in tasks]
     slots = asyncio.Semaphore(concurrency)
+    started = time.perf_counter()
 
-    async def one(task: Task) -> Graduate:
+    async def one(task: Task, policy: Orchestrator) -> Result:
         async with slots:
-            return await attempt(orchestrator, task, pool, sink or NoSink())
+            episode = await attempt(task, policy, pool, sink or NoSink())
+        return _result(task, episode, time.perf_counter() - started)
 
-    graduates = await asyncio.gather(*map(one, tasks))
-    return summarize(orchestrator, tasks, graduates, time.perf_counter() - started)
+    async with asyncio.TaskGroup() as group:
+        running = [group.create_task(one(task, policy)) for task, policy in zip(tasks, policies, strict=True)]
+    return summarize(orchestrator, [done.result() for done in running])
 
 
-async def attempt(orchestrator: str, task: Task, pool: LivePool, sink: Sink) -> Graduate:
+def by_name(orchestrator: str, pool: LivePool) -> Make:
+    """The orchestrator called so, made anew for each task (the oracle needs the task's plan)."""
+    return lambda task: make_orchestrator(orchestrator, pool, task.oracle_turn)
+
+
+async def attempt(task: Task, orchestrator: Orchestrator, pool: LivePool, sink: Sink) -> Episode:
     """One episode on one task, graded into its trace."""
-    policy = make_orchestrator(orchestrator, pool, task.oracle_turn)
-    episode = await run_episode(EpisodeSpec(task.query, task=task.ref), policy, pool, sink=sink, resolve=resolve)
-    return Graduate(episode, grade(episode, task, sink))
+    spec = EpisodeSpec(task.query, task=task.ref)
+    episode = await run_episode(spec, orchestrator, pool, sink=sink, resolve=resolve)
+    grade(episode, task, sink)
+    return episode
 
 
 def grade(episode: Episode, task: Task, sink: Sink) -> bool:
@@ -103,32 +128,54 @@ def reference_turn(query: str) -> Turn | None:
     return task.oracle_turn if task else None
 
 
-def summarize(orchestrator: str, tasks: Sequence[Task], graduates: Sequence[Graduate], wall_s: float) -> Evaluation:
-    """The figures of an evaluation."""
-    estimate = bootstrap_mean([float(graduate.correct) for graduate in graduates])
-    measured = [totals(graduate.episode) for graduate in graduates]
-    walls = sorted(each.wall_s for each in measured) or [0.0]
+def _result(task: Task, episode: Episode, ended_s: float) -> Result:
+    assert episode.ended is not None and episode.graded is not None, "attempt ends and grades episodes"
+    errors = sum(done.turn is not None and done.turn.error is not None for done in episode.rounds)
+    verdict = episode.graded.correct
+    return Result(task.ref, episode.id, verdict, totals(episode), episode.ended.outcome, errors, ended_s)
+
+
+def summarize(orchestrator: str, results: Sequence[Result]) -> Evaluation:
+    """The figures of all results, and of each cell when there are several."""
+    cells: dict[tuple[str, int, str], list[Result]] = {}
+    for result in results:
+        cells.setdefault((result.ref.family, result.ref.level, result.ref.split), []).append(result)
+    whole = _figures(orchestrator, results)
+    if len(cells) < 2:
+        return whole
+    return whole.model_copy(update={"cells": [_figures(orchestrator, each) for each in cells.values()]})
+
+
+def _figures(orchestrator: str, results: Sequence[Result]) -> Evaluation:
+    estimate = bootstrap_mean([float(result.correct) for result in results])
+    measured = [result.totals for result in results]
+    walls = [each.wall_s for each in measured]
     speedups = [each.speedup for each in measured if each.speedup is not None]
-    statuses = sum((Counter(each.statuses) for each in measured), Counter[str]())
-    ended = [graduate.episode.ended for graduate in graduates]
     return Evaluation(
         orchestrator=orchestrator,
-        family=_common([task.ref.family for task in tasks]),
-        level=int(_common([str(task.ref.level) for task in tasks], "0")),
-        split=_common([task.ref.split for task in tasks]),
-        tasks=len(tasks),
+        family=_common([result.ref.family for result in results]),
+        level=int(_common([str(result.ref.level) for result in results], "0")),
+        split=_common([result.ref.split for result in results]),
+        tasks=len(results),
         mean=estimate.mean,
         interval=(estimate.low, estimate.high),
-        statuses=dict(statuses),
-        outcomes=dict(Counter(end.outcome for end in ended if end)),
-        wall_s=wall_s,
-        p50_s=walls[len(walls) // 2],
-        p95_s=walls[int(len(walls) * 0.95)] if len(walls) > 1 else walls[0],
+        statuses=dict(sum((Counter(each.statuses) for each in measured), Counter[str]())),
+        turn_errors=sum(result.turn_errors for result in results),
+        outcomes=dict(Counter(result.outcome for result in results)),
+        wall_s=_span(results),
+        p50_s=quantile(walls, 0.50),
+        p95_s=quantile(walls, 0.95),
         speedup=sum(speedups) / len(speedups) if speedups else None,
         tokens=sum(each.tokens_in + each.tokens_out for each in measured),
         cost=sum(each.cost for each in measured),
-        episodes=[graduate.episode.id for graduate in graduates],
+        episodes=[result.episode for result in results],
     )
+
+
+def _span(results: Sequence[Result]) -> float:
+    """From the first episode's start to the last one's end."""
+    starts = [result.ended_s - result.totals.wall_s for result in results]
+    return max(result.ended_s for result in results) - max(0.0, min(starts)) if results else 0.0
 
 
 def _common(values: Sequence[str], otherwise: str = "all") -> str:

@@ -31,14 +31,28 @@ def bootstrap_mean(scores: Sequence[float], seed: int = 0, resamples: int = RESA
     mean = float(values.mean())
     if float(values.min()) == float(values.max()):
         return Estimate(mean, *wilson(mean, len(values)))
-    draws = np.random.default_rng(seed).integers(0, len(values), size=(resamples, len(values)))
-    low, high = np.percentile(values[draws].mean(axis=1), [2.5, 97.5])
+    # How often each distinct score is drawn is multinomial: the same resampling without an array of all draws
+    distinct, counts = np.unique(values, return_counts=True)
+    drawn = np.random.default_rng(seed).multinomial(len(values), counts / len(values), size=resamples)
+    low, high = np.percentile(drawn @ distinct / len(values), [2.5, 97.5])
     return Estimate(mean, float(low), float(high))
 
 
 def wilson(share: float, count: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share observed in `count` trials."""
+    """Wilson's 95 % interval of a share observed in `count` trials; it always holds the share."""
     centre = share + z * z / (2 * count)
     spread = z * ((share * (1 - share) + z * z / (4 * count)) / count) ** 0.5
     scale = 1 + z * z / count
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+    low, high = (centre - spread) / scale, (centre + spread) / scale
+    return max(0.0, min(low, share)), min(1.0, max(high, share))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value below which this share of `values` lies, interpolated; 0 without values."""
+    if not values:
+        return 0.0
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * share
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)

@@ -10,8 +10,10 @@ only those for which the search puts the right passage first and a strict readin
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -38,29 +40,39 @@ FIGURES = {
     for figure in (
         Figure("total area", "Geography Area total", "square kilometer"),
         Figure("land area", "Geography Area land", "square kilometer"),
+        Figure("water area", "Geography Area water", "square kilometer"),
         Figure("irrigated land", "Geography Irrigated land", "square kilometer"),
         Figure("coastline", "Geography Coastline", "kilometer"),
         Figure("land boundary", "Geography Land boundaries total", "kilometer"),
         Figure("mean elevation", "Geography Elevation mean elevation", "meter"),
+        Figure("railway length", "Transportation Railways total", "kilometer"),
+        Figure("electricity consumption", "Energy Electricity consumption", "kilowatt hour"),
         Figure("population", "People and Society Population total", ""),
+        Figure("median age", "People and Society Median age total", "year"),
+        Figure("life expectancy at birth", "People and Society Life expectancy at birth total population", "year"),
+        Figure("GDP (official exchange rate)", "Economy GDP (official exchange rate)", "US dollar"),
     )
 }
-# Metres (or square metres) in a unit. The acre is the US survey acre, as in the units worker's library.
+# Metres, square metres or joules in a unit. The acre is the US survey acre, as in the units worker's library.
 SIZES = {
     "square kilometer": 1e6, "acre": 4046.872609874252, "hectare": 1e4, "square mile": 2589988.110336,
     "kilometer": 1e3, "mile": 1609.344, "nautical mile": 1852.0, "meter": 1.0, "foot": 0.3048, "yard": 0.9144,
+    "kilowatt hour": 3.6e6, "gigajoule": 1e9,
 }  # fmt: skip
 TARGETS = {
     "square kilometer": ("acre", "hectare", "square mile"),
     "kilometer": ("mile", "nautical mile"),
     "meter": ("foot", "yard"),
+    "kilowatt hour": ("gigajoule",),
 }
+MIN_RATIO = 0.01  # below, three decimals say next to nothing and "0" is too often right
 PLURALS = {"foot": "feet", **{unit: f"{unit}s" for unit in SIZES if unit != "foot"}}
 SINGULARS = {plural: unit for unit, plural in PLURALS.items()}
+_LABELS = {label.lower(): label for label in FIGURES}
 
 _NAME = r"[^?]{2,60}?"
 GAPS = {
-    "figure": "|".join(FIGURES),
+    "figure": "|".join(map(re.escape, FIGURES)),
     "country": _NAME,
     "other": _NAME,
     "unit": "|".join(sorted(SINGULARS, key=len, reverse=True)),
@@ -71,18 +83,23 @@ TEMPLATES: dict[int, tuple[Template, ...]] = {
         1: (
             "According to the atlas, what is the {figure} of {country}, in {unit}? Round to one decimal.",
             "How many {unit} is the {figure} of {country}, according to the atlas? Round to one decimal.",
+            "Look up the {figure} of {country} in the atlas and give it in {unit}, rounded to one decimal.",
         ),
         2: (
             "According to the atlas, what is the {figure} of {country} divided by that of {other}? "
             "Round to three decimals.",
             "How many times the {figure} of {other} is that of {country}, according to the atlas? "
             "Round to three decimals.",
+            "Compare {country} with {other}: by the atlas, what is the ratio of the first's {figure} to the second's, "
+            "to three decimals?",
         ),
         3: (
             "Take the country whose capital is {country} and the one whose capital is {other}. According to the "
             "atlas, what is the first's {figure} divided by the second's? Round to three decimals.",
             "One country has the capital {country}, another {other}. According to the atlas, how many times "
             "the second's {figure} is the first's? Round to three decimals.",
+            "From the capitals {country} and {other}, find their countries. By the atlas, what is the ratio of the "
+            "first country's {figure} to the second's, to three decimals?",
         ),
     }.items()
 }
@@ -114,7 +131,7 @@ class Atlas(Suite[AtlasQuery]):
 
     def draw(self, level: int, split: str, random: Random) -> AtlasQuery:
         known = TEMPLATES[level] if split == "test" else TEMPLATES[level][:-1]  # one wording is held out
-        labels = [label for label, figure in FIGURES.items() if level > 1 or figure.unit]
+        labels = [label for label, figure in FIGURES.items() if level > 1 or figure.unit in TARGETS]
         label = random.choice(labels)
         capitals = facts().capitals
         countries = [
@@ -123,6 +140,8 @@ class Atlas(Suite[AtlasQuery]):
             if split_of(country) == split and (level < 3 or country in capitals)
         ]
         places = random.sample(countries, 1 if level == 1 else 2)
+        if facts().values[label][places[0]] < MIN_RATIO * facts().values[label][places[-1]]:
+            places.reverse()
         return AtlasQuery(
             level=level,
             template=random.randrange(len(known)),
@@ -147,7 +166,7 @@ class Atlas(Suite[AtlasQuery]):
                 if said is not None:
                     places = tuple(said[key].strip() for key in ("country", "other") if key in said)
                     unit = SINGULARS[said["unit"].lower()] if "unit" in said else ""
-                    return AtlasQuery(level, number, said["figure"].lower(), places, unit)
+                    return AtlasQuery(level, number, _LABELS[said["figure"].lower()], places, unit)
         return None
 
     def level_of(self, parameters: AtlasQuery) -> int:
@@ -155,22 +174,21 @@ class Atlas(Suite[AtlasQuery]):
 
     def solve(self, parameters: AtlasQuery) -> tuple[Verifier, Turn] | None:
         p = parameters
-        countries = [_by_capital(place) if p.level == 3 else _named(place) for place in p.places]
-        found = [facts().values[p.figure].get(country) for country in countries if country]
-        values = [value for value in found if value is not None]
-        if len(values) != len(p.places) or (p.level == 1 and _is_other_dimension(p)):
+        known = _capitals_folded() if p.level == 3 else _countries_folded()
+        countries = [known.get(_folded(place), "") for place in p.places]
+        values = [facts().values[p.figure].get(country, 0.0) for country in countries]  # 0 is no figure here
+        if not all(values) or (p.level == 1 and p.unit not in TARGETS.get(FIGURES[p.figure].unit, ())):
             return None
-        if p.level == 1:
-            value = values[0] * SIZES[FIGURES[p.figure].unit] / SIZES[p.unit]
-        elif values[1] == 0:
+        factor = SIZES[FIGURES[p.figure].unit] / SIZES[p.unit] if p.level == 1 else 1 / values[1]
+        value, digits = values[0] * factor, 1 if p.level == 1 else 3
+        if near_tie(value, digits):
             return None
-        else:
-            value = values[0] / values[1]
-        digits = 1 if p.level == 1 else 3
-        return None if near_tie(value, digits) else (to_digits(value, digits), _plan(p))
+        places = [facts().capitals[country] for country in countries] if p.level == 3 else countries
+        return to_digits(value, digits), _plan(replace(p, places=tuple(places)))
 
 
 def _plan(p: AtlasQuery) -> Turn:
+    """The reference plan; `p.places` are spelled as the atlas spells them."""
     words = FIGURES[p.figure].words
     if p.level == 1:
         arguments = {"value": "$2", "from_unit": FIGURES[p.figure].unit, "to_unit": p.unit}
@@ -213,10 +231,6 @@ def _calculate(step: int, expression: str, access: Sequence[int]) -> Step:
     return Step(step, "calculator", {"expression": expression}, tuple(access))
 
 
-def _is_other_dimension(p: AtlasQuery) -> bool:
-    return p.unit not in TARGETS.get(FIGURES[p.figure].unit, ())
-
-
 @cache
 def facts() -> Facts:
     """The shipped facts."""
@@ -225,15 +239,16 @@ def facts() -> Facts:
 
 
 @cache
-def _folded() -> tuple[dict[str, str], dict[str, str]]:
-    countries = {country for values in facts().values.values() for country in values}
-    capitals = {capital.casefold(): country for country, capital in facts().capitals.items()}
-    return {country.casefold(): country for country in countries}, capitals
+def _countries_folded() -> dict[str, str]:
+    return {_folded(country): country for values in facts().values.values() for country in values}
 
 
-def _named(place: str) -> str | None:
-    return _folded()[0].get(place.casefold())
+@cache
+def _capitals_folded() -> dict[str, str]:
+    return {_folded(capital): country for country, capital in facts().capitals.items()}
 
 
-def _by_capital(place: str) -> str | None:
-    return _folded()[1].get(place.casefold())
+def _folded(name: str) -> str:
+    """A name without what people leave out or add: case, accents, a leading article."""
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter)).removeprefix("the ")

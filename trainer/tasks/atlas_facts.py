@@ -10,30 +10,40 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
+from collections.abc import Sequence
 
 from assets import asset
 from pool_registry.errors import WorkerFault
-from pool_registry.starter.factbook import Passage, passages
+from pool_registry.starter.factbook import SEPARATOR, Passage, passages
 from pool_registry.workers.extractor import country as read_country
 from pool_registry.workers.extractor import number as read_number
 from pool_registry.workers.search import Index, load_index
 from trainer.tasks.atlas import FACTS_FILE, FIGURES, Figure
 
+_FIGURE = r"([\d,]+(?:\.\d+)?)(?: (thousand|million|billion|trillion))?"
+_SCALES = {"": 1, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _PLAIN = {
-    "square kilometer": re.compile(r"(?:total: )?([\d,]+(?:\.\d+)?) sq km\b.*"),
-    "kilometer": re.compile(r"([\d,]+(?:\.\d+)?) km\b.*"),
-    "meter": re.compile(r"([\d,]+) m\b.*"),
-    "": re.compile(r"([\d,]{4,}) \(.*"),
+    "square kilometer": re.compile(rf"(?:total: )?{_FIGURE} sq km\b.*"),
+    "kilometer": re.compile(rf"{_FIGURE} km\b.*"),
+    "meter": re.compile(rf"{_FIGURE} m\b.*"),
+    "kilowatt hour": re.compile(rf"{_FIGURE} kWh\b.*"),
+    "year": re.compile(rf"{_FIGURE} years\b.*"),
+    "US dollar": re.compile(rf"\${_FIGURE} \(.*"),
+    "": re.compile(r"([\d,]{4,})() \(.*"),
 }
-_SIMPLE_CAPITAL = re.compile(r"[^\W\d_][\w'. -]{2,30}")
+_SIMPLE_CAPITAL = re.compile(r"[A-ZÀ-Ž][\w'. -]{2,30}")
 
 
 def main() -> None:
     """Write the file and say how many facts stood the test."""
     index = load_index("starter:factbook")
-    by_title = {f"{passage.country} {' '.join(passage.path)}": passage for passage in passages()}
-    values = {label: _values(figure, by_title, index) for label, figure in FIGURES.items()}
-    capitals = _capitals(index)
+    shared = _shared_names()
+    values = {
+        label: _values(figure, [passage for passage in passages() if passage.country not in shared], index)
+        for label, figure in FIGURES.items()
+    }
+    capitals = {country: capital for country, capital in _capitals(index).items() if country not in shared}
     document = {"values": values, "capitals": capitals}
     path = asset(FACTS_FILE)
     path.parent.mkdir(exist_ok=True)
@@ -42,16 +52,28 @@ def main() -> None:
     sys.stdout.write(f"{counts}, capitals {len(capitals)}\n")
 
 
-def _values(figure: Figure, by_title: dict[str, Passage], index: Index) -> dict[str, float]:
+def _shared_names() -> set[str]:
+    """Names that two articles share ("Congo"): a question about one of them has two answers."""
+    titles = Counter(passage.title for passage in passages() if passage.path == ("Geography", "Location"))
+    return {title.partition(SEPARATOR)[0] for title, count in titles.items() if count > 1}
+
+
+def _values(figure: Figure, among: Sequence[Passage], index: Index) -> dict[str, float]:
     found = {}
-    for title, passage in by_title.items():
-        if title != f"{passage.country} {figure.words}":
+    for passage in among:
+        if " ".join(passage.path) != figure.words:
             continue
-        stated = _PLAIN[figure.unit].fullmatch(passage.text)
-        value = float(stated[1].replace(",", "")) if stated else 0.0
-        if value > 0 and index.search(title, 1) == [passage.shown] and _reads(passage, value):
+        value = _stated(figure, passage.text)
+        query = f"{passage.country} {figure.words}"
+        if value > 0 and index.search(query, 1) == [passage.shown] and _reads(passage, value):
             found[passage.country] = value
     return found
+
+
+def _stated(figure: Figure, text: str) -> float:
+    """The figure that a passage states in the expected unit, or 0."""
+    found = _PLAIN[figure.unit].fullmatch(text)
+    return round(float(found[1].replace(",", "")) * _SCALES[found[2] or ""], 6) if found else 0.0
 
 
 def _reads(passage: Passage, value: float) -> bool:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
 from orchestrator.plan import Step, Turn
-from trainer.tasks.suite import SPLITS, Suite
+from trainer.tasks.suite import Suite, split_of
+from trainer.tasks.task import Template
 from trainer.tasks.verifier import NumberWithin, Verifier
 
 MODULUS = 1009
@@ -33,8 +34,10 @@ class PartKind:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Matches the words with any numbers in their range of digits."""
-        return re.compile(re.escape(self.words).replace(r"\{numbers\}", r"(?P<numbers>\d{1,7}(?:, \d{1,7})*)"))
+        """Matches the words with any numbers in them."""
+        number = r"[0-9]{1,7}"
+        words = re.escape(self.words).replace(r"\{numbers\}", rf"(?P<numbers>{number}(?:, ?{number})*)")
+        return re.compile(words, re.IGNORECASE)
 
 
 def _primes_below(numbers: list[int]) -> int:
@@ -80,8 +83,40 @@ PART_KINDS = (
     ),
 )
 _BY_NAME = {kind.name: kind for kind in PART_KINDS}
-_QUERY = re.compile(r"(?P<parts>\(A\) .+?)\.? Then report \((?P<sum>[^()]+)\) mod (?P<modulus>\d{2,6})\.?")
-_TERM = re.compile(r"(\d{1,3})([A-D])")
+_TERM = re.compile(r"([0-9]{1,3})([A-D])")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """One way to put the question; `mark` stands before each part."""
+
+    whole: str  # with {parts}, {sum} and {modulus}
+    mark: str  # with {letter}
+    between: str
+
+    @property
+    def template(self) -> Template:
+        return Template(self.whole, {"parts": ".+?", "sum": "[^()]+?", "modulus": "[1-9][0-9]{1,5}"})
+
+    def write_parts(self, parts: Sequence[str]) -> str:
+        marks = [self.mark.format(letter=letter) for letter in LETTERS]
+        return self.between.join(mark + part for mark, part in zip(marks, parts, strict=False))
+
+    def read_parts(self, text: str) -> list[str] | None:
+        """The parts when their letters run A, B, C ..., else None."""
+        mark = re.escape(self.mark).replace(r"\{letter\}", f"([{LETTERS}])")
+        before, *pieces = re.split(mark, text)
+        letters, parts = pieces[::2], pieces[1::2]
+        return (
+            [part.strip(" .,;") for part in parts] if not before and "".join(letters) == LETTERS[: len(parts)] else None
+        )
+
+
+WORDINGS = (  # the last one is held out: it occurs in the test split only
+    Wording("{parts}. Then report ({sum}) mod {modulus}.", "({letter}) ", " "),
+    Wording("Let {parts}. What is ({sum}) mod {modulus}?", "{letter} = ", "; "),
+    Wording("What remainder does {sum} leave on division by {modulus}, where {parts}?", "{letter} is the ", "; "),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +126,7 @@ class ForgeQuery:
     parts: tuple[tuple[str, tuple[int, ...]], ...]
     weights: tuple[int, ...]
     modulus: int = MODULUS
+    wording: int = 0
 
 
 class Forge(Suite[ForgeQuery]):
@@ -101,28 +137,28 @@ class Forge(Suite[ForgeQuery]):
     def draw(self, level: int, split: str, random: Random) -> ForgeQuery:
         kinds = random.sample(PART_KINDS, level + 1)
         parts = tuple((kind.name, _numbers(kind, split, random)) for kind in kinds)
-        return ForgeQuery(parts, tuple(random.randint(2, 9) for _ in parts))
+        weights = tuple(random.randint(2, 9) for _ in parts)
+        return ForgeQuery(parts, weights, wording=random.randrange(len(WORDINGS) - (split != "test")))
 
     def write(self, parameters: ForgeQuery) -> str:
-        written = [
-            f"({letter}) {_BY_NAME[name].words.format(numbers=_listed(numbers))}"
-            for letter, (name, numbers) in zip(LETTERS, parameters.parts, strict=False)
-        ]
+        wording = WORDINGS[parameters.wording]
+        parts = [_BY_NAME[name].words.format(numbers=_listed(numbers)) for name, numbers in parameters.parts]
         terms = [f"{weight}{letter}" for weight, letter in zip(parameters.weights, LETTERS, strict=False)]
-        return f"{' '.join(written)}. Then report ({' + '.join(terms)}) mod {parameters.modulus}."
+        return wording.template.fill(
+            parts=wording.write_parts(parts), sum=" + ".join(terms), modulus=parameters.modulus
+        )
 
     def read(self, query: str) -> ForgeQuery | None:
-        found = _QUERY.fullmatch(" ".join(query.split()))
-        if found is None:
-            return None
-        texts = re.split(r"\s*\([A-D]\) ", " " + found["parts"])[1:]
-        parts = [_part(text.strip().rstrip(".")) for text in texts]
-        terms = [_TERM.fullmatch(term.strip()) for term in found["sum"].split("+")]
-        named = "".join(term[2] for term in terms if term)
-        if None in parts or len(named) != len(terms) or named != LETTERS[: len(parts)] or len(parts) < 2:
-            return None
-        weights = tuple(int(term[1]) for term in terms if term)
-        return ForgeQuery(tuple(part for part in parts if part), weights, int(found["modulus"]))
+        for number, wording in enumerate(WORDINGS):
+            said = wording.template.match(query)
+            if said is None:
+                continue
+            parts = [_part(part) for part in wording.read_parts(said["parts"]) or ()]
+            weights = _weights(said["sum"], len(parts))
+            if len(parts) < 2 or None in parts or weights is None:
+                continue
+            return ForgeQuery(tuple(part for part in parts if part), weights, int(said["modulus"]), number)
+        return None
 
     def level_of(self, parameters: ForgeQuery) -> int:
         return len(parameters.parts) - 1
@@ -145,18 +181,25 @@ def _plan(p: ForgeQuery) -> Turn:
 
 
 def _numbers(kind: PartKind, split: str, random: Random) -> tuple[int, ...]:
-    """Numbers of this split's residue class modulo 3, so that no two splits share a part."""
-    residue = SPLITS.index(split)
-    return tuple(
-        number - number % 3 + residue for number in (random.randint(kind.low, kind.high - 3) for _ in range(kind.count))
-    )
+    """Numbers whose hash lies in this split, so that no two splits share a part of any task."""
+    while True:
+        numbers = tuple(random.randint(kind.low, kind.high) for _ in range(kind.count))
+        if split_of(f"{kind.name} {sorted(numbers)}") == split:
+            return numbers
+
+
+def _weights(text: str, count: int) -> tuple[int, ...] | None:
+    """8, 4 and 8 of "8A + 4B + 8C", when it names the parts in order."""
+    terms = [found for term in text.split("+") if (found := _TERM.fullmatch(term.strip()))]
+    named = "".join(term[2] for term in terms)
+    return tuple(int(term[1]) for term in terms) if named == LETTERS[:count] else None
 
 
 def _part(text: str) -> tuple[str, tuple[int, ...]] | None:
     for kind in PART_KINDS:
         found = kind.pattern.fullmatch(text)
         if found is not None:
-            numbers = tuple(int(number) for number in found["numbers"].split(", "))
+            numbers = tuple(int(number) for number in found["numbers"].split(","))
             in_range = all(1 < number <= kind.high for number in numbers)
             return (kind.name, numbers) if len(numbers) == kind.count and in_range else None
     return None

@@ -2,6 +2,9 @@
 
 L1: sql -> calculator (2 steps). L2: sql | calendar -> fx_desk -> calculator (4 steps, 2 wide).
 L3: sql | sql | calendar -> fx_desk, sum -> calculator (6 steps, 3 wide).
+
+Only the answer is rounded. (The plans ask the database for four decimals, which is what prices in cents,
+whole quantities and discounts in per cent can have at most: nothing is lost, and the value reads well.)
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from random import Random
 
 from orchestrator.plan import Step, Turn
@@ -40,20 +43,28 @@ TEMPLATES: dict[int, tuple[Template, ...]] = {
             "Q{q} {year}. How many US dollars is that, to the cent?",
             f"What is {{percent}}% of company {{company}}'s {_REVENUE}) from the {{region}} region in Q{{q}} "
             "{year}, in US dollars to the cent?",
+            f"The {{region}} region's rebate at company {{company}} is {{percent}}% of the quarter's {_REVENUE}). "
+            "Work it out for Q{q} {year}, in US dollars to the cent.",
         ),
         2: (
             f"Take company {{company}}'s {_REVENUE}, in USD) from the {{region}} region in Q{{q}} {{year}}, and "
-            "convert it to {currency} at the desk's fixing for the last business day of that quarter in {desk}.",
+            "convert it to {currency} at the desk's fixing for the last business day of that quarter in {desk}, "
+            "rounded to two decimals.",
             f"Express company {{company}}'s {_REVENUE}, in USD) from the {{region}} region in Q{{q}} {{year}} in "
-            "{currency}, at the desk's fixing for the last business day of that quarter in {desk}.",
+            "{currency}, at the desk's fixing for the last business day of that quarter in {desk}, to two decimals.",
+            f"In Q{{q}} {{year}} company {{company}} had {_REVENUE}, in USD) in the {{region}} region. How much is "
+            "that in {currency} at the desk's fixing for the quarter's last business day in {desk}, to two decimals?",
         ),
         3: (
             f"Add the {_REVENUE}, in USD) of companies {{company}} and {{other}} from the {{region}} region in "
             "Q{q} {year}, and convert the sum to {currency} at the desk's fixing for the last business day of "
-            "that quarter in {desk}.",
+            "that quarter in {desk}, rounded to two decimals.",
             f"Companies {{company}} and {{other}} merge their {_REVENUE}, in USD) from the {{region}} region in "
             "Q{q} {year}. How much is that in {currency}, at the desk's fixing for the last business day of "
-            "that quarter in {desk}?",
+            "that quarter in {desk}, to two decimals?",
+            f"Company {{company}} takes over company {{other}}. Sum up both companies' {_REVENUE}, in USD) from the "
+            "{region} region in Q{q} {year} and give it in {currency} to two decimals, at the desk's fixing for the "
+            "quarter's last business day in {desk}.",
         ),
     }.items()
 }
@@ -161,7 +172,7 @@ def _plan(p: LedgerQuery) -> Turn:
 def _select(p: LedgerQuery, company: int) -> str:
     first, last = quarter(p.q, p.year)
     return (
-        f"select round(sum(revenue), 2) from sales where company_id = {company} and region = '{p.region}' "  # noqa: S608
+        f"select round(sum(revenue), 4) from sales where company_id = {company} and region = '{p.region}' "  # noqa: S608
         f"and status = 'paid' and placed between '{first}' and '{last}'"
     )
 
@@ -170,20 +181,19 @@ def _calculate(step: int, expression: str, access: Sequence[int]) -> Step:
     return Step(step, "calculator", {"expression": expression}, tuple(access))
 
 
-@cache
+@lru_cache(maxsize=100_000)
 def _revenue(company: int, region: str, first: str, last: str) -> float | None:
-    """Paid revenue straight from the tables, to the cent as the books have it; None without any."""
+    """Paid revenue straight from the tables; None without any."""
     query = """SELECT i.qty, p.unit_price, i.discount FROM orders o
         JOIN customers c ON c.id = o.customer_id JOIN items i ON i.order_id = o.id
         JOIN products p ON p.id = i.product_id
         WHERE o.company_id = ? AND c.region = ? AND o.status = 'paid' AND o.placed >= ? AND o.placed <= ?"""
     with closing(sqlite3.connect(ledger_database())) as database:
         rows = database.execute(query, (company, region, first, last)).fetchall()
-    total = sum(quantity * price * (1 - discount) for quantity, price, discount in rows)
-    return None if not rows or near_tie(total, 2) else round(total, 2)
+    return sum(quantity * price * (1 - discount) for quantity, price, discount in rows) if rows else None
 
 
-@cache
+@lru_cache(maxsize=100_000)
 def _fixing(day: str, currency: str) -> float:
     with closing(sqlite3.connect(ledger_database())) as database:
         found = database.execute("SELECT rate FROM fixings WHERE day = ? AND currency = ?", (day, currency))

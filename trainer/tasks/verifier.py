@@ -19,9 +19,9 @@ _TAG = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)
 # Not inside a word in lower case or another number: the 2 of "km2" and of "v1.2.3" is no answer,
 # "USD42" and "x=42" are. A hyphen after a letter or digit is no minus sign.
 _NUMBER = re.compile(
-    r"(?<![a-z0-9_.])(?:(?<![A-Za-z0-9)])[-+−])?"
-    r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)?(?:(?<=[0-9])\.?|\.(?=[0-9]))"
-    r"(?:(?<=\.)[0-9]+)?(?:[eE][-+]?[0-9]{1,4}(?![0-9]))?"
+    r"(?<![a-z0-9_.])(?:(?<![A-Za-z)])[-+−])?"
+    r"(?:(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
+    r"(?:[eE][-+]?[0-9]{1,4}(?![0-9]))?"
 )
 
 

@@ -1,0 +1,138 @@
+"""What the trainer's commands print: tasks and evaluations, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.plan import Turn
+from pool_registry.actions import JsonValue, as_text
+from trainer.evaluate import Evaluation
+from trainer.tasks import SUITES, find_task
+from trainer.tasks.task import Task
+
+
+def show(what: RenderableType) -> None:
+    """Print to standard output; a pipe gets lines of 120 characters and no colour."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    console.print(what)
+
+
+def families() -> Table:
+    """The suites, and what the plan of each level looks like."""
+    table = _table("family", "level", "steps", "deep", "wide", "workers", "what it asks")
+    for name, suite in SUITES.items():
+        for level in suite.levels:
+            plan = find_task(name, level, "train", 0).oracle_turn
+            depths = step_depths(plan)
+            wide = max(map(depths.count, depths))
+            first = level == suite.levels[0]
+            table.add_row(
+                name if first else "",
+                str(level),
+                str(len(depths)),
+                str(max(depths)),
+                str(wide),
+                ", ".join(suite.workers) if first else "",
+                suite.description if first else "",
+            )
+    return table
+
+
+def step_depths(plan: Turn) -> list[int]:
+    """For each step, how many steps stand in the longest chain that ends with it."""
+    depths: dict[int, int] = {}
+    for step in plan.steps:
+        depths[step.id] = 1 + max((depths[k] for k in step.access), default=0)
+    return list(depths.values())
+
+
+def task_document(task: Task) -> dict[str, JsonValue]:
+    """A task for programs; `plan` is the JSON object that a trained model would write."""
+    ref = task.ref
+    return {
+        "family": ref.family,
+        "level": ref.level,
+        "split": ref.split,
+        "index": ref.index,
+        "query": task.query,
+        "answer": task.expected,
+        "plan": json.loads(PlanDialect().format(task.oracle_turn, ())),
+    }
+
+
+def task_text(task: Task) -> Group:
+    """A task for people: query, answer and the oracle's plan."""
+    ref = task.ref
+    table = _table("step", "worker", "sees", "arguments")
+    for step in task.oracle_turn.steps:
+        seen = ", ".join(map(str, step.access)) or "nothing"
+        table.add_row(str(step.id), step.worker, seen, Text(_arguments(step.arguments)))
+    return Group(
+        Text(f"{ref.family} level {ref.level}, {ref.split} {ref.index}"),
+        Text(f"Query:  {task.query}"),
+        Text(f"Answer: {as_text(task.expected)}"),
+        table,
+        Text(f"The plan answers {as_text(task.oracle_turn.answer)}"),
+    )
+
+
+def _arguments(arguments: Any) -> str:
+    if len(arguments) == 1:
+        return as_text(next(iter(arguments.values())))
+    return ", ".join(f"{name}: {as_text(value)}" for name, value in arguments.items())
+
+
+def evaluation_text(evaluation: Evaluation) -> Group:
+    """An evaluation for people: a row per cell, and the whole when there are several."""
+    table = _table(
+        "family", "level", "split", "tasks", "mean", "95 %", "p50 s", "p95 s", "speed-up", "tokens", "cost $"
+    )
+    rows = [*evaluation.cells, evaluation]
+    for row in rows:
+        low, high = row.interval
+        table.add_row(
+            row.family,
+            str(row.level or "all"),
+            row.split,
+            f"{row.tasks:,}",
+            f"{row.mean:.3f}",
+            f"{low:.3f} to {high:.3f}",
+            f"{row.p50_s:.2f}",
+            f"{row.p95_s:.2f}",
+            "" if row.speedup is None else f"{row.speedup:.2f}",
+            f"{row.tokens:,}",
+            f"{row.cost:.4f}",
+        )
+    return Group(
+        Text(f"{evaluation.orchestrator}: {evaluation.mean:.3f} on {evaluation.tasks:,} tasks"),
+        table,
+        Text(f"steps: {_counts(evaluation.statuses)}; turns in error: {evaluation.turn_errors}"),
+        Text(f"outcomes: {_counts(evaluation.outcomes)}; wall time {evaluation.wall_s:.1f} s"),
+    )
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items())) or "none"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    numbers: Sequence[str] = ("level", "steps", "deep", "wide", "tasks", "mean", "tokens", "cost $", "speed-up")
+    for column in columns:
+        table.add_column(
+            column,
+            justify="right" if column in numbers else "left",
+            overflow="fold",
+            no_wrap=column in ("family", "worker", "split", "95 %"),
+        )
+    return table
