@@ -55,9 +55,7 @@ async def get_json(url: str, headers: Mapping[str, str], timeout_s: float) -> Js
     return await _ask("GET", url, headers, timeout_s, None)
 
 
-async def _ask(
-    method: str, url: str, headers: Mapping[str, str], timeout_s: float, content: bytes | None
-) -> JsonValue:
+async def _ask(method: str, url: str, headers: Mapping[str, str], timeout_s: float, content: bytes | None) -> JsonValue:
     try:
         check_url(url)
     except ValueError as error:

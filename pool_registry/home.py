@@ -56,8 +56,7 @@ def _made(root: Path) -> Home:
             pass
     except OSError as error:
         raise StorageError(
-            f"the data folder {root} cannot be written to ({error.strerror}); "
-            "choose another with --home or PODIUM_HOME"
+            f"the data folder {root} cannot be written to ({error.strerror}); choose another with --home or PODIUM_HOME"
         ) from error
     return home
 

@@ -73,9 +73,20 @@ def open_worker(spec: WorkerSpec) -> Worker[Any]:
     return kind_of(spec).load()(spec, load_config(spec))
 
 
+PLAIN_WORDS = {
+    "string_too_short": "this must not be empty",
+    "string_pattern_mismatch": "use small letters, digits, _ and -, starting with a letter; 48 at most",
+    "missing": "this is missing",
+    "extra_forbidden": "there is no such setting here",
+}
+
+
 def field_problems(error: ValidationError) -> list[tuple[str, str]]:
     """pydantic's errors as (field, plain sentence)."""
     return [
-        (".".join(str(part) for part in item["loc"]), item["msg"].removeprefix("Value error, "))
+        (
+            ".".join(str(part) for part in item["loc"]),
+            PLAIN_WORDS.get(item["type"], item["msg"].removeprefix("Value error, ")),
+        )
         for item in error.errors(include_url=False)
     ]

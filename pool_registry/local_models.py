@@ -66,13 +66,9 @@ def _check_folder(folder: Path) -> None:
     if not config.is_file():
         raise WorkerFault("model_missing", f"{folder} holds no config.json; give the folder of a checkpoint")
     if "auto_map" in config.read_text(encoding="utf-8"):
-        raise WorkerFault(
-            "model_refused", f"{folder} wants to run its own code (auto_map); that is not done here"
-        )
+        raise WorkerFault("model_refused", f"{folder} wants to run its own code (auto_map); that is not done here")
     if not any(folder.glob("*.safetensors")):
-        raise WorkerFault(
-            "model_refused", f"{folder} has no .safetensors weights; other formats can hold code"
-        )
+        raise WorkerFault("model_refused", f"{folder} has no .safetensors weights; other formats can hold code")
 
 
 _convert_lock = threading.Lock()
@@ -187,9 +183,7 @@ class LoadedModel:
     def _encode(self, messages: Sequence[dict[str, str]], tools: Sequence[Any] | None) -> list[int]:
         template = self.tokenizer.chat_template or ""
         known = {"tools": list(tools)} if tools and "tools" in template else {}
-        text = self.tokenizer.apply_chat_template(
-            list(messages), tokenize=False, add_generation_prompt=True, **known
-        )
+        text = self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True, **known)
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _work(self) -> None:
@@ -223,18 +217,14 @@ class LoadedModel:
             {"input_ids": [request.ids for request in batch]}, return_tensors="pt", padding=True
         ).to(self.device)
         temperature = batch[0].sampling.temperature
-        sampling = (
-            {"do_sample": True, "temperature": temperature} if temperature > 0 else {"do_sample": False}
-        )
+        sampling = {"do_sample": True, "temperature": temperature} if temperature > 0 else {"do_sample": False}
         with torch.inference_mode():
             output = self.model.generate(
                 **padded,
                 **sampling,
                 max_new_tokens=max(request.max_tokens for request in batch),
                 pad_token_id=self.tokenizer.pad_token_id,
-                stopping_criteria=StoppingCriteriaList(
-                    [_stop_when_done(batch, padded["input_ids"].shape[1])]
-                ),
+                stopping_criteria=StoppingCriteriaList([_stop_when_done(batch, padded["input_ids"].shape[1])]),
             )
         new = output[:, padded["input_ids"].shape[1] :].tolist()
         return [self._decoded(ids, request) for ids, request in zip(new, batch, strict=True)]

@@ -107,9 +107,7 @@ def export_pool(pool: Pool) -> str:
 def import_pool(text: str | bytes) -> Pool:
     """The pool in a JSON document made by `export_pool`. Raises InvalidPool saying what to mend."""
     if len(text) > MAX_POOL_FILE_BYTES:
-        raise InvalidPool(
-            [("", f"the file has {len(text):,} bytes; a pool may have {MAX_POOL_FILE_BYTES:,}")]
-        )
+        raise InvalidPool([("", f"the file has {len(text):,} bytes; a pool may have {MAX_POOL_FILE_BYTES:,}")])
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

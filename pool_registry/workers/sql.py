@@ -1,8 +1,8 @@
 """Kind `sql`: reads a database; nothing can be written.
 
-SQLite files are opened read-only with an authorizer that knows nothing but reading; PostgreSQL runs in a
-read-only transaction. With a fixed `query` in its configuration the worker is a typed look-up with named
-parameters, without one the caller writes the SELECT.
+SQLite files are opened read-only with an authorizer that knows nothing but reading; PostgreSQL runs one
+prepared statement in a read-only transaction. With a fixed `query` in its configuration the worker is a
+typed look-up with named parameters, without one the caller writes the SELECT.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from decimal import Decimal
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pool_registry.actions import JsonValue
-from pool_registry.errors import BadCall, WorkerFault
+from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
+from pool_registry.secrets import REFERENCE, resolve
 from pool_registry.worker import Call, Reply, Worker, one_string
 
 T = TypeVar("T")
@@ -35,13 +37,25 @@ _READING = {
 _DENIED_FUNCTIONS = {"load_extension", "readfile", "writefile", "fts3_tokenizer", "edit"}
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 _PROGRESS_STEPS = 10_000  # virtual machine steps between two looks at the stop flag
+_POSTGRES = ("postgresql://", "postgresql+psycopg://")
+MAX_CELL_BYTES = 1_000_000  # what one string or blob inside SQLite may take: zeroblob(1e9) is refused
+MAX_RESULT_BYTES = 8_000_000
+MAX_KNOWN_CHARS = 600  # of tables and columns in an error
+
+
+class Stop(Event):
+    """Set when the call was cancelled. `interrupt` is how the query itself is told, where a flag is not seen."""
+
+    interrupt: Callable[[], object] | None = None
 
 
 class SqlConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     database: str = Field(
-        min_length=1, description="A SQLite file, a postgresql:// URL, or starter:ledger (the shipped one)."
+        min_length=1,
+        description="A SQLite file, starter:ledger (the shipped one), a postgresql:// URL without a password, "
+        "or env:NAME or keyring:NAME holding the URL.",
     )
     query: str | None = Field(
         default=None, description="A fixed SELECT with :named parameters; empty: the caller writes it."
@@ -49,13 +63,18 @@ class SqlConfig(BaseModel):
     parameters: dict[str, str] = Field(
         default_factory=dict, description="What each :named parameter of the query means."
     )
+    schema_hint: str = Field(
+        default="", max_length=4000, description="Tables and columns, told to whoever writes the query."
+    )
     max_rows: int = Field(default=200, ge=1, le=10_000)
 
     @field_validator("database")
     @classmethod
     def _known_database(cls, value: str) -> str:
-        if "://" in value and not value.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
+        if "://" in value and not value.startswith(("sqlite:///", *_POSTGRES)):
             raise ValueError("only SQLite and PostgreSQL can be opened read-only")
+        if value.startswith(_POSTGRES) and urlsplit(value).password:
+            raise ValueError("a password is never stored; put the URL in a variable and write env:NAME")
         return value
 
     @model_validator(mode="after")
@@ -73,7 +92,7 @@ class Sql(Worker[SqlConfig]):
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
         if self.config.query is None:
-            return one_string("query", "One SELECT statement.")
+            return one_string("query", f"One SELECT statement. {self.config.schema_hint}".strip())
         return {
             "type": "object",
             "properties": {
@@ -90,7 +109,8 @@ class Sql(Worker[SqlConfig]):
         return Reply(shaped(*await self._run(statement, values)))
 
     async def check(self) -> str:
-        tables = await self._in_thread(lambda stop: _tables(self.config.database, stop))
+        database = self.config.database
+        tables = list(await self._in_thread(lambda stop: _schema(_located(database), stop)))
         return f"{len(tables)} tables: {', '.join(tables[:8])}"
 
     async def _run(self, statement: str, values: Mapping[str, JsonValue]) -> Rows:
@@ -98,13 +118,15 @@ class Sql(Worker[SqlConfig]):
         return await self._in_thread(lambda stop: _select(config, statement, values, stop))
 
     @staticmethod
-    async def _in_thread(work: Callable[[Event], T]) -> T:
+    async def _in_thread(work: Callable[[Stop], T]) -> T:
         """Run blocking work; a cancelled call raises the stop flag, which ends the query within moments."""
-        stop = Event()
+        stop = Stop()
         try:
             return await asyncio.to_thread(work, stop)
         except asyncio.CancelledError:
             stop.set()
+            if stop.interrupt is not None:
+                asyncio.get_running_loop().run_in_executor(None, stop.interrupt)
             raise
 
 
@@ -117,67 +139,133 @@ def shaped(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> JsonValue
         if values == [None]:
             raise WorkerFault("no_rows", "the query found nothing to aggregate: its value is NULL")
         return values[0] if len(values) == 1 else values
-    return [dict(zip(columns, map(_plain, row), strict=True)) for row in rows]
+    names = _distinct(columns)
+    return [dict(zip(names, map(_plain, row), strict=True)) for row in rows]
+
+
+def _distinct(columns: Sequence[str]) -> list[str]:
+    """Column names as keys of an object: the second `id` becomes `id_2`, so that no value is lost."""
+    seen: list[str] = []
+    for column in columns:
+        again = sum(name == column for name in columns[: len(seen)])
+        seen.append(f"{column}_{again + 1}" if again else column)
+    return seen
 
 
 def _plain(value: object) -> JsonValue:
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if value is None or isinstance(value, bool | int | float | str | list | dict):
         return value
     return f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
 
 
-def _select(config: SqlConfig, statement: str, values: Mapping[str, JsonValue], stop: Event) -> Rows:
+def _select(config: SqlConfig, statement: str, values: Mapping[str, JsonValue], stop: Stop) -> Rows:
+    database = _located(config.database)
     try:
-        with _reading(config.database, stop) as connection:
-            cursor = connection.execute(*_bound(config.database, statement, values))
+        with _reading(database, stop) as connection:
+            cursor = _executed(connection, database, statement, values, config.max_rows + 1)
             if cursor.description is None:
                 raise BadCall("write one SELECT statement")
-            rows = cursor.fetchmany(config.max_rows + 1)
             columns = [column[0] for column in cursor.description]
+            return columns, _fetched(cursor, config.max_rows)
+    except UnicodeEncodeError as error:
+        raise BadCall("the statement holds characters that are no text") from error
     except (sqlite3.Error, sqlite3.Warning) as error:
-        raise _told(error, config.database, stop) from error
-    if len(rows) > config.max_rows:
-        raise WorkerFault("too_many_rows", f"more than {config.max_rows} rows; aggregate or add a LIMIT")
-    return columns, rows
+        raise _told(error, database, stop) from error
 
 
-def _bound(database: str, statement: str, values: Mapping[str, JsonValue]) -> tuple[str, dict[str, JsonValue]]:
-    if _is_postgres(database):  # psycopg writes :name as %(name)s
-        return _PARAMETER.sub(r"%(\1)s", statement), dict(values)
-    return statement, dict(values)
+def _executed(connection: Any, database: str, statement: str, values: Mapping[str, JsonValue], rows: int) -> Any:
+    if not _is_postgres(database):
+        return connection.execute(statement, dict(values))
+    if values:  # psycopg writes :name as %(name)s
+        statement = _PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
+    # Prepared: the server refuses a second statement. As a subquery: nothing but a SELECT fits.
+    inner = statement.strip().rstrip(";")
+    return connection.execute(
+        f"select * from (\n{inner}\n) as podium limit {rows}",  # noqa: S608  it is all the caller's own
+        dict(values) or None,
+        prepare=True,
+    )
 
 
-def _told(error: Exception, database: str, stop: Event) -> Exception:
+def _fetched(cursor: Iterable[tuple[Any, ...]], max_rows: int) -> list[tuple[Any, ...]]:
+    """The rows, unless they are more or larger than a reader could use."""
+    rows, size = [], 0
+    for row in cursor:
+        rows.append(row)
+        size += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if len(rows) > max_rows:
+            raise WorkerFault("too_many_rows", f"more than {max_rows} rows; aggregate or add a LIMIT")
+        if size > MAX_RESULT_BYTES:
+            raise WorkerFault("output_too_large", f"more than {MAX_RESULT_BYTES:,} bytes; select less")
+    return rows
+
+
+def _told(error: Exception, database: str, stop: Stop) -> Exception:
     """A database's error as one of ours; a wrong name is answered with the right ones."""
-    text = str(error)
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if "unable to open" in text or "not a database" in text:
         return WorkerFault("database_unreadable", f"{database}: {text}")
-    if "not authorized" in text or "prohibited" in text or "readonly" in text:
+    if "not authorized" in text or "prohibited" in text or "authorization denied" in text:
         return BadCall(f"only SELECT is allowed here ({text})")
     if stop.is_set() or "interrupted" in text:
         return WorkerFault("interrupted", "the query was stopped")
-    known = f"; tables are: {', '.join(_tables(database, stop))}" if "no such" in text else ""
-    return BadCall(f"{text}{known}", code="sql_error")
+    if "too big" in text:
+        return WorkerFault("output_too_large", f"one value has more than {MAX_CELL_BYTES:,} bytes")
+    return BadCall(f"{text}{_known(text, database, stop)}", code="sql_error")
 
 
-def _tables(database: str, stop: Event) -> list[str]:
-    with _reading(database, stop, authorize=False) as connection:
-        if _is_postgres(database):
-            listing = "select table_name from information_schema.tables where table_schema = 'public'"
-        else:
-            listing = "select name from sqlite_master where type in ('table', 'view') order by name"
-        return [str(row[0]) for row in connection.execute(listing).fetchall()]
+def _known(text: str, database: str, stop: Stop) -> str:
+    """Tables with their columns, when the error is about a name."""
+    if not any(words in text for words in ("no such table", "no such column", "does not exist")):
+        return ""
+    tables = (f"{table}({', '.join(columns)})" for table, columns in _schema(database, stop).items())
+    return f"; there are: {', '.join(tables)}"[:MAX_KNOWN_CHARS]
+
+
+def _schema(database: str, stop: Stop) -> dict[str, list[str]]:
+    """Tables and views with their columns."""
+    listing = (
+        "select table_name, column_name from information_schema.columns "
+        "where table_schema = current_schema() order by table_name, ordinal_position"
+        if _is_postgres(database)
+        else "select m.name, c.name from sqlite_master m, pragma_table_info(m.name) c "
+        "where m.type in ('table', 'view') order by m.name, c.cid"
+    )
+    found: dict[str, list[str]] = {}
+    try:
+        with _reading(database, stop, authorize=False) as connection:
+            for table, column in connection.execute(listing).fetchall():
+                found.setdefault(str(table), []).append(str(column))
+    except sqlite3.Error as error:
+        raise WorkerFault("database_unreadable", f"{database}: {error}") from error
+    return found
+
+
+def _located(database: str) -> str:
+    """The database itself, where the configuration only holds a reference to its URL."""
+    if not REFERENCE.match(database):
+        return database
+    try:
+        url = resolve(database).get_secret_value()
+    except SecretNotFound as error:
+        raise WorkerFault("secret_missing", str(error)) from error
+    if "://" in url and not url.startswith(("sqlite:///", *_POSTGRES)):
+        raise WorkerFault("database_unreadable", f"{database} must hold a postgresql:// or sqlite:/// URL")
+    return url
 
 
 @contextmanager
-def _reading(database: str, stop: Event, authorize: bool = True) -> Iterator[Any]:
+def _reading(database: str, stop: Stop, authorize: bool = True) -> Iterator[Any]:
     """A connection that can only read. Raises WorkerFault when the database is not there."""
     if _is_postgres(database):
-        with _postgres(database) as connection:
+        with _postgres(database, stop) as connection:
             yield connection
         return
     path = _sqlite_path(database)
     with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=5)) as connection:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES)
         connection.set_progress_handler(lambda: int(stop.is_set()), _PROGRESS_STEPS)
         if authorize:
             connection.set_authorizer(_authorize)
@@ -202,21 +290,25 @@ def _sqlite_path(database: str) -> Path:
 
 
 def _is_postgres(database: str) -> bool:
-    return database.startswith("postgresql")
+    return database.startswith(_POSTGRES)
 
 
 @contextmanager
-def _postgres(url: str) -> Iterator[Any]:
+def _postgres(url: str, stop: Stop) -> Iterator[Any]:
     try:
         import psycopg
     except ImportError as error:
         message = "PostgreSQL needs a driver: pip install -e '.[postgres]'"
         raise WorkerFault("driver_missing", message) from error
+    options = "-c default_transaction_read_only=on -c statement_timeout=3600000"
     try:
-        with psycopg.connect(url.replace("+psycopg", ""), connect_timeout=5) as connection:
+        with psycopg.connect(url.replace("+psycopg", "", 1), connect_timeout=5, options=options) as connection:
             connection.read_only = True
+            stop.interrupt = connection.cancel
             yield connection
+    except psycopg.errors.QueryCanceled as error:
+        raise WorkerFault("interrupted", "the query was stopped") from error
     except psycopg.OperationalError as error:
         raise WorkerFault("connection", str(error).splitlines()[0], retryable=True) from error
     except psycopg.Error as error:
-        raise BadCall(str(error).splitlines()[0], code="sql_error") from error
+        raise _told(error, url, stop) from error

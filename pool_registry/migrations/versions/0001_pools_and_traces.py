@@ -48,9 +48,7 @@ def upgrade() -> None:
     op.create_table(
         "event",
         sa.Column("id", sa.Integer, primary_key=True),
-        sa.Column(
-            "episode", sa.String, sa.ForeignKey("episode.id", ondelete="CASCADE"), nullable=False, index=True
-        ),
+        sa.Column("episode", sa.String, sa.ForeignKey("episode.id", ondelete="CASCADE"), nullable=False, index=True),
         sa.Column("type", sa.String, nullable=False),
         sa.Column("worker", sa.String, nullable=True),
         sa.Column("status", sa.String, nullable=True),
