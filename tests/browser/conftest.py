@@ -110,9 +110,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @contextlib.contextmanager
-def watched_page(
-    browser: Browser, width: int = 1440, height: int = 900, dark: bool = False
-) -> Iterator[Page]:
+def watched_page(browser: Browser, width: int = 1440, height: int = 900, dark: bool = False) -> Iterator[Page]:
     """A page in a context of its own whose console errors and foreign requests fail the test."""
     context = browser.new_context(
         viewport={"width": width, "height": height},

@@ -20,9 +20,7 @@ POOL = Pool(
         WorkerSpec(name="read", kind="extractor", description="r"),
     ),
 )
-ROW = EpisodeRow(
-    id="e", query="q", pool="p", pool_hash=POOL.hash, orchestrator="oracle", started_at="2026-01-01"
-)
+ROW = EpisodeRow(id="e", query="q", pool="p", pool_hash=POOL.hash, orchestrator="oracle", started_at="2026-01-01")
 STEPS = (
     Step(1, "calc", {"expression": "1+1"}),
     Step(2, "calc", {"expression": "3"}),
