@@ -42,7 +42,8 @@ async def run(tasks: int, level: int, concurrency: int) -> list[dict]:
 def markdown(rows: list[dict]) -> str:
     """The rows as a table: mean score and 95 % interval by family."""
     families = list(SUITES)
-    lines = ["| orchestrator | " + " | ".join(families) + " | valid steps |", "|---" * (len(families) + 2) + "|"]
+    lines = ["| orchestrator | " + " | ".join(families) + " | steps that went well | turns that were none |"]
+    lines.append("|---" * (len(families) + 3) + "|")
     for name in dict.fromkeys(row["orchestrator"] for row in rows):
         mine = {row["family"]: row for row in rows if row["orchestrator"] == name}
         cells = [
@@ -51,7 +52,8 @@ def markdown(rows: list[dict]) -> str:
         ]
         ok = sum(row["statuses"].get("OK", 0) for row in mine.values())
         steps = sum(sum(row["statuses"].values()) for row in mine.values())
-        lines.append(f"| {name} | {' | '.join(cells)} | {ok} of {steps} |")
+        broken = sum(row["turn_errors"] for row in mine.values())
+        lines.append(f"| {name} | {' | '.join(cells)} | {ok} of {steps} | {broken} |")
     return "\n".join(lines)
 
 
@@ -59,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=20)
     parser.add_argument("--level", type=int, default=1)
-    parser.add_argument("--concurrency", type=int, default=8)
+    parser.add_argument("--concurrency", type=int, default=4)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

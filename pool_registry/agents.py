@@ -76,8 +76,8 @@ def prompt_text(messages: Sequence[Message]) -> str:
 
 
 def strip_special(text: str) -> str:
-    """`text` without control tokens of chat templates."""
-    return _SPECIAL.sub("", text)
+    """`text` with a space for each control token of a chat template (nothing would join what was around it)."""
+    return _SPECIAL.sub(" ", text)
 
 
 def _block(tag: str, item: Visible, max_chars: int) -> str:

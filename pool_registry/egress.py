@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -36,13 +37,22 @@ def check_url(url: str) -> str:
         raise ValueError("write a URL that starts with http:// or https://")
     if parts.username is not None or parts.password is not None:
         raise ValueError("a URL must not hold a user name or password; give a key as env:NAME")
-    try:
-        address = ipaddress.ip_address(parts.hostname)
-    except ValueError:
-        return url
-    if address.is_link_local or address.is_multicast or address.is_unspecified:
+    address = _literal_address(parts.hostname)
+    if address is not None and (address.is_link_local or address.is_multicast or address.is_unspecified):
         raise ValueError(f"{parts.hostname} is a link-local, multicast or empty address")
     return url
+
+
+def _literal_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that `host` spells, also as one number, in hex or wrapped in IPv6; None for a name."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host))
+        except OSError:
+            return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 async def post_json(url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float) -> JsonValue:
@@ -163,6 +173,8 @@ def _client() -> httpx.AsyncClient:
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:
+        for closed in [other for other in _clients if other.is_closed()]:  # a client keeps its loop alive
+            del _clients[closed]
         client = _clients[loop] = httpx.AsyncClient(
             follow_redirects=False, trust_env=False, timeout=httpx.Timeout(None, connect=CONNECT_S)
         )

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import platform
 import queue
 import shutil
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -144,7 +146,7 @@ class LoadedModel:
         if self.tokenizer.pad_token_id is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
         self.model = AutoModelForCausalLM.from_pretrained(
-            folder, dtype="auto", local_files_only=True, trust_remote_code=False
+            folder, dtype=pick_dtype(self.device), local_files_only=True, trust_remote_code=False
         )
         self.model.to(self.device).eval()
         self.context = int(getattr(self.model.config, "max_position_embeddings", 2048))
@@ -170,7 +172,8 @@ class LoadedModel:
         reply: asyncio.Future[tuple[str, int]] = loop.create_future()
 
         def done(text: str | BaseException, count: int) -> None:
-            loop.call_soon_threadsafe(_settle, reply, text, count)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, reply, text, count)
 
         request = Request(ids, max_tokens, sampling, done)
         self._requests.put(request)
@@ -286,3 +289,11 @@ def pick_device(device: str) -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def pick_dtype(device: str) -> Any:
+    """The checkpoint's own precision, except on CPUs that only emulate bfloat16: float32 is faster there."""
+    import torch
+
+    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "auto" if device != "cpu" or native or platform.machine() != "x86_64" else torch.float32

@@ -34,9 +34,12 @@ def resolve(reference: str) -> SecretStr:
         raise SecretNotFound("a secret must be given as env:NAME or keyring:NAME")
     source, name = match.groups()
     value = os.environ.get(name) if source == "env" else _from_keyring(name)
-    if not value:
+    if not value or value.isspace():
         hint = f"export {name}=..." if source == "env" else f"keyring set {KEYRING_SERVICE} {name}"
         raise SecretNotFound(f"{reference} is not set on this machine; set it with: {hint}")
+    value = value.strip()  # a file's last newline would break the header
+    if not value.isprintable():
+        raise SecretNotFound(f"{reference} holds line breaks or control characters; set it to the key alone")
     _known.add(value)
     return SecretStr(value)
 

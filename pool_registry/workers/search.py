@@ -81,18 +81,26 @@ class Search(Worker[SearchConfig]):
         return f"{len(index.shown):,} passages"
 
 
-_indexes: dict[tuple[str, str], Index] = {}
+_indexes: dict[tuple[str, str], tuple[float, Index]] = {}
 _lock = threading.Lock()
 
 
 def load_index(corpus: str, home: Home | None = None) -> Index:
-    """The index of a corpus; built, or loaded from the data folder, once per process."""
+    """The index of a corpus, built or loaded from the data folder when the corpus has changed."""
     home = home or find_home()
+    key, changed = (corpus, str(home.root)), _changed_at(corpus)
     with _lock:
-        key = (corpus, str(home.root))
-        if key not in _indexes:
-            _indexes[key] = _load_or_build(corpus, home)
-        return _indexes[key]
+        if key not in _indexes or _indexes[key][0] != changed:
+            _indexes[key] = changed, _load_or_build(corpus, home)
+        return _indexes[key][1]
+
+
+def _changed_at(corpus: str) -> float:
+    """When a person's file, or any file of a folder, was changed last; 0 for what ships or is missing."""
+    path = Path(corpus).expanduser()
+    if corpus == "starter:factbook" or not path.exists():
+        return 0.0
+    return max(place.stat().st_mtime for place in (path, *_texts_in(path)))
 
 
 def _load_or_build(corpus: str, home: Home) -> Index:
@@ -155,13 +163,16 @@ def _read_jsonl(path: Path) -> list[tuple[str, str]]:
 def _read_folder(path: Path) -> list[tuple[str, str]]:
     if not path.is_dir():
         raise WorkerFault("corpus_missing", f"there is no file or folder {path}")
-    files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".md"))
     return [
         (file.stem, paragraph.strip())
-        for file in files
+        for file in _texts_in(path)
         for paragraph in file.read_text(encoding="utf-8").split("\n\n")
         if paragraph.strip()
     ]
+
+
+def _texts_in(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.suffix in (".txt", ".md"))
 
 
 def _fingerprint(titled: Sequence[tuple[str, str]]) -> str:

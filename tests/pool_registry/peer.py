@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 import threading
@@ -110,7 +111,7 @@ class Peer(BaseHTTPRequestHandler):
 
     def _reset(self) -> None:
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
+        os.close(self.connection.detach())  # with lingering off: the client sees a reset
 
     def _hang(self) -> None:
         time.sleep(30)
