@@ -18,7 +18,7 @@ from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
 from pool_registry.actions import Action, JsonValue, Observation
-from pool_registry.errors import PoolError, WorkerFault
+from pool_registry.errors import PoolError, StorageError, WorkerFault
 from pool_registry.kinds import open_worker
 from pool_registry.live import LivePool, LiveWorker, open_live_pool
 from pool_registry.pool import Pool
@@ -61,12 +61,18 @@ class Runtime:
     # Episodes
 
     def start_episode(self, pool_name: str, orchestrator: str, query: str) -> str:
-        """Start an episode and return its id at once.
+        """Start an episode and return its id as soon as its trace has begun.
 
-        Raises PoolError or OrchestratorError when it cannot start; nothing is recorded then.
+        Raises PoolError or OrchestratorError when it cannot start or be recorded.
         """
         check_query(query)
-        return self._await(self._start(pool_name, orchestrator, query))
+        episode_id = self._await(self._start(pool_name, orchestrator, query))
+        try:
+            self.store.traces.flush()
+        except StorageError:
+            self.stop_episode(episode_id)
+            raise
+        return episode_id
 
     def stop_episode(self, episode_id: str) -> bool:
         """Press the stop button; False when this process does not run that episode."""
@@ -85,6 +91,7 @@ class Runtime:
         running = asyncio.create_task(self._run(spec, orchestrator, pool, budget, task))
         self._tasks.add(running)
         running.add_done_callback(self._tasks.discard)
+        await asyncio.sleep(0)  # its first event is on its way
         return spec.id
 
     async def _run(

@@ -5,6 +5,7 @@ import { count, dollars, el, icon, readable, recall, remember, seconds } from ".
 import { Form, labelled } from "./form.js";
 import { ACTIONS, STATUSES, kindIcon } from "./icons.js";
 
+const MAX_POOL_FILE_BYTES = 4_000_000; // as in pool_registry/pool.py
 const ROLES = [["all", "All"], ["agent", "Agents"], ["tool", "Tools"], ["recursion", "Recursion"]];
 
 export function mount(root, send) {
@@ -324,7 +325,13 @@ class PoolPage {
     const name = el("input", "", null, { type: "text", placeholder: "as in the file" });
     const fields = { text: labelled("Pool as JSON", text), name: labelled("Name", name, "Change it when the name is taken.") };
     const problems = el("ul", "pp-problems", null, { role: "alert" });
-    file.addEventListener("change", async () => (text.value = await file.files[0].text()));
+    file.addEventListener("change", async () => {
+      const chosen = file.files[0];
+      if (!chosen) return;
+      const fits = chosen.size <= MAX_POOL_FILE_BYTES;
+      text.value = fits ? await chosen.text() : "";
+      problems.replaceChildren(...(fits ? [] : [el("li", "", `${chosen.name} has ${count(chosen.size)} bytes; a pool may have ${count(MAX_POOL_FILE_BYTES)}`)]));
+    });
     const load = async () => {
       const reply = await this.command({ action: "import", text: text.value, name: name.value.trim() });
       if (reply.ok) return this.drawer.close();

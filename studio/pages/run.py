@@ -7,6 +7,7 @@ Which episode is shown lives in the URL (`?episode=ID`), so that a link reopens 
 from __future__ import annotations
 
 import random
+from html import escape
 from typing import Any
 
 import gradio as gr
@@ -14,12 +15,14 @@ import gradio as gr
 from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies import POLICIES
+from orchestrator.trace import TraceFilter
 from pool_registry.errors import PoolError
 from studio.components.run_view import run_view
 from studio.runtime import Runtime
 from studio.shell import shell
 from trainer.tasks import SUITES, find_task
 
+STARTER = "starter"
 DEFAULT_ORCHESTRATOR = "oracle"
 FIRST_QUERY = ("atlas", 3)  # wide enough to show parallel steps, quick without any model
 TAKES_AGENT = ("model", "direct", "fan_out")
@@ -58,6 +61,7 @@ def build(runtime: Runtime) -> None:
                 draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110)
                 stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=90)
+            problem = gr.HTML("", elem_id="composer-problem", apply_default_css=False)
         view = run_view(elem_id="run-view")
     page = gr.context.Context.root_block
     assert page is not None, "build runs inside a page's Blocks"
@@ -68,9 +72,9 @@ def build(runtime: Runtime) -> None:
     def start(pool_name: str, policy: str, agent_name: str, dialect_name: str, text: str) -> Any:
         name = orchestrator_name(policy, agent_name, dialect_name)
         try:
-            return gr.update(value=runtime.start_episode(pool_name or "", name, text or ""))
+            return runtime.start_episode(pool_name or "", name, text or ""), ""
         except (PoolError, OrchestratorError) as error:
-            raise gr.Error(str(error), title="Nothing was started") from error
+            return gr.skip(), f'<p role="alert"><b>Nothing was started.</b> {escape(str(error))}</p>'
 
     def halt(episode_id: str | None) -> None:
         if not (episode_id and runtime.stop_episode(episode_id)):
@@ -82,7 +86,7 @@ def build(runtime: Runtime) -> None:
     orchestrator.change(_parts, orchestrator, [agent, dialect], **private)
     draw.click(_drawn, suite, query, **private)
     start_inputs = [pool, orchestrator, agent, dialect, query]
-    run.click(start, start_inputs, view, trigger_mode="once", concurrency_limit=None, **private)
+    run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
 
 
@@ -108,6 +112,7 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     if row is not None:
         chosen, text = row.pool, row.query
         policy, agent, dialect = _split(row.orchestrator)
+    chosen = chosen or _last_pool(runtime)
     pool = chosen if chosen in names else (names[0] if names else None)
     return (
         gr.update(choices=names, value=pool),
@@ -118,6 +123,12 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(value=text),
         gr.update(value=asked),
     )
+
+
+def _last_pool(runtime: Runtime) -> str:
+    """The pool of the latest run; the starter pool before the first."""
+    latest = runtime.store.traces.search(TraceFilter(limit=1))
+    return latest[0].pool if latest else STARTER
 
 
 def _split(name: str) -> tuple[str, str | None, str]:

@@ -1,0 +1,233 @@
+"""The Run page as a person uses it, in real Chromium against a real studio."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import urllib.request
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Studio, watched_page
+from tests.browser.pools import XSS, SlowModel, chat_pool, slow_model
+
+FINISHED = re.compile("answered", re.IGNORECASE)
+
+
+def run_first_query(page: Page, url: str) -> str:
+    """Open the page, press Run, wait for the finished graph; the episode's id."""
+    page.goto(f"{url}/?pool=starter")
+    expect(page.locator("#query textarea")).not_to_have_value("")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_test_id("state")).to_have_text(FINISHED)
+    return page.evaluate("new URLSearchParams(location.search).get('episode')")
+
+
+def import_pool(page: Page, url: str, document: str) -> None:
+    page.goto(f"{url}/pool")
+    page.get_by_role("button", name="Import").click()
+    page.get_by_label("Pool as JSON").fill(document)
+    page.locator(".pp-drawer").get_by_role("button", name="Import").click()
+    expect(page.locator(".pp-toast")).to_contain_text("Saved as version")
+
+
+def choose(page: Page, box: str, value: str) -> None:
+    page.locator(f"#{box} input").click()
+    page.get_by_role("option", name=value, exact=True).click()
+
+
+def start_slow_run(page: Page, url: str, pool: str, query: str = "two plus two?") -> str:
+    page.goto(f"{url}/?pool={pool}")
+    expect(page.locator("#run-pool input")).to_have_value(pool)
+    choose(page, "run-orchestrator", "Direct")
+    page.locator("#query textarea").fill(query)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_test_id("state")).to_have_text(re.compile("running", re.IGNORECASE))
+    expect(page.locator(".og-world .og-card")).to_have_count(1)
+    return page.evaluate("new URLSearchParams(location.search).get('episode')")
+
+
+def test_the_first_run_ends_in_a_finished_graph_after_one_click(page, studio_url):
+    run_first_query(page, studio_url)
+    expect(page.get_by_test_id("verdict")).to_have_attribute("data-correct", "true")
+    expect(page.get_by_test_id("answer")).not_to_be_empty()
+    cards = page.locator(".og-world .og-card")
+    assert cards.count() >= 5
+    assert page.locator(".og-role-tool").count() >= 1
+    assert page.locator(".og path").count() > cards.count()
+    for figure in ("wall", "critical", "speedup", "tokens", "cost"):
+        assert page.locator(f"[data-figure*={figure}]").count() >= 1, figure
+    assert page.locator(".tl-row").count() >= cards.count()
+
+
+def test_a_click_on_a_step_shows_what_it_saw_was_sent_and_returned(page, studio_url):
+    run_first_query(page, studio_url)
+    last = page.locator(".og-world .og-card").last
+    number = last.get_attribute("data-id")
+    last.click()
+    inspector = page.locator(".in")
+    expect(inspector).to_contain_text("calculator")
+    expect(inspector).to_contain_text("Step ")  # what it was allowed to see
+    expect(inspector.locator(".in-seen").first).to_be_visible()
+    expect(page.locator(f".tl-row[aria-pressed=true][data-key*='{number}']")).to_have_count(1)
+    expect(page.locator(f"tr[data-row='{number}']")).to_have_attribute("aria-selected", "true")
+    assert f"step={number}" in page.url
+    page.locator(".mx tr button").first.click()  # the matrix selects, too
+    expect(page.locator(".og-world .og-card[aria-pressed=true]")).to_have_attribute("data-id", "1")
+
+
+def test_steps_can_be_reached_and_opened_with_the_keyboard(page, studio_url):
+    run_first_query(page, studio_url)
+    page.locator(".og-world .og-card").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".in-head")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator(".og-world .og-card[aria-pressed=true]")).not_to_have_attribute("data-id", "1")
+
+
+def test_a_link_reopens_a_run_after_a_restart(page, studio: Studio):
+    episode = run_first_query(page, studio.url)
+    answer = page.get_by_test_id("answer").inner_text()
+    page.goto("about:blank")
+    studio.restart()
+    page.goto(f"{studio.url}/?episode={episode}&step=2")
+    expect(page.get_by_test_id("answer")).to_have_text(answer)
+    expect(page.locator(".og-world .og-card[aria-pressed=true]")).to_have_attribute("data-id", "2")
+    expect(page.locator(".in-head")).to_be_visible()
+    expect(page.locator("#query textarea")).not_to_have_value("")
+
+
+def test_a_link_opens_a_run_that_is_under_way_and_follows_it(browser, studio: Studio):
+    with slow_model() as address, watched_page(browser) as page:
+        import_pool(page, studio.url, chat_pool("midway", address))
+        episode = start_slow_run(page, studio.url, "midway")
+        with watched_page(browser) as second:
+            second.goto(f"{studio.url}/?episode={episode}")
+            expect(second.get_by_test_id("state")).to_have_text(re.compile("running", re.IGNORECASE))
+            SlowModel.release.set()
+            for each in (page, second):
+                expect(each.get_by_test_id("state")).to_have_text(FINISHED)
+                expect(each.get_by_test_id("answer")).to_have_text("four")
+
+
+def test_the_stop_button_ends_a_run_and_keeps_what_happened(browser, studio: Studio):
+    with slow_model() as address, watched_page(browser) as page:
+        import_pool(page, studio.url, chat_pool("stopped", address))
+        episode = start_slow_run(page, studio.url, "stopped")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_test_id("state")).to_have_text(re.compile("stopped", re.IGNORECASE))
+        expect(page.locator(".og-world .og-card[data-status=TIMEOUT], .og-world .og-card[data-status=EXEC_ERR]")).to_have_count(1)
+        with urllib.request.urlopen(f"{studio.url}/api/episodes/{episode}") as answer:
+            trace = json.load(answer)
+        assert trace["outcome"] == "stopped" and trace["answer"] is None
+        ended = [event for event in trace["events"] if event["type"] == "step_ended"]
+        assert len(ended) == 1
+
+
+def test_a_run_cut_short_by_kill_9_is_shown_as_interrupted(browser, studio: Studio):
+    with slow_model() as address, watched_page(browser) as page:
+        import_pool(page, studio.url, chat_pool("killed", address))
+        episode = start_slow_run(page, studio.url, "killed")
+        page.goto("about:blank")
+        studio.restart(signal.SIGKILL)
+        page.goto(f"{studio.url}/?episode={episode}")
+        expect(page.get_by_test_id("state")).to_have_text(re.compile("interrupted", re.IGNORECASE))
+        expect(page.locator(".og-world .og-card")).to_have_count(1)
+
+
+@pytest.mark.parametrize("where", ["query", "answer"])
+def test_what_people_and_models_write_is_text_never_markup(browser, studio: Studio, where):
+    with slow_model() as address, watched_page(browser) as page:
+        name = f"xss-{where}"
+        import_pool(page, studio.url, chat_pool(name, address))
+        SlowModel.reply = XSS
+        SlowModel.release.set()
+        page.goto(f"{studio.url}/?pool={name}")
+        expect(page.locator("#run-pool input")).to_have_value(name)
+        choose(page, "run-orchestrator", "Direct")
+        page.locator("#query textarea").fill(XSS if where == "query" else "hi")
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_test_id("answer")).to_contain_text("<img src=x")
+        page.locator(".og-world .og-card").first.click()
+        expect(page.locator(".in")).to_contain_text("<script>")
+        page.goto(f"{studio.url}/traces")
+        expect(page.locator(".tp-table tbody tr").first).to_contain_text("<img")
+        assert page.evaluate("window.hacked") is None
+
+
+@pytest.mark.parametrize("query", ["", "x" * 100_000])
+def test_a_query_that_cannot_run_says_why_and_stays(page, studio_url, query):
+    page.goto(f"{studio_url}/?pool=starter")
+    box = page.locator("#query textarea")
+    expect(box).not_to_have_value("")
+    box.fill(query)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("Nothing was started")).to_be_visible()
+    expect(box).to_have_value(query)
+
+
+def test_a_query_without_reference_plan_says_what_the_oracle_needs(page, studio_url):
+    page.goto(f"{studio_url}/?pool=starter")
+    expect(page.locator("#query textarea")).not_to_have_value("")
+    page.locator("#query textarea").fill("Who are you?")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text("Nothing was started")).to_be_visible()
+
+
+def test_a_query_can_be_drawn_from_any_suite(page, studio_url):
+    page.goto(f"{studio_url}/?pool=starter")
+    box = page.locator("#query textarea")
+    expect(box).not_to_have_value("")
+    choose(page, "run-suite", "ledger · level 2")
+    page.get_by_role("button", name="Draw a query").click()
+    expect(box).to_have_value(re.compile("company", re.IGNORECASE))
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_test_id("verdict")).to_have_attribute("data-correct", "true")
+
+
+def test_a_link_to_nowhere_says_so(browser, studio_url):
+    context = browser.new_context()  # the 404 of the stream is a console error on purpose
+    page = context.new_page()
+    page.goto(f"{studio_url}/?episode=nothing")
+    expect(page.get_by_text("There is no episode nothing")).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/pool", "/traces"])
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_every_page_fits_and_is_readable_in_light_and_dark(browser, studio_url, path, dark, width):
+    with watched_page(browser, width=width, height=844, dark=dark) as page:
+        page.goto(f"{studio_url}{path}?pool=starter")
+        if path == "/":
+            expect(page.locator("#query textarea")).not_to_have_value("")
+            page.get_by_role("button", name="Run", exact=True).click()
+            expect(page.get_by_test_id("state")).to_have_text(FINISHED)
+        elif path == "/pool":
+            expect(page.locator(".pp-card").first).to_be_visible()
+        else:
+            expect(page.locator(".tp-table")).to_be_attached()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+        assert contrast(page, "body") > 7
+        heading = page.locator("h1, .su-query, .og-name").first
+        expect(heading).to_be_visible()
+        light, shade = page.evaluate("getComputedStyle(document.body).backgroundColor"), dark
+        assert (sum(map(int, re.findall(r"\d+", light)[:3])) < 200) == shade
+
+
+def contrast(page: Page, selector: str) -> float:
+    """WCAG's contrast of an element's text against its own background."""
+    foreground, background = page.eval_on_selector(
+        selector, "e => { const s = getComputedStyle(e); return [s.color, s.backgroundColor] }"
+    )
+
+    def luminance(color: str) -> float:
+        parts = [int(each) / 255 for each in re.findall(r"\d+", color)[:3]]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(foreground), luminance(background)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
