@@ -36,13 +36,18 @@ export class Form {
   }
 }
 
-/** A labelled field around any input. */
+let fields = 0;
+
+/** A labelled field around any input. Its description and problem are told by reference, not in its name. */
 export function labelled(label, input, about = "") {
-  const node = el("label", "fm-field");
-  const problem = el("span", "fm-problem", "", { role: "alert" });
-  node.append(el("span", "fm-label", label));
-  if (about) node.append(el("span", "fm-about", about));
+  const id = `field-${++fields}`;
+  input.id = id;
+  const node = el("div", "fm-field");
+  const problem = el("span", "fm-problem", "", { role: "alert", id: `${id}-problem` });
+  node.append(el("label", "fm-label", label, { for: id }));
+  if (about) node.append(el("span", "fm-about", about, { id: `${id}-about` }));
   node.append(input, problem);
+  input.setAttribute("aria-describedby", `${id}-about ${id}-problem`);
   const say = (text) => {
     problem.textContent = text;
     node.classList.toggle("fm-wrong", Boolean(text));
@@ -55,8 +60,9 @@ function makeField(id, name, rule, value, required) {
   const type = typeOf(rule);
   const input = makeInput(type, rule, value ?? rule.default);
   input.name = id;
-  const label = words(name) + (required ? " *" : "");
-  const { node, say } = labelled(label, input, rule.description || "");
+  const { node, say } = labelled(words(name), input, rule.description || "");
+  node.classList.toggle("fm-required", required);
+  input.setAttribute("aria-required", String(required));
   if (type === "boolean") node.classList.add("fm-check");
   const read = () => {
     try {
