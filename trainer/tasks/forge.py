@@ -105,11 +105,11 @@ class Wording:
     def read_parts(self, text: str) -> list[str] | None:
         """The parts when their letters run A, B, C ..., else None."""
         mark = re.escape(self.mark).replace(r"\{letter\}", f"([{LETTERS}])")
-        before, *pieces = re.split(mark, text)
-        letters, parts = pieces[::2], pieces[1::2]
-        return (
-            [part.strip(" .,;") for part in parts] if not before and "".join(letters) == LETTERS[: len(parts)] else None
-        )
+        before, *pieces = re.split(mark, text, flags=re.IGNORECASE)
+        letters, parts = "".join(pieces[::2]).upper(), pieces[1::2]
+        if before or letters != LETTERS[: len(parts)]:
+            return None
+        return [part.strip(" .,;") for part in parts]
 
 
 WORDINGS = (  # the last one is held out: it occurs in the test split only
