@@ -96,7 +96,8 @@ class Worker(ABC, Generic[C]):
 
     Config: ClassVar[type[BaseModel]] = NoConfig
     remote: ClassVar[bool] = False
-    sample: ClassVar[Mapping[str, JsonValue]] = {}  # what "Try it" offers in the page
+    sample: Mapping[str, JsonValue] = {}  # what "Try it" offers in the page,
+    sample_seen: str = ""  # and the output of an earlier step that goes with it
 
     def __init__(self, spec: WorkerSpec, config: C) -> None:
         self.spec = spec

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from orchestrator.trace import WorkerStats
 from pool_registry.actions import as_text
 from pool_registry.errors import InvalidPool, PoolError
-from pool_registry.kinds import KINDS, field_problems, open_worker
+from pool_registry.kinds import KINDS, PLAIN_WORDS, field_problems, open_worker
 from pool_registry.pool import Limits, Pool, check_pool, import_pool
 from pool_registry.store import StoredPool
 from pool_registry.worker import WorkerSpec
@@ -84,10 +84,11 @@ class PoolDesk:
         names = self._pools.names()
         name = str(request.get("pool") or "")
         chosen = name if name in names else (names[0] if names else "")
-        version = request.get("version")
         stored = None
         if chosen:
-            stored = self._pools.get(chosen, int(version)) if version else self._pools.latest(chosen)
+            stored = (
+                self._pools.get(chosen, _version(request)) if request.get("version") else self._pools.latest(chosen)
+            )
         return Reply(more={"state": self._state(names, stored)})
 
     def _state(self, names: list[str], stored: StoredPool | None) -> dict[str, Any]:
@@ -132,8 +133,8 @@ class PoolDesk:
     # Commands
 
     def _save_worker(self, request: Mapping[str, Any]) -> Reply:
-        spec = spec_from(request["worker"])
-        pool = self._pools.latest(str(request["pool"])).pool
+        spec = spec_from(_object(request, "worker"))
+        pool = self._pools.latest(_text(request, "pool")).pool
         replacing = request.get("replacing") or None
         others = {old.name for old in pool.workers if old.name != replacing}
         if spec.name in others:
@@ -141,25 +142,25 @@ class PoolDesk:
         return self._saved(pool.with_worker(spec, replacing))
 
     def _remove_worker(self, request: Mapping[str, Any]) -> Reply:
-        pool = self._pools.latest(str(request["pool"])).pool
-        return self._saved(pool.without_worker(str(request["name"])))
+        pool = self._pools.latest(_text(request, "pool")).pool
+        return self._saved(pool.without_worker(_text(request, "name")))
 
     def _set_enabled(self, request: Mapping[str, Any]) -> Reply:
-        pool = self._pools.latest(str(request["pool"])).pool
-        spec = pool.worker(str(request["name"]))
+        pool = self._pools.latest(_text(request, "pool")).pool
+        spec = pool.worker(_text(request, "name"))
         changed = spec.model_copy(update={"enabled": bool(request["enabled"])})
         return self._saved(pool.with_worker(changed, spec.name))
 
     def _save_limits(self, request: Mapping[str, Any]) -> Reply:
-        pool = self._pools.latest(str(request["pool"])).pool
+        pool = self._pools.latest(_text(request, "pool")).pool
         try:
-            limits = Limits.model_validate(request["limits"])
+            limits = Limits.model_validate(_object(request, "limits"))
         except ValidationError as error:
             raise InvalidPool(field_problems(error)) from error
         return self._saved(pool.model_copy(update={"limits": limits}))
 
     def _restore(self, request: Mapping[str, Any]) -> Reply:
-        return self._saved(self._pools.get(str(request["pool"]), int(request["version"])).pool)
+        return self._saved(self._pools.get(_text(request, "pool"), _version(request)).pool)
 
     def _create(self, request: Mapping[str, Any]) -> Reply:
         name = str(request.get("name") or "")
@@ -175,16 +176,23 @@ class PoolDesk:
         return self._saved(named(pool, name))
 
     def _check_worker(self, request: Mapping[str, Any]) -> Reply:
-        spec = self._pools.latest(str(request["pool"])).pool.worker(str(request["name"]))
+        spec = self._pools.latest(_text(request, "pool")).pool.worker(_text(request, "name"))
         health = self._runtime.check_worker(spec)
         return Reply(said=f"{spec.name}: {health.text}", more={"health": {"ok": health.ok, "text": health.text}})
 
     def _try_worker(self, request: Mapping[str, Any]) -> Reply:
-        spec = spec_from(request["worker"])
+        spec = spec_from(_object(request, "worker"))
         if "arguments" not in request:
             worker = open_worker(spec)
-            return Reply(more={"parameters": dict(worker.parameters), "sample": dict(worker.sample)})
-        seen = self._runtime.try_worker(spec, request["arguments"])
+            takes_seen = KINDS[spec.kind].role == "agent" or bool(worker.sample_seen)
+            return Reply(
+                more={
+                    "parameters": dict(worker.parameters),
+                    "sample": dict(worker.sample),
+                    "seen": worker.sample_seen if takes_seen else None,
+                }
+            )
+        seen = self._runtime.try_worker(spec, _object(request, "arguments"), str(request.get("seen") or ""))
         return Reply(
             more={
                 "observation": {
@@ -209,6 +217,27 @@ class PoolDesk:
         return Reply(said=f"Saved as version {stored.version}", more={"state": state})
 
 
+def _text(request: Mapping[str, Any], name: str) -> str:
+    value = request.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidPool([(name, PLAIN_WORDS["missing"])])
+    return value
+
+
+def _object(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = request.get(name)
+    if not isinstance(value, Mapping):
+        raise InvalidPool([(name, PLAIN_WORDS["missing"])])
+    return value
+
+
+def _version(request: Mapping[str, Any]) -> int:
+    try:
+        return int(str(request.get("version")))
+    except ValueError:
+        raise InvalidPool([("version", "this is no version")]) from None
+
+
 def spec_from(document: Mapping[str, Any]) -> WorkerSpec:
     """A worker from the form. Raises InvalidPool with every wrong field, `config.` before the kind's own."""
     known = {name: document[name] for name in WorkerSpec.model_fields if name in document}
@@ -219,8 +248,12 @@ def spec_from(document: Mapping[str, Any]) -> WorkerSpec:
     except ValidationError as error:
         problems += field_problems(error)
     # The kind's own fields are judged also when a common one is wrong: all problems at once.
+    config = known.get("config")
     probe = spec or WorkerSpec(
-        name="probe", kind=str(known.get("kind")), description="probe", config=known.get("config") or {}
+        name="probe",
+        kind=str(known.get("kind")),
+        description="probe",
+        config=config if isinstance(config, dict) else {},
     )
     try:
         check_pool(Pool(name="probe", workers=(probe,)))

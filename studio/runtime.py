@@ -17,12 +17,12 @@ from orchestrator.budget import Budget
 from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
-from pool_registry.actions import Action, JsonValue, Observation
+from pool_registry.actions import Action, JsonValue, Observation, Status
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from pool_registry.kinds import open_worker
 from pool_registry.live import LivePool, LiveWorker, open_live_pool
 from pool_registry.pool import Pool
-from pool_registry.worker import WorkerSpec
+from pool_registry.worker import Visible, WorkerSpec
 from trainer.evaluate import grade, resolve
 from trainer.tasks import recognize
 from trainer.tasks.task import Task
@@ -108,9 +108,13 @@ class Runtime:
 
     # Workers
 
-    def try_worker(self, spec: WorkerSpec, arguments: Mapping[str, JsonValue]) -> Observation:
-        """One call to a worker as configured, saved or not. Raises InvalidPool when it cannot be opened."""
-        return self._await(self._try(spec, arguments))
+    def try_worker(self, spec: WorkerSpec, arguments: Mapping[str, JsonValue], seen: str = "") -> Observation:
+        """One call to a worker as configured, saved or not; it may see `seen` as an earlier step's output.
+
+        Raises InvalidPool when it cannot be opened.
+        """
+        visible = (Visible(1, "you", Observation(Status.OK, seen)),) if seen else ()
+        return self._await(self._try(spec, arguments, visible))
 
     def check_worker(self, spec: WorkerSpec) -> Health:
         """Probe a worker and remember the result for its card."""
@@ -118,10 +122,12 @@ class Runtime:
         self.health[spec.model_dump_json()] = health
         return health
 
-    async def _try(self, spec: WorkerSpec, arguments: Mapping[str, JsonValue]) -> Observation:
+    async def _try(
+        self, spec: WorkerSpec, arguments: Mapping[str, JsonValue], visible: tuple[Visible, ...]
+    ) -> Observation:
         alone = LivePool(Pool(name="try", workers=(spec,)), {spec.name: LiveWorker(spec, open_worker(spec))})
         try:
-            return await alone.call(Action(spec.name, arguments))
+            return await alone.call(Action(spec.name, arguments), visible)
         finally:
             await alone.close()
 

@@ -268,23 +268,26 @@ class PoolPage {
   async openTry(worker) {
     const opened = await this.act({ action: "try_worker", worker });
     if (!opened.ok) return;
-    const known = this.tried.get(worker.name) || opened.sample;
-    const form = new Form(opened.parameters, known);
+    const known = this.tried.get(worker.name) || { values: opened.sample, seen: opened.seen };
+    const form = new Form(opened.parameters, known.values);
+    const seen = Object.assign(el("textarea", "", null, { rows: "3" }), { value: known.seen ?? "" });
+    const sees = labelled("It may see", seen, "The output of an earlier step; leave it empty for none.").node;
+    sees.hidden = opened.seen === null;
     const out = el("div", "pp-out", null, { "aria-live": "polite" });
     const call = async (event) => {
       const values = attempt(() => form.read());
       if (!values) return;
-      this.tried.set(worker.name, values);
+      this.tried.set(worker.name, { values, seen: seen.value });
       const node = event.currentTarget;
       node.disabled = true;
       out.replaceChildren(el("p", "pp-lead", "Calling …"));
-      const reply = await this.act({ action: "try_worker", worker, arguments: values });
+      const reply = await this.act({ action: "try_worker", worker, arguments: values, seen: seen.value });
       node.disabled = false;
       out.replaceChildren(...(reply.observation ? observed(reply.observation) : []));
     };
     const foot = el("div", "pp-drawer-foot");
     foot.append(button("Close", () => this.drawer.close()), button("Call it", call, "pp-primary"));
-    this.open(`Try ${worker.name}`, el("p", "pp-lead", worker.description), form.root, out, foot);
+    this.open(`Try ${worker.name}`, el("p", "pp-lead", worker.description), form.root, sees, out, foot);
   }
 
   openVersions() {

@@ -52,6 +52,7 @@ def _tools() -> tuple[WorkerSpec, ...]:
                     "day": "ISO date, 2022-2024",
                     "currency": "EUR, GBP, JPY, CHF, CAD, AUD, SEK or NOK",
                 },
+                "sample": {"day": "2023-06-30", "currency": "EUR"},
             },
         ),
         WorkerSpec(

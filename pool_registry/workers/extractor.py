@@ -38,6 +38,7 @@ _EACH = re.compile(r"\b(?:each|every|all)\b")
 
 class Extractor(Worker[NoConfig]):
     sample = {"instruction": FORMS[0]}
+    sample_seen = "Mexico Geography Irrigated land: 60,620 sq km (2012)"
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:

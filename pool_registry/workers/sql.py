@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
 from pool_registry.secrets import REFERENCE, resolve
-from pool_registry.worker import Call, Reply, Worker, one_string
+from pool_registry.worker import Call, Reply, Worker, WorkerSpec, one_string
 
 T = TypeVar("T")
 Rows = tuple[list[str], list[tuple[Any, ...]]]  # column names, rows
@@ -63,6 +63,7 @@ class SqlConfig(BaseModel):
     parameters: dict[str, str] = Field(
         default_factory=dict, description="What each :named parameter of the query means."
     )
+    sample: dict[str, str] = Field(default_factory=dict, description="Values of the parameters that 'Try it' offers.")
     schema_hint: str = Field(
         default="", max_length=4000, description="Tables and columns, told to whoever writes the query."
     )
@@ -88,6 +89,11 @@ class SqlConfig(BaseModel):
 class Sql(Worker[SqlConfig]):
     Config = SqlConfig
     sample = {"query": "select region, round(sum(revenue), 2) as revenue from sales where company_id = 7 group by 1"}
+
+    def __init__(self, spec: WorkerSpec, config: SqlConfig) -> None:
+        super().__init__(spec, config)
+        if config.query is not None:
+            self.sample = dict(config.sample)
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:

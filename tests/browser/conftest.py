@@ -122,7 +122,9 @@ def watched_page(browser: Browser, width: int = 1440, height: int = 900, dark: b
     page.on("pageerror", lambda error: problems.append(f"page error: {error}"))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     page.on("request", lambda request: problems.extend(_foreign(request.url)))
-    page.on("response", lambda answer: problems.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None)
+    page.on(
+        "response", lambda answer: problems.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None
+    )
     yield page
     context.close()
     assert not problems, problems

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-XSS = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>![x](http://evil.invalid/x.png)"
+XSS = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>![x](http://evil.invalid/x.png)'
 
 
 class SlowModel(BaseHTTPRequestHandler):

@@ -119,7 +119,9 @@ def test_the_stop_button_ends_a_run_and_keeps_what_happened(browser, studio: Stu
         episode = start_slow_run(page, studio.url, "stopped")
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_test_id("state")).to_have_text(re.compile("stopped", re.IGNORECASE))
-        expect(page.locator(".og-world .og-card[data-status=TIMEOUT], .og-world .og-card[data-status=EXEC_ERR]")).to_have_count(1)
+        expect(
+            page.locator(".og-world .og-card[data-status=TIMEOUT], .og-world .og-card[data-status=EXEC_ERR]")
+        ).to_have_count(1)
         with urllib.request.urlopen(f"{studio.url}/api/episodes/{episode}") as answer:
             trace = json.load(answer)
         assert trace["outcome"] == "stopped" and trace["answer"] is None

@@ -45,11 +45,7 @@ def test_splits_share_no_query(family, level):
 def test_atlas_keeps_every_country_of_the_test_split_out_of_training():
     def countries(split: str) -> set[str]:
         suite = SUITES["atlas"]
-        return {
-            place
-            for index in range(150)
-            for place in suite.read(suite.task(2, split, index).query).places
-        }
+        return {place for index in range(150) for place in suite.read(suite.task(2, split, index).query).places}
 
     assert not countries("train") & countries("test")
 

@@ -1,0 +1,127 @@
+"""The studio's routes: live streams, details, downloads, and who may talk to it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from orchestrator.episode import replay
+from pool_registry.pool import import_pool
+from trainer.tasks import find_task
+
+TASK = find_task("atlas", 2, "test", 1)
+
+
+@pytest.fixture(scope="module")
+def episode(runtime) -> str:
+    """A finished, graded episode."""
+    started = runtime.start_episode("starter", "oracle", TASK.query)
+    deadline = time.monotonic() + 30
+    while runtime.store.traces.row(started).correct is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return started
+
+
+def messages(text: str) -> list[tuple[str, dict]]:
+    """(event, data) of a server-sent stream."""
+    found = []
+    for block in text.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if fields:
+            found.append((fields["event"], json.loads(fields["data"])))
+    return found
+
+
+def test_a_stream_ends_with_the_whole_graded_episode(client, episode):
+    seen = messages(client.get(f"/api/episodes/{episode}/stream").text)
+    assert [name for name, _ in seen][-1] == "end" and seen[0][0] == "view"
+    last = seen[-2][1]
+    assert last["episode"]["verdict"]["correct"] is True and last["episode"]["outcome"] == "answered"
+    assert len(last["graph"]["nodes"]) == len(TASK.oracle_turn.steps)
+
+
+def test_a_stream_begins_while_the_episode_runs_and_follows_it_to_its_end(client, runtime):
+    started = runtime.start_episode("starter", "oracle", find_task("forge", 3, "test", 2).query)
+    seen = messages(client.get(f"/api/episodes/{started}/stream").text)
+    assert seen[-1][0] == "end" and seen[-2][1]["episode"]["verdict"]["correct"] is True
+
+
+def test_a_step_shows_what_it_was_allowed_to_see_and_nothing_else(client, episode):
+    for step in TASK.oracle_turn.steps:
+        detail = client.get(f"/api/episodes/{episode}/steps/{step.id}").json()
+        assert [seen["step"] for seen in detail["visible"]] == list(step.access)
+    assert client.get(f"/api/episodes/{episode}/turns/1").json()["text"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/episodes/nothing",
+        "/api/episodes/nothing/stream",
+        "/api/episodes/{episode}/steps/99",
+        "/api/episodes/{episode}/turns/9",
+        "/api/pools/nothing",
+        "/api/pools/starter?version=99",
+    ],
+)
+def test_what_is_not_there_is_a_404_with_a_sentence(client, episode, path):
+    answer = client.get(path.format(episode=episode))
+    assert answer.status_code == 404 and len(answer.json()["detail"]) > 10
+
+
+def test_a_downloaded_trace_can_be_replayed(client, episode, runtime):
+    document = client.get(f"/api/episodes/{episode}").json()
+    assert document["podium_trace"] == 1 and document["correct"] is True
+    events = [event for _, event in runtime.store.traces.events_after(episode)]
+    assert len(events) == len(document["events"])
+    assert replay(episode, events).answer == document["answer"]
+
+
+def test_a_downloaded_pool_is_the_pool(client, runtime):
+    assert import_pool(client.get("/api/pools/starter").text) == runtime.store.pools.latest("starter").pool
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({}, True),
+        ({"text": "ATLAS"}, True),
+        ({"text": "100%_nothing"}, False),
+        ({"pool": "other"}, False),
+        ({"state": "correct"}, True),
+        ({"state": "wrong"}, False),
+        ({"orchestrator": "oracle", "pool": "starter", "state": "answered"}, True),
+        ({"offset": "nonsense"}, True),
+    ],
+)
+def test_traces_are_filtered_on_the_server(client, episode, filters, found):
+    answer = client.get("/api/traces", params=filters)
+    assert answer.status_code == 200
+    assert (episode in [row["id"] for row in answer.json()["rows"]]) is found
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 400),
+        ({"origin": "http://evil.example"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"origin": "null"}, 403),
+    ],
+)
+def test_other_origins_and_hosts_are_refused(client, headers, status):
+    assert client.post("/gradio_api/queue/join", json={}, headers=headers).status_code == status
+
+
+def test_pages_load_nothing_from_elsewhere(client):
+    answer = client.get("/")
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    for path in (
+        "/podium/web/../../pyproject.toml",
+        "/podium/web/%2e%2e/%2e%2e/pyproject.toml",
+        "/gradio_api/file=/etc/passwd",
+    ):
+        assert client.get(path).status_code in (403, 404)

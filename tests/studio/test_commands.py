@@ -1,0 +1,113 @@
+"""The command line as scripts and people meet it: real processes, real ports, bad folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from trainer.tasks import find_task
+
+QUERY = find_task("forge", 1, "test", 3).query
+
+
+def studio(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "studio", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=300,
+    )
+
+
+def one_line(done: subprocess.CompletedProcess[str], said: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert done.stderr.strip().startswith("podium: ")
+
+
+def test_one_query_headless_prints_its_trace(tmp_path):
+    done = studio("run", "--pool", "starter", "--orchestrator", "oracle", QUERY, "--json", "--home", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    trace = json.loads(done.stdout)
+    assert trace["correct"] is True and trace["outcome"] == "answered"
+    assert trace["events"][0]["type"] == "episode_started"
+    plain = studio("run", QUERY, "--home", str(tmp_path))
+    assert plain.stdout.strip() == str(trace["answer"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", ""), "empty"),
+        (("run", "x" * 100_000), "oracle"),
+        (("run", "Who are you?", "--orchestrator", "oracle"), "oracle"),
+        (("run", QUERY, "--orchestrator", "nope"), "nope"),
+        (("run", QUERY, "--pool", "nope"), "nope"),
+    ],
+)
+def test_a_query_that_cannot_run_is_one_line(tmp_path, arguments, said):
+    one_line(studio(*arguments, "--home", str(tmp_path)), said)
+
+
+def test_a_port_in_use_is_told_before_anything_starts(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = studio("--port", str(port), "--no-browser", "--home", str(tmp_path))
+    one_line(done, f"port {port}")
+    assert "--port" in done.stderr
+
+
+def test_an_unusable_data_folder_is_told(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("I am no folder")
+    one_line(studio("run", QUERY, "--home", str(file / "home")), "--home")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
+def test_a_read_only_data_folder_is_told(tmp_path):
+    tmp_path.chmod(0o500)
+    one_line(studio("run", QUERY, "--home", str(tmp_path / "home")), "--home")
+
+
+def test_a_database_of_a_newer_version_is_left_alone(tmp_path):
+    assert studio("run", QUERY, "--home", str(tmp_path)).returncode == 0
+    database = next(tmp_path.glob("*.db"))
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("update alembic_version set version_num = '9999'")
+    before = database.read_bytes()
+    one_line(studio("run", QUERY, "--home", str(tmp_path)), "newer")
+    assert database.read_bytes() == before
+
+
+def test_a_database_that_is_none_is_told_and_kept(tmp_path):
+    assert studio("run", QUERY, "--home", str(tmp_path)).returncode == 0
+    database = next(tmp_path.glob("*.db"))
+    for extra in tmp_path.glob("*.db-*"):
+        extra.unlink()
+    database.write_bytes(b"garbage " * 10_000)
+    one_line(studio("run", QUERY, "--home", str(tmp_path)), str(database.name))
+    assert database.read_bytes().startswith(b"garbage")
+
+
+def test_the_doctor_names_what_is_there_and_how_to_get_what_is_not(tmp_path):
+    done = studio("doctor", "--home", str(tmp_path), PATH="/nonexistent")
+    assert done.returncode == 0, done.stderr
+    for word in ("python", "gradio", "torch", "gpu", "chromium", "data folder", "sql", "python"):
+        assert word in done.stdout
+    assert "apt-get install chromium" in done.stdout
+
+
+def test_help_is_helpful():
+    said = " ".join(studio("--help").stdout.split())
+    for word in ("--port", "--home", "--no-browser", "run", "doctor", "prepare"):
+        assert word in said
