@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator.budget import Budget, explain
 from orchestrator.events import Outcome
@@ -129,10 +129,14 @@ class RoundRun:
                 self._finished.set_exception(error)
 
     def _view(self, k: int) -> Visible:
-        """An ended step as its readers get it; they share one object."""
+        """An ended step as its readers get it: its outcome, not the prompt, which holds what only that step
+        may see. Readers share one object."""
         view = self._views.get(k)
         if view is None:
-            view = self._views[k] = Visible(k, *self._seen[k])
+            worker, seen = self._seen[k]
+            if seen.prompt is not None:
+                seen = replace(seen, prompt=None)
+            view = self._views[k] = Visible(k, worker, seen)
         return view
 
     def _arguments(self, step: Step) -> Mapping[str, JsonValue]:

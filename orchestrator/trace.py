@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import psutil
-from sqlalchemy import ColumnElement, Engine, insert, or_, update
+from sqlalchemy import ColumnElement, Engine, Index, insert, or_, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Field, Session, SQLModel, col, select
 
@@ -58,6 +58,7 @@ class EventRow(SQLModel, table=True):
     """One event; `body` is its JSON. Worker, status and latency are copied out of ended steps."""
 
     __tablename__ = "event"
+    __table_args__ = (Index("ix_event_worker", "worker", "id"),)
 
     id: int | None = Field(default=None, primary_key=True)
     episode: str = Field(foreign_key="episode.id", ondelete="CASCADE", index=True)

@@ -79,7 +79,7 @@ class Studio:
         raise AssertionError("the studio did not answer within 60 s")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     running = Studio(tmp_path_factory.mktemp("studio") / "home")
     running.start()
@@ -87,12 +87,12 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     running.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def studio_url(studio: Studio) -> str:
     return studio.url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:

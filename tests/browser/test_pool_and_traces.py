@@ -182,8 +182,9 @@ def test_traces_are_found_by_text_and_status_and_open_in_run(page, studio: Studi
 def test_dark_mode_is_remembered(browser, studio_url):
     with watched_page(browser) as page:
         page.goto(f"{studio_url}/traces")
+        body = page.locator("body")
         before = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.get_by_role("button", name="Dark or light").click()
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+        expect(body).not_to_have_css("background-color", before)
         page.goto(f"{studio_url}/pool")
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+        expect(body).not_to_have_css("background-color", before)

@@ -257,3 +257,11 @@ def test_wall_time_is_that_of_the_critical_path():
     STAGE.parts.update({k: ("ok", s) for k, s in seconds.items()})
     limit, ours = asyncio.run(best())
     assert ours / limit <= 1.15
+
+
+def test_what_a_step_was_sent_is_not_shown_to_those_who_may_see_its_output():
+    """An agent's prompt holds what it saw: passed on, it would widen its reader's access list."""
+    steps = (step(1), step(2, "", "agent", [1]), step(3, "", "agent", [2]))
+    episode = play_turns(Turn(steps), max_rounds=1)
+    assert canary(1) in episode.steps[2].observation.prompt
+    assert canary(2) in STAGE.shown[3] and canary(1) not in STAGE.shown[3]

@@ -324,7 +324,6 @@ def test_closing_writes_out_what_is_left(tmp_path):
 # The database
 
 
-@pytest.mark.xfail(strict=True, reason="EventRow lacks the index ix_event_worker that migration 0001 makes")
 def test_the_models_are_what_the_migrations_make(tmp_path):
     from alembic.autogenerate import compare_metadata
     from alembic.runtime.migration import MigrationContext

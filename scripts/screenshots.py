@@ -1,0 +1,98 @@
+"""Takes the README's pictures of a fresh studio.
+
+    python scripts/screenshots.py [--out assets/screenshots] [--all]
+
+Runs the studio on a data folder of its own, presses Run, selects a step and photographs the page in real
+Chromium. With --all every page is taken at 1440 and 390 px, light and dark, to be looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+HEIGHTS = {1440: 1000, 390: 844}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("assets/screenshots"))
+    parser.add_argument("--all", action="store_true", help="Every page, width and colour scheme.")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    with studio() as url, sync_playwright() as playwright:
+        program = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        for width in HEIGHTS if options.all else (1440,):
+            for dark in (False, True):
+                take(browser, url, width, dark, options)
+        browser.close()
+
+
+def take(browser: Browser, url: str, width: int, dark: bool, options: argparse.Namespace) -> None:
+    """The Run page, and with --all the others, in one width and scheme."""
+    context = browser.new_context(
+        viewport={"width": width, "height": HEIGHTS[width]},
+        color_scheme="dark" if dark else "light",
+        device_scale_factor=1,
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    scheme = f"{'dark' if dark else 'light'}{'' if width == 1440 else f'-{width}'}"
+    finished_run(page, url)
+    page.screenshot(path=options.out / f"run-{scheme}.png", full_page=True)
+    if options.all:
+        for name, ready in (("pool", ".pp-card"), ("traces", ".tp-table tbody tr")):
+            page.goto(f"{url}/{name}")
+            page.locator(ready).first.wait_for()
+            page.screenshot(path=options.out / f"{name}-{scheme}.png", full_page=True)
+    context.close()
+
+
+def finished_run(page: Page, url: str) -> None:
+    """The page's own first query, run, with a step in the middle selected."""
+    page.goto(url)
+    page.wait_for_function("document.querySelector('#query textarea')?.value")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_test_id("verdict").wait_for()
+    page.locator(".og-card:visible").nth(6).click()
+    page.locator(".in-head").wait_for()
+    page.evaluate("window.scrollTo(0, 0)")
+    page.wait_for_timeout(400)
+
+
+@contextmanager
+def studio() -> Iterator[str]:
+    """A studio of our own on a free port and an empty data folder; its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with tempfile.TemporaryDirectory(prefix="podium-pictures-") as home:
+        command = [sys.executable, "-m", "studio", "--port", str(port), "--no-browser", "--home", home]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ})
+        url = f"http://127.0.0.1:{port}"
+        try:
+            for _ in range(300):
+                with suppress(OSError), urllib.request.urlopen(url, timeout=2):
+                    break
+                time.sleep(0.1)
+            yield url
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+if __name__ == "__main__":
+    main()
