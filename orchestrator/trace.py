@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import psutil
-from sqlalchemy import ColumnElement, Engine, Index, insert, or_, update
+from sqlalchemy import ColumnElement, Engine, Index, bindparam, insert, or_, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Field, Session, SQLModel, col, select
 
@@ -27,6 +28,7 @@ from pool_registry.home import Home
 from pool_registry.store import PoolStore, open_engine, writing
 
 RETRY_S = 1.0
+GATHER_S = 0.02  # after a batch: what comes meanwhile shares one transaction, and the event loop has the GIL
 
 
 class EpisodeRow(SQLModel, table=True):
@@ -93,7 +95,12 @@ class WorkerStats:
 
 def this_process() -> str:
     """This process as pid and start time, so that a reused pid is never taken for it."""
-    return f"{os.getpid()}:{psutil.Process().create_time():.2f}"
+    return _process(os.getpid())
+
+
+@cache
+def _process(pid: int) -> str:
+    return f"{pid}:{psutil.Process(pid).create_time():.2f}"
 
 
 def is_alive(owner: str) -> bool:
@@ -250,6 +257,7 @@ class _Writer:
                     item.set()
             if None in items:
                 return
+            time.sleep(GATHER_S)
 
     def _follow(self, episode_id: str, event: Event) -> None:
         if isinstance(event, EpisodeStarted):
@@ -274,17 +282,22 @@ class _Writer:
     def _write(self, events: Sequence[tuple[str, Event]]) -> None:
         with writing(self._engine) as session:
             started = [(key, event) for key, event in events if isinstance(event, EpisodeStarted)]
+            connection = session.connection()
             if started:
-                session.execute(insert(EpisodeRow), [_first_row(key, event) for key, event in started])
-            session.execute(insert(EventRow), [_event_row(key, event, self._open.get(key)) for key, event in events])
-            for key in {key for key, _ in events}:
-                if key in self._open:
-                    session.execute(
-                        update(EpisodeRow).where(col(EpisodeRow.id) == key).values(_summary(self._open[key]))
-                    )
-            for key, event in events:
-                if isinstance(event, Graded):
-                    session.execute(update(EpisodeRow).where(col(EpisodeRow.id) == key).values(correct=event.correct))
+                connection.execute(_ADD_EPISODE, [_first_row(key, event) for key, event in started])
+            connection.execute(_ADD_EVENT, [_event_row(key, event, self._open.get(key)) for key, event in events])
+            summaries = [_summary(self._open[key]) for key in {key for key, _ in events} if key in self._open]
+            if summaries:
+                connection.execute(_CHANGE_EPISODE, summaries)
+            verdicts = [{"key": key, "correct": event.correct} for key, event in events if isinstance(event, Graded)]
+            if verdicts:
+                connection.execute(_CHANGE_EPISODE, verdicts)
+
+
+# Tables rather than models: one statement for a whole batch, at a tenth of the unit of work's price.
+_EPISODES, _EVENTS = SQLModel.metadata.tables["episode"], SQLModel.metadata.tables["event"]
+_ADD_EPISODE, _ADD_EVENT = insert(_EPISODES), insert(_EVENTS)
+_CHANGE_EPISODE = update(_EPISODES).where(_EPISODES.c.id == bindparam("key"))
 
 
 def _first_row(episode_id: str, event: EpisodeStarted) -> dict[str, object]:
@@ -332,6 +345,7 @@ def _summary(episode: Episode) -> dict[str, object]:
     usage = episode.usage
     observed = episode.observations().values()
     return {
+        "key": episode.id,
         "state": episode.ended.outcome if episode.ended else "running",
         "answer": None if episode.answer is None else as_text(episode.answer),
         "wall_s": episode.last_at,
