@@ -250,7 +250,10 @@ def podium(graph: Graph, traces: Any) -> Run:
 
 
 def measure(engine: str, quick: bool) -> dict[str, float]:
-    """Every figure of one engine, in this process."""
+    """Every figure of one engine, in this process, with the collector set as the studio and the trainer set it."""
+    from orchestrator.tuning import expect_many_episodes
+
+    expect_many_episodes()
     if engine != "podium":
         build = globals()["bare_asyncio" if engine == "asyncio" else engine]
         return asyncio.run(_measured(engine, build, lambda: None, quick))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from orchestrator.trace import Store, open_store
+from orchestrator.tuning import expect_many_episodes
 from pool_registry.errors import StorageError
 from pool_registry.home import Home, find_home
 from pool_registry.starter import starter_pool
@@ -76,6 +77,7 @@ def serve(options: StartOptions) -> None:
     from studio.app import create_app
     from studio.runtime import Runtime
 
+    expect_many_episodes()
     app = create_app(Runtime(store))
     config = uvicorn.Config(
         app,

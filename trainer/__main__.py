@@ -97,10 +97,12 @@ async def run_evaluation(
 ) -> Evaluation:
     """Evaluate with the data folder's pool and traces. Returns when every event is on disk."""
     from orchestrator.trace import open_store
+    from orchestrator.tuning import expect_many_episodes
     from pool_registry.home import find_home
     from pool_registry.live import live_pool
     from trainer.evaluate import evaluate as evaluate_tasks
 
+    expect_many_episodes()
     store = open_store(find_home(home))
     try:
         async with live_pool(seeded_pool(store, pool)) as live:
