@@ -7,6 +7,7 @@ own stylesheet. One page a module in pages/; a new page is a line in PAGES.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -45,6 +46,8 @@ def create_app(runtime: Runtime) -> FastAPI:
     app.include_router(routes(runtime))
     app.add_middleware(SameOrigin)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
+    # Gradio says so of every application with several pages, also when nobody asked for SSR.
+    warnings.filterwarnings("ignore", message="SSR mode is not supported")
     return gr.mount_gradio_app(
         app,
         pages(runtime),

@@ -1,0 +1,180 @@
+"""How quickly the studio is there: imports, start, first paint, and an update of a graph of 200 steps.
+
+    python bench/studio.py [--json] [--save PATH]
+
+A real studio on an empty data folder (starter data prepared, as after `make setup`) and real Chromium. The
+figures are the best of `--repeats`, in seconds unless their name says otherwise; limits are those of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+LIMITS = {
+    "import_orchestrator_s": 0.3,
+    "ready_s": 6.0,
+    "first_paint_s": 1.5,
+    "layout_200_steps_ms": 100.0,
+    "update_200_steps_ms": 100.0,
+}
+
+
+def import_seconds() -> float:
+    """`import orchestrator` and its executor in a fresh interpreter, less the bare interpreter's start."""
+
+    def timed(code: str) -> float:
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - started
+
+    code = "import orchestrator.run, sys; assert 'torch' not in sys.modules"
+    return max(0.0, timed(code) - timed("pass"))
+
+
+def start_studio(home: str) -> tuple[subprocess.Popen[bytes], str, float]:
+    """A studio process, its address, and the seconds until the page was served."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "studio", "--port", str(port), "--no-browser", "--home", home]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    while time.perf_counter() - started < 60:
+        with suppress(OSError), urllib.request.urlopen(url, timeout=5):
+            break
+        time.sleep(0.01)
+    return process, url, time.perf_counter() - started
+
+
+def first_paint_seconds(browser: Browser, url: str) -> float:
+    """First contentful paint of the Run page in a browser without cache."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(url)
+    page.wait_for_selector("#run")
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    context.close()
+    return float(paint) / 1000
+
+
+def large_view(steps: int = 200) -> dict:
+    """What the page is given for an episode of `steps` steps, 8 to a layer, each seeing two of the one before."""
+    from orchestrator.episode import replay
+    from orchestrator.events import EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
+    from orchestrator.plan import Step, Turn
+    from orchestrator.trace import EpisodeRow
+    from pool_registry.actions import Observation, Status
+    from pool_registry.pool import Pool
+    from pool_registry.worker import WorkerSpec
+    from studio.view import episode_view
+
+    pool = Pool(name="p", workers=(WorkerSpec(name="calc", kind="calculator", description="c"),))
+    made = tuple(
+        Step(k, "calc", {"expression": f"{k}+1"}, tuple(sorted({k - 8, k - 9} - {0})) if k > 9 else ())
+        for k in range(1, steps + 1)
+    )
+    events = [
+        EpisodeStarted("q", "p", pool.hash, "oracle", {}, "2026-01-01T00:00:00+00:00"),
+        TurnStarted(1, 0.0),
+        TurnTaken(1, Turn(made, f"${steps}", text="{}"), 0.1),
+    ]
+    for k in range(1, steps):  # one still runs
+        events += [StepStarted(k, 0.1, {"expression": "1"}), StepEnded(k, Observation(Status.OK, k, 0.1), 0.2)]
+    row = EpisodeRow(
+        id="e", query="q", pool="p", pool_hash=pool.hash, orchestrator="oracle", started_at="2026-01-01T00:00:00+00:00"
+    )
+    return episode_view(replay("e", events), row, pool, 1)
+
+
+def update_milliseconds(browser: Browser, url: str, view: dict) -> float:
+    """Taking a patch of every node into a drawn graph of 200 steps, until the browser has laid it out."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(url)
+    page.wait_for_selector("#run")
+    took = page.evaluate(
+        """async (view) => {
+          const { mount } = await import('/podium/web/run_view.js');
+          const root = document.createElement('div');
+          document.body.append(root);
+          const shown = mount(root);
+          shown.episode = 'e';
+          shown.take(view);
+          root.getBoundingClientRect();
+          const took = [];
+          for (let round = 0; round < 5; round += 1) {
+            const started = performance.now();
+            shown.patch({ ...view, nodes: view.graph.nodes });
+            root.getBoundingClientRect();
+            took.push(performance.now() - started);
+          }
+          shown.close();
+          return Math.min(...took);
+        }""",
+        view,
+    )
+    context.close()
+    return float(took)
+
+
+def measure(repeats: int) -> dict[str, float]:
+    """Every figure."""
+    figures = {"import_orchestrator_s": min(import_seconds() for _ in range(repeats))}
+    large_view()
+    laid_out = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        view = large_view()
+        laid_out.append(1000 * (time.perf_counter() - started))
+    figures["layout_200_steps_ms"] = min(laid_out)
+    with tempfile.TemporaryDirectory(prefix="podium-bench-") as home, sync_playwright() as playwright:
+        subprocess.run(
+            [sys.executable, "-m", "studio", "prepare", "--home", home], check=True, stdout=subprocess.DEVNULL
+        )
+        program = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        ready, paint = [], []
+        for repeat in range(repeats):
+            process, url, seconds = start_studio(home)
+            ready.append(seconds)
+            paint.append(first_paint_seconds(browser, url))
+            if repeat == repeats - 1:
+                figures["update_200_steps_ms"] = update_milliseconds(browser, url, view)
+            process.terminate()
+            process.wait(timeout=20)
+        browser.close()
+    return {**figures, "ready_s": min(ready), "first_paint_s": min(paint)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--save", type=Path, help="also write the JSON here")
+    options = parser.parse_args()
+    figures = measure(options.repeats)
+    document = json.dumps({"cores": os.cpu_count(), "figures": figures, "limits": LIMITS}, indent=1)
+    if options.save:
+        options.save.write_text(document + "\n")
+    table = "\n".join(f"{name:24} {figures[name]:8.3f}  (limit {LIMITS[name]:g})" for name in LIMITS)
+    print(document if options.json else table)
+
+
+if __name__ == "__main__":
+    main()
