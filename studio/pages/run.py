@@ -74,7 +74,7 @@ def build(runtime: Runtime) -> None:
         try:
             return runtime.start_episode(pool_name or "", name, text or ""), ""
         except (PoolError, OrchestratorError) as error:
-            return gr.skip(), f'<p role="alert"><b>Nothing was started.</b> {escape(str(error))}</p>'
+            return gr.skip(), _problem(str(error))
 
     def halt(episode_id: str | None) -> None:
         if not (episode_id and runtime.stop_episode(episode_id)):
@@ -88,6 +88,10 @@ def build(runtime: Runtime) -> None:
     start_inputs = [pool, orchestrator, agent, dialect, query]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
+
+
+def _problem(text: str) -> str:
+    return f'<p role="alert"><b>Nothing was started.</b> {escape(text[:1].upper() + text[1:])}</p>'
 
 
 def orchestrator_name(policy: str, agent: str | None, dialect: str | None) -> str:
