@@ -1,8 +1,9 @@
 #!/bin/sh
-# Programs that tests use and pip cannot bring: Chromium and bubblewrap (Debian and Ubuntu).
+# Programs that tests use and pip cannot bring: Chromium, PostgreSQL and bubblewrap (Debian and Ubuntu).
 missing=""
 command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || missing="$missing chromium"
 [ "$(uname)" = Linux ] && { command -v bwrap >/dev/null 2>&1 || missing="$missing bubblewrap"; }
+command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 [ -z "$missing" ] && exit 0
 if command -v apt-get >/dev/null 2>&1; then
     as_root=""
