@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import os
 import shutil
 import threading
@@ -50,9 +51,7 @@ class Index:
 
     def search(self, query: str, top_k: int) -> list[str]:
         """The best passages, best first; those that share no word with the query are left out."""
-        import bm25s
-
-        tokens = bm25s.tokenize([query], stopwords=None, show_progress=False, return_ids=False)
+        tokens = _bm25s().tokenize([query], stopwords=None, show_progress=False, return_ids=False)
         if not tokens[0]:
             return []
         k = min(top_k, len(self.shown))
@@ -104,19 +103,24 @@ def _changed_at(corpus: str) -> float:
 
 
 def _load_or_build(corpus: str, home: Home) -> Index:
-    import bm25s
-
     titled = _read_corpus(corpus)
     folder = home.artifacts / f"search-v{INDEX_VERSION}-{_fingerprint(titled)}"
     if not folder.exists():
         _build(titled, folder)
     shown = [f"{title}: {text}"[:MAX_SHOWN_CHARS] if title else text[:MAX_SHOWN_CHARS] for title, text in titled]
-    return Index(bm25s.BM25.load(str(folder), mmap=True), shown)
+    return Index(_bm25s().BM25.load(str(folder), mmap=True), shown)
+
+
+def _bm25s() -> Any:
+    """The library, imported late (it brings numpy and more) and without its debug messages."""
+    import bm25s
+
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    return bm25s
 
 
 def _build(titled: Sequence[tuple[str, str]], folder: Path) -> None:
-    import bm25s
-
+    bm25s = _bm25s()
     texts = [" ".join([title] * TITLE_WEIGHT + [text]) for title, text in titled]
     retriever = bm25s.BM25(method="lucene")
     retriever.index(bm25s.tokenize(texts, stopwords=None, show_progress=False, return_ids=False), show_progress=False)
