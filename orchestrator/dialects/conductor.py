@@ -15,6 +15,7 @@ import ast
 import json
 import re
 import warnings
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 from orchestrator.dialects.base import MAX_TURN_STEPS, parse_json, shorthand, step_from, too_long
@@ -27,6 +28,8 @@ _LABELS = {
     "subtasks": re.compile(r"\b(?:subtasks?|instructions?)\b\W{0,4}[=:]\s*(?=\[)", re.IGNORECASE),
     "access": re.compile(r"\b(?:access(?:_lists?)?)\b\W{0,4}[=:]\s*(?=\[)", re.IGNORECASE),
 }
+_STRUCTURE = re.compile(r"\\.|[\[\]\"']", re.DOTALL)
+MAX_LABELS = 8  # of each kind are looked at, from the end
 _ERRORS = (ValueError, SyntaxError, RecursionError, MemoryError, TypeError)
 
 INSTRUCTIONS = """\
@@ -56,7 +59,7 @@ class ConductorDialect:
         if long is not None:
             return long
         text = clean_text(text)
-        lists = {name: _labelled_list(text, label) for name, label in _LABELS.items()}
+        lists = _labelled_lists(text)
         missing = [name for name, found in lists.items() if found is None]
         if missing:
             return Turn(error=f"no list was found for: {', '.join(missing)}", text=text)
@@ -78,13 +81,24 @@ class ConductorDialect:
         return f"workers = {numbers}\nsubtasks = {json.dumps(subtasks, ensure_ascii=False)}\naccess = {access}"
 
 
-def _labelled_list(text: str, label: re.Pattern[str]) -> list[object] | None:
-    """The Python list after the last occurrence of a label."""
-    found = list(label.finditer(text))
-    if not found:
-        return None
-    start = found[-1].end()
-    written = text[start : _closing_bracket(text, start)]
+def _labelled_lists(text: str) -> dict[str, list[object] | None]:
+    """The list after the last occurrence of each label. A label inside another's list is text, not a label."""
+    found = sorted(
+        (match.start(), match.end(), name)
+        for name, label in _LABELS.items()
+        for match in deque(label.finditer(text), maxlen=MAX_LABELS)
+    )
+    written: dict[str, str] = {}
+    covered = 0
+    for start, bracket, name in found:
+        if start >= covered:
+            end = _closing_bracket(text, bracket)
+            written[name] = text[bracket : end or len(text)]
+            covered = end or covered
+    return {name: _list(written[name]) if name in written else None for name in _LABELS}
+
+
+def _list(written: str) -> list[object] | None:
     try:
         value: object = parse_json(written)
     except ValueError:
@@ -101,16 +115,13 @@ def _python_literal(text: str) -> object:
         return None
 
 
-def _closing_bracket(text: str, start: int) -> int:
-    """Index just after the bracket that closes the one at `start` (the text's end if none does)."""
-    depth, quote, position = 0, "", start
-    while position < len(text):
-        char = text[position]
+def _closing_bracket(text: str, start: int) -> int | None:
+    """Index just after the bracket that closes the one at `start`, None when nothing does."""
+    depth, quote = 0, ""
+    for found in _STRUCTURE.finditer(text, start):
+        char = found.group()
         if quote:
-            if char == "\\":
-                position += 1
-            elif char == quote:
-                quote = ""
+            quote = "" if char == quote else quote
         elif char in "\"'":
             quote = char
         elif char == "[":
@@ -118,9 +129,8 @@ def _closing_bracket(text: str, start: int) -> int:
         elif char == "]":
             depth -= 1
             if depth == 0:
-                return position + 1
-        position += 1
-    return len(text)
+                return found.end()
+    return None
 
 
 def _step(step_id: int, worker: object, subtask: object, access: object, workers: Sequence[str]) -> Step:

@@ -113,7 +113,7 @@ ADVERSARIAL = {
 
 @EVERY
 @pytest.mark.parametrize("name", ADVERSARIAL)
-def test_the_worst_texts_take_less_than_half_a_second(dialect, name):
+def test_the_worst_texts_are_read_in_linear_time(dialect, name):
     text = ADVERSARIAL[name]
     seconds = []
     for _ in range(2):
@@ -121,7 +121,7 @@ def test_the_worst_texts_take_less_than_half_a_second(dialect, name):
         turn = dialect.parse(text, 1, WORKERS)
         seconds.append(time.perf_counter() - started)
     check_total(dialect, text)
-    assert min(seconds) < 0.5
+    assert min(seconds) < 5  # some 0.1 s; where time grows with the square it would be minutes
     assert len(turn.text) <= MAX_TURN_CHARS and len(turn.steps) <= MAX_TURN_STEPS
 
 

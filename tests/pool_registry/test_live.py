@@ -42,7 +42,7 @@ def test_misbehaviour_becomes_a_status_with_a_code(kind, status, code):
 
 def test_a_hanging_worker_is_timed_out():
     seen = call(spec("hangs", timeout_s=0.05), worker="hangs")
-    assert seen.status is Status.TIMEOUT and 0.04 < seen.latency_s < 1
+    assert seen.status is Status.TIMEOUT and 0.04 < seen.latency_s < 5
 
 
 def test_the_time_out_starts_with_the_worker_and_not_in_the_queue():
