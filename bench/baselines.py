@@ -12,6 +12,7 @@ import asyncio
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.trace import open_store
@@ -24,36 +25,36 @@ from trainer.tasks import SUITES
 ORCHESTRATORS = ("oracle", "direct:solver", "fan_out", "pipeline", "model:solver:plan")
 
 
-async def run(tasks: int, level: int, concurrency: int) -> list[dict]:
-    """One row per orchestrator and family."""
+async def run(tasks: int, level: int, concurrency: int, names: Sequence[str]) -> list[dict]:
+    """One row per orchestrator, all on the same tasks, taken from the families in turn."""
+    chosen = [suite.task(level, "test", index) for index in range(tasks) for suite in SUITES.values()][:tasks]
     rows = []
     store = open_store(find_home(tempfile.mkdtemp(prefix="podium-bench-")))
     async with live_pool(starter_pool()) as pool:
-        for name in ORCHESTRATORS:
-            for family, suite in SUITES.items():
-                chosen = [suite.task(level, "test", index) for index in range(tasks)]
-                result = await evaluate(name, chosen, pool, sink=store.traces, concurrency=concurrency)
-                rows.append(result.model_dump(exclude={"episodes"}))
-                sys.stderr.write(f"{name} {family} {result.mean:.2f} in {result.wall_s:.0f} s\n")
+        for name in names:
+            result = await evaluate(name, chosen, pool, sink=store.traces, concurrency=concurrency)
+            cells = {cell.family: [round(cell.mean * cell.tasks), cell.tasks] for cell in result.cells}
+            rows.append({**result.model_dump(exclude={"episodes", "cells"}), "by_family": cells})
+            sys.stderr.write(f"{name} {result.mean:.2f} in {result.wall_s:.0f} s {result.outcomes}\n")
     store.close()
     return rows
 
 
 def markdown(rows: list[dict]) -> str:
-    """The rows as a table: mean score and 95 % interval by family."""
+    """The rows as a table."""
     families = list(SUITES)
-    lines = ["| orchestrator | " + " | ".join(families) + " | steps that went well | turns that were none |"]
-    lines.append("|---" * (len(families) + 3) + "|")
-    for name in dict.fromkeys(row["orchestrator"] for row in rows):
-        mine = {row["family"]: row for row in rows if row["orchestrator"] == name}
-        cells = [
-            f"{mine[family]['mean']:.2f} [{mine[family]['interval'][0]:.2f}, {mine[family]['interval'][1]:.2f}]"
-            for family in families
-        ]
-        ok = sum(row["statuses"].get("OK", 0) for row in mine.values())
-        steps = sum(sum(row["statuses"].values()) for row in mine.values())
-        broken = sum(row["turn_errors"] for row in mine.values())
-        lines.append(f"| {name} | {' | '.join(cells)} | {ok} of {steps} | {broken} |")
+    lines = [
+        f"| orchestrator | mean, 95 % | {' | '.join(families)} | steps that went well | turns that were none |",
+        "|---" * (len(families) + 4) + "|",
+    ]
+    for row in rows:
+        low, high = row["interval"]
+        cells = [f"{right} of {count}" for right, count in (row["by_family"][family] for family in families)]
+        ok, steps = row["statuses"].get("OK", 0), sum(row["statuses"].values())
+        lines.append(
+            f"| {row['orchestrator']} | {row['mean']:.2f} [{low:.2f}, {high:.2f}] | {' | '.join(cells)} "
+            f"| {ok} of {steps} | {row['turn_errors']} |"
+        )
     return "\n".join(lines)
 
 
@@ -61,11 +62,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=20)
     parser.add_argument("--level", type=int, default=1)
-    parser.add_argument("--concurrency", type=int, default=4)
+    parser.add_argument("--concurrency", type=int, default=2)
+    parser.add_argument("--orchestrators", nargs="+", default=ORCHESTRATORS)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows = asyncio.run(run(options.tasks, options.level, options.concurrency))
+    rows = asyncio.run(run(options.tasks, options.level, options.concurrency, options.orchestrators))
     document = json.dumps({"tasks": options.tasks, "level": options.level, "rows": rows}, indent=1)
     if options.out:
         options.out.write_text(document + "\n")

@@ -6,6 +6,7 @@ waits for the disk, and a crash loses at most what was in flight. Readers poll b
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import threading
@@ -27,6 +28,7 @@ from pool_registry.errors import StorageError
 from pool_registry.home import Home
 from pool_registry.store import PoolStore, open_engine, writing
 
+log = logging.getLogger(__name__)
 RETRY_S = 1.0
 GATHER_S = 0.02  # after a batch: what comes meanwhile shares one transaction, and the event loop has the GIL
 
@@ -230,6 +232,8 @@ class _Writer:
         while not done.wait(0.2):
             if self.problem is not None:
                 raise StorageError(f"traces cannot be written: {self.problem}")
+            if not self._thread.is_alive():
+                raise StorageError("traces cannot be written: the writer has ended; restart the studio")
 
     def close(self) -> None:
         if self._thread is not None:
@@ -262,8 +266,13 @@ class _Writer:
     def _follow(self, episode_id: str, event: Event) -> None:
         if isinstance(event, EpisodeStarted):
             self._open[episode_id] = Episode(episode_id)
-        if episode_id in self._open:
+        if episode_id not in self._open:
+            return
+        try:
             self._open[episode_id].apply(event)
+        except Exception:
+            log.exception("episode %s cannot be followed any more; its events are still written", episode_id)
+            del self._open[episode_id]
 
     def _write_until_done(self, events: Sequence[tuple[str, Event]]) -> None:
         while events:

@@ -81,17 +81,22 @@ class LiveWorker:
             self._slots.release()
 
     async def complete(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JsonValue]] | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, JsonValue]] | None = None,
+        room: int = 0,
     ) -> Completion:
         """Ask the model behind this worker directly, as an orchestrator does: same queue, time-out,
-        retries and prices as a call. Raises WorkerFault."""
+        retries and prices as a call. The reply may have `room` tokens, or more where the worker is
+        configured so. Raises WorkerFault."""
         model = self.worker
         if not isinstance(model, LanguageModel):
             raise WorkerFault("not_a_model", f"{self.spec.name} is no language model; choose an agent")
+        limit = max(room, getattr(self.worker.config, "max_tokens", 0)) or None
         async with self._slots:
             try:
                 async with asyncio.timeout(self.spec.timeout_s):
-                    completion = await self._retrying(lambda: model.complete(messages, tools=tools))
+                    completion = await self._retrying(lambda: model.complete(messages, tools=tools, max_tokens=limit))
             except TimeoutError:
                 sentence = f"{self.spec.name} did not answer within {self.spec.timeout_s:g} s"
                 raise WorkerFault("timeout", sentence) from None

@@ -55,7 +55,8 @@ export class Graph {
     }
     this.minimap = svg("svg", { class: "og-minimap", "aria-hidden": "true" });
     this.live = el("div", "pd-offscreen", null, { "aria-live": "polite" });
-    this.root.append(this.world, this.list, this.legend, this.minimap, this.bar, this.live);
+    this.failed = el("div", "og-failed");
+    this.root.append(this.world, this.list, this.failed, this.legend, this.minimap, this.bar, this.live);
     this.setView("graph");
   }
 
@@ -69,6 +70,7 @@ export class Graph {
     this.items.clear();
     this.edges.replaceChildren();
     this.list.replaceChildren();
+    this.failed.replaceChildren();
     this.world.querySelectorAll(".og-lane, .og-answer").forEach((node) => node.remove());
   }
 
@@ -85,6 +87,7 @@ export class Graph {
     this.drawEdges(graph);
     this.drawAnswer(graph.answer);
     this.drawList(graph);
+    this.drawFailed(view);
     this.paint();
     if (!this.touched) this.fit();
     this.drawMinimap(graph);
@@ -104,6 +107,19 @@ export class Graph {
       head.addEventListener("click", () => this.onTurn(lane.round));
       column.append(head);
       this.world.prepend(column);
+    }
+  }
+
+  /** Rounds whose output was no turn have no steps to show: say what was wrong with each. */
+  drawFailed(view) {
+    const rounds = view.turns.filter((turn) => turn.error);
+    this.failed.replaceChildren();
+    this.failed.classList.toggle("og-alone", !view.graph.nodes.length);
+    for (const turn of rounds) {
+      const chip = el("button", "", null, { type: "button" });
+      chip.append(el("b", "", `Round ${turn.round}: no valid turn`), el("span", "", turn.error));
+      chip.addEventListener("click", () => this.onTurn(turn.round));
+      this.failed.append(chip);
     }
   }
 

@@ -160,6 +160,22 @@ def test_what_people_and_models_write_is_text_never_markup(browser, studio: Stud
         assert page.evaluate("window.hacked") is None
 
 
+def test_rounds_without_a_valid_turn_say_what_was_wrong(browser, studio: Studio):
+    with slow_model() as address, watched_page(browser) as page:
+        import_pool(page, studio.url, chat_pool("babble", address))
+        SlowModel.reply = "I would rather talk about the weather."
+        SlowModel.release.set()
+        page.goto(f"{studio.url}/?pool=babble")
+        expect(page.locator("#run-pool input")).to_have_value("babble")
+        choose(page, "run-orchestrator", "Model")
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_test_id("state")).to_have_text(re.compile("out of rounds", re.IGNORECASE))
+        failed = page.locator(".og-failed button")
+        expect(failed).to_have_count(6)
+        failed.first.click()
+        expect(page.locator(".in")).to_contain_text("talk about the weather")
+
+
 @pytest.mark.parametrize("query", ["", "x" * 100_000])
 def test_a_query_that_cannot_run_says_why_and_stays(page, studio_url, query):
     page.goto(f"{studio_url}/?pool=starter")

@@ -401,3 +401,17 @@ def newest_revision() -> str:
     head = ScriptDirectory(str(store_module.MIGRATIONS)).get_current_head()
     assert head is not None
     return head
+
+
+def test_events_that_do_not_follow_each_other_are_written_and_stop_nothing(tmp_path):
+    """An orchestrator's bug: the one episode cannot be summed up, the writer goes on."""
+    store = open_store(find_home(tmp_path))
+    started = EpisodeStarted("q", "p", "h", "o", {}, "2026-01-01T00:00:00+00:00")
+    store.traces.append("odd", started)
+    store.traces.append("odd", TurnTaken(1, Turn(answer="x"), 0.1))  # without a TurnStarted
+    store.traces.append("odd", EpisodeEnded("answered", 0.2, "x"))
+    live = play_turns(CHAIN, sink=store.traces)
+    store.traces.flush()
+    assert len(store.traces.events_after("odd")) == 3
+    assert store.traces.episode(live.id) == live
+    store.close()
