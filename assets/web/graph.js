@@ -326,7 +326,7 @@ export class Graph {
       const button = event.target.closest(".og-bar button");
       if (card) this.onSelect(Number(card.dataset.id));
       else if (button) this.act(button.dataset.action);
-      else if (!this.moved && !event.target.closest(".og-lane-head")) this.onSelect(null);
+      else if (!this.moved && !event.target.closest(".og-lane-head, .og-failed")) this.onSelect(null);
     });
     this.root.addEventListener("keydown", (event) => this.onKey(event));
     this.root.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
@@ -344,7 +344,7 @@ export class Graph {
     const pointers = new Map();
     this.root.addEventListener("pointerdown", (event) => {
       this.moved = false;
-      if (this.root.dataset.view === "list" || event.target.closest(".og-bar")) return;
+      if (this.root.dataset.view === "list" || event.target.closest(".og-bar, .og-failed")) return;
       pointers.set(event.pointerId, { x: event.clientX, y: event.clientY, x0: event.clientX, y0: event.clientY });
     });
     this.root.addEventListener("pointermove", (event) => {
