@@ -141,7 +141,7 @@ class RoundRun:
 
     def _arguments(self, step: Step) -> Mapping[str, JsonValue]:
         if not self._quoted[step.id]:
-            return step.arguments
+            return {name: substitute(value, {}) for name, value in step.arguments.items()}  # $$ is a dollar
         resolved = substitute(step.arguments, self._values(step))
         assert isinstance(resolved, dict)
         return fit_arguments(resolved, self._pool.workers[step.worker].parameters)

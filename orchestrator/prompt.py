@@ -1,7 +1,8 @@
 """What a model that orchestrates is told: the rules, the pool, the query and every earlier round.
 
 The conversation only ever grows at its end (system, query, turn, observations, turn, ...), so that a
-trainer can keep it as one token sequence and mask what the model did not write.
+trainer can keep it as one token sequence and mask what the model did not write. Control tokens of chat
+templates in queries and outputs are taken out: they are data and must not read as structure.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from orchestrator.dialects.base import Dialect
 from orchestrator.episode import Episode, Round, StepRun
 from pool_registry.actions import JsonValue, as_text
-from pool_registry.agents import Message
+from pool_registry.agents import Message, strip_special
 from pool_registry.live import LivePool, LiveWorker
 
 MAX_OBSERVATION_CHARS = 4000
@@ -20,7 +21,7 @@ MAX_OBSERVATION_CHARS = 4000
 
 def conversation(episode: Episode, pool: LivePool, dialect: Dialect, max_rounds: int) -> list[Message]:
     """The messages for the next turn of `episode`."""
-    messages = [Message("system", system_prompt(pool, dialect)), Message("user", episode.query)]
+    messages = [Message("system", system_prompt(pool, dialect)), Message("user", strip_special(episode.query))]
     for done in episode.rounds:
         if done.turn is None:  # the round that this turn is for
             continue
@@ -61,8 +62,9 @@ def _observed(run: StepRun) -> str:
     if observation is None:
         return f"{head}: not run"
     if observation.error is not None:
-        return f"{head} {observation.status}: {observation.error.code}: {observation.error.message}"
-    text = as_text(observation.value)
+        message = strip_special(observation.error.message)
+        return f"{head} {observation.status}: {observation.error.code}: {message}"
+    text = strip_special(as_text(observation.value))
     if len(text) > MAX_OBSERVATION_CHARS:
         text = f"{text[:MAX_OBSERVATION_CHARS]} … ({len(text):,} characters in all)"
     return f"{head} OK: {text}"
