@@ -23,6 +23,10 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from pool_registry.home import find_home
+from studio.serving import make_starter_data
+
 HEIGHTS = {1440: 1000, 390: 844}
 
 
@@ -57,6 +61,8 @@ def take(browser: Browser, url: str, width: int, dark: bool, options: argparse.N
         for name, ready in (("pool", ".pp-card"), ("traces", ".tp-table tbody tr")):
             page.goto(f"{url}/{name}")
             page.locator(ready).first.wait_for()
+            if name == "pool":
+                page.locator("[data-health=ok]").first.wait_for()
             page.screenshot(path=options.out / f"{name}-{scheme}.png", full_page=True)
     context.close()
 
@@ -80,6 +86,7 @@ def studio() -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="podium-pictures-") as home:
+        make_starter_data(find_home(home), with_model=False)  # as `make setup` does
         command = [sys.executable, "-m", "studio", "--port", str(port), "--no-browser", "--home", home]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ})
         url = f"http://127.0.0.1:{port}"

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from orchestrator.trace import WorkerStats
 from pool_registry.actions import as_text
 from pool_registry.errors import InvalidPool, PoolError
-from pool_registry.kinds import KINDS, PLAIN_WORDS, field_problems, open_worker
+from pool_registry.kinds import KINDS, PLAIN_WORDS, field_problems, kind_of, open_worker
 from pool_registry.pool import Limits, Pool, check_pool, import_pool
 from pool_registry.store import StoredPool
 from pool_registry.worker import WorkerSpec
@@ -59,6 +59,7 @@ class PoolDesk:
             "remove_worker": self._remove_worker,
             "set_enabled": self._set_enabled,
             "check_worker": self._check_worker,
+            "check_local": self._check_local,
             "try_worker": self._try_worker,
             "save_limits": self._save_limits,
             "restore": self._restore,
@@ -124,6 +125,7 @@ class PoolDesk:
             "role": kind.role if kind else "tool",
             "label": kind.label if kind else spec.kind,
             "points_at": points_at(spec),
+            "remote": kind.load().remote if kind else False,
             "health": {"ok": health.ok, "text": health.text} if health else None,
             "calls": seen.calls,
             "success": seen.ok / seen.calls if seen.calls else None,
@@ -177,8 +179,15 @@ class PoolDesk:
 
     def _check_worker(self, request: Mapping[str, Any]) -> Reply:
         spec = self._pools.latest(_text(request, "pool")).pool.worker(_text(request, "name"))
-        health = self._runtime.check_worker(spec)
+        health = self._runtime.check_workers([spec])[0]
         return Reply(said=f"{spec.name}: {health.text}", more={"health": {"ok": health.ok, "text": health.text}})
+
+    def _check_local(self, request: Mapping[str, Any]) -> Reply:
+        """Probe what has not been probed yet, but for workers whose probe would leave this machine."""
+        stored = self._pools.latest(_text(request, "pool"))
+        unknown = [spec for spec in stored.pool.enabled if spec.model_dump_json() not in self._runtime.health]
+        self._runtime.check_workers([spec for spec in unknown if not kind_of(spec).load().remote])
+        return Reply(more={"state": self._state(self._pools.names(), stored)})
 
     def _try_worker(self, request: Mapping[str, Any]) -> Reply:
         spec = spec_from(_object(request, "worker"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -116,11 +116,9 @@ class Runtime:
         visible = (Visible(1, "you", Observation(Status.OK, seen)),) if seen else ()
         return self._await(self._try(spec, arguments, visible))
 
-    def check_worker(self, spec: WorkerSpec) -> Health:
-        """Probe a worker and remember the result for its card."""
-        health = self._await(self._check(spec))
-        self.health[spec.model_dump_json()] = health
-        return health
+    def check_workers(self, specs: Sequence[WorkerSpec]) -> list[Health]:
+        """Probe workers, all at once, and remember the results for their cards."""
+        return self._await(self._check_all(specs))
 
     async def _try(
         self, spec: WorkerSpec, arguments: Mapping[str, JsonValue], visible: tuple[Visible, ...]
@@ -130,6 +128,11 @@ class Runtime:
             return await alone.call(Action(spec.name, arguments), visible)
         finally:
             await alone.close()
+
+    async def _check_all(self, specs: Sequence[WorkerSpec]) -> list[Health]:
+        found = await asyncio.gather(*map(self._check, specs))
+        self.health |= {spec.model_dump_json(): health for spec, health in zip(specs, found, strict=True)}
+        return found
 
     async def _check(self, spec: WorkerSpec) -> Health:
         try:

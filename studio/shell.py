@@ -29,12 +29,17 @@ def navigation(active: str) -> str:
     """The navigation as HTML. Everything in it is our own text."""
     links = "".join(_link(*page, current=page[0] == active) for page in PAGES)
     return (
-        '<a class="pd-skip" href="#page">Skip to the page</a>'
+        f'<a class="pd-skip" href="#page">Skip to the page</a>{_heading(active)}'
         '<a class="pd-brand" href="/"><img src="/podium/web/logo.svg" alt="" width="26" height="26">Podium</a>'
         f'<nav aria-label="Pages">{links}</nav>'
         '<button type="button" class="pd-nav-link pd-theme" onclick="podiumToggleTheme()">'
         f"{_icon(MOON)}<span>Dark or light</span></button>"
     )
+
+
+def _heading(active: str) -> str:
+    """The Run page shows no heading of its own; people who listen to it get one."""
+    return '<h1 class="pd-offscreen">Run</h1>' if active == "run" else ""
 
 
 def _link(name: str, address: str, title: str, path: str, *, current: bool) -> str:

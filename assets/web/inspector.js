@@ -81,7 +81,7 @@ function turnParts(detail) {
 function head(title, detail, facts) {
   const box = el("header", "in-head", null, { "data-role": detail.role });
   const line = el("div", "in-title");
-  line.append(icon(kindIcon(detail.kind, detail.role)), el("h3", "", title));
+  line.append(icon(kindIcon(detail.kind, detail.role)), el("h2", "", title));
   const [word, path] = STATUSES[detail.status] || STATUSES.PENDING;
   const status = el("span", "pd-status", null, { "data-status": detail.status });
   status.append(icon(path), el("b", "", word));
@@ -132,7 +132,7 @@ function childLink(id) {
 
 function section(title, parts) {
   const box = el("section", "in-section");
-  box.append(el("h4", "", title), ...parts);
+  box.append(el("h3", "", title), ...parts);
   return box;
 }
 

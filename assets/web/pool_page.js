@@ -21,7 +21,7 @@ class PoolPage {
     this.bar = el("div", "pp-bar");
     this.note = el("div", "pp-note");
     this.tools = el("div", "pp-tools");
-    this.grid = el("div", "pp-grid", null, { role: "list" });
+    this.grid = el("div", "pp-grid");
     this.drawer = el("dialog", "pp-drawer");
     this.toast = el("div", "pp-toast", null, { role: "status" });
     const page = el("div", "pp");
@@ -34,6 +34,17 @@ class PoolPage {
 
   async start() {
     await this.command({ action: "show", pool: recall("pool"), version: recall("version") });
+    await this.checkLocal();
+  }
+
+  /** Lights come on by themselves, except for workers whose probe would leave this machine. */
+  async checkLocal() {
+    const pool = this.state?.pool;
+    const unknown = (pool?.workers || []).some((worker) => worker.enabled && !worker.health && !worker.remote);
+    if (!unknown || this.isOld()) return;
+    const reply = await this.send({ action: "check_local", pool: pool.name }).catch(() => ({}));
+    const same = this.state.pool?.name === pool.name && this.state.pool.version === pool.version;
+    if (reply.state && same) this.take(reply.state);
   }
 
   /** Send a command; take the new state if there is one. Returns the reply. */
@@ -46,6 +57,7 @@ class PoolPage {
     }
     if (reply.state) this.take(reply.state);
     if (reply.said) this.say(reply.said);
+    if (reply.state && request.action !== "show") this.checkLocal();
     return reply;
   }
 
@@ -79,7 +91,10 @@ class PoolPage {
 
   drawBar() {
     const { pools, pool } = this.state;
-    const picker = select(pools.map((name) => [name, name]), pool?.name, (name) => this.act({ action: "show", pool: name }));
+    const picker = select(pools.map((name) => [name, name]), pool?.name, async (name) => {
+      await this.act({ action: "show", pool: name });
+      this.checkLocal();
+    });
     picker.setAttribute("aria-label", "Pool");
     this.bar.replaceChildren(picker);
     if (pool) {
@@ -136,13 +151,13 @@ class PoolPage {
   }
 
   card(worker) {
-    const card = el("article", "pp-card", null, { role: "listitem", "data-name": worker.name, "data-role": worker.role });
+    const card = el("article", "pp-card", null, { "data-name": worker.name, "data-role": worker.role });
     card.classList.toggle("pp-off", !worker.enabled);
     const head = el("div", "pp-card-head");
     const badge = el("span", "pp-badge");
     badge.append(icon(kindIcon(worker.kind, worker.role)));
     const title = el("div", "pp-card-title");
-    title.append(el("h3", "", worker.name), el("span", "", worker.label));
+    title.append(el("h2", "", worker.name), el("span", "", worker.label));
     head.append(badge, title, this.toggle(worker));
     const figures = el("dl", "pp-figures");
     for (const [name, value] of cardFigures(worker)) {
@@ -249,7 +264,7 @@ class PoolPage {
       if (reply.ok) this.drawer.close();
       else show(reply.problems);
     };
-    const configPart = Object.keys(kind.schema.properties || {}).length ? [el("h4", "", kind.label), config.root] : [];
+    const configPart = Object.keys(kind.schema.properties || {}).length ? [el("h3", "", kind.label), config.root] : [];
     const foot = el("div", "pp-drawer-foot");
     foot.append(button("Cancel", () => this.drawer.close()), button(replacing ? "Save" : "Add worker", save, "pp-primary"));
     this.open(replacing ? `Edit ${replacing}` : `Add: ${kind.label}`, el("p", "pp-lead", kind.summary), common.root, ...configPart, more, general, foot);

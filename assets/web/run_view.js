@@ -161,7 +161,7 @@ class RunView {
 
 function panel(title, content) {
   const box = el("div", "rv-panel");
-  box.append(el("h3", "", title), content);
+  box.append(el("h2", "", title), content);
   return box;
 }
 

@@ -101,7 +101,7 @@ def _agents() -> tuple[WorkerSpec, ...]:
             description=description,
             config={"model": STARTER_MODEL, "role": role, "max_tokens": 96},
             max_concurrency=16,
-            timeout_s=120,
+            timeout_s=300,
         )
         for name, description, role in parts
     )

@@ -21,6 +21,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from pool_registry.home import find_home
+from studio.serving import make_starter_data
+
 CHROMIUM_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -82,6 +85,7 @@ class Studio:
 @pytest.fixture(scope="package")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     running = Studio(tmp_path_factory.mktemp("studio") / "home")
+    make_starter_data(find_home(running.home), with_model=False)  # as `make setup` does
     running.start()
     yield running
     running.stop()

@@ -8,6 +8,7 @@ import signal
 import urllib.request
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Studio, watched_page
@@ -249,3 +250,20 @@ def contrast(page: Page, selector: str) -> float:
 
     high, low = sorted((luminance(foreground), luminance(background)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("path", ["/", "/pool", "/traces"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_to_complain_about(browser, studio_url, path, dark):
+    with watched_page(browser, dark=dark) as page:
+        page.goto(f"{studio_url}{path}?pool=starter")
+        if path == "/":
+            expect(page.locator("#query textarea")).not_to_have_value("")
+            page.get_by_role("button", name="Run", exact=True).click()
+            expect(page.get_by_test_id("verdict")).to_be_visible()
+            page.locator(".og-world .og-card").last.click()
+            expect(page.locator(".in-head")).to_be_visible()
+        else:
+            expect(page.locator(".pp-card, .tp-table").first).to_be_visible()
+        found = Axe().run(page).response["violations"]
+        assert found == [], [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]

@@ -118,6 +118,14 @@ def test_health_is_remembered_for_the_card(desk):
     assert workers(desk.handle({"action": "show", "pool": "starter"}))["sql"]["health"]["ok"]
 
 
+def test_workers_of_this_machine_are_probed_by_themselves_and_remote_ones_are_not(desk, pool):
+    config = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}
+    for worker in (CALCULATOR, {**CALCULATOR, "name": "far", "kind": "chat", "config": config}):
+        desk.handle({"action": "save_worker", "pool": pool, "worker": worker})
+    found = workers(desk.handle({"action": "check_local", "pool": pool}))
+    assert found["abacus"]["health"]["ok"] is True and found["far"]["health"] is None
+
+
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "{}", '{"podium_pool": 2}', "\x00\ufffd", "9" * 5_000_000, "[" * 100_000]
 )
