@@ -102,6 +102,8 @@ def substitute(value: JsonValue, values: Mapping[int, JsonValue]) -> JsonValue:
     (a number stays a number); inside longer text it becomes the value's text. KeyError if k is missing."""
     if isinstance(value, str):
         return _substitute_text(value, values) if "$" in value else value
+    if value is None or isinstance(value, int | float):  # most values: no need to ask what a mapping is
+        return value
     if isinstance(value, dict | Mapping):
         return {key: substitute(item, values) for key, item in value.items()}
     if isinstance(value, list | tuple):
