@@ -1,4 +1,4 @@
-"""How quickly the studio is there: imports, start, first paint, and an update of a graph of 200 steps.
+"""How quickly the studio is there: imports, start, first paint, first graph, updates, and filters over traces.
 
     python bench/studio.py [--json] [--save PATH]
 
@@ -29,6 +29,8 @@ LIMITS = {
     "import_orchestrator_s": 0.3,
     "ready_s": 6.0,
     "first_paint_s": 1.5,
+    "first_graph_s": 60.0,
+    "traces_filter_ms": 300.0,
     "layout_200_steps_ms": 100.0,
     "update_200_steps_ms": 100.0,
 }
@@ -71,6 +73,51 @@ def first_paint_seconds(browser: Browser, url: str) -> float:
     paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     context.close()
     return float(paint) / 1000
+
+
+def first_graph_seconds(browser: Browser, url: str) -> float:
+    """From opening the page to a finished, graded graph: one click."""
+    context = browser.new_context()
+    page = context.new_page()
+    started = time.perf_counter()
+    page.goto(url)
+    page.wait_for_function("document.querySelector('#query textarea')?.value")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_test_id("verdict").wait_for()
+    seconds = time.perf_counter() - started
+    context.close()
+    return seconds
+
+
+def filter_milliseconds(episodes: int = 10_000) -> float:
+    """The slowest of the Traces page's filters over this many stored episodes."""
+    from orchestrator.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
+    from orchestrator.plan import Turn
+    from orchestrator.trace import TraceFilter, open_store
+    from pool_registry.home import find_home
+
+    with tempfile.TemporaryDirectory(prefix="podium-bench-") as home:
+        store = open_store(find_home(home))
+        for number in range(episodes):
+            name = "oracle" if number % 3 else "fan_out"
+            query, day = f"query {number} about Mexico", f"2026-11-{1 + number % 20:02d}T00:00:00+00:00"
+            events = (
+                EpisodeStarted(query, "starter", "h", name, {}, day),
+                TurnStarted(1, 0.0),
+                TurnTaken(1, Turn(answer=number), 0.1),
+                EpisodeEnded("answered", 0.3, number),
+            )
+            for event in events:
+                store.traces.append(f"e{number:06d}", event)
+        store.traces.flush()
+        took = []
+        filters = ({}, {"text": "9999"}, {"orchestrator": "fan_out", "offset": 2000}, {"state": "wrong"})
+        for wanted in filters:
+            started = time.perf_counter()
+            store.traces.search(TraceFilter(limit=51, **wanted))
+            took.append(1000 * (time.perf_counter() - started))
+        store.close()
+    return max(took)
 
 
 def large_view(steps: int = 200) -> dict:
@@ -136,6 +183,7 @@ def update_milliseconds(browser: Browser, url: str, view: dict) -> float:
 def measure(repeats: int) -> dict[str, float]:
     """Every figure."""
     figures = {"import_orchestrator_s": min(import_seconds() for _ in range(repeats))}
+    figures["traces_filter_ms"] = filter_milliseconds()
     large_view()
     laid_out = []
     for _ in range(repeats):
@@ -154,6 +202,8 @@ def measure(repeats: int) -> dict[str, float]:
             process, url, seconds = start_studio(home)
             ready.append(seconds)
             paint.append(first_paint_seconds(browser, url))
+            if repeat == 0:
+                figures["first_graph_s"] = first_graph_seconds(browser, url)
             if repeat == repeats - 1:
                 figures["update_200_steps_ms"] = update_milliseconds(browser, url, view)
             process.terminate()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from orchestrator.errors import DamagedTrace
 from orchestrator.events import (
     EpisodeEnded,
     EpisodeStarted,
@@ -95,7 +96,14 @@ class Episode:
         return {k: run.observation for k, run in self.steps.items() if run.observation is not None}
 
     def apply(self, event: Event) -> None:
-        """Take in the next event of this episode's trace."""
+        """Take in the next event of this episode's trace. Raises DamagedTrace when it cannot follow."""
+        try:
+            self._apply(event)
+        except LookupError as error:
+            sentence = f"the trace of episode {self.id} is damaged: a {event.type} event stands where none can be"
+            raise DamagedTrace(sentence) from error
+
+    def _apply(self, event: Event) -> None:
         self.last_at = event.at
         match event:
             case EpisodeStarted():

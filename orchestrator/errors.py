@@ -15,5 +15,9 @@ class InvalidQuery(OrchestratorError):
     """The query is empty or longer than an episode takes."""
 
 
+class DamagedTrace(OrchestratorError):
+    """The events of a stored episode do not follow each other."""
+
+
 class EpisodeNotFound(OrchestratorError):
     """No episode with this id is stored."""

@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Field, Session, SQLModel, col, select
 
 from orchestrator.episode import Episode, replay
-from orchestrator.errors import EpisodeNotFound
+from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.events import EpisodeEnded, EpisodeStarted, Event, Graded, StepEnded, dump_event, load_event
 from pool_registry.actions import as_text
 from pool_registry.errors import StorageError
@@ -270,8 +270,8 @@ class _Writer:
             return
         try:
             self._open[episode_id].apply(event)
-        except Exception:
-            log.exception("episode %s cannot be followed any more; its events are still written", episode_id)
+        except DamagedTrace as error:  # an orchestrator's bug: keep its events, and keep writing
+            log.error("%s; what comes is still written", error)
             del self._open[episode_id]
 
     def _write_until_done(self, events: Sequence[tuple[str, Event]]) -> None:

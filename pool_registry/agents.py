@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text
-from pool_registry.worker import Visible
+from pool_registry.worker import Call, Reply, Visible, one_string
 
 DEFAULT_VISIBLE_CHARS = 20_000
 # Control tokens of chat templates: in a worker's output they are data and must not read as structure.
@@ -68,6 +68,16 @@ def agent_messages(
     share = max(200, max_visible_chars // len(visible))
     blocks = "\n".join(_block(tag, item, share) for item in visible)
     return [*messages, Message("user", f"{UNTRUSTED}\n{blocks}\n\n{instruction}")]
+
+
+INSTRUCTION = one_string("instruction", "What to do, in plain words.")  # the parameters of every agent
+
+
+async def answer(model: LanguageModel, call: Call, role_prompt: str, max_visible_chars: int) -> Reply:
+    """What an agent says to its instruction and to what it may see."""
+    messages = agent_messages(role_prompt, call.text("instruction"), call.visible, max_visible_chars)
+    completion = await model.complete(messages)
+    return Reply(completion.text, completion.usage, completion.prompt)
 
 
 def prompt_text(messages: Sequence[Message]) -> str:

@@ -8,7 +8,6 @@ begins IMMEDIATE.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -143,10 +142,6 @@ def back_up(engine: Engine, home: Home) -> Path | None:
     with engine.connect() as connection:
         connection.exec_driver_sql("VACUUM INTO ?", (str(target),))
     return target
-
-
-def free_bytes(home: Home) -> int:
-    return shutil.disk_usage(home.root).free
 
 
 def _shown(engine: Engine) -> str:

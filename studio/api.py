@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from orchestrator.episode import Episode
-from orchestrator.errors import EpisodeNotFound
+from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.events import EpisodeEnded, Event, TurnTaken
 from orchestrator.trace import EpisodeRow
 from pool_registry.errors import PoolNotFound
@@ -25,6 +25,7 @@ from studio.pages.traces import trace_rows
 from studio.runtime import Runtime
 from studio.view import episode_view, step_detail, turn_detail, view_patch
 
+T = TypeVar("T")
 POLL_S = 0.1
 KEEP_ALIVE_S = 15.0
 LOOK_FOR_DEAD_S = 5.0  # how long an episode is quiet before we ask whether its process still lives
@@ -47,7 +48,7 @@ def routes(runtime: Runtime) -> APIRouter:
     @router.get("/episodes/{episode_id}")
     def trace(episode_id: str) -> Response:
         row = _row(runtime, episode_id)
-        body = json.dumps(trace_document(runtime.store, row), indent=1, ensure_ascii=False)
+        body = json.dumps(_whole(trace_document, runtime.store, row), indent=1, ensure_ascii=False)
         disposition = f'attachment; filename="podium-{row.id}.json"'
         headers = {"content-disposition": disposition}
         return Response(body, media_type="application/json", headers=headers)
@@ -55,13 +56,13 @@ def routes(runtime: Runtime) -> APIRouter:
     @router.get("/episodes/{episode_id}/steps/{step_id}")
     def step(episode_id: str, step_id: int) -> JSONResponse:
         row = _row(runtime, episode_id)
-        detail = step_detail(runtime.store.traces.episode(episode_id), step_id, pool_of(runtime, row)[0])
+        detail = step_detail(_whole(runtime.store.traces.episode, episode_id), step_id, pool_of(runtime, row)[0])
         return _found(detail, f"episode {episode_id} has no step {step_id}")
 
     @router.get("/episodes/{episode_id}/turns/{number}")
     def turn(episode_id: str, number: int) -> JSONResponse:
         _row(runtime, episode_id)
-        detail = turn_detail(runtime.store.traces.episode(episode_id), number)
+        detail = turn_detail(_whole(runtime.store.traces.episode, episode_id), number)
         return _found(detail, f"episode {episode_id} has no round {number}")
 
     @router.get("/pools/{name}")
@@ -104,7 +105,11 @@ class Follower:
         """Server-sent events until the episode has ended or the viewer has gone."""
         quiet_s, ended_s = 0.0, 0.0
         while not await request.is_disconnected():
-            events = await asyncio.to_thread(self._poll)
+            try:
+                events = await asyncio.to_thread(self._poll)
+            except DamagedTrace as error:
+                yield f"event: problem\ndata: {json.dumps(str(error))}\n\n"
+                return
             if events or self._shape is None or self._was_interrupted():
                 quiet_s = 0.0
                 yield self._message(events)
@@ -159,6 +164,14 @@ def _row(runtime: Runtime, episode_id: str) -> EpisodeRow:
         return runtime.store.traces.row(episode_id)
     except EpisodeNotFound as error:
         raise HTTPException(404, str(error)) from error
+
+
+def _whole(read: Callable[..., T], *arguments: Any) -> T:
+    """What `read` makes of a stored episode; 409 with the reason when its trace is damaged."""
+    try:
+        return read(*arguments)
+    except DamagedTrace as error:
+        raise HTTPException(409, str(error)) from error
 
 
 def _found(detail: dict[str, Any] | None, otherwise: str) -> JSONResponse:

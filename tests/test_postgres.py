@@ -18,11 +18,11 @@ from pool_registry.live import live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
+from tests.machine import needs
 from tests.postgres import postgres, programs
 from trainer.tasks import find_task
 
-pytest.importorskip("psycopg")
-pytestmark = pytest.mark.skipif(programs() is None, reason="no PostgreSQL on this machine; make system installs it")
+pytestmark = needs(programs() is not None, "PostgreSQL")
 
 
 @pytest.fixture(scope="module")

@@ -67,6 +67,10 @@ class RunView {
     stream.addEventListener("view", (message) => this.take(JSON.parse(message.data)));
     stream.addEventListener("patch", (message) => this.patch(JSON.parse(message.data)));
     stream.addEventListener("end", () => this.close());
+    stream.addEventListener("problem", (message) => {
+      this.say(JSON.parse(message.data));
+      this.close();
+    });
     stream.addEventListener("open", () => this.say(""));
     stream.addEventListener("error", () => {
       if (stream.readyState === EventSource.CLOSED) this.say(`There is no episode ${id} in this data folder.`);

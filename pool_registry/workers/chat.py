@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pool_registry import egress, secrets
 from pool_registry.actions import JsonValue, Usage
-from pool_registry.agents import Completion, Message, agent_messages, prompt_text
+from pool_registry.agents import INSTRUCTION, Completion, Message, answer, prompt_text
 from pool_registry.errors import SecretNotFound, WorkerFault
-from pool_registry.worker import Call, Reply, Worker, one_string
+from pool_registry.worker import Call, Reply, Worker
 
 DEFAULT_ROLE = "You are a careful worker. Do what the instruction says and reply with the result alone."
 CHECK_S = 10.0
@@ -50,13 +50,10 @@ class Chat(Worker[ChatConfig]):
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
-        return one_string("instruction", "What to do, in plain words.")
+        return INSTRUCTION
 
     async def call(self, call: Call) -> Reply:
-        config = self.config
-        messages = agent_messages(config.role, call.text("instruction"), call.visible, config.max_visible_chars)
-        completion = await self.complete(messages)
-        return Reply(completion.text, completion.usage, completion.prompt)
+        return await answer(self, call, self.config.role, self.config.max_visible_chars)
 
     async def complete(
         self,

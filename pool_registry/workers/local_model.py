@@ -9,9 +9,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pool_registry.actions import JsonValue
-from pool_registry.agents import Completion, Message, agent_messages, prompt_text
+from pool_registry.agents import INSTRUCTION, Completion, Message, answer, prompt_text
 from pool_registry.local_models import STARTER, LoadedModel, Sampling, is_available, model_path, shared_model
-from pool_registry.worker import Call, Reply, Worker, one_string
+from pool_registry.worker import Call, Reply, Worker
 from pool_registry.workers.chat import DEFAULT_ROLE
 
 
@@ -34,13 +34,10 @@ class LocalModel(Worker[LocalModelConfig]):
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
-        return one_string("instruction", "What to do, in plain words.")
+        return INSTRUCTION
 
     async def call(self, call: Call) -> Reply:
-        config = self.config
-        messages = agent_messages(config.role, call.text("instruction"), call.visible, config.max_visible_chars)
-        completion = await self.complete(messages)
-        return Reply(completion.text, completion.usage, completion.prompt)
+        return await answer(self, call, self.config.role, self.config.max_visible_chars)
 
     async def complete(
         self,

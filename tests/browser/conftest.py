@@ -23,6 +23,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from pool_registry.home import find_home
 from studio.serving import make_starter_data
+from tests.machine import missing
 
 CHROMIUM_FLAGS = [
     "--no-sandbox",
@@ -100,7 +101,7 @@ def studio_url(studio: Studio) -> str:
 def browser() -> Iterator[Browser]:
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
-        pytest.skip("no Chromium on this machine; make system installs it")
+        missing("Chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
         yield browser

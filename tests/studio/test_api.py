@@ -8,6 +8,8 @@ import time
 import pytest
 
 from orchestrator.episode import replay
+from orchestrator.events import EpisodeStarted, TurnTaken
+from orchestrator.plan import Turn
 from pool_registry.pool import import_pool
 from trainer.tasks import find_task
 
@@ -69,6 +71,17 @@ def test_a_step_shows_what_it_was_allowed_to_see_and_nothing_else(client, episod
 def test_what_is_not_there_is_a_404_with_a_sentence(client, episode, path):
     answer = client.get(path.format(episode=episode))
     assert answer.status_code == 404 and len(answer.json()["detail"]) > 10
+
+
+def test_a_damaged_trace_says_so_everywhere(client, runtime):
+    runtime.store.traces.append("odd", EpisodeStarted("q", "p", "h", "o", {}, "2026-01-01T00:00:00+00:00"))
+    runtime.store.traces.append("odd", TurnTaken(1, Turn(answer="x"), 0.1))  # without a TurnStarted
+    runtime.store.traces.flush()
+    (said,) = messages(client.get("/api/episodes/odd/stream").text)
+    assert said[0] == "problem" and "damaged" in said[1]
+    for path in ("", "/steps/1", "/turns/1"):
+        answer = client.get(f"/api/episodes/odd{path}")
+        assert answer.status_code == 409 and "damaged" in answer.json()["detail"]
 
 
 def test_a_downloaded_trace_can_be_replayed(client, episode, runtime):

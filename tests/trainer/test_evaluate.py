@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,10 +60,9 @@ def test_an_orchestrator_that_cannot_be_made_is_told_before_anything_runs(tmp_pa
 
 
 def test_the_bootstrap_agrees_with_scipy():
-    scipy_stats = pytest.importorskip("scipy.stats")
     scores = [float(x) for x in np.random.default_rng(3).random(200) < 0.6]
     ours = bootstrap_mean(scores)
-    theirs = scipy_stats.bootstrap((scores,), np.mean, method="percentile", n_resamples=9999, rng=1)
+    theirs = scipy.stats.bootstrap((scores,), np.mean, method="percentile", n_resamples=9999, rng=1)
     assert ours.mean == np.mean(scores)
     assert ours.low == pytest.approx(theirs.confidence_interval.low, abs=0.02)
     assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=0.02)

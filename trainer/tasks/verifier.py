@@ -1,8 +1,8 @@
 """Exact graders: does an answer state what a task expects?
 
-Both are total functions of any answer, a JSON value or a model's text: they return False where
-others raise, and never accept None. Only the *last* number, or the whole text, counts, so that an
-answer cannot list candidates. What an answer tag encloses stands for the answer.
+A grader is a total function of any answer, a JSON value or a model's text: it returns False where
+others raise, and never accepts None. Only the *last* number counts, so that an answer cannot list
+candidates. What an answer tag encloses stands for the answer.
 """
 
 from __future__ import annotations
@@ -51,18 +51,6 @@ class NumberWithin:
         return found is not None and abs(found - self.expected) <= self.tolerance
 
 
-@dataclass(frozen=True, slots=True)
-class ExactText:
-    """Right when the answer is the expected text, but for case, surrounding space and a final full stop."""
-
-    expected: str
-    kind: str = "text"
-
-    def accepts(self, answer: object) -> bool:
-        stated = _stated(answer)
-        return bool(stated) and _plain(stated) == _plain(self.expected)
-
-
 def to_digits(value: float, digits: int) -> NumberWithin:
     """The grader for a number asked for with `digits` decimals: any rounding of the same figure passes."""
     unit = 10.0**-digits
@@ -94,7 +82,3 @@ def _stated(answer: object) -> str:
         return ""
     tagged = _TAG.findall(text[-_TAIL:])
     return tagged[-1] if tagged else text
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).removesuffix(".").casefold()
