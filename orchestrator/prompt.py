@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from orchestrator.dialects.base import Dialect
 from orchestrator.episode import Episode, Round, StepRun
@@ -17,11 +18,15 @@ from pool_registry.agents import Message, strip_special
 from pool_registry.live import LivePool, LiveWorker
 
 MAX_OBSERVATION_CHARS = 4000
+# `full`: rules, pool and query. `query`: the query alone, for a model that learnt one pool by heart.
+PromptStyle = Literal["full", "query"]
 
 
-def conversation(episode: Episode, pool: LivePool, dialect: Dialect, max_rounds: int) -> list[Message]:
+def conversation(
+    episode: Episode, pool: LivePool, dialect: Dialect, max_rounds: int, style: PromptStyle = "full"
+) -> list[Message]:
     """The messages for the next turn of `episode`."""
-    messages = [Message("system", system_prompt(pool, dialect)), Message("user", strip_special(episode.query))]
+    messages = opening(episode.query, pool, dialect, style)
     for done in episode.rounds:
         if done.turn is None:  # the round that this turn is for
             continue
@@ -29,6 +34,12 @@ def conversation(episode: Episode, pool: LivePool, dialect: Dialect, max_rounds:
         messages.append(Message("assistant", done.turn.text))
         messages.append(Message("user", observation_text(done, left)))
     return messages
+
+
+def opening(query: str, pool: LivePool, dialect: Dialect, style: PromptStyle = "full") -> list[Message]:
+    """The messages before the first turn."""
+    rules = [Message("system", system_prompt(pool, dialect))] if style == "full" else []
+    return [*rules, Message("user", strip_special(query))]
 
 
 def system_prompt(pool: LivePool, dialect: Dialect) -> str:

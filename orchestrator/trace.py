@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 
 import psutil
@@ -71,6 +72,15 @@ class EventRow(SQLModel, table=True):
     status: str | None = None
     latency_s: float | None = None
     body: str
+
+
+class StarRow(SQLModel, table=True):
+    """A trace that a person marked as worth imitating."""
+
+    __tablename__ = "star"
+
+    episode: str = Field(primary_key=True, foreign_key="episode.id", ondelete="CASCADE")
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +189,24 @@ class TraceStore:
                 seen.setdefault(worker or "", []).append((status, latency))
         return {worker: _stats(calls) for worker, calls in seen.items()}
 
+    def star(self, episode_id: str, on: bool) -> None:
+        """Mark a trace as worth imitating, or take the mark back. Raises EpisodeNotFound."""
+        self.row(episode_id)
+        with writing(self._engine) as session:
+            known = session.get(StarRow, episode_id)
+            if on and known is None:
+                session.add(StarRow(episode=episode_id, created_at=datetime.now(UTC)))
+            elif known is not None and not on:
+                session.delete(known)
+
+    def starred(self, pool: str = "") -> list[str]:
+        """Ids of starred traces, oldest first; with `pool` only those that ran on it."""
+        query = select(StarRow.episode).join(EpisodeRow, col(EpisodeRow.id) == col(StarRow.episode))
+        if pool:
+            query = query.where(col(EpisodeRow.pool) == pool)
+        with Session(self._engine) as session:
+            return list(session.exec(query.order_by(col(StarRow.created_at))))
+
     def mark_interrupted(self) -> int:
         """Episodes whose process is gone will never end; say so. Returns how many there were."""
         with writing(self._engine) as session:
@@ -195,6 +223,7 @@ class Store:
     """Everything that is kept in the database."""
 
     home: Home
+    engine: Engine
     pools: PoolStore
     traces: TraceStore
 
@@ -205,7 +234,7 @@ class Store:
 def open_store(home: Home) -> Store:
     """The migrated store of a data folder. Raises StorageError saying what to do."""
     engine = open_engine(home)
-    return Store(home, PoolStore(engine), TraceStore(engine))
+    return Store(home, engine, PoolStore(engine), TraceStore(engine))
 
 
 class _Writer:

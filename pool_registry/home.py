@@ -45,6 +45,13 @@ def find_home(folder: str | Path | None = None) -> Home:
     return _made(root)
 
 
+def choose_home(folder: str | Path | None) -> Home:
+    """`find_home`, and make it this process's data folder: for commands that take `--home`."""
+    home = find_home(folder)
+    os.environ["PODIUM_HOME"] = str(home.root)
+    return home
+
+
 @cache
 def _made(root: Path) -> Home:
     """Workers ask for the folder at every call; it is made and tried once per process."""

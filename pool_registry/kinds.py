@@ -46,6 +46,12 @@ KINDS: dict[str, Kind] = {
         Kind("extractor", "tool", "Extractor", "Rules that pull a number or a name out of passages. Stands in for an LLM reader.", "pool_registry.workers.extractor:Extractor"),
         Kind("units", "tool", "Units", "Converts between units of measure.", "pool_registry.workers.units:Units"),
         Kind("calendar", "tool", "Calendar", "Business days and public holidays.", "pool_registry.workers.calendar:Calendar"),
+        Kind("airports", "tool", "Airports", "Country, time zone and place of an airport.", "pool_registry.workers.airports:Airports"),
+        Kind("great_circle", "tool", "Great circle", "Distance between two airports.", "pool_registry.workers.great_circle:GreatCircle"),
+        Kind("clock", "tool", "Clock", "Local times across time zones.", "pool_registry.workers.clock:Clock"),
+        Kind("elements", "tool", "Elements", "Molar mass of a compound.", "pool_registry.workers.elements:Elements"),
+        Kind("memos", "tool", "Memo room", "Generated memos, whose figures stand nowhere else.", "pool_registry.workers.memos:Memos"),
+        Kind("flaky", "tool", "Flaky tool", "Another tool that fails now and then, to practise recovery.", "pool_registry.workers.flaky:Flaky"),
         Kind("orchestrator", "recursion", "Orchestrator", "Runs an episode of its own, one level deeper.", "pool_registry.workers.recursion:Recursion"),
     )
 }  # fmt: skip

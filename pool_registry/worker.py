@@ -92,10 +92,12 @@ class Worker(ABC, Generic[C]):
 
     `Config` is the pydantic model of `spec.config` (the page builds its form from it), `parameters`
     the JSON Schema of the arguments. `remote` says that faults may pass: only then are calls retried.
+    `cacheable` says that the reply to an equal call may stand for a new one, at least for as long as a job runs.
     """
 
     Config: ClassVar[type[BaseModel]] = NoConfig
     remote: ClassVar[bool] = False
+    cacheable: ClassVar[bool] = False
     sample: Mapping[str, JsonValue] = {}  # what "Try it" offers in the page,
     sample_seen: str = ""  # and the output of an earlier step that goes with it
 

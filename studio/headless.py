@@ -24,7 +24,7 @@ async def run_once(store: Store, pool_name: str, orchestrator_name: str, query: 
         orchestrator = make_orchestrator(orchestrator_name, pool, task.oracle_turn if task else None)
         spec = EpisodeSpec(query, task=task.ref if task else None)
         episode = await run_episode(spec, orchestrator, pool, sink=store.traces, resolve=resolve)
-    if task is not None:
-        grade(episode, task, store.traces)
+        if task is not None:
+            await grade(episode, task, store.traces, pool)
     store.traces.flush()
     return trace_document(store, store.traces.row(episode.id))

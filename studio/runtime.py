@@ -102,7 +102,7 @@ class Runtime:
                 spec, orchestrator, pool, sink=self.store.traces, budget=budget, resolve=resolve
             )
             if task is not None:
-                grade(episode, task, self.store.traces)
+                await grade(episode, task, self.store.traces, pool)
         finally:
             del self._budgets[spec.id]
 

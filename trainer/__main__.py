@@ -1,36 +1,41 @@
-"""`python -m trainer`: look at tasks, evaluate orchestrators."""
+"""`python -m trainer`: look at tasks, train, evaluate."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
-from trainer.errors import TrainerError
+from trainer.errors import TrainerError, UnknownTask
+from trainer.job_commands import register
 from trainer.tasks import SUITES, find_task, suite_named
 from trainer.tasks.task import Task
 
 if TYPE_CHECKING:
-    from orchestrator.trace import Store
-    from pool_registry.pool import Pool
     from trainer.evaluate import Evaluation
 
 app = typer.Typer(
-    help="Tasks with exact answers, and evaluations of orchestrators.",
+    help="Tasks with exact answers, training and evaluation of orchestrators.",
     add_completion=False,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
 )
 tasks_app = typer.Typer(help="Look at generated tasks.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
+register(app)
 
 FAMILIES = ", ".join(SUITES)
 Split = Annotated[str, typer.Option(help="train, validation or test.")]
+Source = Annotated[
+    str | None,
+    typer.Option(help="Instead of a family: families, file:PATH.jsonl, hub:OWNER/NAME, reasoning_gym:FAMILY."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 
 
@@ -44,7 +49,8 @@ def list_families() -> None:
 
 @tasks_app.command("show")
 def show_task(
-    family: Annotated[str, typer.Option(help=f"One of: {FAMILIES}.")],
+    family: Annotated[str | None, typer.Option(help=f"One of: {FAMILIES}.")] = None,
+    source: Source = None,
     level: Annotated[int, typer.Option(help="1, 2 or 3.")] = 1,
     index: Annotated[int, typer.Option(help="Which task, from 0.")] = 0,
     split: Split = "test",
@@ -53,11 +59,29 @@ def show_task(
     """Print a task: its query, its answer and the oracle's plan."""
     from trainer.printed import show, task_document, task_text
 
-    task = find_task(family, level, split, index)
+    chosen = sourced_tasks(source, family, level, split, index + 1)
+    if chosen is None:
+        task = find_task(family or "", level, split, index)
+    elif 0 <= index < len(chosen):
+        task = chosen[index]
+    else:
+        raise UnknownTask(f"{source} has {len(chosen):,} tasks like this; choose an index from 0 on")
     if as_json:
         typer.echo(json.dumps(task_document(task), indent=1, ensure_ascii=False))
     else:
         show(task_text(task))
+
+
+@tasks_app.command("check")
+def check_file(file: Annotated[Path, typer.Argument(help="JSONL, one task per line.")]) -> None:
+    """Read a file of your own tasks and tell every problem in it. Exit code 2 when no line is a task."""
+    from trainer.printed import show, task_file_text
+    from trainer.tasks.jsonl import load_tasks
+
+    read = load_tasks(file)
+    show(task_file_text(file.name, read))
+    if not read.tasks:
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -65,10 +89,11 @@ def evaluate(
     orchestrator: Annotated[
         str, typer.Option(help="oracle, direct[:AGENT], fan_out, pipeline, model[:AGENT[:DIALECT]].")
     ],
-    family: Annotated[str, typer.Option(help=f"One of: {FAMILIES}; or all.")],
+    family: Annotated[str | None, typer.Option(help=f"One of: {FAMILIES}; or all.")] = None,
+    source: Source = None,
     level: Annotated[int, typer.Option(help="1, 2 or 3; 0 for all.")] = 1,
     split: Split = "test",
-    tasks: Annotated[int, typer.Option(help="How many of each level, from index 0 on.", min=1, max=100_000)] = 20,
+    tasks: Annotated[int, typer.Option(help="How many: of each level, or of the source.", min=1, max=100_000)] = 20,
     pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",
     concurrency: Annotated[int, typer.Option(help="Episodes at a time.", min=1, max=256)] = 8,
     as_json: Json = False,
@@ -77,12 +102,23 @@ def evaluate(
     """Score an orchestrator on tasks with known answers; every episode is recorded."""
     from trainer.printed import evaluation_text, show
 
-    chosen = chosen_tasks(family, level, split, tasks)
+    chosen = sourced_tasks(source, family, level, split, tasks) or chosen_tasks(family or "", level, split, tasks)
     result = asyncio.run(run_evaluation(orchestrator, chosen, pool, concurrency, home))
     if as_json:
         typer.echo(result.model_dump_json(indent=1))
     else:
         show(evaluation_text(result))
+
+
+def sourced_tasks(source: str | None, family: str | None, level: int, split: str, count: int) -> list[Task] | None:
+    """Tasks from a source; None where a family was given instead. Raises TrainerError."""
+    if (source is None) == (family is None):
+        raise UnknownTask("say where the tasks come from: give either --family or --source")
+    if source is None:
+        return None
+    from trainer.tasks.source import source_named
+
+    return source_named(source).tasks(split, max(1, count), levels=None if level == 0 else (level,))
 
 
 def chosen_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
@@ -98,12 +134,13 @@ async def run_evaluation(
     """Evaluate with the data folder's pool and traces. Returns when every event is on disk."""
     from orchestrator.trace import open_store
     from orchestrator.tuning import expect_many_episodes
-    from pool_registry.home import find_home
+    from pool_registry.home import choose_home
     from pool_registry.live import live_pool
     from trainer.evaluate import evaluate as evaluate_tasks
+    from trainer.training import seeded_pool
 
     expect_many_episodes()
-    store = open_store(find_home(home))
+    store = open_store(choose_home(home))
     try:
         async with live_pool(seeded_pool(store, pool)) as live:
             result = await evaluate_tasks(orchestrator, tasks, live, sink=store.traces, concurrency=concurrency)
@@ -111,15 +148,6 @@ async def run_evaluation(
         return result
     finally:
         store.close()
-
-
-def seeded_pool(store: Store, name: str) -> Pool:
-    """The pool called `name`; the starter pool is there without having been saved."""
-    from pool_registry.starter import starter_pool
-
-    if name == "starter" and name not in store.pools.names():
-        store.pools.save(starter_pool())
-    return store.pools.latest(name).pool
 
 
 def main() -> None:

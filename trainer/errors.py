@@ -9,3 +9,33 @@ class TrainerError(Exception):
 
 class UnknownTask(TrainerError):
     """There is no suite, level, split or index like this."""
+
+
+class UnusableTasks(TrainerError):
+    """A file or data set of tasks cannot be read, or nothing in it is a task."""
+
+
+class InvalidRecipe(TrainerError):
+    """A recipe breaks a rule. `problems` are (key, plain sentence)."""
+
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        self.problems = problems
+        super().__init__(
+            "the recipe cannot be used: " + "; ".join(f"{key}: {what}" if key else what for key, what in problems)
+        )
+
+
+class TrainingFailed(TrainerError):
+    """Training cannot go on. `code` is machine-readable; the message names the next action."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class JobNotFound(TrainerError):
+    """There is no job with this id."""
+
+
+class JobRefused(TrainerError):
+    """A job is not in a state in which this can be done."""

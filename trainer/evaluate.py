@@ -18,6 +18,7 @@ from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from pool_registry.actions import as_text
 from pool_registry.live import LivePool
+from trainer.grading import verdict
 from trainer.statistics import bootstrap_mean, quantile
 from trainer.tasks import recognize
 from trainer.tasks.task import Task
@@ -103,18 +104,18 @@ async def attempt(task: Task, orchestrator: Orchestrator, pool: LivePool, sink: 
     """One episode on one task, graded into its trace."""
     spec = EpisodeSpec(task.query, task=task.ref)
     episode = await run_episode(spec, orchestrator, pool, sink=sink, resolve=resolve)
-    grade(episode, task, sink)
+    await grade(episode, task, sink, pool)
     return episode
 
 
-def grade(episode: Episode, task: Task, sink: Sink) -> bool:
-    """Append the verifier's verdict to the trace and return it."""
+async def grade(episode: Episode, task: Task, sink: Sink, pool: LivePool) -> bool:
+    """Append the verdict to the trace and return it; `pool` holds the judge where a task has one."""
     assert episode.ended is not None, "only finished episodes are graded"
-    correct = task.grade(episode.answer)
-    verdict = Graded(correct, as_text(task.expected), episode.ended.at)
-    episode.apply(verdict)
-    sink.append(episode.id, verdict)
-    return correct
+    found = await verdict(task, episode.answer, pool)
+    graded = Graded(found.correct, as_text(task.expected), episode.ended.at)
+    episode.apply(graded)
+    sink.append(episode.id, graded)
+    return found.correct
 
 
 def resolve(name: str, query: str, pool: LivePool) -> Orchestrator:
@@ -131,8 +132,8 @@ def reference_turn(query: str) -> Turn | None:
 def _result(task: Task, episode: Episode, ended_s: float) -> Result:
     assert episode.ended is not None and episode.graded is not None, "attempt ends and grades episodes"
     errors = sum(done.turn is not None and done.turn.error is not None for done in episode.rounds)
-    verdict = episode.graded.correct
-    return Result(task.ref, episode.id, verdict, totals(episode), episode.ended.outcome, errors, ended_s)
+    correct = episode.graded.correct
+    return Result(task.ref, episode.id, correct, totals(episode), episode.ended.outcome, errors, ended_s)
 
 
 def summarize(orchestrator: str, results: Sequence[Result]) -> Evaluation:

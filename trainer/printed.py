@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,10 @@ from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, as_text
 from trainer.evaluate import Evaluation
 from trainer.tasks import SUITES, find_task
+from trainer.tasks.jsonl import TaskFile
 from trainer.tasks.task import Task
+
+PREVIEW = 5
 
 
 def show(what: RenderableType) -> None:
@@ -33,6 +37,7 @@ def families() -> Table:
     for name, suite in SUITES.items():
         for level in suite.levels:
             plan = find_task(name, level, "train", 0).oracle_turn
+            assert plan is not None, "generated tasks have a plan"
             depths = step_depths(plan)
             wide = max(map(depths.count, depths))
             first = level == suite.levels[0]
@@ -57,7 +62,7 @@ def step_depths(plan: Turn) -> list[int]:
 
 
 def task_document(task: Task) -> dict[str, JsonValue]:
-    """A task for programs; `plan` is the JSON object that a trained model would write."""
+    """A task for programs; `plan` is the JSON object that a trained model would write, if known."""
     ref = task.ref
     return {
         "family": ref.family,
@@ -66,24 +71,45 @@ def task_document(task: Task) -> dict[str, JsonValue]:
         "index": ref.index,
         "query": task.query,
         "answer": task.expected,
-        "plan": json.loads(PlanDialect().format(task.oracle_turn, ())),
+        "plan": json.loads(PlanDialect().format(task.oracle_turn, ())) if task.oracle_turn else None,
     }
 
 
 def task_text(task: Task) -> Group:
     """A task for people: query, answer and the oracle's plan."""
     ref = task.ref
+    told = [
+        Text(f"{ref.family} level {ref.level}, {ref.split} {ref.index}"),
+        Text(f"Query:  {task.query}"),
+        Text(f"Answer: {as_text(task.expected)}"),
+    ]
+    if task.oracle_turn is None:
+        return Group(*told, Text("There is no reference plan."))
     table = _table("step", "worker", "sees", "arguments")
     for step in task.oracle_turn.steps:
         seen = ", ".join(map(str, step.access)) or "nothing"
         table.add_row(str(step.id), step.worker, seen, Text(_arguments(step.arguments)))
+    return Group(*told, table, Text(f"The plan answers {as_text(task.oracle_turn.answer)}"))
+
+
+def task_file_text(name: str, read: TaskFile) -> Group:
+    """A file of tasks for people: how many are good, every problem, the first five."""
+    splits = _counts(dict(Counter(task.ref.split for task in read.tasks)))
+    bad = len({line for line, _ in read.problems})
+    table = _table("line", "split", "graded by", "query", "answer")
+    for task in read.tasks[:PREVIEW]:
+        row = (str(task.ref.index + 1), task.ref.split, task.verifier.kind, _short(task.query))
+        table.add_row(*map(Text, (*row, _short(as_text(task.expected)))))
     return Group(
-        Text(f"{ref.family} level {ref.level}, {ref.split} {ref.index}"),
-        Text(f"Query:  {task.query}"),
-        Text(f"Answer: {as_text(task.expected)}"),
-        table,
-        Text(f"The plan answers {as_text(task.oracle_turn.answer)}"),
+        Text(f"{name}: {len(read.tasks):,} tasks ({splits}); {bad:,} lines are no tasks"),
+        *(Text(f"line {line}: {what}") for line, what in read.problems),
+        table if read.tasks else Text('A line looks like this: {"query": "What is 6 * 7?", "answer": 42}'),
     )
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:59]}…"
 
 
 def _arguments(arguments: Any) -> str:
@@ -135,4 +161,12 @@ def _table(*columns: str) -> Table:
             overflow="fold",
             no_wrap=column in ("family", "worker", "split", "95 %"),
         )
+    return table
+
+
+def table_of(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A plain table."""
+    table = _table(*heads)
+    for row in rows:
+        table.add_row(*row)
     return table

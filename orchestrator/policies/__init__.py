@@ -1,7 +1,8 @@
 """Orchestrators by name. Each policy is one short file that emits ordinary turns.
 
 A name is `policy`, `policy:worker` or `policy:worker:dialect`: `fan_out`, `direct:solver`,
-`model:solver:plan`. This table is the one place to register a policy.
+`model:solver:plan`. This table is the one place to register a policy. Any other name is a checkpoint's:
+`starter-grpo`, `JOB@STEP`, a folder.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.direct import DirectPolicy
 from orchestrator.policies.fan_out import FanOutPolicy
-from orchestrator.policies.model import ModelPolicy
+from orchestrator.policies.model import agent_policy, checkpoint_policy
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.policies.pipeline import PipelinePolicy
 from orchestrator.run import Orchestrator
@@ -58,7 +59,7 @@ POLICIES: dict[str, Policy] = {
             "model",
             "Model",
             "A chat or local model writes the turns, in any dialect.",
-            lambda w: ModelPolicy(w.pool, agent_named(w), dialect_named(w.dialect or "plan")),
+            lambda w: agent_policy(w.pool, agent_named(w), dialect_named(w.dialect or "plan")),
         ),
         Policy("direct", "Direct", "One agent answers alone.", lambda w: DirectPolicy(agent_named(w))),
         Policy(
@@ -86,10 +87,13 @@ def make_orchestrator(name: str, pool: LivePool, reference: Turn | None = None) 
     worker, _, dialect = rest.partition(":")
     policy = POLICIES.get(policy_name)
     if policy is None:
-        raise UnknownOrchestrator(
-            f"there is no orchestrator {name!r}; use one of: {', '.join(POLICIES)} "
-            "(direct:WORKER, model:WORKER:DIALECT)"
-        )
+        try:
+            return checkpoint_policy(pool, name.strip())
+        except UnknownOrchestrator as error:
+            raise UnknownOrchestrator(
+                f"there is no orchestrator {name!r}; use one of: {', '.join(POLICIES)} "
+                f"(direct:WORKER, model:WORKER:DIALECT), or a checkpoint: {error}"
+            ) from error
     return policy.make(Wanted(worker, dialect, pool, reference))
 
 

@@ -1,30 +1,46 @@
-"""`model`: a language model of the pool writes the turns, in any dialect."""
+"""`model`: a language model writes the turns, in any dialect: an agent of the pool, or a trained checkpoint."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from orchestrator.checkpoints import Checkpoint, find_checkpoint
+from orchestrator.dialects import dialect_named
 from orchestrator.dialects.base import Dialect
 from orchestrator.episode import Episode
 from orchestrator.plan import Turn
-from orchestrator.prompt import conversation
-from pool_registry.live import LivePool
+from orchestrator.prompt import PromptStyle, conversation
+from pool_registry.kinds import open_worker
+from pool_registry.live import LivePool, LiveWorker
+from pool_registry.worker import WorkerSpec
 
 TURN_TOKENS = 512  # a worker's own limit is made for its answers, which may be much shorter than a plan
 
 
 class ModelPolicy:
-    """`pool.workers[agent]` is the model; it is asked directly, not as a step."""
+    """Asks `model` directly, not as a step, for one turn after the other."""
 
-    def __init__(self, pool: LivePool, agent: str, dialect: Dialect) -> None:
-        self.name = f"model:{agent}:{dialect.name}"
+    def __init__(
+        self,
+        name: str,
+        pool: LivePool,
+        model: LiveWorker,
+        dialect: Dialect,
+        style: PromptStyle = "full",
+        turn_tokens: int = TURN_TOKENS,
+    ) -> None:
+        self.name = name
         self._pool = pool
-        self._model = pool.workers[agent]
+        self._model = model
         self._dialect = dialect
+        self._style = style
+        self._turn_tokens = turn_tokens
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
         max_rounds = self._pool.pool.limits.max_rounds
-        messages = conversation(episode, self._pool, self._dialect, max_rounds)
-        completion = await self._model.complete(messages, self._dialect.tools(self._pool), TURN_TOKENS)
+        messages = conversation(episode, self._pool, self._dialect, max_rounds, self._style)
+        completion = await self._model.complete(messages, self._dialect.tools(self._pool), self._turn_tokens)
         turn = self._dialect.parse(completion.text, episode.next_step_id, list(self._pool.workers))
         return Turn(
             turn.steps,
@@ -34,3 +50,31 @@ class ModelPolicy:
             prompt=completion.prompt,
             usage=completion.usage,
         )
+
+
+def agent_policy(pool: LivePool, agent: str, dialect: Dialect) -> ModelPolicy:
+    """An agent of the pool as its orchestrator."""
+    return ModelPolicy(f"model:{agent}:{dialect.name}", pool, pool.workers[agent], dialect)
+
+
+def checkpoint_policy(pool: LivePool, name: str) -> ModelPolicy:
+    """A trained checkpoint as the orchestrator. Raises UnknownOrchestrator when there is none called so."""
+    folder, checkpoint = find_checkpoint(name)
+    model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
+    dialect = dialect_named(checkpoint.dialect)
+    return ModelPolicy(name, pool, model, dialect, checkpoint.prompt, checkpoint.turn_tokens)
+
+
+def checkpoint_worker(folder: Path, checkpoint: Checkpoint) -> WorkerSpec:
+    """The local model behind a checkpoint. It shares weights and batches with others on the same folder."""
+    weights = (
+        {"model": str(folder)} if checkpoint.kind == "full" else {"model": checkpoint.base, "adapter": str(folder)}
+    )
+    return WorkerSpec(
+        name="orchestrator",
+        kind="local_model",
+        description="A trained orchestrator.",
+        config={**weights, "role": "", "max_tokens": checkpoint.turn_tokens},
+        max_concurrency=1024,
+        timeout_s=600,
+    )

@@ -85,6 +85,38 @@ def _tools() -> tuple[WorkerSpec, ...]:
             description="Runs a Python snippet in a sandbox and returns its last value or what it printed.",
             timeout_s=20,
         ),
+        WorkerSpec(
+            name="airports",
+            kind="airports",
+            description="Tells where an airport is: 'country of LIS', 'time zone of LIS', 'coordinates of LIS'.",
+        ),
+        WorkerSpec(
+            name="great_circle",
+            kind="great_circle",
+            description="Distance in kilometers between two airports: 'LIS to GRU'.",
+        ),
+        WorkerSpec(
+            name="clock",
+            kind="clock",
+            description=(
+                "Local times: '2025-04-20 21:30 at LIS plus 90 minutes, local at GRU', or "
+                "'... plus 7935.3 km / 840 km/h, local at GRU'."
+            ),
+        ),
+        WorkerSpec(
+            name="elements",
+            kind="elements",
+            description="Molar mass in grams per mole: 'molar mass of CuSO4+5H2O'.",
+        ),
+        *(
+            WorkerSpec(
+                name=f"room_{room}",
+                kind="memos",
+                description=f"Room {room.upper()}'s memos (generated text): 'memo 17: penalty total, section 4'.",
+                config={"room": room},
+            )
+            for room in "abc"
+        ),
     )
 
 

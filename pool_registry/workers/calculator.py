@@ -31,6 +31,7 @@ _GRAMMAR = (
 
 
 class Calculator(Worker[NoConfig]):
+    cacheable = True
     sample = {"expression": "round((59910 * 247.105) / 2, 1)"}
 
     @property

@@ -34,11 +34,12 @@ MONTHS = {
 }
 MAX_CHARS = 200
 MAX_SPAN_DAYS = 36_600
-_DAY = r"(\d{4}-\d{2}-\d{2})"
+_DAY = r"(\d{4}-\d{2}-\d{2})(?:[ t]\d{1,2}:\d{2})?"  # a time of day changes nothing
 _IN = r" in (?:the )?([a-z]{2})"
 
 
 class Calendar(Worker[NoConfig]):
+    cacheable = True
     sample = {"request": FORMS[0]}
 
     @property

@@ -37,6 +37,7 @@ _EACH = re.compile(r"\b(?:each|every|all)\b")
 
 
 class Extractor(Worker[NoConfig]):
+    cacheable = True
     sample = {"instruction": FORMS[0]}
     sample_seen = "Mexico Geography Irrigated land: 60,620 sq km (2012)"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,7 +19,8 @@ from pool_registry.workers.chat import DEFAULT_ROLE
 class LocalModelConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    model: str = Field(default=STARTER, min_length=1, description="starter:smollm2, or the folder of a checkpoint.")
+    model: str = Field(default=STARTER, min_length=1, description="starter:smollm2, a folder, or hub:owner/name.")
+    adapter: str = Field(default="", description="Folder of a LoRA adapter for it; empty for none.")
     role: str = Field(default=DEFAULT_ROLE, description="System prompt.", max_length=20_000)
     max_tokens: int = Field(default=128, ge=1, le=32_768)
     temperature: float = Field(default=0.0, ge=0, le=2, description="0 is greedy.")
@@ -59,4 +61,5 @@ class LocalModel(Worker[LocalModelConfig]):
         return await asyncio.to_thread(is_available, self.config.model)
 
     def _load(self) -> LoadedModel:
-        return shared_model(model_path(self.config.model), self.config.device)
+        adapter = Path(self.config.adapter) if self.config.adapter else None
+        return shared_model(model_path(self.config.model), self.config.device, adapter)

@@ -12,6 +12,7 @@ from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_
 
 
 class Python(Worker[NoConfig]):
+    cacheable = True
     sample = {"code": "import math\nmath.lcm(212, 285, 246)"}
 
     def __init__(self, spec: WorkerSpec, config: NoConfig) -> None:

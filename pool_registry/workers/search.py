@@ -61,6 +61,7 @@ class Index:
 
 
 class Search(Worker[SearchConfig]):
+    cacheable = True
     Config = SearchConfig
     sample = {"query": "Mexico Geography Irrigated land"}
 

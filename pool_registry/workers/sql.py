@@ -87,6 +87,7 @@ class SqlConfig(BaseModel):
 
 
 class Sql(Worker[SqlConfig]):
+    cacheable = True
     Config = SqlConfig
     sample = {"query": "select region, round(sum(revenue), 2) as revenue from sales where company_id = 7 group by 1"}
 

@@ -32,6 +32,7 @@ _lock = threading.Lock()
 
 
 class Units(Worker[NoConfig]):
+    cacheable = True
     sample = {"value": 59910, "from_unit": "square kilometer", "to_unit": "acre"}
 
     @property

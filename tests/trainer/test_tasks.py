@@ -11,19 +11,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.plan import Step, Turn
 from pool_registry.live import live_pool
 from pool_registry.starter import starter_pool
+from pool_registry.workers.elements import molar_mass
 from trainer.errors import UnknownTask
 from trainer.evaluate import evaluate
-from trainer.tasks import SUITES, find_task, recognize
+from trainer.printed import step_depths
+from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES, find_task, recognize
+from trainer.tasks.joined import joined_plan
 from trainer.tasks.suite import SPLITS
 from trainer.tasks.verifier import NumberWithin, last_number, near_tie, to_digits
+from trainer.tasks.workshop import COMPOUNDS
+from trainer.tasks.workshop import molar_mass as workshop_mass
 
 CELLS = [(family, level) for family, suite in SUITES.items() for level in suite.levels]
 FAMILIES = sorted(SUITES)
-SHAPES = {  # steps and width of every level's plan, as the project's notes give them
-    ("ledger", 1): (2, 1), ("ledger", 2): (4, 2), ("ledger", 3): (6, 3),
-    ("atlas", 1): (3, 1), ("atlas", 2): (5, 2), ("atlas", 3): (9, 2),
+SHAPES = {  # steps and width of every level's plan
+    ("ledger", 1): (2, 1), ("ledger", 2): (4, 2), ("ledger", 3): (6, 3), ("ledger", 4): (9, 4),
+    ("atlas", 1): (4, 1), ("atlas", 2): (4, 2), ("atlas", 3): (8, 2), ("atlas", 4): (9, 4),
+    ("forge", 1): (3, 2), ("forge", 2): (4, 3), ("forge", 3): (5, 4), ("forge", 4): (9, 6),
+    ("itinerary", 1): (3, 2), ("itinerary", 2): (4, 2), ("itinerary", 3): (6, 3), ("itinerary", 4): (9, 4),
+    ("workshop", 1): (2, 1), ("workshop", 2): (4, 2), ("workshop", 3): (6, 3),
+    ("dossier", 1): (3, 1), ("dossier", 2): (5, 2), ("dossier", 3): (6, 3),
 }  # fmt: skip
 
 
@@ -41,6 +51,89 @@ def test_splits_share_no_query(family, level):
     assert not queries["train"] & queries["validation"]
     assert not queries["validation"] & queries["test"]
     assert min(map(len, queries.values())) > 40  # and they are varied
+
+
+@pytest.mark.parametrize(("family", "level"), CELLS)
+def test_every_level_has_its_shape(family, level):
+    for index in range(5):
+        depths = step_depths(find_task(family, level, "train", index).oracle_turn)
+        assert (len(depths), max(map(depths.count, depths))) == SHAPES[family, level]
+
+
+def test_the_held_out_families_are_not_for_training():
+    assert TRAIN_FAMILIES == ("ledger", "atlas", "forge", "itinerary")
+    assert HELD_OUT_FAMILIES == ("workshop", "dossier")
+
+
+@pytest.mark.parametrize("family", TRAIN_FAMILIES)
+def test_a_joined_plan_combines_the_answers_of_its_parts(family):
+    suite = SUITES[family]
+    for index in range(20):
+        task = suite.task(4, "train", index)
+        pair = suite.read(task.query)
+        first, second = (suite.solve(part)[0].expected for part in (pair.first, pair.second))
+        value = {"add": first + second, "subtract": first - second, "divide": first / (second or 1)}[pair.operation]
+        assert task.expected == pytest.approx(value, abs=0.0006)
+        last = task.oracle_turn.steps[-1]
+        assert set(last.access) == last.references and task.oracle_turn.answer == f"${last.id}"
+
+
+def test_joining_counts_on_what_a_plan_quotes_and_leaves_dollars_alone():
+    one = Turn((Step(1, "a", {"x": "y"}),), "$1")
+    two = Turn((Step(1, "a", {"x": "y"}), Step(2, "b", {"x": "$1 costs $$1", "n": 3}, (1,))), "$2")
+    joined = joined_plan(one, two, "add")
+    assert [(step.id, dict(step.arguments), step.access) for step in joined.steps] == [
+        (1, {"x": "y"}, ()),
+        (2, {"x": "y"}, ()),
+        (3, {"x": "$2 costs $$1", "n": 3}, (2,)),
+        (4, {"expression": "$1 + $3"}, (1, 3)),
+    ]
+
+
+def test_showing_a_reader_too_much_costs_the_answer():
+    """Access lists decide in `dossier`: every passage that a reader may see, it reads."""
+
+    def overshared(task):
+        read = [
+            replace(step, access=tuple(range(1, step.id))) if step.worker == "reader" else step
+            for step in task.oracle_turn.steps
+        ]
+        return replace(task, oracle_turn=replace(task.oracle_turn, steps=tuple(read)))
+
+    async def scored(tasks):
+        async with live_pool(starter_pool()) as pool:
+            return await evaluate("oracle", tasks, pool)
+
+    tasks = [overshared(find_task("dossier", level, "test", index)) for level in (2, 3) for index in range(10)]
+    assert asyncio.run(scored(tasks)).mean == 0.0
+
+
+def test_workshop_knows_every_compound_as_the_worker_does():
+    for formula in COMPOUNDS:
+        assert workshop_mass(formula) == pytest.approx(molar_mass(formula), rel=1e-9)
+    assert len({formula.lower() for formula in COMPOUNDS}) == len(COMPOUNDS)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("2025-04-20 21:30", "2025-13-20 21:30"),
+        ("2025-04-20 21:30", "0001-01-01 00:00"),
+        ("2025-06-01", "2029-06-01"),
+        ("2025-06-01", "2025-01-01"),
+        ("GRU", "QQQ"),
+        ("840 km/h", "0 km/h"),
+    ],
+)
+def test_an_itinerary_that_cannot_be_is_no_task(right, wrong):
+    query = (
+        "A flight leaves at 2025-04-20 21:30 local time from LIS and flies the great circle at 840 km/h to GRU. From "
+        "its local landing date to 2025-06-01, both included, how many business days are there in the country where "
+        "it lands?"
+    )
+    task = recognize(query)
+    assert task is not None and task.expected == 28
+    assert recognize(query.replace(right, wrong)) is None
 
 
 def test_atlas_keeps_every_country_of_the_test_split_out_of_training():
@@ -96,8 +189,9 @@ def test_every_plan_survives_the_plan_dialect_and_its_answer_passes_its_own_grad
     workers = list(dict.fromkeys(step.worker for step in task.oracle_turn.steps))
     back = dialect.parse(dialect.format(task.oracle_turn, ()), 1, workers)
     assert (back.steps, back.answer, back.error) == (task.oracle_turn.steps, task.oracle_turn.answer, None)
-    assert task.grade(task.expected) and task.grade(f"The answer is {task.expected}.")
-    assert not task.grade(None) and not task.grade("") and not task.grade(f"{task.expected} or 12345.678")
+    accepts = task.verifier.accepts
+    assert accepts(task.expected) and accepts(f"The answer is <answer>{task.expected}</answer>.")
+    assert not accepts(None) and not accepts("") and not accepts(f"{task.expected} or 12345.678")
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,21 @@ from typing import Any
 
 from trainer.errors import UnknownTask
 from trainer.tasks.atlas import Atlas
+from trainer.tasks.dossier import Dossier
 from trainer.tasks.forge import Forge
+from trainer.tasks.itinerary import Itinerary
+from trainer.tasks.joined import Joined
 from trainer.tasks.ledger import Ledger
 from trainer.tasks.suite import Suite
 from trainer.tasks.task import Task
+from trainer.tasks.workshop import Workshop
 
-SUITES: dict[str, Suite[Any]] = {suite.name: suite for suite in (Ledger(), Atlas(), Forge())}
+SUITES: dict[str, Suite[Any]] = {
+    suite.name: suite
+    for suite in (Joined(Ledger()), Joined(Atlas()), Joined(Forge()), Joined(Itinerary()), Workshop(), Dossier())
+}
+TRAIN_FAMILIES = tuple(name for name, suite in SUITES.items() if not suite.held_out)
+HELD_OUT_FAMILIES = tuple(name for name, suite in SUITES.items() if suite.held_out)
 MAX_RECOGNIZED_CHARS = 2000  # no suite writes longer queries
 
 

@@ -27,12 +27,14 @@ P = TypeVar("P")
 
 
 class Suite(ABC, Generic[P]):
-    """One family. `P` are its parameters: everything a query says."""
+    """One family. `P` are its parameters: everything a query says. `held_out`: kept for testing what an
+    orchestrator does on a family it has not learnt from."""
 
     name: str
     description: str
     workers: tuple[str, ...]
     levels: tuple[int, ...] = (1, 2, 3)
+    held_out: bool = False
 
     @abstractmethod
     def draw(self, level: int, split: str, random: Random) -> P:

@@ -1,4 +1,4 @@
-"""A task: a query with an exact verifier and a reference plan, and the templates queries are written in."""
+"""A task: a query with a verifier and perhaps a reference plan, and the templates queries are written in."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from orchestrator.events import TaskRef
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue
-from trainer.tasks.verifier import Verifier
+from trainer.tasks.verifier import AnyVerifier
 
 CUSTOM = "custom"  # the split of tasks that were recognised from a query and have no index
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`oracle_turn` is one turn that solves the query with the workers of the starter pool."""
+    """`oracle_turn` is one turn that solves the query with the workers of a pool; None where nobody gave one."""
 
     ref: TaskRef
     query: str
-    verifier: Verifier
-    oracle_turn: Turn
+    verifier: AnyVerifier
+    oracle_turn: Turn | None = None
 
     @property
     def expected(self) -> JsonValue:
@@ -30,11 +30,8 @@ class Task:
     @property
     def workers(self) -> tuple[str, ...]:
         """The workers that the reference plan calls, each once."""
-        return tuple(dict.fromkeys(step.worker for step in self.oracle_turn.steps))
-
-    def grade(self, answer: JsonValue) -> bool:
-        """Whether an answer is right. Never raises."""
-        return self.verifier.accepts(answer)
+        steps = self.oracle_turn.steps if self.oracle_turn else ()
+        return tuple(dict.fromkeys(step.worker for step in steps))
 
 
 class Template:

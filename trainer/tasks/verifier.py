@@ -1,20 +1,30 @@
-"""Exact graders: does an answer state what a task expects?
+"""Graders: does an answer state what a task expects?
 
 A grader is a total function of any answer, a JSON value or a model's text: it returns False where
 others raise, and never accepts None. Only the *last* number counts, so that an answer cannot list
-candidates. What an answer tag encloses stands for the answer.
+candidates. What an answer tag encloses stands for the answer. `PythonCheck` and `Judge` only say what
+has to be run; `trainer.grading` runs it.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+import regex
 
 from pool_registry.actions import JsonValue, as_text
 
+MAX_PATTERN_CHARS = 1000
+MAX_REPEATS = 10_000  # `regex` writes counted repeats out when it compiles: nested ones can ask for gigabytes
+MATCH_S = 0.25
 _TAIL = 4000  # the end of an answer is where it stands; bounds the work on a text of any length
+_REPEAT = re.compile(r"\{([0-9]*)(?:,([0-9]*))?\}")
 _TAG = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)
 # Not inside a word in lower case or another number: the 2 of "km2" and of "v1.2.3" is no answer,
 # "USD42" and "x=42" are. A hyphen after a letter or digit is no minus sign.
@@ -47,8 +57,102 @@ class NumberWithin:
     kind: str = "number"
 
     def accepts(self, answer: object) -> bool:
-        found = last_number(_stated(answer))
+        found = last_number(stated(answer))
         return found is not None and abs(found - self.expected) <= self.tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Right when the answer is the text `expected`; case and white space do not matter."""
+
+    expected: str
+    kind: str = "exact"
+
+    def accepts(self, answer: object) -> bool:
+        found = _folded(stated(answer))
+        return found != "" and found == _folded(self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Right when the answer is one of several texts that mean the same, each compared as by `Exact`."""
+
+    expected: tuple[str, ...]
+    kind: str = "one_of"
+
+    def accepts(self, answer: object) -> bool:
+        return any(Exact(each).accepts(answer) for each in self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class SetOf:
+    """Right when the answer lists exactly the members of `expected`, in any order and however often.
+
+    The answer is a JSON list or text with commas, so members that hold a comma (and numbers such as
+    "1,234") need the list. Numbers are compared by value to nine digits, everything else as by `Exact`.
+    """
+
+    expected: tuple[JsonValue, ...]
+    kind: str = "set"
+
+    def accepts(self, answer: object) -> bool:
+        found = _members(_listed(stated(answer)))
+        return bool(found) and found == _members(self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Right when the pattern `expected` matches the whole answer, without the white space around it.
+
+    No pattern can hold up a program: one that `pattern_problem` objects to accepts nothing, and so does
+    one that needs more than MATCH_S seconds, or an answer of more than 4,000 characters.
+    """
+
+    expected: str
+    kind: str = "regex"
+
+    def accepts(self, answer: object) -> bool:
+        text = stated(answer).strip()
+        if not text or len(text) > _TAIL or pattern_problem(self.expected):
+            return False
+        try:
+            return regex.compile(self.expected).fullmatch(text, timeout=MATCH_S) is not None
+        except (TimeoutError, MemoryError):
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCheck:
+    """Right when the snippet's `check(answer, query)` returns True in the sandbox. `expected` is for people."""
+
+    code: str
+    expected: JsonValue = None
+    kind: str = "python"
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Right when a worker of the pool says so, given the expected answer."""
+
+    worker: str
+    expected: JsonValue
+    kind: str = "judge"
+
+
+AnyVerifier: TypeAlias = Verifier | PythonCheck | Judge
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """Why a pattern cannot be used, or None."""
+    if len(pattern) > MAX_PATTERN_CHARS:
+        return f"the pattern has {len(pattern):,} characters; {MAX_PATTERN_CHARS:,} are allowed"
+    if math.prod(max(1, *(int(count or 0) for count in pair)) for pair in _REPEAT.findall(pattern)) > MAX_REPEATS:
+        return f"the counted repeats of the pattern multiply to more than {MAX_REPEATS:,}; use * or + instead"
+    try:
+        regex.compile(pattern)
+    except (regex.error, ValueError, OverflowError, RecursionError) as error:
+        return f"the pattern is no regular expression: {error}"
+    return None
 
 
 def to_digits(value: float, digits: int) -> NumberWithin:
@@ -72,9 +176,14 @@ def last_number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _stated(answer: object) -> str:
+def whole_number(text: str) -> float | None:
+    """The number that a text is, with nothing around it; None when it is something else."""
+    return last_number(text) if len(text) < 100 and _NUMBER.fullmatch(text) else None
+
+
+def stated(answer: object) -> str:
     """The answer as text, or what its last answer tag encloses; "" for None and for what is no JSON."""
-    if answer is None or isinstance(answer, bool):
+    if answer is None:
         return ""
     try:
         text = as_text(answer)
@@ -82,3 +191,28 @@ def _stated(answer: object) -> str:
         return ""
     tagged = _TAG.findall(text[-_TAIL:])
     return tagged[-1] if tagged else text
+
+
+def _folded(text: str) -> str:
+    """A text without case and without differences in white space or in how accents are encoded."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+
+
+def _listed(text: str) -> list[JsonValue]:
+    """The items of a JSON list, or of a text with commas between them."""
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        return list(text.split(","))
+    return read if isinstance(read, list) else list(text.split(","))
+
+
+def _members(items: Iterable[JsonValue]) -> frozenset[str | float]:
+    """What makes two lists the same set. Items without text are none."""
+    texts = (stated(item).strip() for item in items)
+    return frozenset(_member(text) for text in texts if text)
+
+
+def _member(text: str) -> str | float:
+    number = whole_number(text)
+    return _folded(text) if number is None else float(f"{number:.9g}")

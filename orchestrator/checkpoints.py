@@ -1,0 +1,186 @@
+"""Checkpoints: trained orchestrators as folders, found by name and read back.
+
+A folder is a checkpoint once its `podium.json` is there: it is written last, and it names every other
+file with its size and hash. What has no manifest, or does not match it, was interrupted and is not used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from assets import asset
+from orchestrator.errors import UnknownOrchestrator
+from orchestrator.prompt import PromptStyle
+from pool_registry.actions import JsonValue
+from pool_registry.home import find_home
+
+MANIFEST = "podium.json"
+# Names that are always there. `base` is the small model before it has seen a plan.
+STARTERS = {
+    "base": "tiny-base",
+    "starter-sft": "tiny-sft",
+    "starter-grpo": "tiny-grpo",
+    "smollm2-sft": "smollm2-sft",
+    "smollm2-grpo": "smollm2-grpo",
+}
+_OF_JOB = re.compile(r"([a-z0-9][a-z0-9-]{2,60})(?:@([0-9]{1,9}))?")
+
+
+class FileMark(BaseModel):
+    """What a file must look like. Sizes in bytes."""
+
+    size: int
+    sha256: str
+
+
+class TrainedPool(BaseModel):
+    """The pool version that a checkpoint was trained on."""
+
+    name: str
+    hash: str
+    workers: tuple[str, ...]
+
+
+class Checkpoint(BaseModel):
+    """Base model + weights + dialect + pool version + recipe + metrics: all that using it again needs.
+
+    `kind` says whether the folder holds a whole model or an adapter for `base`. `prompt` is how a query was
+    put to the model while it learnt; it must be put the same way when it is used.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    podium_checkpoint: Literal[1] = 1
+    name: str
+    kind: Literal["full", "adapter"]
+    base: str
+    stage: Literal["base", "sft", "grpo"]
+    step: int = 0
+    dialect: str = "plan"
+    prompt: PromptStyle = "full"
+    turn_tokens: int = Field(default=512, ge=1)
+    max_rounds: int | None = Field(default=None, ge=1)
+    pool: TrainedPool | None = None
+    created_at: str = ""
+    recipe: dict[str, JsonValue] = {}
+    metrics: dict[str, float] = {}
+    files: dict[str, FileMark] = {}
+
+
+def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:
+    """The folder and manifest of a checkpoint: a starter's name, `JOB`, `JOB@STEP` or a folder.
+
+    Raises UnknownOrchestrator saying which there are.
+    """
+    folder = _folder_of(name)
+    if folder is None:
+        raise UnknownOrchestrator(f"there is no checkpoint {name!r}; there are: {', '.join(checkpoint_names())}")
+    return folder, read_checkpoint(folder)
+
+
+def read_checkpoint(folder: Path, verify: bool = False) -> Checkpoint:
+    """The manifest of a folder; with `verify` every file is compared with it.
+
+    Raises UnknownOrchestrator when there is none, or when a file is missing or damaged.
+    """
+    try:
+        found = Checkpoint.model_validate_json((folder / MANIFEST).read_bytes())
+    except (OSError, ValidationError) as error:
+        raise UnknownOrchestrator(f"{folder} holds no complete checkpoint ({MANIFEST}: {_first(error)})") from error
+    for file, mark in found.files.items():
+        path = folder / file
+        if not path.is_file() or path.stat().st_size != mark.size or (verify and _sha256(path) != mark.sha256):
+            raise UnknownOrchestrator(f"the checkpoint {folder} is damaged: {file} is not the file that was saved")
+    return found
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether a folder holds a checkpoint that was written to its end."""
+    try:
+        read_checkpoint(folder)
+    except UnknownOrchestrator:
+        return False
+    return True
+
+
+def checkpoint_names() -> list[str]:
+    """Every checkpoint of this machine: the starters, then those of jobs, newest job first."""
+    starters = [name for name in STARTERS if is_complete(starter_folder(name))]
+    jobs = sorted(find_home().jobs.glob("*/checkpoints"), key=lambda path: path.stat().st_mtime, reverse=True)
+    return starters + [f"{folder.parent.name}@{step}" for folder in jobs for step, _ in complete_steps(folder)]
+
+
+def complete_steps(checkpoints: Path) -> list[tuple[int, Path]]:
+    """The complete checkpoints in a job's folder by step, newest first."""
+    found = [(int(each.name), each) for each in checkpoints.glob("*") if each.name.isdigit() and is_complete(each)]
+    return sorted(found, reverse=True)
+
+
+def starter_folder(name: str) -> Path:
+    """Where the starter checkpoint called `name` ships."""
+    return asset("starters") / STARTERS[name]
+
+
+def seal(folder: Path, checkpoint: Checkpoint) -> Checkpoint:
+    """Write the manifest, last: from now on the folder is a checkpoint. Everything is flushed to disk before."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    marks = {str(path.relative_to(folder)): FileMark(size=path.stat().st_size, sha256=_synced(path)) for path in files}
+    sealed = checkpoint.model_copy(update={"files": marks})
+    draft = folder / f"{MANIFEST}.draft"
+    draft.write_text(json.dumps(sealed.model_dump(mode="json"), indent=1, ensure_ascii=False), encoding="utf-8")
+    _synced(draft)
+    draft.rename(folder / MANIFEST)
+    _sync_folder(folder)
+    return sealed
+
+
+def manifest_metrics(folder: Path, metrics: Mapping[str, float]) -> None:
+    """Add figures to a checkpoint that is complete already (an evaluation of it)."""
+    known = read_checkpoint(folder)
+    seal(folder, known.model_copy(update={"metrics": {**known.metrics, **metrics}}))
+
+
+def _folder_of(name: str) -> Path | None:
+    if name in STARTERS:
+        folder = starter_folder(name)
+        return folder if is_complete(folder) else None
+    found = _OF_JOB.fullmatch(name)
+    if found is not None:
+        steps = complete_steps(find_home().jobs / found[1] / "checkpoints")
+        wanted = [folder for step, folder in steps if found[2] is None or step == int(found[2])]
+        if wanted:
+            return wanted[0]
+    folder = Path(name).expanduser()
+    return folder if (folder / MANIFEST).is_file() else None
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _synced(path: Path) -> str:
+    """Flush a file to disk and return its hash."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+    return _sha256(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _first(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,104 @@
+"""Kind `airports`: where an airport is, by its IATA code, from the tables of `airportsdata`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from pool_registry.actions import JsonValue
+from pool_registry.errors import BadCall
+from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
+
+FORMS = ("country of LIS", "time zone of LIS", "coordinates of LIS", "elevation of LIS")
+MAX_CHARS = 200
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Airport:
+    """One airport. `country` is ISO alpha-2, `elevation` in feet, `zone` a name of the IANA database."""
+
+    code: str
+    country: str
+    zone: str
+    latitude: float
+    longitude: float
+    elevation: float
+
+
+class Airports(Worker[NoConfig]):
+    cacheable = True
+    sample = {"request": FORMS[0]}
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        text = f"One of these forms: {'; '.join(FORMS)}. Codes are IATA, countries ISO alpha-2, elevations in feet."
+        return one_string("request", text)
+
+    async def call(self, call: Call) -> Reply:
+        await airports_ready()
+        return Reply(answer(call.text("request")))
+
+    async def check(self) -> str:
+        await airports_ready()
+        return f"{len(airports()):,} airports"
+
+
+def answer(request: str) -> JsonValue:
+    """The answer to a request in one of FORMS. Raises BadCall listing them otherwise."""
+    text = " ".join(request[:MAX_CHARS].split()).rstrip("?. ")
+    for pattern in _PATTERNS:
+        found = pattern.fullmatch(text)
+        if found is not None:
+            field = found["field"].lower().replace(" ", "")
+            return _FIELDS[field](airport(found["code"]))
+    raise BadCall("write the request in one of these forms: " + "; ".join(FORMS))
+
+
+def airport(code: str) -> Airport:
+    """The airport with an IATA code in any case. Raises BadCall when there is none."""
+    try:
+        return airports()[code.upper()]
+    except KeyError:
+        raise BadCall(f"there is no airport {code.upper()!r}; use an IATA code of three letters such as LIS") from None
+
+
+async def airports_ready() -> None:
+    """Read the tables (0.2 s, once per process) without holding up the event loop."""
+    if not airports.cache_info().currsize:
+        await asyncio.to_thread(_load)
+
+
+def _load() -> None:
+    with _lock:  # two first calls need not both read the tables
+        airports()
+
+
+@cache
+def airports() -> Mapping[str, Airport]:
+    """Every airport by its IATA code."""
+    import airportsdata
+
+    return {
+        code: Airport(code, row["country"], row["tz"], row["lat"], row["lon"], row["elevation"])
+        for code, row in airportsdata.load("IATA").items()
+    }
+
+
+_FIELDS: dict[str, Callable[[Airport], JsonValue]] = {
+    "country": lambda place: place.country,
+    "timezone": lambda place: place.zone,
+    "coordinates": lambda place: {"lat": place.latitude, "lon": place.longitude},
+    "position": lambda place: {"lat": place.latitude, "lon": place.longitude},
+    "elevation": lambda place: place.elevation,
+}
+_FIELD = r"(?P<field>country|time ?zone|coordinates|position|elevation)(?: code)?"
+_CODE = r"(?:the )?(?:airport )?(?P<code>[a-z]{3})(?: airport)?"
+_PATTERNS = (
+    re.compile(rf"(?:what is )?(?:the )?{_FIELD} (?:of|at|for) {_CODE}", re.IGNORECASE | re.ASCII),
+    re.compile(rf"{_CODE}(?:'s)?[ :,]+{_FIELD}", re.IGNORECASE | re.ASCII),
+)

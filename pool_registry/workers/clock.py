@@ -1,0 +1,135 @@
+"""Kind `clock`: local times at airports and in time zones, some time before or after another.
+
+The answer is "2025-04-21 02:57": to the nearest minute, half a minute up. Time passes as it does on a
+stopwatch, also across a change to summer time; where clocks are put back, the first of two equal times is meant.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from importlib import resources
+from zoneinfo import ZoneInfo
+
+from pool_registry.actions import JsonValue
+from pool_registry.errors import BadCall
+from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
+from pool_registry.workers.airports import airport, airports_ready
+
+FORMS = (
+    "2025-04-20 21:30 at LIS plus 90 minutes, local at GRU",
+    "2025-04-20 21:30 at LIS plus 7935.3 km / 840 km/h, local at GRU",
+    "2025-04-20 21:30 at Europe/Lisbon minus 2 hours plus 15 minutes",
+)
+MAX_CHARS = 300
+MAX_DAYS = 36_600
+_AMOUNT = r"[0-9][0-9,]{0,15}(?:\.[0-9]{1,12})?"
+_SPAN = rf"(?:plus|minus|\+|-) {_AMOUNT} ?(?:[a-z]+|km ?/ ?{_AMOUNT} ?km ?/ ?h)"
+_PLACE = r"[a-z]{3}|[a-z]+(?:/[a-z0-9_+-]+){1,2}"  # LIS, UTC, Europe/Lisbon
+_REQUEST = re.compile(
+    rf"(?P<time>\d{{4}}-\d{{2}}-\d{{2}}[ t]\d{{1,2}}:\d{{2}})(?: local)?(?: time)? (?:at|in) (?P<start>{_PLACE})"
+    rf"(?P<spans>(?:,? {_SPAN})*)(?:,? (?:in )?local(?: time)? (?:at|in) (?P<end>{_PLACE}))?",
+    re.IGNORECASE | re.ASCII,
+)
+_ONE_SPAN = re.compile(
+    rf"(?P<sign>plus|minus|\+|-) (?P<amount>{_AMOUNT}) ?(?:km ?/ ?(?P<speed>{_AMOUNT}) ?km ?/ ?h|(?P<unit>[a-z]+))",
+    re.IGNORECASE | re.ASCII,
+)
+_MINUTES = {
+    **dict.fromkeys(("minute", "minutes", "min", "mins"), 1.0),
+    **dict.fromkeys(("hour", "hours", "h"), 60.0),
+    **dict.fromkeys(("day", "days"), 1440.0),
+}
+
+
+class Clock(Worker[NoConfig]):
+    cacheable = True
+    sample = {"request": FORMS[0]}
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        text = f"As in: {'; '.join(FORMS)}. A place is an IATA code or a time zone; the answer is to the minute."
+        return one_string("request", text)
+
+    async def call(self, call: Call) -> Reply:
+        await airports_ready()
+        return Reply(answer(call.text("request")))
+
+    async def check(self) -> str:
+        await airports_ready()
+        answer(FORMS[0])
+        return "ready"
+
+
+def answer(request: str) -> str:
+    """The local time that a request in one of FORMS asks for. Raises BadCall listing them otherwise."""
+    found = _REQUEST.fullmatch(" ".join(request[:MAX_CHARS].split()).rstrip("?. "))
+    if found is None:
+        raise BadCall("write the request in one of these forms: " + "; ".join(FORMS))
+    minutes = sum(_minutes(span) for span in _ONE_SPAN.finditer(found["spans"]))
+    start = zone_at(found["start"])
+    moment = _instant(found["time"], start) + timedelta(minutes=math.floor(minutes + 0.5))
+    return local_time(moment, zone_at(found["end"]) if found["end"] else start)
+
+
+def local_time(moment: datetime, zone: ZoneInfo) -> str:
+    """A moment as clocks in a zone show it, to the minute."""
+    return f"{moment.astimezone(zone):%Y-%m-%d %H:%M}"
+
+
+def zone_at(place: str) -> ZoneInfo:
+    """The time zone of an airport, or the one so called. Raises BadCall when there is neither."""
+    if place.upper() == "UTC":
+        return _zone("UTC")
+    return _zone(_zone_name(place) if "/" in place else airport(place).zone)
+
+
+def _instant(text: str, zone: ZoneInfo) -> datetime:
+    try:
+        day, _, time = text.upper().replace("T", " ").partition(" ")
+        moment = datetime.fromisoformat(f"{day} {time:0>5}").replace(tzinfo=zone)
+    except ValueError as error:
+        raise BadCall(f"{text!r} is no time: {error}; write it as 2025-04-20 21:30") from error
+    if not 1900 <= moment.year <= 2100:
+        raise BadCall("the year must lie between 1900 and 2100")
+    return moment.astimezone(UTC)
+
+
+def _minutes(span: re.Match[str]) -> float:
+    amount = _number(span["amount"])
+    if span["speed"] is not None:
+        speed = _number(span["speed"])
+        if not speed:
+            raise BadCall("the speed must not be 0; write it in km/h, such as 840 km/h")
+        minutes = 60 * amount / speed
+    elif span["unit"].lower() in _MINUTES:
+        minutes = amount * _MINUTES[span["unit"].lower()]
+    else:
+        raise BadCall(f"{span['unit']!r} is no span of time; write minutes, hours, days or km / km/h")
+    if minutes > MAX_DAYS * 1440:
+        raise BadCall("the span must be at most 100 years long")
+    return -minutes if span["sign"].lower() in ("minus", "-") else minutes
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+@lru_cache(maxsize=1024)
+def _zone_name(name: str) -> str:
+    """The name as the time zone database spells it: europe/lisbon is Europe/Lisbon."""
+    known = (resources.files("tzdata") / "zones").read_text(encoding="utf-8").split()
+    for zone in known:
+        if zone.lower() == name.lower():
+            return zone
+    raise BadCall(f"there is no time zone {name!r}; write an IATA code or a name such as Europe/Lisbon")
+
+
+@lru_cache(maxsize=1024)
+def _zone(name: str) -> ZoneInfo:
+    """A zone by the rules that come with the package `tzdata`, whatever this machine has: answers agree."""
+    with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+        return ZoneInfo.from_file(file, key=name)

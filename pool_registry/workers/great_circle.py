@@ -1,0 +1,55 @@
+"""Kind `great_circle`: the shortest way over the globe between two airports, in kilometers to one decimal."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from pool_registry.actions import JsonValue
+from pool_registry.errors import BadCall
+from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
+from pool_registry.workers.airports import Airport, airport, airports_ready
+
+FORM = "LIS to GRU"
+RADIUS_KM = 6371.0088  # the mean radius of the Earth (IUGG)
+MAX_CHARS = 200
+_PAIR = re.compile(
+    r"(?:(?:the )?(?:great[ -]circle |flight )*(?:distance )?(?:from |between )?)?"
+    r"(?P<start>[a-z]{3})(?: to | and | ?[-–>→]+ ?)(?P<end>[a-z]{3})(?: in (?:km|kilomet(?:er|re)s))?",
+    re.IGNORECASE,
+)
+
+
+class GreatCircle(Worker[NoConfig]):
+    cacheable = True
+    sample = {"route": FORM}
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return one_string("route", f"Two IATA codes, as in: {FORM}. The distance comes in kilometers.")
+
+    async def call(self, call: Call) -> Reply:
+        await airports_ready()
+        return Reply(route_km(call.text("route")))
+
+    async def check(self) -> str:
+        await airports_ready()
+        route_km(FORM)
+        return "ready"
+
+
+def route_km(route: str) -> float:
+    """The length of a route such as "LIS to GRU". Raises BadCall when it is none."""
+    found = _PAIR.fullmatch(" ".join(route[:MAX_CHARS].split()).rstrip("?. "))
+    if found is None:
+        raise BadCall(f"write the route as two IATA codes: {FORM}")
+    return round(distance_km(airport(found["start"]), airport(found["end"])), 1)
+
+
+def distance_km(start: Airport, end: Airport) -> float:
+    """The haversine formula on a sphere of the Earth's mean radius."""
+    south, north = math.radians(start.latitude), math.radians(end.latitude)
+    turn = math.radians(end.longitude - start.longitude)
+    chord = math.sin((north - south) / 2) ** 2 + math.cos(south) * math.cos(north) * math.sin(turn / 2) ** 2
+    return 2 * RADIUS_KM * math.asin(math.sqrt(min(1.0, chord)))

@@ -1,0 +1,138 @@
+"""Every source gives the same tasks for the same seed, and never one task to two splits."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from trainer.errors import UnknownTask, UnusableTasks
+from trainer.tasks.hub import verifier_of
+from trainer.tasks.source import source_named
+from trainer.tasks.suite import SPLITS
+
+
+@pytest.fixture
+def local_file(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(json.dumps({"query": f"question {n}", "answer": n}) for n in range(200)))
+    return f"file:{path}"
+
+
+@pytest.fixture
+def local_hub(tmp_path, monkeypatch):
+    """A data set in the form of the Hub's, in a folder, with columns and answers like GSM8K's and no validation."""
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    for split, count in (("train", 200), ("test", 20)):
+        rows = {"question": [f"{split} {n}?" for n in range(count)], "answer": [f"So\n#### {n}" for n in range(count)]}
+        (tmp_path / "set").mkdir(exist_ok=True)
+        datasets.Dataset.from_dict(rows).to_parquet(tmp_path / "set" / f"{split}.parquet")
+    return f"hub:{tmp_path / 'set'}"
+
+
+@pytest.fixture(params=["forge", "suite:ledger,atlas", "local_file", "local_hub", "reasoning_gym:gcd"])
+def source(request):
+    name = request.param
+    if name.startswith("reasoning_gym"):
+        pytest.importorskip("reasoning_gym")
+    return source_named(request.getfixturevalue(name) if name.startswith("local") else name)
+
+
+def test_a_source_is_a_function_of_split_count_and_seed(source):
+    first, again, other = (source.tasks("train", 12, seed) for seed in (0, 0, 1))
+    assert [task.query for task in first] == [task.query for task in again]
+    assert [task.query for task in first] != [task.query for task in other]
+    assert [task.query for task in source.tasks("train", 5)] == [task.query for task in first[:5]]
+    assert len({task.query for task in first}) == len(first) == 12
+    assert all(task.ref.split == "train" and task.verifier.accepts(task.expected) for task in first)
+
+
+def test_splits_share_no_query(source):
+    queries = [{task.query for task in source.tasks(split, 20)} for split in SPLITS]
+    assert len(set().union(*queries)) == sum(map(len, queries)) and all(queries)
+
+
+def test_an_unknown_split_says_which_there_are(source):
+    with pytest.raises(UnknownTask, match="train, validation, test"):
+        source.tasks("holdout", 1)
+
+
+def test_families_and_levels_get_the_same_share():
+    tasks = source_named("ledger, atlas,forge").tasks("train", 90, levels=(1, 3))
+    assert set(Counter((task.ref.family, task.ref.level) for task in tasks).values()) == {15}
+    with pytest.raises(UnknownTask, match="levels"):
+        source_named("ledger").tasks("train", 1, levels=(9,))
+
+
+@pytest.mark.parametrize("name", ["", "nope", "ledger,nope", "suite:", "web:x", "ledger:"])
+def test_an_unknown_source_lists_what_there_is(name):
+    with pytest.raises(UnknownTask, match=r"ledger.*file:PATH.*hub:OWNER.*reasoning_gym:FAMILY"):
+        source_named(name)
+
+
+def test_a_file_without_a_task_says_how_to_look_into_it(tmp_path):
+    (tmp_path / "bad.jsonl").write_text("nonsense")
+    with pytest.raises(UnusableTasks, match="tasks check"):
+        source_named(f"file:{tmp_path / 'bad.jsonl'}")
+
+
+def test_a_data_set_keeps_its_splits_and_gets_the_one_it_lacks(local_hub):
+    source = source_named(local_hub)
+    assert len(source.tasks("test", 1000)) == 20
+    train, validation = (source.tasks(split, 1000) for split in ("train", "validation"))
+    assert len(train) > 2 * len(validation) > 20
+    assert {task.query for task in validation} <= {f"train {n}?" for n in range(200)}
+    assert train[0].verifier.kind == "number" and str(train[0].verifier.expected).split(".")[0] in train[0].query
+
+
+def test_a_data_set_without_the_columns_says_which_are_needed(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "set").mkdir()
+    datasets.Dataset.from_dict({"text": ["a"]}).to_parquet(tmp_path / "set" / "train.parquet")
+    with pytest.raises(UnusableTasks, match="question"):
+        source_named(f"hub:{tmp_path / 'set'}")
+
+
+@pytest.mark.parametrize("address", ["", "nobody/nothing-like-this", "nobody/nothing:config"])
+def test_a_data_set_that_is_not_there_says_what_to_check(address):
+    pytest.importorskip("datasets")
+    with pytest.raises(UnusableTasks, match="hub:"):
+        source_named(f"hub:{address}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Half is 24.\n#### 1,072", 1072),
+        ("so $x = \\boxed{7}$", 7),
+        ("Paris", "Paris"),
+        (3, 3),
+        (["USA", "United States"], ("USA", "United States")),
+        ("", None),
+        (None, None),
+        ({"a": 1}, None),
+    ],
+)
+def test_the_answer_of_a_row_is_what_stands_at_its_end(answer, expected):
+    verifier = verifier_of(answer)
+    assert (verifier and verifier.expected) == expected
+
+
+@pytest.mark.parametrize(("family", "reason"), [("coin_flip", "constant"), ("n_queens", "Python"), ("nope", "gcd")])
+def test_families_that_cannot_be_trusted_are_refused(family, reason):
+    pytest.importorskip("reasoning_gym")
+    with pytest.raises(UnknownTask, match=reason):
+        source_named(f"reasoning_gym:{family}")
+
+
+@pytest.mark.parametrize("family", ["prime_factorization", "boxnet", "chain_sum", "letter_counting"])
+def test_the_graders_of_the_gym_are_total(family):
+    pytest.importorskip("reasoning_gym")
+    (task,) = source_named(f"reasoning_gym:{family}").tasks("train", 1)
+    for answer in (None, "", "xyzzy", "{", "<answer></answer>", [1], 1e400, "9" * 60_000, True):
+        assert task.verifier.accepts(answer) is False
+    if task.expected is not None:
+        assert task.verifier.accepts(f"I say <answer>{task.expected}</answer>")

@@ -1,0 +1,264 @@
+"""The GRPO stage: TRL's GRPOTrainer does the learning, our rollout engine the episodes.
+
+TRL asks `rollout_func` for as many token sequences as a step needs. What it hands over as prompts are only
+places: the curriculum decides which tasks fill them, and groups that teach nothing are drawn anew. Tokens
+that the model did not write are masked through `env_mask`. The private call for vLLM in this process
+(`_generate_single_turn`) is the only one of its kind, and a test holds its contract.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from trl import GRPOConfig, GRPOTrainer  # type: ignore[attr-defined]  # lazily exported
+
+from orchestrator.dialects import dialect_named
+from pool_registry.cache import CachingPool
+from pool_registry.local_models import model_path
+from trainer.curriculum import Curriculum
+from trainer.errors import TrainingFailed
+from trainer.generation import ColocatedGenerator, Generator, Sampling, ServerGenerator, TransformersGenerator
+from trainer.learner import (
+    JobCallback,
+    Learner,
+    Training,
+    clear_draft,
+    load_learner,
+    resume_point,
+    trainer_arguments,
+)
+from trainer.recipe import Grpo, Recipe
+from trainer.rewards import reward_terms
+from trainer.rollouts import Clock, Group, Manner, RolloutEngine, figures
+from trainer.transcript import ChatTokens
+from trainer.vllm_server import serve
+from trainer.workspace import read_lines
+
+log = logging.getLogger(__name__)
+PLACE = "place"  # the text of the prompts that the trainer hands over; nothing reads it
+
+
+def run_grpo(training: Training, start: Path | None, offset: int) -> bool:
+    """Train from the checkpoint in `start` (else the recipe's start), or go on where an interrupted job
+    stopped. `offset` is the job's step count before this stage. False when it was stopped on request.
+
+    Raises TrainingFailed (and what loading a model raises) with the next action.
+    """
+    recipe, workspace = training.recipe, training.workspace
+    settings = recipe.grpo
+    assert settings is not None, "the caller chose this stage"
+    terms = reward_terms(settings.rewards)
+    resume = resume_point(workspace, "grpo", offset)
+    learner = load_learner(recipe.model, settings.optimizer.seed, resume or start)
+    if settings.rollouts.backend == "vllm" and not learner.adapter:
+        raise TrainingFailed(
+            "vllm",
+            "a vLLM server can be given new adapters, not whole models: set model.lora, or choose the backend "
+            "vllm-colocate or transformers",
+        )
+    clear_draft(workspace)
+    pool = CachingPool(training.pool) if settings.rollouts.cache else training.pool
+    manner = manner_of(recipe, settings.rollouts.max_rounds)
+    engine = RolloutEngine(
+        recipe.name,
+        pool,
+        ChatTokens(learner.tokenizer),
+        manner,
+        terms,
+        training.store.traces,
+        scale=settings.loss.scale,
+        concurrency=settings.rollouts.concurrency,
+        max_cost=settings.rollouts.max_cost,
+    )
+    engine.cost = _spent(training)
+    curriculum = _curriculum(training, settings)
+    callback = JobCallback(training, "grpo", learner, offset, settings.steps)
+    with ExitStack() as stack:
+        backend = _Backend(training, settings, learner, stack)
+        trainer = GRPOTrainer(
+            model=learner.model,
+            args=_arguments(training, settings),
+            reward_funcs=[_reader(name) for name in terms],
+            train_dataset=_places(settings),
+            processing_class=learner.tokenizer,
+            callbacks=[callback],
+            rollout_func=_rollout_function(training, settings, engine, curriculum, backend, offset, list(terms)),
+        )
+        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    return not callback.stopped
+
+
+def manner_of(recipe: Recipe, max_rounds: int) -> Manner:
+    """How this recipe puts its model to work."""
+    model, grpo = recipe.model, recipe.grpo
+    longest = grpo.rollouts.max_length if grpo else 1_000_000
+    return Manner(dialect_named(model.dialect), model.prompt, model.turn_tokens, longest, max_rounds)
+
+
+def _rollout_function(
+    training: Training,
+    settings: Grpo,
+    engine: RolloutEngine,
+    curriculum: Curriculum,
+    backend: _Backend,
+    offset: int,
+    names: list[str],
+) -> Callable[[list[Any], Any], dict[str, Any]]:
+    """What TRL calls once per batch of episodes."""
+    wanted = settings.rollouts
+
+    def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
+        step = offset + trainer.state.global_step + 1
+        groups = len(prompts) // wanted.group
+        with Clock(generator := backend.generator(trainer)) as clock:
+            kept, skipped = training.runner.run(
+                engine.step(
+                    curriculum, generator, groups, wanted.group, round(wanted.redraws * groups), wanted.mixed_only
+                )
+            )
+        _record(training, step, kept, skipped)
+        training.workspace.note(
+            "grpo",
+            step,
+            {
+                **figures(kept, skipped, names),
+                **clock.figures(),
+                **{f"level/{family}-{level}": rate for (family, level), rate in curriculum.rates.items()},
+                "cache/hits": float(getattr(engine.pool, "hits", 0)),
+                "cost/total": engine.cost,
+            },
+        )
+        return _columns(kept, names)
+
+    return rollout
+
+
+def _columns(groups: list[Group], names: list[str]) -> dict[str, Any]:
+    """The episodes as TRL wants them: one row per episode, groups together."""
+    rollouts = [rollout for group in groups for rollout in group.rollouts]
+    known = all(rollout.logprobs is not None for rollout in rollouts)
+    return {
+        "prompt_ids": [rollout.transcript.prompt for rollout in rollouts],
+        "completion_ids": [rollout.transcript.completion for rollout in rollouts],
+        "env_mask": [rollout.transcript.mask for rollout in rollouts],
+        "logprobs": [rollout.logprobs for rollout in rollouts] if known else None,
+        **{f"term_{name}": [rollout.terms.get(name) for rollout in rollouts] for name in names},
+    }
+
+
+def _reader(name: str) -> Callable[..., list[float | None]]:
+    """A reward function for TRL that hands on what was computed with the episode."""
+
+    def read(**columns: Any) -> list[float | None]:
+        values: list[float | None] = columns[f"term_{name}"]
+        return values
+
+    read.__name__ = name
+    return read
+
+
+def _record(training: Training, step: int, kept: list[Group], skipped: list[Group]) -> None:
+    for group in kept:
+        training.workspace.note_group(group.row(step, kept=True))
+    for group in skipped:
+        training.workspace.note_group(group.row(step, kept=False))
+
+
+def _places(settings: Grpo) -> Dataset:
+    """As many prompts as a step has groups."""
+    return Dataset.from_list([{"prompt": [{"role": "user", "content": PLACE}]}] * settings.rollouts.prompts)
+
+
+def _curriculum(training: Training, settings: Grpo) -> Curriculum:
+    """The curriculum, with what the groups of an interrupted job have taught it."""
+    curriculum = Curriculum(training.tasks, settings.curriculum, settings.optimizer.seed)
+    by_cell = {(task.ref.family, task.ref.level): task for task in training.tasks}
+    for row in read_lines(training.workspace.rollouts):
+        task = by_cell.get((str(row.get("family")), int(str(row.get("level", 0)))))
+        episodes = row.get("episodes")
+        if task is not None and isinstance(episodes, list) and episodes:
+            curriculum.learn(task, sum(bool(each.get("correct")) for each in episodes) / len(episodes))
+    return curriculum
+
+
+def _spent(training: Training) -> float:
+    """What an interrupted job has cost so far, in US dollars."""
+    rows = [row for row in read_lines(training.workspace.metrics) if "cost/total" in row]
+    return float(str(rows[-1]["cost/total"])) if rows else 0.0
+
+
+def _arguments(training: Training, settings: Grpo) -> GRPOConfig:
+    recipe, wanted, loss = training.recipe, settings.rollouts, settings.loss
+    shared: dict[str, Any] = trainer_arguments(recipe, settings.optimizer, settings.steps, training.workspace)
+    if wanted.backend == "vllm-colocate":
+        shared |= {
+            "use_vllm": True,
+            "vllm_mode": "colocate",
+            "vllm_gpu_memory_utilization": wanted.vllm_memory,
+            "vllm_enable_sleep_mode": True,
+            "vllm_max_model_length": wanted.max_length,
+        }
+    return GRPOConfig(
+        **shared,
+        per_device_train_batch_size=settings.micro_batch,
+        gradient_accumulation_steps=wanted.prompts * wanted.group // settings.micro_batch,
+        num_generations=wanted.group,
+        max_completion_length=recipe.model.turn_tokens,
+        temperature=wanted.temperature,
+        top_p=wanted.top_p,
+        loss_type="grpo" if loss.type == "gspo" else loss.type,
+        importance_sampling_level="sequence" if loss.type == "gspo" else "token",
+        beta=loss.beta,
+        epsilon=loss.epsilon,
+        epsilon_high=loss.epsilon_high,
+        scale_rewards=loss.scale,
+        num_iterations=loss.iterations,
+        reward_weights=[reward.weight for reward in settings.rewards],
+        log_completions=False,
+    )
+
+
+class _Backend:
+    """The generator of the recipe's choice, brought up to date before every step."""
+
+    def __init__(self, training: Training, settings: Grpo, learner: Learner, stack: ExitStack) -> None:
+        self._training, self._settings, self._learner = training, settings, learner
+        self._generator: Generator | None = None
+        self._loaded = 0
+        wanted = settings.rollouts
+        sampling = Sampling(wanted.temperature, wanted.top_p)
+        if wanted.backend == "transformers":
+            generator = TransformersGenerator(learner.model, learner.tokenizer, sampling, wanted.concurrency)
+            stack.callback(generator.close)
+            self._generator = generator
+        elif wanted.backend == "vllm":
+            url = wanted.vllm_url or self._served(learner, stack)
+            self._generator = ServerGenerator(url, "base", sampling)
+
+    def _served(self, learner: Learner, stack: ExitStack) -> str:
+        """Start a server for as long as this stage runs."""
+        longest = self._settings.rollouts.max_length
+        return stack.enter_context(serve(model_path(learner.base), "base", lora=True, max_model_len=longest)).url
+
+    def generator(self, trainer: Any) -> Generator:
+        """The generator with the trainer's present weights."""
+        if self._generator is None:
+            self._generator = ColocatedGenerator(lambda prompts: trainer._generate_single_turn(prompts, None, {}, 1))
+        if isinstance(self._generator, ServerGenerator):
+            self._send_adapter(self._generator, trainer)
+        return self._generator
+
+    def _send_adapter(self, server: ServerGenerator, trainer: Any) -> None:
+        """Give the server the newest adapter under a new name; only the last two are kept."""
+        self._loaded += 1
+        adapters = self._training.workspace.folder / "adapters"
+        place = adapters / str(self._loaded)
+        trainer.accelerator.unwrap_model(trainer.model).save_pretrained(place)
+        self._training.runner.run(server.load_adapter(f"{self._training.recipe.name}-{self._loaded}", place))
+        shutil.rmtree(adapters / str(self._loaded - 2), ignore_errors=True)

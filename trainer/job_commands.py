@@ -1,0 +1,223 @@
+"""The commands that train: `sft`, `grpo`, `train`, `run`, `recipes`, `jobs ...`, `demonstrations`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trainer.recipe import load_recipe, preset_names
+
+if TYPE_CHECKING:
+    from orchestrator.trace import Store
+    from trainer.jobs import JobRow, JobStore
+    from trainer.recipe import Recipe
+
+RecipeFile = Annotated[str, typer.Argument(help="A recipe's YAML file, or the name of a preset.")]
+HomeOption = Annotated[str | None, typer.Option("--home", help="Data folder.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Queue it and return at once.")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
+Job = Annotated[str, typer.Argument(help="The job's id.")]
+
+jobs_app = typer.Typer(help="Jobs: list, show, stop, resume.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the trainer's command line."""
+    app.add_typer(jobs_app, name="jobs")
+    for command in (sft, grpo, train, run, recipes, demonstrations):
+        app.command()(command)
+
+
+def sft(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
+    """Fine-tune on demonstrations: the recipe's sft stage."""
+    start(load_recipe(recipe).only("sft"), detach, home)
+
+
+def grpo(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
+    """Reinforcement learning on whole episodes: the recipe's grpo stage."""
+    start(load_recipe(recipe).only("grpo"), detach, home)
+
+
+def train(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
+    """Every stage of a recipe, one after the other."""
+    start(load_recipe(recipe), detach, home)
+
+
+def start(recipe: Recipe, detach: bool, home: str | None) -> None:
+    """Queue a job and follow it in this terminal. Ctrl-C stops it with a checkpoint."""
+    with _store(home) as (store, jobs):
+        row = jobs.submit(recipe)
+        if detach:
+            jobs.start_next()
+            typer.echo(row.id)
+            return
+        _wait_for_turn(jobs, row)
+        ended = _run_here(row.id, store, jobs)
+    if ended.state == "failed":
+        typer.echo(f"podium: {ended.message}", err=True)
+        sys.exit(1)
+    typer.echo(f"{ended.id}: {ended.state}")
+
+
+def run(job: Job, home: HomeOption = None) -> None:
+    """Run a queued job in this process (how jobs are started; you want `train`)."""
+    with _store(home) as (store, jobs):
+        ended = _run_here(job, store, jobs)
+    sys.exit(1 if ended.state == "failed" else 0)
+
+
+def recipes(as_json: Json = False) -> None:
+    """The recipes that ship."""
+    found = [(name, load_recipe(name)) for name in preset_names()]
+    if as_json:
+        typer.echo(
+            json.dumps([{"name": name, "title": recipe.title, "stages": recipe.stages} for name, recipe in found])
+        )
+        return
+    from trainer.printed import show, table_of
+
+    show(table_of(("recipe", "stages", "what it is"), [(n, "+".join(r.stages), r.title) for n, r in found]))
+
+
+def demonstrations(
+    job: Job,
+    out: Annotated[Path, typer.Option(help="FILE.jsonl, or a folder for a `datasets` data set.")],
+    home: HomeOption = None,
+) -> None:
+    """Export what a job's SFT learnt from."""
+    from trainer.errors import JobRefused
+    from trainer.trajectories import load_demonstrations, save_demonstrations
+
+    with _store(home) as (_, jobs):
+        file = jobs.workspace(jobs.get(job).id).demonstrations
+    if not file.exists():
+        raise JobRefused(f"job {job} has collected no demonstrations (yet)")
+    rows = load_demonstrations(file)
+    save_demonstrations(out, rows)
+    typer.echo(f"{len(rows)} demonstrations written to {out}")
+
+
+@jobs_app.command("list")
+def list_jobs(as_json: Json = False, home: HomeOption = None) -> None:
+    """Every job, newest first."""
+    with _store(home) as (_, jobs):
+        rows = jobs.all()
+    if as_json:
+        typer.echo(json.dumps([document(row) for row in rows], indent=1))
+        return
+    from trainer.printed import show, table_of
+
+    lines = [(row.id, row.kind, row.state, f"{row.stage} {row.step}/{row.steps}", row.message) for row in rows]
+    show(table_of(("job", "stages", "state", "step", ""), lines))
+
+
+@jobs_app.command("show")
+def show_job(job: Job, as_json: Json = False, home: HomeOption = None) -> None:
+    """One job: its state, figures, checkpoints and the end of its log."""
+    from orchestrator.checkpoints import complete_steps
+    from trainer.workspace import read_lines
+
+    with _store(home) as (_, jobs):
+        jobs.mark_lost()
+        row, workspace = jobs.get(job), jobs.workspace(job)
+    figures = read_lines(workspace.metrics)
+    shown = document(row) | {
+        "folder": str(workspace.folder),
+        "checkpoints": [f"{job}@{step}" for step, _ in complete_steps(workspace.checkpoints)],
+        "figures": figures[-1] if figures else {},
+        "evaluations": [
+            {key: each[key] for key in ("orchestrator", "tasks", "mean", "interval")}
+            for each in read_lines(workspace.evaluations)
+        ],
+        "log": log_tail(workspace.log),
+    }
+    if as_json:
+        typer.echo(json.dumps(shown, indent=1))
+        return
+    for key, value in shown.items():
+        typer.echo(f"{key:12} {value}" if key != "log" else f"log\n{value}")
+
+
+@jobs_app.command("stop")
+def stop_job(job: Job, as_json: Json = False, home: HomeOption = None) -> None:
+    """Ask a job to save a checkpoint and end."""
+    with _store(home) as (_, jobs):
+        _said(jobs.stop(job), as_json)
+
+
+@jobs_app.command("resume")
+def resume_job(job: Job, as_json: Json = False, home: HomeOption = None) -> None:
+    """Let a stopped or failed job go on from its last complete checkpoint, detached."""
+    with _store(home) as (_, jobs):
+        row = jobs.resume(job)
+        jobs.start_next()
+        _said(row, as_json)
+
+
+def document(row: JobRow) -> dict[str, Any]:
+    """A job for programs; times in ISO 8601, UTC."""
+    return {
+        key: value.isoformat() + "Z" if hasattr(value, "isoformat") else value
+        for key, value in row.model_dump().items()
+    }
+
+
+def log_tail(path: Path, chars: int = 4000) -> str:
+    """The end of a log file."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - chars))
+            return file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _said(row: JobRow, as_json: bool) -> None:
+    typer.echo(json.dumps(document(row)) if as_json else f"{row.id}: {row.state}")
+
+
+def _wait_for_turn(jobs: JobStore, row: JobRow) -> None:
+    told = False
+    while (busy := jobs.running()) is not None:
+        if not told:
+            typer.echo(f"{row.id} waits for {busy.id} to end (one job at a time)", err=True)
+            told = True
+        time.sleep(1.0)
+
+
+def _run_here(job: str, store: Store, jobs: JobStore) -> JobRow:
+    from trainer.runner import run_job
+
+    log_to(jobs.workspace(job).log)
+    run_job(job, store, jobs)
+    return jobs.get(job)
+
+
+def log_to(file: Path) -> None:
+    """Log lines go to the job's file, and to the terminal where there is one."""
+    handlers: list[logging.Handler] = [logging.FileHandler(file, encoding="utf-8")]
+    if sys.stderr.isatty():
+        handlers.append(logging.StreamHandler())
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", handlers=handlers, force=True)
+    logging.getLogger("trainer").setLevel(logging.INFO)
+
+
+@contextmanager
+def _store(home: str | None) -> Iterator[tuple[Store, JobStore]]:
+    from orchestrator.trace import open_store
+    from pool_registry.home import choose_home
+    from trainer.jobs import JobStore
+
+    store = open_store(choose_home(home))
+    try:
+        yield store, JobStore(store.engine, store.home)
+    finally:
+        store.close()

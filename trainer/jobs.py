@@ -1,0 +1,214 @@
+"""Jobs: training that outlives the page. One queue, one job at a time, each a detached process.
+
+A job is a row (state, owner, heartbeat) and a folder (workspace.py). Its process is known by pid and start
+time, so that a reused pid is never taken for it. The studio only reads. When a job ends it starts the next
+one in the queue; whoever submits a job starts it when nothing runs.
+
+    queued -> running -> done | failed | stopped        running -> stopping -> stopped
+    stopped, failed -> queued (resume)
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from sqlalchemy import Engine
+from sqlmodel import Field, Session, SQLModel, col, select
+
+from orchestrator.trace import is_alive, this_process
+from pool_registry.home import Home
+from pool_registry.store import writing
+from trainer.errors import JobNotFound, JobRefused
+from trainer.recipe import Recipe, dump_recipe, parse_recipe
+from trainer.workspace import Workspace
+
+ACTIVE = ("running", "stopping")
+STALE_S = 60.0  # a heartbeat older than this is worth a question; nothing is killed for it
+
+
+class JobRow(SQLModel, table=True):
+    """One job. `kind` names its stages, `code` says why it failed in one machine-readable word."""
+
+    __tablename__ = "job"
+
+    id: str = Field(primary_key=True)
+    kind: str
+    name: str
+    state: str = Field(default="queued", index=True)
+    owner: str = ""
+    stage: str = ""
+    step: int = 0
+    steps: int = 0
+    message: str = ""
+    code: str = ""
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    heartbeat: datetime | None = None
+
+    @property
+    def active(self) -> bool:
+        return self.state in ACTIVE
+
+
+class JobStore:
+    """The queue. Methods may be called from any process of this data folder."""
+
+    def __init__(self, engine: Engine, home: Home) -> None:
+        self._engine = engine
+        self._home = home
+
+    def submit(self, recipe: Recipe) -> JobRow:
+        """Put a job at the end of the queue. `start_next` starts it when nothing runs."""
+        key = f"{recipe.name[:32].strip('-_').replace('_', '-')}-{secrets.token_hex(3)}"
+        workspace = self.workspace(key).make()
+        workspace.recipe.write_text(dump_recipe(recipe), encoding="utf-8")
+        steps = sum(getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate")
+        row = JobRow(id=key, kind="+".join(recipe.stages), name=recipe.name, steps=steps, created_at=_now())
+        with writing(self._engine) as session:
+            session.add(row)
+        return row
+
+    def workspace(self, job: str) -> Workspace:
+        return Workspace(self._home.jobs / job)
+
+    def recipe(self, job: str) -> Recipe:
+        """The recipe of a job. Raises InvalidRecipe when its file was damaged."""
+        return parse_recipe(self.workspace(job).recipe.read_text(encoding="utf-8"))
+
+    def get(self, job: str) -> JobRow:
+        """One job. Raises JobNotFound."""
+        with Session(self._engine) as session:
+            row = session.get(JobRow, job)
+        if row is None:
+            raise JobNotFound(f"there is no job {job!r}; `python -m trainer jobs list` shows those there are")
+        return row
+
+    def all(self, limit: int = 200) -> list[JobRow]:
+        """Jobs, newest first. Those whose process is gone are marked before."""
+        self.mark_lost()
+        with Session(self._engine) as session:
+            return list(session.exec(select(JobRow).order_by(col(JobRow.created_at).desc()).limit(limit)))
+
+    def running(self) -> JobRow | None:
+        """The job that runs now."""
+        self.mark_lost()
+        with Session(self._engine) as session:
+            return session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE))).first()
+
+    def stop(self, job: str) -> JobRow:
+        """Ask a job to save a checkpoint and end; a queued one leaves the queue. Raises JobRefused."""
+        self.mark_lost()
+        with writing(self._engine) as session:
+            row = self._row(session, job)
+            if row.state == "queued":
+                row.state, row.ended_at = "stopped", _now()
+            elif row.state in ACTIVE:
+                self.workspace(job).stop.touch()
+                row.state = "stopping"
+            else:
+                raise JobRefused(f"job {job} is {row.state}: there is nothing to stop")
+            session.add(row)
+        return row
+
+    def resume(self, job: str) -> JobRow:
+        """Put a stopped or failed job into the queue again; it goes on from its last complete checkpoint.
+
+        Raises JobRefused.
+        """
+        self.mark_lost()
+        with writing(self._engine) as session:
+            row = self._row(session, job)
+            if row.state not in ("stopped", "failed"):
+                raise JobRefused(f"job {job} is {row.state}: only stopped and failed jobs can be resumed")
+            self.workspace(job).stop.unlink(missing_ok=True)
+            row.state, row.owner, row.message, row.code, row.ended_at = "queued", "", "", "", None
+            row.created_at = _now()
+            session.add(row)
+        return row
+
+    def claim(self, job: str) -> bool:
+        """Make this process the owner of a queued job; False when another job runs or it is not queued."""
+        self.mark_lost()
+        with writing(self._engine) as session:
+            row = self._row(session, job)
+            busy = session.exec(select(JobRow.id).where(col(JobRow.state).in_(ACTIVE))).first()
+            if busy is not None or row.state != "queued":
+                return False
+            row.state, row.owner = "running", this_process()
+            row.started_at = row.heartbeat = _now()
+            session.add(row)
+        return True
+
+    def beat(self, job: str, stage: str, step: int) -> None:
+        """Say that the job's process lives, and how far it is."""
+        with writing(self._engine) as session:
+            row = self._row(session, job)
+            row.heartbeat, row.stage, row.step = _now(), stage, step
+            session.add(row)
+
+    def finish(self, job: str, state: str, code: str = "", message: str = "") -> None:
+        """The job's process has ended it."""
+        with writing(self._engine) as session:
+            row = self._row(session, job)
+            row.state, row.code, row.message, row.ended_at = state, code, message, _now()
+            session.add(row)
+
+    def mark_lost(self) -> None:
+        """Jobs whose process is gone have failed; say so, and that they can be resumed."""
+        with Session(self._engine) as session:
+            rows = session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE))).all()
+        for row in rows:
+            if not is_alive(row.owner):
+                self._mark(row.id, row.owner)
+
+    def _mark(self, job: str, owner: str) -> None:
+        with writing(self._engine) as session:
+            row = self._row(session, job)
+            if row.state in ACTIVE and row.owner == owner:
+                stopped = row.state == "stopping"
+                row.state, row.ended_at = ("stopped" if stopped else "failed"), _now()
+                row.code = "" if stopped else "killed"
+                row.message = "its process was killed; resume goes on from the last complete checkpoint"
+                session.add(row)
+
+    def start_next(self) -> str | None:
+        """Start the oldest queued job as a detached process when nothing runs. Returns its id."""
+        if self.running() is not None:
+            return None
+        with Session(self._engine) as session:
+            query = select(JobRow.id).where(JobRow.state == "queued").order_by(col(JobRow.created_at))
+            job = session.exec(query).first()
+        if job is not None:
+            _spawn([sys.executable, "-m", "trainer", "run", job, "--home", str(self._home.root)], self.workspace(job))
+        return job
+
+    @staticmethod
+    def _row(session: Session, job: str) -> JobRow:
+        row = session.get(JobRow, job)
+        if row is None:
+            raise JobNotFound(f"there is no job {job!r}; `python -m trainer jobs list` shows those there are")
+        return row
+
+
+def _spawn(command: Sequence[str], workspace: Workspace) -> None:
+    """A process of its own session: it outlives the studio, the terminal and the browser."""
+    with workspace.log.open("ab") as log:
+        subprocess.Popen(  # noqa: S603  our own interpreter and module, no shell
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=workspace.folder,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,
+        )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

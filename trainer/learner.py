@@ -1,0 +1,221 @@
+"""What SFT and GRPO share: the model that learns, the arguments of the trainer, and the callback that
+writes figures, seals checkpoints and listens for a stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from orchestrator.checkpoints import Checkpoint, find_checkpoint, read_checkpoint
+from orchestrator.trace import Store
+from pool_registry.live import LivePool
+from pool_registry.local_models import model_path, pick_device
+from trainer.errors import TrainingFailed
+from trainer.recipe import Lora, Model, Optimizer, Recipe
+from trainer.tasks.task import Task
+from trainer.workspace import Workspace, new_manifest
+
+log = logging.getLogger(__name__)
+# (training, model, tokenizer) -> figures on validation tasks
+Check = Callable[["Training", Any, Any], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """Everything that a stage works with. The pool is open on the runner's event loop."""
+
+    recipe: Recipe
+    tasks: Sequence[Task]
+    pool: LivePool
+    store: Store
+    workspace: Workspace
+    runner: asyncio.Runner
+    check: Check | None = None
+
+
+@dataclass(slots=True)
+class Learner:
+    """A model ready for training, with its tokenizer. `base` is what an adapter belongs to."""
+
+    model: Any
+    tokenizer: Any
+    base: str
+    adapter: bool
+
+
+def load_learner(settings: Model, seed: int, start: Path | None = None) -> Learner:
+    """The base model, or the checkpoint in `start` (else `settings.start`) to go on from.
+
+    Raises TrainingFailed, WorkerFault or UnknownOrchestrator saying what is missing.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
+
+    set_seed(seed)
+    from_checkpoint = _starting_point(settings, start)
+    base, weights, adapter = settings.base, model_path(settings.base), None
+    if from_checkpoint is not None:
+        folder, manifest = from_checkpoint
+        base = manifest.base
+        if manifest.kind == "adapter":
+            weights, adapter = model_path(manifest.base), folder
+        else:
+            weights = folder
+            base = str(folder) if settings.lora is not None else manifest.base
+    dtype = getattr(torch, settings.precision)
+    tokenizer = AutoTokenizer.from_pretrained(weights, local_files_only=True, padding_side="left")
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    model = AutoModelForCausalLM.from_pretrained(weights, dtype=dtype, local_files_only=True, trust_remote_code=False)
+    model.config._name_or_path = str(weights)  # the trainer looks a reference model up by it
+    if adapter is not None:
+        model = _go_on_with(model, adapter)
+    elif settings.lora is not None:
+        model = _with_new_adapter(model, settings.lora)
+    return Learner(model.to(pick_device("auto")), tokenizer, base, adapter is not None or settings.lora is not None)
+
+
+def _starting_point(settings: Model, start: Path | None) -> tuple[Path, Checkpoint] | None:
+    if start is not None:
+        return start, read_checkpoint(start)
+    return find_checkpoint(settings.start) if settings.start else None
+
+
+def _with_new_adapter(model: Any, lora: Lora) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=lora.targets,
+        task_type="CAUSAL_LM",
+    )
+    try:
+        return get_peft_model(model, config)
+    except ValueError as error:
+        raise TrainingFailed("lora_targets", f"model.lora.targets does not fit the base model: {error}") from error
+
+
+def _go_on_with(model: Any, adapter: Path) -> Any:
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(model, adapter, is_trainable=True)
+
+
+def trainer_arguments(recipe: Recipe, optimizer: Optimizer, steps: int, workspace: Workspace) -> dict[str, Any]:
+    """The arguments that TRL's two trainers share; both would otherwise log, save and precision-cast for GPUs."""
+    import torch
+
+    gpu = torch.cuda.is_available()
+    return {
+        "output_dir": str(workspace.draft),
+        "max_steps": steps,
+        "learning_rate": optimizer.learning_rate,
+        "lr_scheduler_type": optimizer.schedule,
+        "warmup_steps": int(optimizer.warmup * steps),
+        "weight_decay": optimizer.weight_decay,
+        "max_grad_norm": optimizer.max_grad_norm,
+        "seed": optimizer.seed,
+        "data_seed": optimizer.seed,
+        "bf16": gpu and recipe.model.precision == "bfloat16",
+        "use_cpu": not gpu,
+        "gradient_checkpointing": recipe.model.checkpointing,
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,
+        "save_strategy": "no",
+        "report_to": [],
+        "disable_tqdm": True,
+        "dataloader_pin_memory": False,
+        "remove_unused_columns": False,
+    }
+
+
+def be_quiet(threads: int) -> None:
+    """No progress bars and no warnings about what we chose; `threads` CPU threads (0: all)."""
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import datasets
+    import torch
+    from transformers.utils import logging as transformers_logging
+
+    datasets.disable_progress_bars()
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    warnings.filterwarnings("ignore", module=r"(transformers|trl|peft|torch)\b.*")
+    if threads:
+        torch.set_num_threads(threads)
+
+
+class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not typed
+    """Between the trainer and the job's folder.
+
+    `offset` is where this stage's steps begin in the job's count. The training's `check` measures the model
+    at every checkpoint; its figures go into the manifest.
+    """
+
+    def __init__(self, training: Training, stage: str, learner: Learner, offset: int, total: int) -> None:
+        self.training, self.stage, self.learner = training, stage, learner
+        self.workspace = training.workspace
+        self.offset, self.total = offset, total
+        section = training.recipe.sft if stage == "sft" else training.recipe.grpo
+        assert section is not None, "the caller chose this stage"
+        self.saving = section.saving
+        self.stopped = False
+        self._figures: dict[str, float] = {}
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        step = state.global_step
+        if self.workspace.stopping:
+            self.stopped = control.should_training_stop = True
+        control.should_save = self.stopped or step % self.saving.every == 0 or step == self.total
+        control.should_log = True
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
+        figures = {key: float(value) for key, value in (logs or {}).items() if isinstance(value, int | float)}
+        if "train_runtime" in figures:  # the trainer's closing words
+            return
+        self._figures |= figures
+        self.workspace.note(self.stage, self.offset + state.global_step, figures)
+        shown = ", ".join(f"{key} {figures[key]:.4g}" for key in ("loss", "reward", "learning_rate") if key in figures)
+        log.info("%s step %d of %d: %s", self.stage, state.global_step, self.total, shown)
+
+    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        step = self.offset + state.global_step
+        drafted = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        self.learner.tokenizer.save_pretrained(drafted)
+        figures: dict[str, float] = {}
+        if self.training.check is not None and self.saving.check_tasks and not self.stopped:
+            figures = dict(self.training.check(self.training, model, self.learner.tokenizer))
+            self.workspace.note(self.stage, step, figures)
+        recipe, pool = self.training.recipe, self.training.pool.pool
+        manifest = new_manifest(recipe, pool, self.stage, step, self.learner.adapter, self.learner.base).model_copy(
+            update={"metrics": {**self._figures, **figures}}
+        )
+        self.workspace.keep(drafted, manifest)
+        self.workspace.prune(self.saving.keep)
+        log.info("checkpoint %d saved%s", step, f": {figures}" if figures else "")
+
+
+def clear_draft(workspace: Workspace) -> None:
+    """Remove what a killed job left half-written."""
+    shutil.rmtree(workspace.draft, ignore_errors=True)
+
+
+def resume_point(workspace: Workspace, stage: str, offset: int) -> Path | None:
+    """The newest complete checkpoint of this stage, from which the trainer goes on with its own state."""
+    newest = workspace.newest()
+    if newest is None or newest[0] <= offset:
+        return None
+    folder = newest[1]
+    return folder if read_checkpoint(folder, verify=True).stage == stage else None

@@ -1,0 +1,301 @@
+"""Recipes: the YAML that fully describes a job. The form of the Train page is this file's models.
+
+A recipe holds one or more of the stages `sft`, `grpo` and `evaluate`, which run in this order. Every field
+has a description (the page shows it) and its key in the YAML is its name here. Figures marked "Conductor"
+are from arXiv 2512.04388, those marked "ParaManager" from arXiv 2604.17009.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from assets import asset
+from orchestrator.prompt import PromptStyle
+from pool_registry.kinds import PLAIN_WORDS
+from pool_registry.worker import NAME_PATTERN
+from trainer.errors import InvalidRecipe
+
+PRESETS = "recipes"
+MAX_RECIPE_BYTES = 200_000
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Part(BaseModel):
+    """A section of a recipe: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Lora(Part):
+    """Low-rank adapters, through PEFT."""
+
+    rank: int = Field(default=16, ge=1, le=512, description="Rank of the update matrices.")
+    alpha: int = Field(default=32, ge=1, description="Scale: the update counts alpha / rank.")
+    dropout: Share = Field(default=0.0, description="Dropout on the adapter's input.")
+    targets: str | list[str] = Field(default="all-linear", description="Layers that get an adapter.")
+
+
+class Model(Part):
+    """What learns, and how a turn is put to it and written by it."""
+
+    base: str = Field(
+        default="starter:tiny",
+        min_length=1,
+        description="starter:tiny, starter:smollm2, a folder, or hub:owner/name.",
+    )
+    start: str = Field(default="", description="A checkpoint to go on from, such as JOB@STEP; empty for the base.")
+    lora: Lora | None = Field(default=None, description="Adapter; empty trains every weight.")
+    precision: Literal["float32", "bfloat16"] = Field(default="float32", description="Of the weights in training.")
+    dialect: Literal["plan", "conductor"] = Field(default="plan", description="How a turn is written.")
+    prompt: PromptStyle = Field(
+        default="full",
+        description="full: rules, pool and query. query: the query alone, for small models that learn one pool.",
+    )
+    turn_tokens: int = Field(default=512, ge=16, le=32_768, description="Most tokens that one turn may have.")
+    checkpointing: bool = Field(default=False, description="Recompute activations: less memory, a third slower.")
+
+
+class Tasks(Part):
+    """Which queries it learns on."""
+
+    source: str = Field(
+        default="ledger,atlas,forge",
+        min_length=1,
+        description="Families, file:PATH.jsonl, hub:OWNER/NAME or reasoning_gym:FAMILY.",
+    )
+    levels: tuple[int, ...] = Field(default=(1, 2, 3), description="Levels of the families.")
+    count: int = Field(default=1000, ge=1, le=1_000_000, description="How many tasks of the train split.")
+
+
+class Demonstrations(Part):
+    """Where the trajectories come from that SFT imitates."""
+
+    teacher: str = Field(default="oracle", description="oracle, a policy, an agent as model:AGENT, a checkpoint.")
+    samples: int = Field(default=1, ge=1, le=64, description="Trajectories per task, of which one is kept.")
+    faults: Share = Field(default=0.1, description="Share in which a call is made to fail, so that recovery is seen.")
+    starred: bool = Field(default=True, description="Also the traces that were starred on this pool.")
+    file: str = Field(default="", description="Also trajectories from a JSONL file.")
+    concurrency: int = Field(default=16, ge=1, le=512, description="Episodes at a time.")
+
+
+class Optimizer(Part):
+    """AdamW and its schedule, as TRL and transformers know them."""
+
+    learning_rate: float = Field(default=1e-4, gt=0, le=1, description="Peak learning rate.")
+    schedule: Literal["cosine", "linear", "constant", "constant_with_warmup"] = Field(
+        default="cosine", description="How the learning rate falls."
+    )
+    warmup: Share = Field(default=0.03, description="Share of the steps with a rising learning rate.")
+    weight_decay: float = Field(default=0.0, ge=0, le=1, description="AdamW's weight decay.")
+    max_grad_norm: float = Field(default=1.0, gt=0, description="Gradients are clipped to this norm.")
+    seed: int = Field(default=0, ge=0, description="Of data order, sampling and adapters.")
+
+
+class Saving(Part):
+    """When checkpoints are written and measured. Counted in optimizer steps."""
+
+    every: int = Field(default=50, ge=1, description="Steps between checkpoints.")
+    keep: int = Field(default=5, ge=2, description="How many of the newest are kept; the best one always is.")
+    check_tasks: int = Field(
+        default=24, ge=0, le=10_000, description="Validation tasks at every checkpoint; 0 for none."
+    )
+
+
+class Sft(Part):
+    """Supervised fine-tuning on the orchestrator's own turns, with TRL's SFTTrainer."""
+
+    steps: int = Field(default=500, ge=1, le=10_000_000, description="Optimizer steps.")
+    batch: int = Field(default=16, ge=1, le=4096, description="Trajectories per forward pass.")
+    accumulation: int = Field(default=1, ge=1, le=4096, description="Forward passes per step.")
+    max_length: int = Field(default=1024, ge=32, le=262_144, description="Longer trajectories are left out.")
+    packing: bool = Field(default=False, description="Several trajectories per row; needs FlashAttention.")
+    demonstrations: Demonstrations = Demonstrations()
+    optimizer: Optimizer = Optimizer()
+    saving: Saving = Saving()
+
+
+class Reward(Part):
+    """One term: its name (accuracy, format, diversity, efficiency) or your own function, and its weight."""
+
+    term: str = Field(min_length=1, description="accuracy, format, diversity, efficiency, or FILE.py:FUNCTION.")
+    weight: float = Field(default=1.0, ge=0, le=100, description="The reward is the weighted sum of the terms.")
+
+
+class Rollouts(Part):
+    """How episodes are sampled."""
+
+    prompts: int = Field(default=4, ge=1, le=4096, description="Tasks per step, each with one group of episodes.")
+    group: int = Field(default=8, ge=2, le=1024, description="Episodes per task.")
+    temperature: float = Field(default=1.0, gt=0, le=2, description="Of sampling. ParaManager: 1.0.")
+    top_p: float = Field(default=1.0, gt=0, le=1, description="Nucleus sampling; 1 is off.")
+    max_rounds: int = Field(default=2, ge=1, le=64, description="Turns per episode. Conductor: 1.")
+    max_length: int = Field(default=4096, ge=64, le=262_144, description="Tokens of an episode, prompt included.")
+    backend: Literal["transformers", "vllm", "vllm-colocate"] = Field(
+        default="transformers",
+        description="transformers: in the trainer. vllm: a server, adapters reloaded. vllm-colocate: in this process.",
+    )
+    vllm_memory: float = Field(default=0.3, gt=0, lt=1, description="Share of the GPU that vLLM takes.")
+    vllm_url: str = Field(default="", description="A server that runs already; empty starts one.")
+    mixed_only: bool = Field(
+        default=True, description="Groups whose rewards are all equal are drawn anew. ParaManager's filter."
+    )
+    redraws: float = Field(default=1.0, ge=0, le=10, description="At most this many extra groups per wanted one.")
+    cache: bool = Field(default=True, description="An equal call of a deterministic tool is not made twice.")
+    concurrency: int = Field(default=256, ge=1, le=10_000, description="Episodes at a time.")
+    max_cost: float | None = Field(default=None, gt=0, description="US dollars for the whole job; empty: no cap.")
+
+
+class Curriculum(Part):
+    """Moves over the levels toward tasks that are solved sometimes."""
+
+    enabled: bool = Field(default=True, description="Off: every level is drawn equally often.")
+    target: Share = Field(default=0.5, description="The success rate that teaches most.")
+    floor: Share = Field(default=0.1, description="Least share of draws that any cell keeps.")
+
+
+class Loss(Part):
+    """The policy loss, as TRL offers it."""
+
+    type: Literal["dapo", "grpo", "dr_grpo", "bnpo", "cispo", "gspo"] = Field(
+        default="dapo", description="Form of the loss. gspo: GRPO with sequence-level ratios."
+    )
+    beta: float = Field(default=0.0, ge=0, description="Weight of the KL term against the start.")
+    epsilon: float = Field(default=0.2, gt=0, lt=1, description="Clipping from below.")
+    epsilon_high: float = Field(default=0.28, gt=0, description="Clipping from above (DAPO's clip-higher).")
+    scale: Literal["group", "batch", "none"] = Field(default="group", description="What advantages are divided by.")
+    iterations: int = Field(default=1, ge=1, le=64, description="Optimizer passes over each batch of episodes.")
+
+
+class Grpo(Part):
+    """Reinforcement learning on whole episodes, with TRL's GRPOTrainer."""
+
+    steps: int = Field(default=60, ge=1, le=1_000_000, description="Optimizer steps. Conductor: 200.")
+    micro_batch: int = Field(default=32, ge=1, le=4096, description="Episodes per forward pass.")
+    rollouts: Rollouts = Rollouts()
+    rewards: tuple[Reward, ...] = Field(
+        default=(Reward(term="accuracy"), Reward(term="format", weight=0.2)), min_length=1
+    )
+    curriculum: Curriculum = Curriculum()
+    loss: Loss = Loss()
+    optimizer: Optimizer = Optimizer(learning_rate=1e-5, schedule="constant")
+    saving: Saving = Saving(every=20)
+
+    @model_validator(mode="after")
+    def _divides(self) -> Grpo:
+        episodes = self.rollouts.prompts * self.rollouts.group
+        if episodes % self.micro_batch:
+            raise ValueError(f"micro_batch must divide prompts x group = {episodes}")
+        return self
+
+
+class Evaluate(Part):
+    """Measures orchestrators on tasks that no training has seen."""
+
+    orchestrators: tuple[str, ...] = Field(
+        default=(), description="Names; empty for the base and what every stage of this job ended with."
+    )
+    source: str = Field(default="", description="Families or another source; empty for the recipe's.")
+    levels: tuple[int, ...] = Field(default=(), description="Levels of the families; empty for the recipe's.")
+    split: Literal["validation", "test"] = Field(default="test", description="Which part of the tasks.")
+    count: int = Field(default=60, ge=1, le=100_000, description="How many tasks.")
+    concurrency: int = Field(default=32, ge=1, le=256, description="Episodes at a time.")
+
+
+STAGES = ("sft", "grpo", "evaluate")
+
+
+class Recipe(Part):
+    """A whole job."""
+
+    name: str = Field(default="my-orchestrator", pattern=NAME_PATTERN, description="Prefix of the job's checkpoints.")
+    title: str = Field(default="", max_length=200, description="One line for people.")
+    pool: str = Field(default="starter", pattern=NAME_PATTERN, description="The pool it learns to orchestrate.")
+    model: Model = Model()
+    tasks: Tasks = Tasks()
+    sft: Sft | None = None
+    grpo: Grpo | None = None
+    evaluate: Evaluate | None = None
+    threads: int = Field(default=0, ge=0, le=256, description="CPU threads of torch; 0 for all.")
+
+    @model_validator(mode="after")
+    def _has_a_stage(self) -> Recipe:
+        if not self.stages:
+            raise ValueError("a recipe needs an sft, a grpo or an evaluate section")
+        return self
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """What this recipe does, in order."""
+        return tuple(stage for stage in STAGES if getattr(self, stage) is not None)
+
+    def only(self, stage: str) -> Recipe:
+        """This recipe with one of its stages. Raises InvalidRecipe when it has no such stage."""
+        if stage not in self.stages:
+            raise InvalidRecipe([(stage, f"this recipe has no {stage} section; it has: {', '.join(self.stages)}")])
+        return self.model_copy(update={other: None for other in self.stages if other != stage})
+
+
+def parse_recipe(text: str) -> Recipe:
+    """The recipe in a YAML document. Raises InvalidRecipe with every problem and the key it is at."""
+    if len(text) > MAX_RECIPE_BYTES:
+        raise InvalidRecipe([("", f"a recipe has at most {MAX_RECIPE_BYTES:,} characters")])
+    try:
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InvalidRecipe([("", f"this is not YAML: {error}")]) from error
+    if not isinstance(document, dict):
+        raise InvalidRecipe([("", "a recipe is a mapping such as 'pool: starter'")])
+    try:
+        return Recipe.model_validate(document)
+    except ValidationError as error:
+        raise InvalidRecipe(_problems(error)) from error
+
+
+def dump_recipe(recipe: Recipe) -> str:
+    """The YAML of a recipe, every key written out: the inverse of `parse_recipe`."""
+    document = recipe.model_dump(mode="json")
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
+    return text
+
+
+def load_recipe(reference: str) -> Recipe:
+    """The recipe in a file, or the preset of that name. Raises InvalidRecipe."""
+    path = asset(PRESETS) / f"{reference}.yaml"
+    if reference not in preset_names():
+        path = Path(reference).expanduser()
+    try:
+        return parse_recipe(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        known = ", ".join(preset_names())
+        reason = getattr(error, "strerror", None) or "not text"
+        raise InvalidRecipe(
+            [("", f"{reference} is no recipe file ({reason}) and no preset; presets: {known}")]
+        ) from error
+
+
+def preset_names() -> list[str]:
+    """The recipes that ship, gentlest first."""
+    order = [
+        "cpu-first-steps",
+        "cpu-smollm2",
+        "single-gpu-24gb",
+        "single-gpu-80gb",
+        "conductor-paper",
+        "paramanager-paper",
+    ]
+    there = {path.stem for path in asset(PRESETS).glob("*.yaml")}
+    return [name for name in order if name in there] + sorted(there.difference(order))
+
+
+def _problems(error: ValidationError) -> list[tuple[str, str]]:
+    return [
+        (
+            ".".join(str(part) for part in item["loc"]),
+            PLAIN_WORDS.get(item["type"], item["msg"].removeprefix("Value error, ")),
+        )
+        for item in error.errors(include_url=False)
+    ]

@@ -1,0 +1,313 @@
+"""Rollouts: whole episodes of the learning model on the real pool, in groups, none waiting for another.
+
+Each episode is a coroutine of its own: it asks the generator for a turn, its workers run while others
+generate, and it goes on the moment its own round has ended. There is no barrier over the batch. A group
+whose rewards are all equal teaches nothing and is drawn anew, within a limit, on another task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from orchestrator.dialects.base import Dialect
+from orchestrator.episode import Episode
+from orchestrator.plan import Turn
+from orchestrator.prompt import PromptStyle, observation_text, opening
+from orchestrator.run import EpisodeSpec, Sink, run_episode
+from pool_registry.actions import JsonValue, Status, Usage
+from pool_registry.agents import strip_special
+from pool_registry.live import LivePool
+from trainer.curriculum import Curriculum
+from trainer.errors import TrainingFailed
+from trainer.evaluate import grade, resolve
+from trainer.generation import Generator
+from trainer.rewards import Sample, Term, advantages, all_equal, sample_of, scores, total, worker_shares
+from trainer.tasks.task import Task
+from trainer.transcript import ChatTokens, Transcript
+
+
+@dataclass(slots=True)
+class Rollout:
+    """A finished episode with its tokens, its reward terms and what GRPO makes of them."""
+
+    sample: Sample
+    transcript: Transcript
+    logprobs: list[float] | None
+    terms: dict[str, float] = field(default_factory=dict)
+    reward: float = 0.0
+    advantage: float = 0.0
+
+
+@dataclass(slots=True)
+class Group:
+    """Episodes on one task."""
+
+    task: Task
+    rollouts: list[Rollout]
+
+    @property
+    def equal(self) -> bool:
+        return all_equal([rollout.reward for rollout in self.rollouts])
+
+    @property
+    def success(self) -> float:
+        return sum(rollout.sample.correct for rollout in self.rollouts) / len(self.rollouts)
+
+    def row(self, step: int, kept: bool) -> dict[str, JsonValue]:
+        """One line of rollouts.jsonl."""
+        ref = self.task.ref
+        return {
+            "step": step,
+            "query": self.task.query,
+            "family": ref.family,
+            "level": ref.level,
+            "index": ref.index,
+            "equal": self.equal,
+            "kept": kept,
+            "episodes": [
+                {
+                    "id": rollout.sample.episode.id,
+                    "correct": rollout.sample.correct,
+                    "terms": {name: round(value, 4) for name, value in rollout.terms.items()},
+                    "reward": round(rollout.reward, 4),
+                    "advantage": round(rollout.advantage, 4),
+                    "tokens": sum(rollout.transcript.mask),
+                }
+                for rollout in self.rollouts
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How the model is put to work: dialect, prompt, and the limits of tokens and rounds."""
+
+    dialect: Dialect
+    style: PromptStyle
+    turn_tokens: int
+    max_length: int
+    max_rounds: int
+
+
+class LearningPolicy:
+    """The learning model as the orchestrator of one episode; keeps every token it saw and wrote."""
+
+    def __init__(self, name: str, pool: LivePool, generator: Generator, chat: ChatTokens, manner: Manner) -> None:
+        self.name = name
+        self._pool, self._generator, self._chat, self._manner = pool, generator, chat, manner
+        self.transcript = Transcript([])
+        self.logprobs: list[float] | None = []
+
+    async def turn(self, episode: Episode) -> Turn:
+        """Raises TrainingFailed when the backend does; the episode then ends as orchestrator_failed."""
+        self._read(episode)
+        context = self.transcript.ids
+        room = min(self._manner.turn_tokens, self._manner.max_length - len(context))
+        if room < 1:
+            return Turn(error=f"the episode has {len(context):,} tokens; its limit is reached", failed=True)
+        made = await self._generator.generate(context, room)
+        ids = made.ids or [self._chat.tokenizer.eos_token_id]
+        self._add(ids, made.logprobs if made.ids else [0.0], learn=True)
+        text = self._chat.text(ids)
+        turn = self._manner.dialect.parse(text, episode.next_step_id, list(self._pool.workers))
+        return replace(turn, usage=Usage(len(context), len(ids)))
+
+    def _read(self, episode: Episode) -> None:
+        """Put in front of the next turn what it answers to."""
+        if not self.transcript.prompt:
+            opened = opening(episode.query, self._pool, self._manner.dialect, self._manner.style)
+            self.transcript.prompt = self._chat.prompt(opened)
+            return
+        last = episode.rounds[-2]
+        if self.transcript.completion[-1] != self._chat.tokenizer.eos_token_id:  # cut off at its limit
+            self._add([self._chat.tokenizer.eos_token_id], [0.0], learn=False)
+        told = observation_text(last, self._manner.max_rounds - last.number)
+        ids = self._chat.between(strip_special(told))
+        self._add(ids, [0.0] * len(ids), learn=False)
+
+    def _add(self, ids: Sequence[int], logprobs: Sequence[float] | None, learn: bool) -> None:
+        self.transcript.add(ids, learn)
+        if self.logprobs is not None:
+            self.logprobs = None if logprobs is None else [*self.logprobs, *logprobs]
+
+
+class RolloutEngine:
+    """Runs groups of episodes for one training step after another."""
+
+    def __init__(
+        self,
+        name: str,
+        pool: LivePool,
+        chat: ChatTokens,
+        manner: Manner,
+        terms: dict[str, tuple[Term, float]],
+        sink: Sink,
+        *,
+        scale: str = "group",
+        concurrency: int = 256,
+        max_cost: float | None = None,
+    ) -> None:
+        self.name, self.pool, self.chat, self.manner = name, pool, chat, manner
+        self.terms, self.sink, self.scale = terms, sink, scale
+        self.max_cost = max_cost
+        self.cost = 0.0
+        self.limits = pool.pool.limits.model_copy(update={"max_rounds": manner.max_rounds})
+        self._slots = asyncio.Semaphore(concurrency)
+
+    async def step(
+        self, curriculum: Curriculum, generator: Generator, groups: int, size: int, redraws: int, mixed_only: bool
+    ) -> tuple[list[Group], list[Group]]:
+        """Enough groups for one step, and those that were left out because all their rewards were equal.
+
+        All start at once. For every equal group another one starts, at most `redraws` in all; when even
+        then too few are mixed, equal ones fill up the batch.
+        """
+        pending = {self._start(curriculum.draw(), generator, size) for _ in range(groups)}
+        mixed: list[Group] = []
+        equal: list[Group] = []
+        try:
+            while pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for group in (finished.result() for finished in done):
+                    curriculum.learn(group.task, group.success)
+                    (equal if mixed_only and group.equal else mixed).append(group)
+                    if mixed_only and group.equal and redraws > 0:
+                        redraws -= 1
+                        pending.add(self._start(curriculum.draw(), generator, size))
+        finally:
+            for task in pending:
+                task.cancel()
+        kept = (mixed + equal)[:groups]
+        return kept, [group for group in equal if group not in kept]
+
+    def _start(self, task: Task, generator: Generator, size: int) -> asyncio.Task[Group]:
+        return asyncio.create_task(self.group(task, generator, size))
+
+    async def group(self, task: Task, generator: Generator, size: int) -> Group:
+        """`size` episodes on one task, scored against each other."""
+        async with asyncio.TaskGroup() as running:
+            started = [running.create_task(self.episode(task, generator)) for _ in range(size)]
+        group = Group(task, [each.result() for each in started])
+        scored = scores([rollout.sample for rollout in group.rollouts], self.terms)
+        for rollout, terms in zip(group.rollouts, scored, strict=True):
+            rollout.terms, rollout.reward = terms, total(terms, self.terms)
+        relative = advantages([rollout.reward for rollout in group.rollouts], self.scale)
+        for rollout, advantage in zip(group.rollouts, relative, strict=True):
+            rollout.advantage = advantage
+        return group
+
+    async def episode(self, task: Task, generator: Generator) -> Rollout:
+        """One episode, graded. Raises TrainingFailed when the backend fails or the spend cap is reached."""
+        async with self._slots:
+            self._check_cost()
+            policy = LearningPolicy(self.name, self.pool, generator, self.chat, self.manner)
+            spec = EpisodeSpec(task.query, task=task.ref)
+            guarded = _Guarded(policy)
+            episode = await run_episode(spec, guarded, self.pool, limits=self.limits, sink=self.sink, resolve=resolve)
+            if guarded.failure is not None:
+                raise guarded.failure
+            await grade(episode, task, self.sink, self.pool)
+        self.cost += episode.usage.cost
+        return Rollout(sample_of(task, episode, self.limits), policy.transcript, policy.logprobs)
+
+    def _check_cost(self) -> None:
+        if self.max_cost is not None and self.cost >= self.max_cost:
+            raise TrainingFailed("max_cost", f"the job has spent ${self.cost:.4f}; rollouts.max_cost allows no more")
+
+
+class _Guarded:
+    """Lets a backend's failure end the job instead of being one episode's bad turn."""
+
+    def __init__(self, policy: LearningPolicy) -> None:
+        self.name = policy.name
+        self._policy = policy
+        self.failure: TrainingFailed | None = None
+
+    async def turn(self, episode: Episode) -> Turn:
+        try:
+            return await self._policy.turn(episode)
+        except TrainingFailed as error:
+            self.failure = error
+            raise
+
+
+def figures(groups: Sequence[Group], skipped: Sequence[Group], names: Sequence[str]) -> dict[str, float]:
+    """What a step's episodes were like: reward terms (mean and spread), shape, statuses, workers."""
+    rollouts = [rollout for group in groups for rollout in group.rollouts]
+    samples = [rollout.sample for rollout in rollouts]
+    statuses = Counter(status for sample in samples for status in _statuses(sample.episode))
+    steps = max(1, sum(statuses.values()))
+    turns = [done for sample in samples for done in sample.episode.rounds if done.turn is not None]
+    found = {
+        "rollout/correct": _mean([float(sample.correct) for sample in samples]),
+        "rollout/turns": _mean([sample.totals.rounds for sample in samples]),
+        "rollout/steps": _mean([sample.totals.steps for sample in samples]),
+        "rollout/width": _mean([width(sample.episode) for sample in samples]),
+        "rollout/length": _mean([sum(rollout.transcript.mask) for rollout in rollouts]),
+        "rollout/cost": sum(sample.totals.cost for sample in samples),
+        "rollout/valid_turns": _mean([float(done.turn is not None and done.turn.error is None) for done in turns]),
+        "groups/skipped": len(skipped),
+        "groups/equal": sum(group.equal for group in groups),
+    }
+    found |= {f"status/{status.value}": statuses[status] / steps for status in Status}
+    found |= {f"worker/{name}": share for name, share in worker_shares(samples).items()}
+    for name in names:
+        values = [rollout.terms[name] for rollout in rollouts if name in rollout.terms]
+        found |= {f"term/{name}": _mean(values), f"term/{name}/spread": _spread(values)}
+    return found
+
+
+def width(episode: Episode) -> int:
+    """How many steps of a round could run at the same time, at most: the widest layer of its plans."""
+    widest = 0
+    for done in episode.rounds:
+        depth: dict[int, int] = {}
+        for run in done.steps:
+            depth[run.step.id] = 1 + max((depth[k] for k in run.step.access if k in depth), default=0)
+        widest = max([widest, *Counter(depth.values()).values()])
+    return widest
+
+
+def _statuses(episode: Episode) -> list[Status]:
+    return [observation.status for observation in episode.observations().values()]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _spread(values: Sequence[float]) -> float:
+    mean = _mean(values)
+    return float(_mean([(value - mean) ** 2 for value in values]) ** 0.5)
+
+
+@dataclass(slots=True)
+class Clock:
+    """How long a step's rollouts took, and the generator's part of it. In seconds."""
+
+    generator: Generator
+    wall_s: float = 0.0
+    _busy: float = 0.0
+    _tokens: int = 0
+    _started: float = 0.0
+
+    def __enter__(self) -> Clock:
+        self._busy, self._tokens = self.generator.busy_s, self.generator.tokens
+        self._started = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wall_s = time.perf_counter() - self._started
+
+    def figures(self) -> dict[str, float]:
+        busy = self.generator.busy_s - self._busy
+        tokens = self.generator.tokens - self._tokens
+        return {
+            "time/rollouts_s": self.wall_s,
+            "time/generation_s": busy,
+            "time/tokens_per_s": tokens / busy if busy > 0 else 0.0,
+        }

@@ -1,0 +1,155 @@
+"""The process of a job: takes it from the queue, runs its stages, keeps its row true, explains failures."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import signal
+import threading
+from dataclasses import dataclass
+from types import FrameType
+
+from orchestrator.errors import OrchestratorError
+from orchestrator.trace import Store
+from pool_registry.errors import PoolError, WorkerFault
+from trainer.errors import InvalidRecipe, TrainerError, TrainingFailed
+from trainer.jobs import JobStore
+from trainer.recipe import Recipe
+from trainer.workspace import Workspace, read_lines
+
+log = logging.getLogger(__name__)
+BEAT_S = 5.0
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where the job is, shared with the heartbeat."""
+
+    stage: str = ""
+
+
+def run_job(job: str, store: Store, jobs: JobStore) -> bool:
+    """Run a queued job in this process. True when it is done or was stopped on request, False when it failed
+    or could not be claimed. Never raises for what training does: the row says what happened.
+    """
+    if not jobs.claim(job):
+        log.info("job %s cannot start now: another one runs, or it is not queued", job)
+        return False
+    workspace = jobs.workspace(job)
+    with _listening(workspace), _Heartbeat(jobs, job, workspace) as place:
+        state, code, message = _run(job, store, jobs, workspace, place)
+    log.info("job %s is %s%s", job, state, f": {message}" if message else "")
+    jobs.finish(job, state, code, message)
+    jobs.start_next()
+    return state != "failed"
+
+
+def _run(job: str, store: Store, jobs: JobStore, workspace: Workspace, place: _Place) -> tuple[str, str, str]:
+    recipe: Recipe | None = None
+
+    def tell(stage: str, steps: int) -> None:
+        place.stage = stage
+        log.info("stage %s: %d steps", stage, steps)
+
+    try:
+        from trainer.training import run_recipe, seeded_pool
+
+        recipe = jobs.recipe(job)
+        finished = run_recipe(recipe, store, seeded_pool(store, recipe.pool), workspace, tell)
+    except Exception as error:
+        code, message = explain(error, recipe)
+        log.exception("job %s failed (%s)", job, code)
+        return "failed", code, message
+    return ("done", "", "") if finished else ("stopped", "", "stopped on request; resume goes on from its checkpoint")
+
+
+def explain(error: BaseException, recipe: Recipe | None) -> tuple[str, str]:
+    """Why a job failed: a machine-readable word and a sentence with the next action."""
+    if isinstance(error, BaseExceptionGroup):
+        return explain(error.exceptions[0], recipe)
+    if isinstance(error, TrainingFailed):
+        return error.code, str(error)
+    if isinstance(error, InvalidRecipe):
+        return "recipe", str(error)
+    if isinstance(error, WorkerFault):
+        return error.code, str(error)
+    if isinstance(error, TrainerError | PoolError | OrchestratorError):
+        return type(error).__name__, str(error)
+    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+        return "out_of_memory", f"not enough memory. {smaller(recipe)}"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "disk_full", "the disk is full: free some space, or lower saving.keep, then resume"
+    return "unexpected", f"{type(error).__name__}: {str(error)[:500]}; the log holds the details. Resume tries again"
+
+
+def smaller(recipe: Recipe | None) -> str:
+    """Concrete edits that need less memory, the gentlest first."""
+    if recipe is None:
+        return "Make the batch smaller"
+    edits = []
+    if recipe.sft is not None and recipe.sft.batch > 1:
+        half = recipe.sft.batch // 2
+        edits.append(f"sft.batch: {half} with sft.accumulation: {recipe.sft.accumulation * recipe.sft.batch // half}")
+    if recipe.grpo is not None and recipe.grpo.micro_batch > 1:
+        edits.append(f"grpo.micro_batch: {recipe.grpo.micro_batch // 2}")
+    if not recipe.model.checkpointing:
+        edits.append("model.checkpointing: true")
+    if recipe.model.precision == "float32":
+        edits.append("model.precision: bfloat16")
+    if recipe.model.lora is None:
+        edits.append("model.lora: {} (an adapter instead of every weight)")
+    if recipe.grpo is not None and recipe.grpo.rollouts.backend == "vllm-colocate":
+        edits.append(f"grpo.rollouts.vllm_memory: {recipe.grpo.rollouts.vllm_memory / 2:g}")
+    return f"Change one of these and start again: {'; '.join(edits)}" if edits else "Choose a smaller base model"
+
+
+class _Heartbeat:
+    """Writes the row every few seconds while the block runs."""
+
+    def __init__(self, jobs: JobStore, job: str, workspace: Workspace) -> None:
+        self._jobs, self._job, self._workspace = jobs, job, workspace
+        self._place = _Place()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> _Place:
+        self._thread.start()
+        return self._place
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._beat()
+
+    def _work(self) -> None:
+        while not self._over.wait(BEAT_S):
+            self._beat()
+
+    def _beat(self) -> None:
+        rows = read_lines(self._workspace.metrics)
+        step = max((int(str(row.get("step", 0))) for row in rows), default=0)
+        try:
+            self._jobs.beat(self._job, self._place.stage, step)
+        except Exception:
+            log.warning("the heartbeat could not be written", exc_info=True)
+
+
+class _listening:  # noqa: N801  reads as a phrase: with _listening(...)
+    """SIGTERM and SIGINT stop the job with a checkpoint instead of losing what it learnt since the last."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._before[number] = signal.signal(number, self._stop)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        log.info("asked to stop (signal %d): saving a checkpoint first", number)
+        self._workspace.stop.touch()

@@ -1,0 +1,147 @@
+"""The SFT stage: collect demonstrations from a teacher on the pool, then TRL's SFTTrainer imitates them.
+
+Loss on the orchestrator's own turns only, and not on those that made a mistake: labels are made here, from
+the same transcripts that GRPO uses, so that both stages learn exactly the same form.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from transformers import set_seed
+from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
+
+from trainer.errors import TrainingFailed
+from trainer.learner import (
+    JobCallback,
+    Training,
+    clear_draft,
+    load_learner,
+    resume_point,
+    trainer_arguments,
+)
+from trainer.recipe import Recipe, Sft
+from trainer.tasks.task import Task
+from trainer.trajectories import (
+    Collector,
+    Demonstration,
+    Progress,
+    load_demonstrations,
+    save_demonstrations,
+    starred_demonstrations,
+)
+from trainer.transcript import ChatTokens
+from trainer.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+
+def run_sft(training: Training) -> bool:
+    """Train, or go on where an interrupted job stopped. False when it was stopped on request.
+
+    Raises TrainingFailed (and what loading a model raises) with the next action.
+    """
+    recipe, workspace = training.recipe, training.workspace
+    settings = recipe.sft
+    assert settings is not None, "the caller chose this stage"
+    resume = resume_point(workspace, "sft", 0)
+    rows = demonstrations(training, settings)
+    if workspace.stopping:
+        return False
+    learner = load_learner(recipe.model, settings.optimizer.seed, resume)
+    data = dataset(rows, ChatTokens(learner.tokenizer), settings.max_length)
+    log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
+    clear_draft(workspace)
+    set_seed(settings.optimizer.seed)
+    callback = JobCallback(training, "sft", learner, 0, settings.steps)
+    trainer = SFTTrainer(
+        model=learner.model,
+        args=_arguments(recipe, settings, workspace),
+        train_dataset=data,
+        processing_class=learner.tokenizer,
+        callbacks=[callback],
+    )
+    trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    return not callback.stopped
+
+
+def demonstrations(training: Training, settings: Sft) -> list[Demonstration]:
+    """What to imitate: kept from before when this is a resume, else sampled now. Written into the folder."""
+    recipe, pool, workspace = training.recipe, training.pool, training.workspace
+    if workspace.demonstrations.exists():
+        return load_demonstrations(workspace.demonstrations)
+    rounds = pool.pool.limits.max_rounds
+    wanted = settings.demonstrations
+    rows = list(starred_demonstrations(training.store.traces, pool, recipe.model, rounds)) if wanted.starred else []
+    if wanted.file:
+        rows += load_demonstrations(Path(wanted.file).expanduser())
+    collector = Collector(wanted, recipe.model, pool, training.store.traces, settings.optimizer.seed, rounds)
+    rows += training.runner.run(_collect(collector, training.tasks, workspace))
+    if workspace.stopping:
+        return []
+    log.info(
+        "%d tasks, %d trajectories, %d tasks solved, %d kept with a recovery",
+        len(training.tasks), collector.tried, collector.correct, collector.recovered,
+    )  # fmt: skip
+    if not rows:
+        raise TrainingFailed(
+            "demonstrations",
+            f"the teacher {wanted.teacher} solved none of {len(training.tasks)} tasks: there is nothing to imitate. "
+            "Choose another teacher (sft.demonstrations.teacher) or easier tasks (tasks.levels)",
+        )
+    draft = workspace.demonstrations.with_suffix(".draft.jsonl")
+    save_demonstrations(draft, rows)
+    draft.rename(workspace.demonstrations)
+    return rows
+
+
+async def _collect(collector: Collector, tasks: Sequence[Task], workspace: Workspace) -> list[Demonstration]:
+    progress = _progress(workspace)
+    collecting = asyncio.create_task(collector.collect(tasks, progress))
+    while not collecting.done():
+        await asyncio.wait([collecting], timeout=0.5)
+        if workspace.stopping and not collecting.done():
+            collecting.cancel()
+            await asyncio.wait([collecting])
+            return []
+    return collecting.result()
+
+
+def _progress(workspace: Workspace) -> Progress:
+    """Tell every twentieth of the way."""
+
+    def tell(done: int, total: int) -> None:
+        if done == total or done % max(1, total // 20) == 0:
+            workspace.note("demonstrations", 0, {"demonstrations/done": done, "demonstrations/total": total})
+            log.info("demonstrations: %d of %d tasks", done, total)
+
+    return tell
+
+
+def dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: int) -> Dataset:
+    """`input_ids` and `labels` of equal length per row. Raises TrainingFailed when nothing fits."""
+    transcripts = [row.transcript(chat) for row in rows]
+    fitting = [each for each in transcripts if len(each.ids) <= max_length and any(each.mask)]
+    if not fitting:
+        longest = min((len(each.ids) for each in transcripts), default=0)
+        raise TrainingFailed(
+            "max_length", f"no demonstration fits: the shortest has {longest:,} tokens; raise sft.max_length"
+        )
+    return Dataset.from_list([{"input_ids": each.ids, "labels": each.labels()} for each in fitting])
+
+
+def _arguments(recipe: Recipe, settings: Sft, workspace: Workspace) -> SFTConfig:
+    shared: dict[str, Any] = trainer_arguments(recipe, settings.optimizer, settings.steps, workspace)
+    return SFTConfig(
+        **shared,
+        per_device_train_batch_size=settings.batch,
+        gradient_accumulation_steps=settings.accumulation,
+        max_length=settings.max_length,
+        packing=settings.packing,
+        train_sampling_strategy="group_by_length" if not settings.packing else "random",
+    )

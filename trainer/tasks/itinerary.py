@@ -1,0 +1,288 @@
+"""Family `itinerary`: flights between real airports, their local landing dates and the business days after.
+
+L1: clock | clock -> calendar (3 steps). L2: great_circle | airports -> clock -> calendar (4 steps, 3 deep).
+L3: great_circle | great_circle | airports -> clock -> clock -> calendar (6 steps, 4 deep, 3 wide).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from itertools import pairwise
+from random import Random
+
+from orchestrator.plan import Step, Turn
+from pool_registry.workers.airports import Airport, airports
+from pool_registry.workers.calendar import is_business_day
+from pool_registry.workers.clock import zone_at
+from pool_registry.workers.great_circle import RADIUS_KM
+from trainer.tasks.suite import Suite, split_of
+from trainer.tasks.task import Template
+from trainer.tasks.verifier import Exact, NumberWithin, Verifier
+
+STOPS = ("a", "b", "c", "d")  # the gaps that hold airports,
+STARTS = ("start", "later")  # local times of departure,
+SPANS = ("x", "y", "z")  # minutes or km/h
+_CODE, _TIME, _DAY, _SPAN = "[A-Z]{3}", r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}", r"\d{4}-\d{2}-\d{2}", r"\d{1,4}"
+GAPS = {
+    **dict.fromkeys(STOPS, _CODE),
+    **dict.fromkeys(STARTS, _TIME),
+    **dict.fromkeys(SPANS, _SPAN),
+    "until": _DAY,
+    "country": "[A-Z]{2}",
+}
+FIRST_YEAR, LAST_YEAR = 1950, 2090  # of what a person may ask for
+MIN_KM = 300
+MAX_SPAN_DAYS = 400
+MIDNIGHT = timedelta(minutes=10)  # a landing closer to it is on a date that rounding decides
+TEMPLATES: dict[tuple[int, str], tuple[Template, ...]] = {
+    cell: tuple(Template(text, GAPS) for text in texts)
+    for cell, texts in {
+        (1, "days"): (
+            "Flight A leaves at {start} local time from {a} and lands in {b} {x} minutes later. Flight B leaves at "
+            "{later} local time from {c} and lands in {d} {y} minutes later. How many business days in {country} are "
+            "there from the first local landing date to the second, both included?",
+            "One flight departs at {start} local time from {a} and takes {x} minutes to {b}, another at {later} local "
+            "time from {c} and takes {y} minutes to {d}. Count the business days in {country} from the one local "
+            "landing date to the other, both included.",
+            "A parcel leaves {a} at {start} local time and reaches {b} after {x} minutes; a second one leaves {c} at "
+            "{later} local time and reaches {d} after {y} minutes. From the first local arrival date to the second, "
+            "both included, how many business days does {country} have?",
+        ),
+        (2, "days"): (
+            "A flight leaves at {start} local time from {a} and flies the great circle at {x} km/h to {b}. From its "
+            "local landing date to {until}, both included, how many business days are there in the country where it "
+            "lands?",
+            "How many business days are there from the local landing date of a flight to {until}, both included, in "
+            "the country where it lands? It departs at {start} local time from {a} and follows the great circle to {b}"
+            " at {x} km/h.",
+            "Flying the great circle at {x} km/h, a plane goes from {a} to {b}, with take-off at {start} local time. "
+            "Count the business days of the country of arrival from the local date of arrival to {until}, both "
+            "included.",
+        ),
+        (2, "next"): (
+            "A flight leaves at {start} local time from {a} and flies the great circle at {x} km/h to {b}. Which is "
+            "the next business day after its local landing date in the country where it lands? Answer as YYYY-MM-DD.",
+            "Which is the next business day after the local landing date of a flight, in the country where it lands? "
+            "It departs at {start} local time from {a} and follows the great circle to {b} at {x} km/h. Answer as "
+            "YYYY-MM-DD.",
+            "Flying the great circle at {x} km/h, a plane goes from {a} to {b}, with take-off at {start} local time. "
+            "Give the first business day after the local date of arrival in the country of arrival, as YYYY-MM-DD.",
+        ),
+        (3, "days"): (
+            "A flight leaves at {start} local time from {a} and flies the great circle at {x} km/h to {b}. After {y} "
+            "minutes there it flies the great circle at {z} km/h to {c}. From its last local landing date to {until}, "
+            "both included, how many business days are there in the country of that landing?",
+            "How many business days are there from the last local landing date of a flight to {until}, both included, "
+            "in the country where it lands last? It departs at {start} local time from {a}, follows the great circle "
+            "to {b} at {x} km/h, waits {y} minutes and follows the great circle to {c} at {z} km/h.",
+            "With take-off at {start} local time, a plane goes from {a} to {b} at {x} km/h, stands for {y} minutes and"
+            " goes on to {c} at {z} km/h, always along great circles. Count the business days of the country of "
+            "arrival from the local date of arrival to {until}, both included.",
+        ),
+        (3, "next"): (
+            "A flight leaves at {start} local time from {a} and flies the great circle at {x} km/h to {b}. After {y} "
+            "minutes there it flies the great circle at {z} km/h to {c}. Which is the next business day after its last"
+            " local landing date in the country of that landing? Answer as YYYY-MM-DD.",
+            "Which is the next business day after the last local landing date of a flight, in the country where it "
+            "lands last? It departs at {start} local time from {a}, follows the great circle to {b} at {x} km/h, waits"
+            " {y} minutes and follows the great circle to {c} at {z} km/h. Answer as YYYY-MM-DD.",
+            "With take-off at {start} local time, a plane goes from {a} to {b} at {x} km/h, stands for {y} minutes and"
+            " goes on to {c} at {z} km/h, always along great circles. Give the first business day after the local date"
+            " of arrival in the country of arrival, as YYYY-MM-DD.",
+        ),
+    }.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ItineraryQuery:
+    """Everything an itinerary query says; `asks` is "days" (how many) or "next" (which date).
+
+    `spans` are minutes at level 1, the speed at level 2, speed, minutes on the ground and speed at level 3.
+    """
+
+    level: int
+    asks: str
+    template: int
+    stops: tuple[str, ...]
+    starts: tuple[str, ...]
+    spans: tuple[int, ...]
+    until: str = ""
+    country: str = ""
+
+
+class Itinerary(Suite[ItineraryQuery]):
+    name = "itinerary"
+    description = "Flights between real airports: distances, local times, public holidays."
+    workers = ("great_circle", "airports", "clock", "calendar")
+
+    def draw(self, level: int, split: str, random: Random) -> ItineraryQuery:
+        asks = random.choice([asked for known, asked in TEMPLATES if known == level])
+        start = datetime(2024, 1, 1) + timedelta(minutes=5 * random.randrange(288 * 900))
+        later = start + timedelta(minutes=5 * random.randint(288 * 6, 288 * 60))
+        stops = random.sample(_codes(split), {1: 4, 2: 2, 3: 3}[level])
+        speeds = [10 * random.randint(60, 95) for _ in range(2)]
+        minutes = [5 * random.randint(9, 180) for _ in range(2)]
+        return ItineraryQuery(
+            level=level,
+            asks=asks,
+            template=random.randrange(len(TEMPLATES[level, asks]) - (split != "test")),  # one wording is held out
+            stops=tuple(stops),
+            starts=tuple(f"{time:%Y-%m-%d %H:%M}" for time in ((start, later) if level == 1 else (start,))),
+            spans=tuple({1: minutes, 2: speeds[:1], 3: [speeds[0], minutes[0], speeds[1]]}[level]),
+            until=f"{later:%Y-%m-%d}" if level > 1 and asks == "days" else "",
+            country=airports()[stops[-1]].country if level == 1 else "",
+        )
+
+    def write(self, parameters: ItineraryQuery) -> str:
+        p = parameters
+        said = dict(zip((*STOPS[: len(p.stops)], *STARTS[: len(p.starts)]), (*p.stops, *p.starts), strict=True))
+        spans = dict(zip(SPANS, p.spans, strict=False))
+        return TEMPLATES[p.level, p.asks][p.template].fill(**said, **spans, until=p.until, country=p.country)
+
+    def read(self, query: str) -> ItineraryQuery | None:
+        for (level, asks), templates in TEMPLATES.items():
+            for number, template in enumerate(templates):
+                said = template.match(query)
+                if said is not None:
+                    return ItineraryQuery(
+                        level=level,
+                        asks=asks,
+                        template=number,
+                        stops=tuple(said[gap].upper() for gap in STOPS if gap in said),
+                        starts=tuple(said[gap] for gap in STARTS if gap in said),
+                        spans=tuple(int(said[gap]) for gap in SPANS if gap in said),
+                        until=said.get("until", ""),
+                        country=said.get("country", "").upper(),
+                    )
+        return None
+
+    def level_of(self, parameters: ItineraryQuery) -> int:
+        return parameters.level
+
+    def solve(self, parameters: ItineraryQuery) -> tuple[Verifier, Turn] | None:
+        p = parameters
+        stops = [airports().get(code) for code in p.stops]
+        known = [stop for stop in stops if stop is not None]
+        country = p.country or (known[-1].country if known else "")
+        if len(known) < len(stops) or country not in _countries():
+            return None
+        landings = _first_level_landings(p, known) if p.level == 1 else [_landing(p, known)]
+        days = [landing.date() for landing in landings if landing is not None]
+        if len(days) < len(landings):
+            return None
+        if p.asks == "next":
+            return Exact(_next_business_day(days[0], country).isoformat()), _plan(p)
+        last = days[1] if p.level == 1 else _date(p.until)
+        if last is None or not 0 <= (last - days[0]).days <= MAX_SPAN_DAYS:
+            return None
+        between = (days[0] + timedelta(days=offset) for offset in range((last - days[0]).days + 1))
+        return NumberWithin(sum(is_business_day(day, country) for day in between), 0.0), _plan(p)
+
+
+def _plan(p: ItineraryQuery) -> Turn:
+    if p.level == 1:
+        a, b, c, d = p.stops
+        one = Step(1, "clock", {"request": f"{p.starts[0]} at {a} plus {p.spans[0]} minutes, local at {b}"})
+        two = Step(2, "clock", {"request": f"{p.starts[1]} at {c} plus {p.spans[1]} minutes, local at {d}"})
+        return Turn((one, two, _calendar(3, f"business days from $1 to $2 in {p.country}", (1, 2))), "$3")
+    routes = [Step(k, "great_circle", {"route": " to ".join(p.stops[k - 1 : k + 1])}) for k in range(1, p.level)]
+    country = Step(p.level, "airports", {"request": f"country of {p.stops[-1]}"})
+    flight = f"{p.starts[0]} at {p.stops[0]} plus $1 km / {p.spans[0]} km/h, local at {p.stops[1]}"
+    clocks = [Step(p.level + 1, "clock", {"request": flight}, (1,))]
+    if p.level == 3:
+        onward = f"$4 at {p.stops[1]} plus {p.spans[1]} minutes plus $2 km / {p.spans[2]} km/h, local at {p.stops[2]}"
+        clocks.append(Step(5, "clock", {"request": onward}, (2, 4)))
+    landed, place = clocks[-1].id, country.id
+    days = f"business days from ${landed} to {p.until} in ${place}"
+    asked = days if p.asks == "days" else f"next business day after ${landed} in ${place}"
+    last = landed + 1
+    return Turn((*routes, country, *clocks, _calendar(last, asked, (place, landed))), f"${last}")
+
+
+def _calendar(step: int, request: str, access: tuple[int, ...]) -> Step:
+    return Step(step, "calendar", {"request": request}, access)
+
+
+def _first_level_landings(p: ItineraryQuery, stops: list[Airport]) -> list[datetime | None]:
+    """Local landing times of both flights; nothing is rounded, so that any minute is clear."""
+    flights = zip(stops[::2], stops[1::2], p.starts, p.spans, strict=True)
+    landed = []
+    for origin, target, start, minutes in flights:
+        moment = _departure(start, origin)
+        landed.append(_local(moment + timedelta(minutes=minutes), target) if moment else None)
+    return landed
+
+
+def _landing(p: ItineraryQuery, stops: list[Airport]) -> datetime | None:
+    """The last local landing time, None when rounding to minutes on the way could change its date."""
+    moment = _departure(p.starts[0], stops[0])
+    speeds = p.spans[::2]
+    lengths = [_distance_km(*pair) for pair in pairwise(stops)]
+    if moment is None or min(speeds) < 100 or min(lengths) < MIN_KM:
+        return None
+    hours = sum(length / speed for length, speed in zip(lengths, speeds, strict=True))
+    landed = moment + timedelta(hours=hours, minutes=sum(p.spans[1::2]))
+    local = _local(landed, stops[-1])
+    near = {_local(landed + margin, stops[-1]).date() for margin in (-MIDNIGHT, MIDNIGHT)}
+    return local if near == {local.date()} else None
+
+
+def _departure(text: str, origin: Airport) -> datetime | None:
+    """A local time as a moment; None where clocks show it twice or never."""
+    try:
+        local = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if not FIRST_YEAR <= local.year <= LAST_YEAR:
+        return None
+    zone = zone_at(origin.code)
+    first, second = (local.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    return first.astimezone(UTC) if first.utcoffset() == second.utcoffset() else None
+
+
+def _local(moment: datetime, target: Airport) -> datetime:
+    return moment.astimezone(zone_at(target.code))
+
+
+def _distance_km(start: Airport, end: Airport) -> float:
+    """The angle between two places' vectors: another formula than the worker's."""
+    one, two = _vector(start), _vector(end)
+    cosine = sum(a * b for a, b in zip(one, two, strict=True))
+    return RADIUS_KM * math.acos(max(-1.0, min(1.0, cosine)))
+
+
+def _vector(place: Airport) -> tuple[float, float, float]:
+    north, east = math.radians(place.latitude), math.radians(place.longitude)
+    return math.cos(north) * math.cos(east), math.cos(north) * math.sin(east), math.sin(north)
+
+
+def _next_business_day(day: date, country: str) -> date:
+    day += timedelta(days=1)
+    while not is_business_day(day, country):
+        day += timedelta(days=1)
+    return day
+
+
+def _date(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+@cache
+def _codes(split: str) -> list[str]:
+    """The airports of a split, in an order of their own."""
+    return sorted(code for code in airports() if split_of(code) == split)
+
+
+@cache
+def _countries() -> frozenset[str]:
+    """The countries whose public holidays are known."""
+    import holidays
+
+    return frozenset(holidays.list_supported_countries())

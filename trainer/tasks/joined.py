@@ -1,0 +1,142 @@
+"""Level 4 of any family: two of its level-2 queries in one, whose results are combined. More than six steps."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from random import Random
+from typing import Generic
+
+from orchestrator.plan import Step, Turn
+from pool_registry.actions import JsonValue
+from trainer.tasks.suite import P, Suite
+from trainer.tasks.task import Template
+from trainer.tasks.verifier import NumberWithin, Verifier, near_tie, to_digits
+
+LEVEL = 4
+PART_LEVEL = 2
+DIGITS = 3  # of a quotient
+MIN_QUOTIENT = 0.01  # below, three decimals say next to nothing
+ADD, SUBTRACT, DIVIDE = "add", "subtract", "divide"
+WORDS = {  # what a query calls the operation
+    ADD: "add the two results",
+    SUBTRACT: "subtract the second result from the first",
+    DIVIDE: "divide the first result by the second, to three decimals",
+}
+EXPRESSIONS = {ADD: "{0} + {1}", SUBTRACT: "{0} - {1}", DIVIDE: f"round({{0}} / {{1}}, {DIGITS})"}
+_OPERATIONS = {words: operation for operation, words in WORDS.items()}
+_GAPS = {"first": ".+?", "second": ".+?", "operation": "|".join(map(re.escape, _OPERATIONS))}
+TEMPLATES = tuple(  # the last one is held out: it occurs in the test split only
+    Template(text, _GAPS)
+    for text in (
+        "First: {first} Second: {second} Then {operation}.",
+        "Question one: {first} Question two: {second} Finally, {operation}.",
+        "There are two parts. Part 1: {first} Part 2: {second} In the end {operation}.",
+    )
+)
+_QUOTE = re.compile(r"\$(\$|[1-9][0-9]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Generic[P]):
+    """Everything a joined query says."""
+
+    template: int
+    operation: str
+    first: P
+    second: P
+
+
+class Joined(Suite[P | Pair[P]], Generic[P]):
+    """A family with a fourth level; the other levels are the family's own."""
+
+    def __init__(self, family: Suite[P]) -> None:
+        self.family = family
+        self.name = family.name
+        self.description = family.description
+        self.workers = tuple(dict.fromkeys((*family.workers, "calculator")))
+        self.levels = (*family.levels, LEVEL)
+        self.held_out = family.held_out
+
+    def draw(self, level: int, split: str, random: Random) -> P | Pair[P]:
+        if level != LEVEL:
+            return self.family.draw(level, split, random)
+        return Pair(
+            template=random.randrange(len(TEMPLATES) - (split != "test")),
+            operation=random.choice(list(WORDS)),
+            first=self.family.draw(PART_LEVEL, split, random),
+            second=self.family.draw(PART_LEVEL, split, random),
+        )
+
+    def write(self, parameters: P | Pair[P]) -> str:
+        if not isinstance(parameters, Pair):
+            return self.family.write(parameters)
+        first, second = self.family.write(parameters.first), self.family.write(parameters.second)
+        words = WORDS[parameters.operation]
+        return TEMPLATES[parameters.template].fill(first=first, second=second, operation=words)
+
+    def read(self, query: str) -> P | Pair[P] | None:
+        for number, template in enumerate(TEMPLATES):
+            said = template.match(query)
+            if said is not None:
+                first, second = self.family.read(said["first"]), self.family.read(said["second"])
+                if first is not None and second is not None:
+                    return Pair(number, _OPERATIONS[said["operation"].lower()], first, second)
+        return self.family.read(query)
+
+    def level_of(self, parameters: P | Pair[P]) -> int:
+        return LEVEL if isinstance(parameters, Pair) else self.family.level_of(parameters)
+
+    def solve(self, parameters: P | Pair[P]) -> tuple[Verifier, Turn] | None:
+        if not isinstance(parameters, Pair):
+            return self.family.solve(parameters)
+        parts = (parameters.first, parameters.second)
+        if any(self.family.level_of(part) != PART_LEVEL for part in parts):
+            return None
+        first, second = self.family.solve(parameters.first), self.family.solve(parameters.second)
+        if first is None or second is None:
+            return None
+        verifier = _combined(first[0], second[0], parameters.operation)
+        return None if verifier is None else (verifier, joined_plan(first[1], second[1], parameters.operation))
+
+
+def _combined(first: Verifier, second: Verifier, operation: str) -> Verifier | None:
+    """The grader of the combined result. It allows for parts that were rounded, as they are asked for, or
+    not; None where that would matter, and for parts that are no numbers."""
+    if not isinstance(first, NumberWithin) or not isinstance(second, NumberWithin):
+        return None
+    if operation != DIVIDE:
+        value = first.expected + (second.expected if operation == ADD else -second.expected)
+        return NumberWithin(value, first.tolerance + second.tolerance + 1e-9 * max(1.0, abs(value)))
+    if not second.expected:
+        return None
+    value = first.expected / second.expected
+    doubt = (first.tolerance + abs(value) * second.tolerance) / abs(second.expected)
+    if abs(value) < MIN_QUOTIENT or doubt > 0.5 * 10.0**-DIGITS or near_tie(value, DIGITS):
+        return None
+    rounded = to_digits(value, DIGITS)
+    return NumberWithin(rounded.expected, rounded.tolerance + doubt)
+
+
+def joined_plan(first: Turn, second: Turn, operation: str) -> Turn:
+    """Both plans in one turn: the second's steps count on, and a last step combines the answers."""
+    shift = len(first.steps)
+    moved = tuple(
+        Step(
+            step.id + shift,
+            step.worker,
+            {name: _shifted(value, shift) for name, value in step.arguments.items()},
+            tuple(k + shift for k in step.access),
+        )
+        for step in second.steps
+    )
+    one, two, last = shift, shift + len(moved), shift + len(moved) + 1
+    expression = EXPRESSIONS[operation].format(f"${one}", f"${two}")
+    return Turn((*first.steps, *moved, Step(last, "calculator", {"expression": expression}, (one, two))), f"${last}")
+
+
+def _shifted(value: JsonValue, shift: int) -> JsonValue:
+    """An argument with every `$k` counted on; `$$` stays a dollar."""
+    if isinstance(value, str):
+        return _QUOTE.sub(lambda found: found[0] if found[1] == "$" else f"${int(found[1]) + shift}", value)
+    return value

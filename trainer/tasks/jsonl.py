@@ -1,0 +1,239 @@
+"""A person's own tasks: a JSONL file with one object per line, such as {"query": "What is 6 * 7?", "answer": 42}.
+
+Nothing is lost: lines that are tasks load, and every other line is told with its number and what to change.
+The format is the models of this file.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.events import TaskRef
+from orchestrator.plan import Turn, references
+from pool_registry.actions import JsonValue, as_text, clean_text
+from pool_registry.kinds import field_problems
+from pool_registry.worker import NAME_PATTERN
+from trainer.errors import UnusableTasks
+from trainer.tasks.suite import split_of
+from trainer.tasks.task import Task, plain
+from trainer.tasks.verifier import (
+    AnyVerifier,
+    Exact,
+    Judge,
+    Matches,
+    NumberWithin,
+    OneOf,
+    PythonCheck,
+    SetOf,
+    pattern_problem,
+    whole_number,
+)
+
+MAX_FILE_BYTES = 200_000_000
+MAX_LINE_BYTES = 200_000
+MAX_QUERY_CHARS = 50_000
+TOLERANCE = 1e-6
+
+
+class Part(BaseModel):
+    """Unknown keys are errors: a misspelt one would change how answers are graded."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Plain(Part):
+    """exact: the text. one_of: any text of a list. set: all of a list, in any order. regex: `answer` is a pattern."""
+
+    kind: Literal["exact", "one_of", "set", "regex"]
+
+
+class Number(Part):
+    """The last number of the answer."""
+
+    kind: Literal["number"]
+    tolerance: float = Field(default=TOLERANCE, ge=0, allow_inf_nan=False)
+
+
+class Python(Part):
+    """A snippet that defines `check(answer, query)`."""
+
+    kind: Literal["python"]
+    code: str = Field(min_length=1, max_length=50_000)
+
+
+class Judged(Part):
+    """An agent of the pool compares with `answer`."""
+
+    kind: Literal["judge"]
+    worker: str = Field(pattern=NAME_PATTERN)
+
+
+def _spelled_out(rule: object) -> object:
+    return {"kind": rule} if isinstance(rule, str) else rule
+
+
+Rule = Annotated[Plain | Number | Python | Judged, Field(discriminator="kind")]
+
+
+class Line(Part):
+    """One task. Without `verifier`, a number is compared as one and anything else as text."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
+    answer: JsonValue = None
+    verifier: Annotated[Rule | None, BeforeValidator(_spelled_out)] = None
+    split: Literal["train", "validation", "test"] | None = None
+    family: str | None = Field(default=None, min_length=1, max_length=100)
+    plan: dict[str, JsonValue] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """`problems` are (line number, plain sentence); the lines they are at gave no task."""
+
+    tasks: tuple[Task, ...]
+    problems: tuple[tuple[int, str], ...]
+
+
+def load_tasks(path: Path) -> TaskFile:
+    """The tasks of a file. Raises UnusableTasks when it cannot be read at all."""
+    tasks: list[Task] = []
+    problems: list[tuple[int, str]] = []
+    seen: dict[str, int] = {}
+    for number, raw in _lines(path):
+        if not raw.strip():
+            continue
+        try:
+            task = _task(raw, path.stem, number)
+        except ValidationError as error:
+            problems += [(number, f"{key}: {what}" if key else what) for key, what in field_problems(error)]
+            continue
+        except ValueError as error:
+            problems.append((number, str(error)))
+            continue
+        first = seen.setdefault(plain(task.query), number)
+        if first == number:
+            tasks.append(task)
+        else:
+            problems.append((number, f"the query is the same as on line {first}; remove one of them"))
+    return TaskFile(tuple(tasks), tuple(problems))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines, from 1 on. A line that is too long is cut just behind what is allowed."""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise UnusableTasks(f"{path} has more than {MAX_FILE_BYTES:,} bytes; split it into several files")
+        with path.open("rb") as file:
+            number = 0
+            while raw := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                rest = raw
+                while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n"):
+                    rest = file.readline(MAX_LINE_BYTES + 1)
+                yield number, raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+    except OSError as error:
+        raise UnusableTasks(f"{path} cannot be read: {error.strerror}; give the path of a JSONL file") from error
+
+
+def _task(raw: bytes, stem: str, number: int) -> Task:
+    """The task of one line. Raises ValueError (ValidationError is one) with plain sentences."""
+    if len(raw) > MAX_LINE_BYTES:
+        raise ValueError(f"the line has more than {MAX_LINE_BYTES:,} bytes; shorten it")
+    line = Line.model_validate_json(raw)
+    query = clean_text(line.query)
+    if not plain(query):
+        raise ValueError("query: this must not be empty")
+    turn = None if line.plan is None else _reference(line.plan)
+    split = line.split or split_of(plain(query))
+    return Task(TaskRef(line.family or stem, 0, split, number - 1), query, _verifier(line), turn)
+
+
+def _verifier(line: Line) -> AnyVerifier:
+    rule = line.verifier
+    answer = line.answer
+    if isinstance(rule, Python):
+        return PythonCheck(_checked(rule.code), answer)
+    if answer is None:
+        raise ValueError("answer: this is missing")
+    if isinstance(rule, Judged):
+        return Judge(rule.worker, answer)
+    if isinstance(rule, Number):
+        return NumberWithin(_number(answer), rule.tolerance)
+    if rule is None:
+        is_number = isinstance(answer, int | float) and not isinstance(answer, bool)
+        return NumberWithin(_number(answer), TOLERANCE) if is_number else Exact(_text(answer))
+    match rule.kind:
+        case "exact":
+            return Exact(_text(answer))
+        case "regex":
+            return Matches(_pattern(_text(answer)))
+        case "one_of":
+            return OneOf(tuple(_text(item) for item in _listed(answer)))
+        case "set":
+            return SetOf(tuple(_listed(answer)))
+
+
+def _number(answer: JsonValue) -> float:
+    found = None if isinstance(answer, bool | list | dict) else whole_number(as_text(answer).strip())
+    if found is None:
+        raise ValueError(f"answer: {as_text(answer)[:80]!r} is no number; give one, or another verifier")
+    return found
+
+
+def _text(answer: JsonValue) -> str:
+    if isinstance(answer, list | dict):
+        raise ValueError('answer: give text, or for a list the verifier "set" (all of it) or "one_of" (any of it)')
+    text = clean_text(as_text(answer)).strip()
+    if not text:
+        raise ValueError("answer: this must not be empty")
+    return text
+
+
+def _listed(answer: JsonValue) -> list[JsonValue]:
+    """The items of a list of texts and numbers."""
+    if not isinstance(answer, list) or not answer or not all(_text(item) for item in answer):
+        raise ValueError('answer: give a list such as ["a", "b"]')
+    return answer
+
+
+def _pattern(pattern: str) -> str:
+    problem = pattern_problem(pattern)
+    if problem:
+        raise ValueError(f"answer: {problem}")
+    return pattern
+
+
+def _checked(code: str) -> str:
+    """The snippet, if it can be one: it is run only to grade, and only in the sandbox."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"verifier.code: this is not Python: {error}") from error
+    if not any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body):
+        raise ValueError("verifier.code: define check(answer, query) that returns True or False")
+    return code
+
+
+def _reference(plan: dict[str, JsonValue]) -> Turn:
+    """The plan as a turn. Whether its workers exist shows only on a pool."""
+    turn = PlanDialect().parse(json.dumps(plan), 1, ())
+    if turn.error is not None:
+        raise ValueError(f"plan: {turn.error}")
+    for step in turn.steps:
+        late = [k for k in step.access if k >= step.id]
+        if step.problem or late:
+            raise ValueError(f"plan: step {step.id}: {step.problem or f'access names {late[0]}, no earlier step'}")
+        hidden = step.references.difference(step.access)
+        if hidden:
+            raise ValueError(f"plan: step {step.id} uses ${min(hidden)}; add {min(hidden)} to its access")
+    if not turn.has_answer or not references(turn.answer) <= {step.id for step in turn.steps}:
+        raise ValueError('plan: it needs an "answer" that quotes its own steps, such as "$2"')
+    return replace(turn, text="")

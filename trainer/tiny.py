@@ -1,0 +1,329 @@
+"""Builds `tiny`: a Llama of 2.4 million parameters with a tokenizer of its own, which can only copy.
+
+    python -m trainer.tiny [--out FOLDER] [--steps N]
+
+It is the base that `cpu-first-steps` trains: small enough to learn the starter pool on two CPU cores in
+minutes. A model of this size does not discover copying in that time, and a plan must quote the query's
+names and numbers. So two attention heads begin as what they would become: one attends to the previous
+token, one finds where the present token stood before and brings what followed it (an induction head,
+Olsson et al., arXiv 2209.11895). The base then learns to repeat texts with made-up names and numbers.
+It has not seen a plan: everything about workers comes from SFT and GRPO.
+
+The tokenizer has one token for every number up to three digits, and one for each piece of JSON that a plan
+for the starter pool is built of; all else is byte-level BPE on the queries and plans of the train split.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from assets import asset
+from orchestrator.checkpoints import Checkpoint, seal
+from orchestrator.dialects.plan_json import PlanDialect
+from pool_registry.live import open_live_pool
+from pool_registry.starter import starter_pool
+from trainer.tasks.source import source_named
+from trainer.tasks.task import Task
+
+FAMILIES = "ledger,atlas,forge,itinerary"
+VOCABULARY = 3072
+HIDDEN, LAYERS, HEAD = 192, 4, 64
+THETA = 1e6
+CONTEXT = 2048
+PAD, END, USER, ASSISTANT = "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>"
+TEMPLATE = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}<|assistant|>{{ m.content }}<|end|>"
+    "{% else %}<|user|>{{ m.content }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+SYLLABLES = [
+    "ka",
+    "lo",
+    "mi",
+    "te",
+    "su",
+    "ran",
+    "bor",
+    "vel",
+    "tia",
+    "nor",
+    "gu",
+    "shi",
+    "pe",
+    "qua",
+    "zar",
+    "don",
+    "ly",
+    "eth",
+    "wi",
+    "xo",
+    "mar",
+    "fin",
+    "ost",
+    "ica",
+    "land",
+    "burg",
+    "stan",
+    "ville",
+    "os",
+    "ia",
+    "en",
+    "ta",
+    "re",
+    "ho",
+    "ber",
+    "sal",
+    "dor",
+    "min",
+    "ga",
+    "u",
+    "che",
+    "is",
+    "an",
+    "el",
+]
+
+
+def main() -> None:
+    """Build, pre-train and save. The same arguments give the same files on the same machine."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=asset("starters/tiny-base"))
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    tasks = source_named(FAMILIES).tasks("train", 6000, levels=(1, 2, 3, 4))
+    tokenizer = build_tokenizer(tasks)
+    model = new_model(tokenizer, arguments.seed)
+    teach_to_copy(model, tokenizer, [task.query for task in tasks], arguments.steps, arguments.seed)
+    save(model, tokenizer, arguments.out, "base", arguments.steps)
+
+
+def phrases() -> list[str]:
+    """The pieces of JSON around what a plan for the starter pool says."""
+    found = ['{"steps": [', "]}, ", "]}", '], "answer": "$', '"}', '"}, "access": [', '", "access": [']
+    for name, worker in open_live_pool(starter_pool()).workers.items():
+        first, *others = list(worker.parameters.get("properties", {}))  # type: ignore[call-overload]
+        lead = '"instruction": "' if first == "instruction" else f'"arguments": {{"{first}": "'
+        found += [f'{{"worker": "{name}", {lead}', *(f'", "{other}": "' for other in others)]
+    return list(dict.fromkeys(found))
+
+
+def build_tokenizer(tasks: Sequence[Task]) -> Any:
+    """A fast tokenizer; deterministic for the same tasks."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    pieces = phrases()
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"\d{1,3}"), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY - len(pieces),
+        special_tokens=[PAD, END, USER, ASSISTANT],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_texts(tasks, pieces), trainer)
+    tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in pieces])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=END,
+        additional_special_tokens=[USER, ASSISTANT],
+        chat_template=TEMPLATE,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+        model_max_length=CONTEXT,
+    )
+
+
+def _texts(tasks: Sequence[Task], pieces: Sequence[str]) -> Iterator[str]:
+    for digits in (1, 2, 3):
+        for number in range(10**digits):
+            for _ in range(8):  # often enough that every number becomes one token
+                yield f"{number:0{digits}d}"
+    between = re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))))
+    dialect = PlanDialect()
+    for task in tasks:
+        yield task.query
+        if task.oracle_turn is not None:
+            yield from between.split(dialect.format(task.oracle_turn, ()))
+
+
+def new_model(tokenizer: Any, seed: int) -> Any:
+    """A fresh model with its two designed heads."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(seed)
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=HIDDEN,
+            num_hidden_layers=LAYERS,
+            num_attention_heads=HIDDEN // HEAD,
+            num_key_value_heads=HIDDEN // HEAD,
+            intermediate_size=512,
+            max_position_embeddings=CONTEXT,
+            tie_word_embeddings=True,
+            rope_parameters={"rope_type": "default", "rope_theta": THETA},
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+    with torch.no_grad():
+        _design_heads(model)
+    return model
+
+
+def _design_heads(model: Any) -> None:
+    """Layer 0, head 0: the previous token. Layer 1, head 0: what followed the last time.
+
+    Every embedding gets a constant in dimension 0 (what the first head's queries and keys are made of) and a
+    random identity of equal length in the next ones. Rotary position turns the pair (i, i + 32) of a head by
+    angle theta_i per token: in the fast pairs, a query turned back by one step matches the key one token
+    before. Identities live in the slow pairs, which hardly turn within a few hundred tokens.
+    """
+    import torch
+
+    half = HEAD // 2
+    theta = torch.tensor([THETA ** (-i / half) for i in range(half)])
+    slow = [i for i in range(half) if theta[i] < 0.005]
+    places = slow + [i + half for i in slow]
+    size, fast = len(places), 8
+    identity, previous = slice(1, 1 + size), slice(1 + size, 1 + 2 * size)
+    embedding = model.model.embed_tokens.weight
+    rest = embedding[:, 1 + 2 * size :]
+    rest.normal_()
+    rest *= 0.25 / rest.norm(dim=1, keepdim=True)
+    embedding[:, 0] = 0.08
+    drawn = torch.randn(embedding.shape[0], size)
+    embedding[:, identity] = drawn / drawn.norm(dim=1, keepdim=True) * 0.05 * size**0.5
+    embedding[:, previous] = 0
+    seen = embedding / embedding.pow(2).mean(-1, keepdim=True).sqrt()  # as the first layer's norm shows it
+    sharp = 8.0 / float(seen[:, 0].mean())
+    first, second = model.model.layers[0].self_attn, model.model.layers[1].self_attn
+    for attention in (first, second):
+        for projection in (attention.q_proj, attention.k_proj, attention.v_proj):
+            projection.weight[:HEAD] = 0
+        attention.o_proj.weight[:, :HEAD] = 0
+    first.k_proj.weight[:fast, 0] = sharp
+    first.q_proj.weight[:fast, 0] = sharp * torch.cos(theta[:fast])
+    first.q_proj.weight[half : half + fast, 0] = -sharp * torch.sin(theta[:fast])
+    match = 1.7 / float(seen[:, identity].std())
+    for index, place in enumerate(places):
+        first.v_proj.weight[index, 1 + index] = 1.0
+        first.o_proj.weight[1 + size + index, index] = 2 * float(embedding.std())
+        second.q_proj.weight[place, 1 + index] = match
+        second.k_proj.weight[place, 1 + size + index] = match
+        second.v_proj.weight[index, 1 + index] = 1.0
+        second.o_proj.weight[1 + index, index] = 0.3
+
+
+def teach_to_copy(model: Any, tokenizer: Any, queries: Sequence[str], steps: int, seed: int) -> None:
+    """Repeat a text word for word: random tokens, and queries whose names and numbers are made up."""
+    import torch
+
+    random = Random(seed)  # noqa: S311
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.01)
+    stock: list[Any] = []
+    model.train()
+    for step in range(steps):
+        rate = 1e-3 * min(1.0, (step + 1) / 50) * (0.05 + 0.95 * (1 + math.cos(math.pi * step / steps)) / 2)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        if not stock:
+            stock = _batches(tokenizer, queries, random)
+        loss = model(**stock.pop()).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        if step % 50 == 49:
+            print(f"step {step + 1} of {steps}: loss {loss.item():.4f}", flush=True)  # noqa: T201
+
+
+def _batches(tokenizer: Any, queries: Sequence[str], random: Random, size: int = 32, count: int = 16) -> list[Any]:
+    """Batches of rows of similar length, in random order."""
+    import torch
+
+    rows = sorted((_row(tokenizer, queries, random) for _ in range(size * count)), key=lambda row: len(row[0]))
+    batches = []
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        width = max(len(ids) for ids, _ in part)
+        ids = torch.tensor([ids + [tokenizer.pad_token_id] * (width - len(ids)) for ids, _ in part])
+        labels = torch.tensor([labels + [-100] * (width - len(labels)) for _, labels in part])
+        batches.append({"input_ids": ids, "labels": labels, "attention_mask": (ids != tokenizer.pad_token_id).long()})
+    random.shuffle(batches)
+    return batches
+
+
+def _row(tokenizer: Any, queries: Sequence[str], random: Random) -> tuple[list[int], list[int]]:
+    if random.random() < 0.25:
+        text = random.sample(range(4, len(tokenizer)), random.randint(3, 40))
+    else:
+        text = tokenizer(scrambled(random.choice(queries), random), add_special_tokens=False)["input_ids"]
+    user, assistant = tokenizer.convert_tokens_to_ids([USER, ASSISTANT])
+    before = [user, *text, assistant]
+    return [*before, *text, tokenizer.eos_token_id], [-100] * len(before) + [*text, tokenizer.eos_token_id]
+
+
+def scrambled(query: str, random: Random) -> str:
+    """A query with other numbers and made-up names; at times with words put in or in another order."""
+    text = re.sub(r"\d+", lambda found: str(random.randrange(10 ** len(found[0]))).zfill(len(found[0])), query)
+    if random.random() < 0.7:
+        text = re.sub(r"(?<![.?:] )(?<!^)\b[A-Z][\w'-]{2,}\b", lambda _: made_up(random), text)
+    if random.random() < 0.5:
+        words = text.split(" ")
+        for _ in range(random.randint(1, 6)):
+            words.insert(random.randrange(len(words)), random.choice((made_up(random), str(random.randrange(100_000)))))
+        if random.random() < 0.4:
+            random.shuffle(words)
+        text = " ".join(words)
+    return text
+
+
+def made_up(random: Random) -> str:
+    """A name that no atlas knows: "Borvelia", or in capitals as an airport has it."""
+    if random.random() < 0.2:
+        return "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=3))
+    name = "".join(random.choice(SYLLABLES) for _ in range(random.randint(2, 4))).capitalize()
+    return f"{name} {made_up(random)}" if random.random() < 0.15 else name
+
+
+def save(model: Any, tokenizer: Any, folder: Path, stage: str, step: int) -> None:
+    """A checkpoint folder with half-precision weights (4.8 MB); they are computed with in single precision."""
+    draft = folder.with_name(f"{folder.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    tokenizer.save_pretrained(draft)
+    model.half().save_pretrained(draft)
+    config = draft / "config.json"
+    settings = json.loads(config.read_text(encoding="utf-8"))
+    settings["dtype"] = "float32"
+    config.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+    about = Checkpoint.model_validate(
+        {"name": folder.name, "kind": "full", "base": "starter:tiny", "stage": stage, "step": step, "prompt": "query"}
+    )
+    seal(draft, about)
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Runs what a recipe says, stage by stage, in one job folder. Called by the job's own process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.checkpoints import complete_steps, read_checkpoint
+from orchestrator.run import NoSink
+from orchestrator.trace import Store
+from orchestrator.tuning import expect_many_episodes
+from pool_registry.live import LivePool, open_live_pool
+from pool_registry.local_models import TINY
+from pool_registry.pool import Pool
+from trainer.errors import TrainingFailed
+from trainer.recipe import Evaluate, Recipe
+from trainer.tasks.source import source_named
+from trainer.tasks.task import Task
+from trainer.workspace import Workspace, read_lines
+
+if TYPE_CHECKING:
+    from trainer.learner import Training
+
+log = logging.getLogger(__name__)
+Tell = Callable[[str, int], None]
+
+
+def run_recipe(recipe: Recipe, store: Store, pool: Pool, workspace: Workspace, tell: Tell) -> bool:
+    """Every stage of the recipe, going on where an interrupted run stopped. False when stopped on request.
+
+    `tell(stage, steps)` is called as a stage begins. Raises TrainingFailed, InvalidRecipe, WorkerFault,
+    UnknownOrchestrator or StorageError; each says what to do next.
+    """
+    from trainer.learner import Training, be_quiet
+
+    be_quiet(recipe.threads)
+    expect_many_episodes()
+    tasks = training_tasks(recipe, pool)
+    resumed = workspace.newest()
+    workspace.forget_after(resumed[0] if resumed else 0)
+    with asyncio.Runner() as runner:
+        live = runner.run(_opened(pool))
+        try:
+            training = Training(recipe, tasks, live, store, workspace, runner, check=_check)
+            return _stages(training, tell)
+        finally:
+            runner.run(live.close())
+            store.traces.flush()
+
+
+def _stages(training: Training, tell: Tell) -> bool:
+    recipe, workspace = training.recipe, training.workspace
+    start = None
+    if recipe.sft is not None:
+        from trainer.sft import run_sft
+
+        newest = workspace.newest()
+        if newest is None or newest[0] < recipe.sft.steps:
+            tell("sft", recipe.sft.steps)
+            if not run_sft(training):
+                return False
+        start = _last_of(workspace, "sft")
+    if recipe.grpo is not None:
+        from trainer.grpo import run_grpo
+
+        offset = recipe.sft.steps if recipe.sft else 0
+        newest = workspace.newest()
+        if newest is None or newest[0] < offset + recipe.grpo.steps:
+            tell("grpo", recipe.grpo.steps)
+            if not run_grpo(training, start, offset):
+                return False
+    if recipe.evaluate is not None:
+        tell("evaluate", len(orchestrators(training)))
+        return _evaluate(training, recipe.evaluate)
+    return True
+
+
+def orchestrators(training: Training) -> list[str]:
+    """What the evaluate stage measures: the recipe's choice, or where it began and what every stage made."""
+    wanted = training.recipe.evaluate
+    if wanted is not None and wanted.orchestrators:
+        return list(wanted.orchestrators)
+    job = training.workspace.folder.name
+    made = {
+        read_checkpoint(folder).stage: step for step, folder in reversed(complete_steps(training.workspace.checkpoints))
+    }
+    begun = training.recipe.model.start or ("base" if training.recipe.model.base == TINY else "")
+    return [*([begun] if begun else []), *(f"{job}@{step}" for step in made.values())]
+
+
+def _evaluate(training: Training, settings: Evaluate) -> bool:
+    """Write one Evaluation per orchestrator into the folder. False when stopped on request."""
+    from trainer.evaluate import evaluate
+
+    recipe, workspace = training.recipe, training.workspace
+    source = source_named(settings.source or recipe.tasks.source)
+    tasks = source.tasks(settings.split, settings.count, levels=settings.levels or recipe.tasks.levels)
+    done = {str(row.get("orchestrator")) for row in read_lines(workspace.evaluations)}
+    for name in orchestrators(training):
+        if workspace.stopping:
+            return False
+        if name not in done:
+            log.info("evaluating %s on %d tasks", name, len(tasks))
+            result = training.runner.run(
+                evaluate(name, tasks, training.pool, sink=training.store.traces, concurrency=settings.concurrency)
+            )
+            workspace.note_evaluation(result.model_dump(mode="json"))
+            log.info("%s: %.3f [%.3f, %.3f]", name, result.mean, *result.interval)
+    return True
+
+
+def _last_of(workspace: Workspace, stage: str) -> Any:
+    """The folder of a stage's last checkpoint."""
+    for _, folder in complete_steps(workspace.checkpoints):
+        if read_checkpoint(folder).stage == stage:
+            return folder
+    raise TrainingFailed("checkpoint", f"the {stage} stage left no complete checkpoint; resume the job")
+
+
+def training_tasks(recipe: Recipe, pool: Pool) -> list[Task]:
+    """The tasks of the train split. Raises TrainingFailed when there are none or the pool lacks a worker."""
+    return _tasks(recipe, pool, "train", recipe.tasks.count)
+
+
+def _tasks(recipe: Recipe, pool: Pool, split: str, count: int) -> list[Task]:
+    tasks = source_named(recipe.tasks.source).tasks(split, count, levels=recipe.tasks.levels)
+    if not tasks:
+        raise TrainingFailed("tasks", f"{recipe.tasks.source} has no task in the {split} split at these levels")
+    known = {spec.name for spec in pool.enabled}
+    missing = sorted({name for task in tasks for name in task.workers} - known)
+    if missing and recipe.sft is not None and recipe.sft.demonstrations.teacher == "oracle":
+        raise TrainingFailed(
+            "pool", f"the pool {pool.name} lacks {', '.join(missing)}, which these tasks' reference plans call; "
+            "add them on the Pool page, choose other tasks (tasks.source), or another teacher"
+        )  # fmt: skip
+    return tasks
+
+
+def seeded_pool(store: Store, name: str) -> Pool:
+    """The pool called `name`; the starter pool is there without having been saved."""
+    from pool_registry.starter import starter_pool
+
+    if name == "starter" and name not in store.pools.names():
+        store.pools.save(starter_pool())
+    return store.pools.latest(name).pool
+
+
+async def _opened(pool: Pool) -> LivePool:
+    return open_live_pool(pool)
+
+
+def _check(training: Training, model: Any, tokenizer: Any) -> Mapping[str, float]:
+    """The share of validation tasks that the model solves greedily, and of its turns that are turns."""
+    from trainer.generation import Sampling, TransformersGenerator
+    from trainer.grpo import manner_of
+    from trainer.rollouts import RolloutEngine, figures
+    from trainer.transcript import ChatTokens
+
+    recipe = training.recipe
+    section = recipe.grpo or recipe.sft
+    assert section is not None, "a recipe has a stage"
+    count = section.saving.check_tasks
+    tasks = _tasks(recipe, training.pool.pool, "validation", count)[:count]
+    rounds = recipe.grpo.rollouts.max_rounds if recipe.grpo else 2
+    generator = TransformersGenerator(model, tokenizer, Sampling(0.0))
+    manner = replace(manner_of(recipe, rounds), max_length=1_000_000)
+    engine = RolloutEngine("check", training.pool, ChatTokens(tokenizer), manner, {}, NoSink())
+
+    async def run() -> Mapping[str, float]:
+        groups = await asyncio.gather(*(engine.group(task, generator, 1) for task in tasks))
+        return figures(groups, [], [])
+
+    try:
+        found = training.runner.run(run())
+    finally:
+        generator.close()
+    return {"check/correct": found["rollout/correct"], "check/valid_turns": found["rollout/valid_turns"]}

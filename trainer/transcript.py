@@ -1,0 +1,92 @@
+"""An episode as one sequence of tokens that only ever grows at its end, and which of them the model wrote.
+
+SFT and GRPO learn from the same form: prompt, turn, observation, turn, ... Observations are context and
+never a target. What stands between two turns is taken from the base model's own chat template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pool_registry.agents import Message
+from trainer.errors import TrainingFailed
+
+
+@dataclass(slots=True)
+class Transcript:
+    """Token ids. `mask` is as long as `completion`: 1 where the model wrote the token and may learn it."""
+
+    prompt: list[int]
+    completion: list[int] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
+
+    @property
+    def ids(self) -> list[int]:
+        """The context of the next turn."""
+        return [*self.prompt, *self.completion]
+
+    def add(self, ids: Sequence[int], learn: bool) -> None:
+        self.completion += ids
+        self.mask += [int(learn)] * len(ids)
+
+    def labels(self) -> list[int]:
+        """Targets for a causal model over prompt and completion; -100 is none (transformers' convention)."""
+        return [-100] * len(self.prompt) + [
+            token if learn else -100 for token, learn in zip(self.completion, self.mask, strict=True)
+        ]
+
+
+class ChatTokens:
+    """A tokenizer's chat template, taken apart into what an episode needs.
+
+    Raises TrainingFailed `chat_template` when the template rewrites earlier turns (some do so with
+    reasoning): such a conversation is no single sequence of tokens.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        if not tokenizer.chat_template or tokenizer.eos_token is None:
+            raise TrainingFailed("chat_template", "the base model has no chat template; choose an instruct model")
+        asked = [Message("user", "q")]
+        opened = self._text(asked, True)
+        answered = self._text([*asked, Message("assistant", "a")], False)
+        if not answered.startswith(opened + "a"):
+            raise TrainingFailed(
+                "chat_template", "the chat template rewrites what the model wrote; choose another base"
+            )
+        after = answered.removeprefix(opened + "a")
+        if not after.startswith(tokenizer.eos_token):
+            raise TrainingFailed("chat_template", f"turns do not end with the end token {tokenizer.eos_token}")
+        self._after_turn = after.removeprefix(tokenizer.eos_token)
+        self._answered = answered
+
+    def prompt(self, messages: Sequence[Message]) -> list[int]:
+        """Everything before the first turn, ready to be continued."""
+        return self._ids(self._text(messages, True))
+
+    def turn(self, text: str) -> list[int]:
+        """A turn as the model would have written it, with its end token."""
+        return [*self._ids(text), self.tokenizer.eos_token_id]
+
+    def between(self, observation: str) -> list[int]:
+        """What stands between the end token of one turn and the start of the next."""
+        told = [Message("user", "q"), Message("assistant", "a"), Message("user", observation)]
+        text = self._text(told, True)
+        if not text.startswith(self._answered):
+            raise TrainingFailed("chat_template", "the chat template rewrites earlier turns; choose another base")
+        return self._ids(self._after_turn + text.removeprefix(self._answered))
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What the model wrote, without control tokens."""
+        written: str = self.tokenizer.decode(ids, skip_special_tokens=True)
+        return written.strip()
+
+    def _text(self, messages: Sequence[Message], open_turn: bool) -> str:
+        chat = [{"role": message.role, "content": message.content} for message in messages]
+        text: str = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=open_turn)
+        return text
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])

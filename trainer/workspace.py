@@ -1,0 +1,185 @@
+"""A job's folder: what training writes and what the page reads. No database here: files only.
+
+recipe.yaml            what was asked for
+log.txt                what the process printed
+metrics.jsonl          one object per line: step, stage, figures
+rollouts.jsonl         one line per group of episodes (GRPO)
+demonstrations.jsonl   what SFT learnt from
+evaluations.jsonl      what the evaluate stage measured
+checkpoints/STEP/      complete checkpoints (orchestrator/checkpoints.py)
+stop                   exists when somebody asked to stop
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orchestrator.checkpoints import Checkpoint, TrainedPool, complete_steps, read_checkpoint, seal
+from pool_registry.actions import JsonValue
+from pool_registry.pool import Pool
+from trainer.recipe import Recipe
+
+BEST_KEPT = "check/correct"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The files of one job."""
+
+    folder: Path
+
+    @property
+    def recipe(self) -> Path:
+        return self.folder / "recipe.yaml"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log.txt"
+
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics.jsonl"
+
+    @property
+    def rollouts(self) -> Path:
+        return self.folder / "rollouts.jsonl"
+
+    @property
+    def evaluations(self) -> Path:
+        return self.folder / "evaluations.jsonl"
+
+    @property
+    def demonstrations(self) -> Path:
+        return self.folder / "demonstrations.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def draft(self) -> Path:
+        """Where the trainer writes a checkpoint before it is renamed to its place."""
+        return self.folder / "draft"
+
+    @property
+    def stop(self) -> Path:
+        return self.folder / "stop"
+
+    def make(self) -> Workspace:
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        return self
+
+    @property
+    def stopping(self) -> bool:
+        """Whether somebody asked to stop."""
+        return self.stop.exists()
+
+    def note(self, stage: str, step: int, figures: Mapping[str, float]) -> None:
+        """Append figures of a step."""
+        self._append(self.metrics, {"stage": stage, "step": step, "at": time.time(), **figures})
+
+    def note_group(self, group: Mapping[str, JsonValue]) -> None:
+        """Append a group of episodes."""
+        self._append(self.rollouts, group)
+
+    def note_evaluation(self, evaluation: Mapping[str, JsonValue]) -> None:
+        """Append what an orchestrator was measured to be."""
+        self._append(self.evaluations, evaluation)
+
+    def forget_after(self, step: int) -> None:
+        """Drop figures and groups beyond `step`: training resumes there and will write them again."""
+        for path in (self.metrics, self.rollouts):
+            kept = [row for row in read_lines(path) if int(str(row.get("step", 0))) <= step]
+            draft = path.with_suffix(".draft")
+            draft.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8")
+            draft.rename(path)
+
+    def newest(self) -> tuple[int, Path] | None:
+        """The newest complete checkpoint."""
+        return next(iter(complete_steps(self.checkpoints)), None)
+
+    def keep(self, drafted: Path, checkpoint: Checkpoint) -> Path:
+        """Seal a drafted checkpoint and move it to its place, all or nothing."""
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        seal(drafted, checkpoint)
+        place = self.checkpoints / str(checkpoint.step)
+        if place.exists():  # left incomplete by a job that was killed, or written again after a resume
+            shutil.rmtree(place)
+        drafted.rename(place)
+        return place
+
+    def prune(self, keep: int) -> None:
+        """Remove old checkpoints, but never the newest `keep`, the last of a stage or the best one."""
+        steps = complete_steps(self.checkpoints)
+        manifests = {step: read_checkpoint(folder) for step, folder in steps}
+        last = {manifest.stage: step for step, manifest in sorted(manifests.items())}
+        best = max(manifests, key=lambda step: (manifests[step].metrics.get(BEST_KEPT, -1.0), step), default=None)
+        spared = {step for step, _ in steps[:keep]} | set(last.values()) | {best}
+        for step, folder in steps:
+            if step not in spared:
+                shutil.rmtree(folder)
+
+    @staticmethod
+    def _append(path: Path, row: Mapping[str, JsonValue]) -> None:
+        """One write of a whole line: a reader never sees half of it, and a kill loses at most the last."""
+        line = (json.dumps(row, ensure_ascii=False) + "\n").encode()
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(handle, line)
+        finally:
+            os.close(handle)
+
+
+def read_lines(path: Path, offset: int = 0) -> list[dict[str, JsonValue]]:
+    """The complete lines of a JSONL file from a byte offset on; a torn last line is left out."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            text = file.read()
+    except FileNotFoundError:
+        return []
+    rows = []
+    for line in text.split(b"\n")[:-1]:
+        try:
+            row = json.loads(line)
+        except ValueError:  # torn by a kill in the middle of a write; what follows is whole again
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+    return rows
+
+
+def new_manifest(recipe: Recipe, pool: Pool, stage: str, step: int, adapter: bool, base: str) -> Checkpoint:
+    """The manifest of a checkpoint of this job, before its files are listed."""
+    return Checkpoint.model_validate(
+        {
+            "name": f"{recipe.name}-{stage}-{step}",
+            "kind": "adapter" if adapter else "full",
+            "base": base,
+            "stage": stage,
+            "step": step,
+            "dialect": recipe.model.dialect,
+            "prompt": recipe.model.prompt,
+            "turn_tokens": recipe.model.turn_tokens,
+            "max_rounds": recipe.grpo.rollouts.max_rounds if recipe.grpo else None,
+            "pool": TrainedPool(name=pool.name, hash=pool.hash, workers=tuple(spec.name for spec in pool.enabled)),
+            "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "recipe": recipe.model_dump(mode="json"),
+        }
+    )
+
+
+def last_figures(rows: Sequence[Mapping[str, JsonValue]], key: str) -> float | None:
+    """The newest value of a figure in metric rows."""
+    for row in reversed(rows):
+        value = row.get(key)
+        if isinstance(value, int | float):
+            return float(value)
+    return None
