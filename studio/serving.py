@@ -15,7 +15,7 @@ from orchestrator.trace import Store, open_store
 from orchestrator.tuning import expect_many_episodes
 from pool_registry.errors import StorageError
 from pool_registry.home import Home, find_home
-from pool_registry.starter import starter_pool
+from pool_registry.starter import seed_starter
 
 if TYPE_CHECKING:
     import uvicorn
@@ -35,8 +35,8 @@ def prepare(folder: str | None) -> Store:
     home = find_home(folder)
     store = open_store(home)
     store.traces.mark_interrupted()
-    if not store.pools.names():
-        store.pools.save(starter_pool())
+    if not (names := store.pools.names()) or "starter" in names:
+        seed_starter(store.pools)
     return store
 
 

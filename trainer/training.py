@@ -15,6 +15,7 @@ from orchestrator.tuning import expect_many_episodes
 from pool_registry.live import LivePool, open_live_pool
 from pool_registry.local_models import TINY
 from pool_registry.pool import Pool
+from pool_registry.starter import seed_starter
 from trainer.errors import TrainingFailed
 from trainer.recipe import Evaluate, Recipe
 from trainer.tasks.source import source_named
@@ -141,10 +142,8 @@ def _tasks(recipe: Recipe, pool: Pool, split: str, count: int) -> list[Task]:
 
 def seeded_pool(store: Store, name: str) -> Pool:
     """The pool called `name`; the starter pool is there without having been saved."""
-    from pool_registry.starter import starter_pool
-
-    if name == "starter" and name not in store.pools.names():
-        store.pools.save(starter_pool())
+    if name == "starter":
+        seed_starter(store.pools)
     return store.pools.latest(name).pool
 
 

@@ -6,6 +6,7 @@ The language model in it is the small one that ships as a package; `reader` is r
 from __future__ import annotations
 
 from pool_registry.pool import Pool
+from pool_registry.store import PoolStore
 from pool_registry.worker import WorkerSpec
 
 STARTER_MODEL = "starter:smollm2"
@@ -13,6 +14,16 @@ STARTER_MODEL = "starter:smollm2"
 SOLVER = "You answer questions. Give the final answer in one short line."
 PLANNER = "You split a task into a few numbered steps, one short line each."
 VERIFIER = "You check a proposed answer and reply with the final answer in one short line."
+
+
+# Hashes of starter pools of earlier versions: one that nobody changed is brought up to date.
+EARLIER = {"216586125135b5e423d13a2c95b996bf128aec61cf02a8ea82e845a4b57338a3"}
+
+
+def seed_starter(pools: PoolStore) -> None:
+    """Make the starter pool be there, and be this version's unless somebody has edited it."""
+    if "starter" not in pools.names() or pools.latest("starter").pool.hash in EARLIER:
+        pools.save(starter_pool())
 
 
 def starter_pool() -> Pool:
