@@ -14,6 +14,7 @@ class Totals:
 
     `serial_s` is what turns and steps take one after another, `critical_path_s` the longest chain of them
     that had to wait for each other, `speedup` serial over wall time (None before anything has ended).
+    `width` is how many steps could run at the same time, at most, `valid_turns` how many turns were turns.
     """
 
     wall_s: float
@@ -25,6 +26,8 @@ class Totals:
     cost: float
     steps: int
     rounds: int
+    valid_turns: int
+    width: int
     statuses: dict[str, int]
 
 
@@ -47,6 +50,8 @@ def totals(episode: Episode) -> Totals:
         cost=usage.cost,
         steps=len(episode.steps),
         rounds=len(episode.rounds),
+        valid_turns=sum(done.turn is not None and done.turn.error is None for done in episode.rounds),
+        width=max((_widest_layer(done.steps) for done in episode.rounds), default=0),
         statuses=dict(Counter(run.state for run in episode.steps.values())),
     )
 
@@ -57,6 +62,14 @@ def critical_path(episode: Episode) -> list[int]:
     for done in episode.rounds:
         path += _longest_chain(done.steps)
     return path
+
+
+def _widest_layer(runs: list[StepRun]) -> int:
+    """The size of the largest layer of a round's plan; steps are in topological order by id."""
+    depth: dict[int, int] = {}
+    for run in runs:
+        depth[run.step.id] = 1 + max((depth[k] for k in run.step.access if k in depth), default=0)
+    return max(Counter(depth.values()).values(), default=0)
 
 
 def latency(run: StepRun) -> float:

@@ -13,7 +13,8 @@ import typer
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from trainer.errors import TrainerError, UnknownTask
-from trainer.job_commands import register
+from trainer.job_commands import register, start
+from trainer.recipe import load_recipe
 from trainer.tasks import SUITES, find_task, suite_named
 from trainer.tasks.task import Task
 
@@ -51,7 +52,7 @@ def list_families() -> None:
 def show_task(
     family: Annotated[str | None, typer.Option(help=f"One of: {FAMILIES}.")] = None,
     source: Source = None,
-    level: Annotated[int, typer.Option(help="1, 2 or 3.")] = 1,
+    level: Annotated[int, typer.Option(help="1 to 4.")] = 1,
     index: Annotated[int, typer.Option(help="Which task, from 0.")] = 0,
     split: Split = "test",
     as_json: Json = False,
@@ -86,24 +87,38 @@ def check_file(file: Annotated[Path, typer.Argument(help="JSONL, one task per li
 
 @app.command()
 def evaluate(
+    recipe: Annotated[str | None, typer.Argument(help="A recipe with an evaluate stage, run as a job.")] = None,
     orchestrator: Annotated[
-        str, typer.Option(help="oracle, direct[:AGENT], fan_out, pipeline, model[:AGENT[:DIALECT]].")
-    ],
+        str | None,
+        typer.Option(
+            help="starter-sft, starter-grpo, base, JOB@STEP, oracle, direct[:AGENT], fan_out, pipeline, "
+            "model[:AGENT[:DIALECT]]."
+        ),
+    ] = None,
     family: Annotated[str | None, typer.Option(help=f"One of: {FAMILIES}; or all.")] = None,
     source: Source = None,
-    level: Annotated[int, typer.Option(help="1, 2 or 3; 0 for all.")] = 1,
+    level: Annotated[int, typer.Option(help="1 to 4; 0 for all.")] = 1,
     split: Split = "test",
     tasks: Annotated[int, typer.Option(help="How many: of each level, or of the source.", min=1, max=100_000)] = 20,
     pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",
     concurrency: Annotated[int, typer.Option(help="Episodes at a time.", min=1, max=256)] = 8,
+    condition: Annotated[str, typer.Option(help="seen, renamed, distractors, missing, flaky or priced.")] = "seen",
     as_json: Json = False,
     home: Annotated[str | None, typer.Option("--home", help="Data folder.")] = None,
 ) -> None:
-    """Score an orchestrator on tasks with known answers; every episode is recorded."""
+    """Score an orchestrator on tasks with known answers; every episode is recorded.
+
+    With a RECIPE, its evaluate stage runs as a job.
+    """
     from trainer.printed import evaluation_text, show
 
+    if recipe is not None:
+        start(load_recipe(recipe).only("evaluate"), detach=False, home=home)
+        return
+    if orchestrator is None:
+        raise UnknownTask("say what to evaluate: --orchestrator NAME, or a RECIPE with an evaluate stage")
     chosen = sourced_tasks(source, family, level, split, tasks) or chosen_tasks(family or "", level, split, tasks)
-    result = asyncio.run(run_evaluation(orchestrator, chosen, pool, concurrency, home))
+    result = asyncio.run(run_evaluation(orchestrator, chosen, pool, condition, concurrency, home))
     if as_json:
         typer.echo(result.model_dump_json(indent=1))
     else:
@@ -129,7 +144,7 @@ def chosen_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
 
 
 async def run_evaluation(
-    orchestrator: str, tasks: list[Task], pool: str, concurrency: int, home: str | None
+    orchestrator: str, tasks: list[Task], pool: str, condition: str, concurrency: int, home: str | None
 ) -> Evaluation:
     """Evaluate with the data folder's pool and traces. Returns when every event is on disk."""
     from orchestrator.trace import open_store
@@ -137,12 +152,15 @@ async def run_evaluation(
     from pool_registry.home import choose_home
     from pool_registry.live import live_pool
     from trainer.evaluate import evaluate as evaluate_tasks
+    from trainer.tasks.conditions import under
     from trainer.training import seeded_pool
 
     expect_many_episodes()
     store = open_store(choose_home(home))
     try:
-        async with live_pool(seeded_pool(store, pool)) as live:
+        chosen, tasks = under(condition, seeded_pool(store, pool), tasks)
+        store.pools.save(chosen)
+        async with live_pool(chosen) as live:
             result = await evaluate_tasks(orchestrator, tasks, live, sink=store.traces, concurrency=concurrency)
         store.traces.flush()
         return result

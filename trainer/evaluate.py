@@ -30,7 +30,8 @@ class Evaluation(BaseModel):
     """What an evaluation measured. Times in seconds, cost in US dollars; `interval` is 95 %, over tasks.
 
     `family` and `split` are "all" and `level` is 0 where the tasks differ in them; `cells` then holds the
-    figures by family, level and split. `turn_errors` counts turns that were no turns.
+    figures by family, level and split. `turns` counts turns, `turn_errors` those that were none; `steps` and
+    `width` (how many steps could run at once) are means over episodes.
     """
 
     orchestrator: str
@@ -41,7 +42,10 @@ class Evaluation(BaseModel):
     mean: float
     interval: tuple[float, float]
     statuses: dict[str, int]
+    turns: int
     turn_errors: int
+    steps: float
+    width: float
     outcomes: dict[str, int]
     wall_s: float
     p50_s: float
@@ -161,7 +165,10 @@ def _figures(orchestrator: str, results: Sequence[Result]) -> Evaluation:
         mean=estimate.mean,
         interval=(estimate.low, estimate.high),
         statuses=dict(sum((Counter(each.statuses) for each in measured), Counter[str]())),
+        turns=sum(each.rounds for each in measured),
         turn_errors=sum(result.turn_errors for result in results),
+        steps=_mean([each.steps for each in measured]),
+        width=_mean([each.width for each in measured]),
         outcomes=dict(Counter(result.outcome for result in results)),
         wall_s=_span(results),
         p50_s=quantile(walls, 0.50),
@@ -177,6 +184,10 @@ def _span(results: Sequence[Result]) -> float:
     """From the first episode's start to the last one's end."""
     starts = [result.ended_s - result.totals.wall_s for result in results]
     return max(result.ended_s for result in results) - max(0.0, min(starts)) if results else 0.0
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
 
 
 def _common(values: Sequence[str], otherwise: str = "all") -> str:

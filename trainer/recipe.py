@@ -79,6 +79,9 @@ class Demonstrations(Part):
     faults: Share = Field(default=0.1, description="Share in which a call is made to fail, so that recovery is seen.")
     starred: bool = Field(default=True, description="Also the traces that were starred on this pool.")
     file: str = Field(default="", description="Also trajectories from a JSONL file.")
+    rewordings: int = Field(
+        default=0, ge=0, le=20, description="Copies of each with words changed that no plan quotes; for small models."
+    )
     concurrency: int = Field(default=16, ge=1, le=512, description="Episodes at a time.")
 
 

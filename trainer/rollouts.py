@@ -246,7 +246,7 @@ def figures(groups: Sequence[Group], skipped: Sequence[Group], names: Sequence[s
         "rollout/correct": _mean([float(sample.correct) for sample in samples]),
         "rollout/turns": _mean([sample.totals.rounds for sample in samples]),
         "rollout/steps": _mean([sample.totals.steps for sample in samples]),
-        "rollout/width": _mean([width(sample.episode) for sample in samples]),
+        "rollout/width": _mean([sample.totals.width for sample in samples]),
         "rollout/length": _mean([sum(rollout.transcript.mask) for rollout in rollouts]),
         "rollout/cost": sum(sample.totals.cost for sample in samples),
         "rollout/valid_turns": _mean([float(done.turn is not None and done.turn.error is None) for done in turns]),
@@ -259,17 +259,6 @@ def figures(groups: Sequence[Group], skipped: Sequence[Group], names: Sequence[s
         values = [rollout.terms[name] for rollout in rollouts if name in rollout.terms]
         found |= {f"term/{name}": _mean(values), f"term/{name}/spread": _spread(values)}
     return found
-
-
-def width(episode: Episode) -> int:
-    """How many steps of a round could run at the same time, at most: the widest layer of its plans."""
-    widest = 0
-    for done in episode.rounds:
-        depth: dict[int, int] = {}
-        for run in done.steps:
-            depth[run.step.id] = 1 + max((depth[k] for k in run.step.access if k in depth), default=0)
-        widest = max([widest, *Counter(depth.values()).values()])
-    return widest
 
 
 def _statuses(episode: Episode) -> list[Status]:

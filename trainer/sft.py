@@ -26,6 +26,7 @@ from trainer.learner import (
     trainer_arguments,
 )
 from trainer.recipe import Recipe, Sft
+from trainer.rewording import with_rewordings
 from trainer.tasks.task import Task
 from trainer.trajectories import (
     Collector,
@@ -54,8 +55,9 @@ def run_sft(training: Training) -> bool:
     if workspace.stopping:
         return False
     learner = load_learner(recipe.model, settings.optimizer.seed, resume)
+    rows = with_rewordings(rows, settings.demonstrations.rewordings, settings.optimizer.seed)
     data = dataset(rows, ChatTokens(learner.tokenizer), settings.max_length)
-    log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
+    log.info("%d rows, %d fit into %d tokens", len(rows), len(data), settings.max_length)
     clear_draft(workspace)
     set_seed(settings.optimizer.seed)
     callback = JobCallback(training, "sft", learner, 0, settings.steps)

@@ -16,7 +16,9 @@ from orchestrator.plan import Turn
 from pool_registry.kinds import kind_of
 from pool_registry.pool import Pool, check_pool
 from pool_registry.worker import WorkerSpec
+from trainer.errors import UnknownTask
 from trainer.tasks.suite import seeded
+from trainer.tasks.task import Task
 
 Renaming: TypeAlias = Mapping[str, str]  # old name -> new name; who is not in it keeps its name
 Condition: TypeAlias = Callable[[Pool, int], tuple[Pool, Renaming]]
@@ -192,6 +194,20 @@ def priced(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
 CONDITIONS: dict[str, Condition] = {
     condition.__name__: condition for condition in (seen, renamed, distractors, missing, flaky, priced)
 }
+
+
+def under(condition: str, pool: Pool, tasks: Sequence[Task], seed: int = 0) -> tuple[Pool, list[Task]]:
+    """A pool in this condition, under a name of its own, and the tasks with their reference plans to match.
+
+    Raises UnknownTask when there is no such condition.
+    """
+    if condition not in CONDITIONS:
+        raise UnknownTask(f"there is no condition {condition!r}; use one of: {', '.join(CONDITIONS)}")
+    changed, renaming = CONDITIONS[condition](pool, seed)
+    if changed != pool:
+        changed = changed.model_copy(update={"name": f"{pool.name}-{condition}"[:48]})
+    plans = [None if task.oracle_turn is None else remap(task.oracle_turn, renaming) for task in tasks]
+    return changed, [replace(task, oracle_turn=plan) for task, plan in zip(tasks, plans, strict=True)]
 
 
 def remap(turn: Turn, renaming: Renaming) -> Turn:
