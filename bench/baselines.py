@@ -48,14 +48,16 @@ def row_of(result: Evaluation) -> dict:
 
 def markdown(rows: list[dict]) -> str:
     """The rows as a table."""
-    families = list(SUITES)
+    families = [name for name in SUITES if any(name in row["by_family"] for row in rows)]
     lines = [
         f"| orchestrator | mean, 95 % | {' | '.join(families)} | steps that went well | turns that were none |",
         "|---" * (len(families) + 4) + "|",
     ]
     for row in rows:
         low, high = row["interval"]
-        cells = [f"{right} of {count}" for right, count in (row["by_family"][family] for family in families)]
+        cells = [
+            f"{right} of {count}" for right, count in (row["by_family"].get(family, (0, 0)) for family in families)
+        ]
         ok, steps = row["statuses"].get("OK", 0), sum(row["statuses"].values())
         lines.append(
             f"| {row['orchestrator']} | {row['mean']:.2f} [{low:.2f}, {high:.2f}] | {' | '.join(cells)} "

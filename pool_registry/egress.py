@@ -57,15 +57,20 @@ def _literal_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address
 
 async def post_json(url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float) -> JsonValue:
     """POST `body` and return the answer's JSON. Raises WorkerFault."""
-    return await _ask("POST", url, headers, timeout_s, json.dumps(body).encode())
+    return _parse(await _ask("POST", url, headers, timeout_s, json.dumps(body).encode()), url)
+
+
+async def post_text(url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float) -> str:
+    """POST `body` to a peer that answers in plain words. Raises WorkerFault."""
+    return (await _ask("POST", url, headers, timeout_s, json.dumps(body).encode())).decode("utf-8", "replace")
 
 
 async def get_json(url: str, headers: Mapping[str, str], timeout_s: float) -> JsonValue:
     """GET a JSON document. Raises WorkerFault."""
-    return await _ask("GET", url, headers, timeout_s, None)
+    return _parse(await _ask("GET", url, headers, timeout_s, None), url)
 
 
-async def _ask(method: str, url: str, headers: Mapping[str, str], timeout_s: float, content: bytes | None) -> JsonValue:
+async def _ask(method: str, url: str, headers: Mapping[str, str], timeout_s: float, content: bytes | None) -> bytes:
     try:
         check_url(url)
     except ValueError as error:
@@ -87,7 +92,7 @@ async def _ask(method: str, url: str, headers: Mapping[str, str], timeout_s: flo
         sentence = f"{_host(url)} cannot be reached: {str(error) or type(error).__name__}"
         raise WorkerFault("connection", sentence, retryable=True) from error
     _raise_for_status(response, raw, url)
-    return _parse(raw, url)
+    return raw
 
 
 async def _read(response: httpx.Response) -> bytes:

@@ -16,5 +16,14 @@ os.environ.pop("PODIUM_DATABASE_URL", None)
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fast tests first: the browser's last, and before them what starts processes or loads a model."""
-    slow = ("browser/", "test_bench", "test_local_model", "test_commands", "test_sandbox", "test_evaluate")
+    slow = (
+        "browser/",
+        "test_bench",
+        "test_local_model",
+        "test_commands",
+        "test_sandbox",
+        "test_evaluate",
+        "test_training",
+        "test_vllm",
+    )
     items.sort(key=lambda item: sum(name in item.nodeid for name in slow) + 2 * ("browser/" in item.nodeid))

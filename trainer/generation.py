@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import httpx
-
+from pool_registry import egress
 from pool_registry.errors import WorkerFault
 from trainer.errors import TrainingFailed
 
@@ -210,11 +209,12 @@ class ServerGenerator:
     """A vLLM server; it batches continuously by itself. `model` is the name of the newest adapter there."""
 
     def __init__(self, url: str, model: str, sampling: Sampling, timeout_s: float = 600.0) -> None:
-        self._client = httpx.AsyncClient(base_url=url, timeout=timeout_s, trust_env=False)
         self.model = model
+        self._url = url
         self._sampling = sampling
-        self._active = 0
+        self._timeout_s = timeout_s
         self._adapters = 0
+        self._active = 0
         self._since = 0.0
         self.busy_s = 0.0
         self.tokens = 0
@@ -229,16 +229,14 @@ class ServerGenerator:
             "top_p": self._sampling.top_p,
             "logprobs": 0,
             "return_token_ids": True,
-            "skip_special_tokens": False,
         }
         self._enter()
         try:
-            reply = await self._client.post("/completions", json=body)
-            reply.raise_for_status()
-            choice = reply.json()["choices"][0]
+            reply: Any = await egress.post_json(f"{self._url}/completions", body, {}, self._timeout_s)
+            choice = reply["choices"][0]
             made = [int(token) for token in choice["token_ids"]]
             logprobs = [float(each) for each in choice["logprobs"]["token_logprobs"]]
-        except (httpx.HTTPError, KeyError, IndexError, TypeError, ValueError) as error:
+        except (WorkerFault, TimeoutError, KeyError, IndexError, TypeError, ValueError) as error:
             raise TrainingFailed("vllm", f"the vLLM server did not generate: {_said(error)}") from error
         finally:
             self._leave()
@@ -248,16 +246,17 @@ class ServerGenerator:
     async def load_adapter(self, name: str, folder: Path) -> None:
         """Make the server read an adapter and generate with it from now on; the one before is let go.
 
-        Raises TrainingFailed `vllm` when it refuses.
+        Each needs a folder and a name of its own: vLLM keeps cached prefixes by name. Raises TrainingFailed
+        `vllm` when the server refuses.
         """
         before, known = self.model, self._adapters
         try:
-            reply = await self._client.post("/load_lora_adapter", json={"lora_name": name, "lora_path": str(folder)})
-            reply.raise_for_status()
+            body = {"lora_name": name, "lora_path": str(folder)}
+            await egress.post_text(f"{self._url}/load_lora_adapter", body, {}, self._timeout_s)
             self.model, self._adapters = name, known + 1
             if known:
-                await self._client.post("/unload_lora_adapter", json={"lora_name": before})
-        except httpx.HTTPError as error:
+                await egress.post_text(f"{self._url}/unload_lora_adapter", {"lora_name": before}, {}, self._timeout_s)
+        except (WorkerFault, TimeoutError) as error:
             raise TrainingFailed("vllm", f"the vLLM server did not take the adapter: {_said(error)}") from error
 
     def _enter(self) -> None:
@@ -270,14 +269,9 @@ class ServerGenerator:
         if self._active == 0:
             self.busy_s += time.perf_counter() - self._since
 
-    async def close(self) -> None:
-        await self._client.aclose()
-
 
 def _said(error: Exception) -> str:
-    if isinstance(error, httpx.HTTPStatusError):
-        return f"{error.response.status_code} {error.response.text[:300]}"
-    return f"{type(error).__name__} {error}"[:300]
+    return (f"{error}" if isinstance(error, WorkerFault) else f"{type(error).__name__} {error}")[:300]
 
 
 def _settle(row: _Row) -> None:

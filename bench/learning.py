@@ -1,0 +1,180 @@
+"""What training changes: base, SFT and SFT+GRPO on tasks that no training has seen.
+
+    python bench/learning.py matrix [--tasks 300] [--out bench/results/learning.json]
+    python bench/learning.py seeds JOB... [--tasks 160] [--out bench/results/seeds.json]
+
+`matrix` scores the shipped checkpoints (or --orchestrators) greedily on every family of the test split, levels 1
+to 3 in turn: the four families of the recipe on the seen and on the renamed pool, and the two held-out families.
+Intervals are 95 %, bootstrapped over tasks. One of the three wordings of every level occurs in the test split only.
+
+`seeds` takes jobs of the recipe `cpu-first-steps` with different seeds and compares, for each, the mean reward of
+sampled episodes (temperature 1, the recipe's own terms) at the end of SFT and at the end of GRPO, on the same
+validation tasks, with the paired difference and its interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from orchestrator.checkpoints import find_checkpoint, read_checkpoint
+from orchestrator.run import NoSink
+from orchestrator.trace import open_store
+from pool_registry.cache import CachingPool
+from pool_registry.home import choose_home, find_home
+from pool_registry.live import live_pool
+from pool_registry.starter import starter_pool
+from trainer.evaluate import Evaluation, evaluate
+from trainer.statistics import bootstrap_mean
+from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES
+from trainer.tasks.conditions import under
+from trainer.tasks.source import source_named
+from trainer.tasks.task import Task
+
+ORCHESTRATORS = ("base", "starter-sft", "starter-grpo")
+LEVELS = (1, 2, 3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    matrix_of = commands.add_parser("matrix")
+    matrix_of.add_argument("--tasks", type=int, default=300, help="of each family")
+    matrix_of.add_argument("--orchestrators", nargs="+", default=ORCHESTRATORS)
+    matrix_of.add_argument("--concurrency", type=int, default=64)
+    seeds_of = commands.add_parser("seeds")
+    seeds_of.add_argument("jobs", nargs="+")
+    seeds_of.add_argument("--tasks", type=int, default=160)
+    for each in (matrix_of, seeds_of):
+        each.add_argument("--out", type=Path)
+        each.add_argument("--home", help="the data folder with the jobs; traces are thrown away")
+    options = parser.parse_args()
+    if options.home:
+        choose_home(options.home)
+    report = asyncio.run(matrix(options)) if options.command == "matrix" else seeds(options)
+    text = json.dumps({"machine": machine(), **report}, indent=1)
+    if options.out:
+        options.out.write_text(text + "\n")
+    print(text)
+
+
+async def matrix(options: argparse.Namespace) -> dict[str, Any]:
+    """One row per orchestrator and group of tasks."""
+    store = open_store(find_home(tempfile.mkdtemp(prefix="podium-bench-")))
+    rows = []
+    share = options.tasks // len(LEVELS)
+    for condition, families in (("seen", TRAIN_FAMILIES), ("renamed", TRAIN_FAMILIES), ("seen", HELD_OUT_FAMILIES)):
+        tasks = [SUITES[name].task(level, "test", i) for name in families for level in LEVELS for i in range(share)]
+        pool, remapped = under(condition, starter_pool(), tasks)
+        for name in options.orchestrators:
+            started = time.perf_counter()
+            async with live_pool(pool) as live:
+                result = await evaluate(
+                    name, remapped, CachingPool(live), sink=store.traces, concurrency=options.concurrency
+                )
+            row = {"condition": condition, **row_of(result, tasks), "wall_s": round(time.perf_counter() - started, 1)}
+            rows.append(row)
+            print(json.dumps({key: row[key] for key in ("condition", "orchestrator", "mean", "families")}), flush=True)
+    store.close()
+    return {"tasks_per_family": share * len(LEVELS), "levels": LEVELS, "rows": rows}
+
+
+def row_of(result: Evaluation, tasks: list[Task]) -> dict[str, Any]:
+    """An evaluation's figures; by family, by level, and by whether the wording is one of training."""
+    steps = sum(result.statuses.values())
+    return {
+        "orchestrator": result.orchestrator,
+        **figures_of([result]),
+        "valid_turns": share_of(result.turns - result.turn_errors, result.turns),
+        "statuses": {name: share_of(count, steps) for name, count in sorted(result.statuses.items())},
+        "steps": round(result.steps, 2),
+        "width": round(result.width, 2),
+        "cost": result.cost,
+        "families": {
+            name: figures_of([cell for cell in result.cells if cell.family == name])
+            for name in dict.fromkeys(task.ref.family for task in tasks)
+        },
+    }
+
+
+def figures_of(cells: Iterable[Evaluation]) -> dict[str, Any]:
+    """Mean and interval over the tasks of these cells, which count by their size."""
+    cells = list(cells)
+    right = [(round(cell.mean * cell.tasks), cell.tasks) for cell in cells]
+    outcomes = [1.0 if index < hits else 0.0 for hits, count in right for index in range(count)]
+    estimate = bootstrap_mean(outcomes)
+    return {"tasks": len(outcomes), "mean": round(estimate.mean, 4), "interval": [estimate.low, estimate.high]}
+
+
+def share_of(count: int, whole: int) -> float | None:
+    return round(count / whole, 4) if whole else None
+
+
+def seeds(options: argparse.Namespace) -> dict[str, Any]:
+    """One row per job: the mean reward at the end of SFT and of GRPO on the same validation tasks."""
+    rows = []
+    for job in options.jobs:
+        folder = find_checkpoint(job)[0].parent
+        manifests = {int(each.name): read_checkpoint(each) for each in folder.iterdir() if each.name.isdigit()}
+        last = {manifest.stage: step for step, manifest in sorted(manifests.items())}
+        rewards = {stage: sampled_rewards(folder / str(last[stage]), options.tasks) for stage in ("sft", "grpo")}
+        gain = bootstrap_mean([after - before for before, after in zip(rewards["sft"], rewards["grpo"], strict=True)])
+        row = {
+            "job": job,
+            "seed": manifests[last["grpo"]].recipe["grpo"]["optimizer"]["seed"],  # type: ignore[index]
+            **{stage: round(sum(values) / len(values), 4) for stage, values in rewards.items()},
+            "gain": round(gain.mean, 4),
+            "interval": [round(gain.low, 4), round(gain.high, 4)],
+        }
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    return {"tasks": options.tasks, "rows": rows}
+
+
+def sampled_rewards(folder: Path, count: int) -> list[float]:
+    """The reward of one sampled episode for each of `count` validation tasks."""
+    import torch
+
+    from trainer.generation import Sampling, TransformersGenerator
+    from trainer.grpo import manner_of
+    from trainer.learner import load_learner
+    from trainer.recipe import Recipe
+    from trainer.rewards import reward_terms
+    from trainer.rollouts import RolloutEngine
+    from trainer.transcript import ChatTokens
+
+    recipe = Recipe.model_validate(read_checkpoint(folder).recipe)
+    assert recipe.grpo is not None, "seeds compares the two stages of one recipe"
+    learner = load_learner(recipe.model, 0, folder)
+    torch.manual_seed(0)
+    tasks = source_named(recipe.tasks.source).tasks("validation", count, seed=1, levels=recipe.tasks.levels)
+    generator = TransformersGenerator(learner.model, learner.tokenizer, Sampling(1.0))
+    terms = reward_terms(recipe.grpo.rewards)
+
+    async def run() -> list[float]:
+        async with live_pool(starter_pool()) as live:
+            engine = RolloutEngine(
+                "bench", CachingPool(live), ChatTokens(learner.tokenizer),
+                manner_of(recipe, recipe.grpo.rollouts.max_rounds), terms, NoSink(),
+            )  # fmt: skip
+            groups = await asyncio.gather(*(engine.group(task, generator, 1) for task in tasks))
+            return [group.rollouts[0].reward for group in groups]
+
+    return asyncio.run(run())
+
+
+def machine() -> dict[str, Any]:
+    import os
+
+    return {"cores": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""A vLLM server as a child process: it comes up, serves one checkpoint on this machine, and goes.
+
+vLLM lives in an environment of its own (`make vllm`), so nothing here imports it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from pool_registry import egress
+from pool_registry.errors import WorkerFault
+from pool_registry.local_models import pick_device, pick_dtype
+from trainer.errors import TrainerError
+
+PYTHON = Path(__file__).resolve().parents[1] / ".venv-vllm" / "bin" / "python"
+MODULE = "vllm.entrypoints.openai.api_server"  # the `vllm` command fails in the CPU package
+START_S = 600.0  # 36 to 170 s on two cores that others use too
+STOP_S = 10.0
+LOG_LINES = 30
+MAX_LORA_RANK = 64
+
+ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "2",  # GiB; without it a share of the whole memory
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that answers. `url` is what a `chat` worker takes as its base_url."""
+
+    url: str
+    name: str
+    pid: int
+
+
+@contextmanager
+def serve(
+    model_dir: Path,
+    name: str,
+    *,
+    lora: bool = False,
+    port: int = 0,
+    max_model_len: int = 2048,
+    start_s: float = START_S,
+    extra: tuple[str, ...] = (),
+) -> Iterator[Server]:
+    """Serve the checkpoint in `model_dir` as `name` while the block runs; port 0 takes a free one.
+
+    With `lora`, adapters can be loaded and replaced while it runs. `extra` are more of vLLM's options.
+    Call it where no event loop runs. Raises TrainerError with the end of the server's log when it does not come up.
+    """
+    if not PYTHON.exists():
+        raise TrainerError("vLLM is not installed; run: make vllm")
+    port = port or _free_port()
+    command = _command(model_dir.absolute(), name, port, max_model_len, lora)
+    environment = {**os.environ, **ENVIRONMENT, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": str(lora)}
+    with tempfile.TemporaryDirectory(prefix="podium-vllm-") as folder, (Path(folder) / "log").open("w+b") as log:
+        process = subprocess.Popen(  # noqa: S603  our own interpreter, no shell
+            [*command, *extra],
+            cwd=folder,  # or the checkout's packages would come before the environment's
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # the engine runs in a child of the server: one group to end
+        )
+        try:
+            url = f"http://127.0.0.1:{port}/v1"
+            asyncio.run(_answers(process, url, start_s, log))
+            yield Server(url, name, process.pid)
+        finally:
+            _end(process)
+
+
+def _command(model_dir: Path, name: str, port: int, max_model_len: int, lora: bool) -> list[str]:
+    options = {
+        "model": model_dir,
+        "served-model-name": name,
+        "host": "127.0.0.1",
+        "port": port,
+        "max-model-len": max_model_len,
+        "dtype": pick_dtype_name(),
+        # A trainer needs the probabilities that tokens were drawn with, not those before temperature and top-p.
+        "logprobs-mode": "processed_logprobs",
+        # What a checkpoint recommends must not change how a trainer samples.
+        "generation-config": "vllm",
+    }
+    flags = ["--enforce-eager", "--disable-uvicorn-access-log"]
+    flags += ["--enable-lora", "--max-lora-rank", str(MAX_LORA_RANK)] if lora else []
+    return [str(PYTHON), "-m", MODULE, *(f"--{key}={value}" for key, value in options.items()), *flags]
+
+
+def pick_dtype_name() -> str:
+    """bfloat16, except on CPUs that only emulate it: float32 is several times as fast there."""
+    return "bfloat16" if pick_dtype(pick_device("auto")) == "auto" else "float32"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def _answers(process: subprocess.Popen[bytes], url: str, start_s: float, log: IO[bytes]) -> None:
+    """Return when the server lists its model."""
+    started = time.monotonic()
+    while time.monotonic() - started < start_s:
+        if process.poll() is not None:
+            raise TrainerError(f"vLLM ended with status {process.returncode}; its last lines:\n{_tail(log)}")
+        with suppress(WorkerFault, TimeoutError):
+            await egress.get_json(f"{url}/models", {}, timeout_s=5)
+            return
+        await asyncio.sleep(0.5)
+    raise TrainerError(f"vLLM did not answer within {start_s:.0f} s; its last lines:\n{_tail(log)}")
+
+
+def _tail(log: IO[bytes]) -> str:
+    log.seek(0)
+    return "\n".join(log.read().decode("utf-8", "replace").splitlines()[-LOG_LINES:])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group: kindly, then for certain."""
+    for number, wait_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(wait_s)
