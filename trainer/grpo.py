@@ -28,6 +28,7 @@ from trainer.learner import (
     JobCallback,
     Learner,
     Training,
+    beginning,
     clear_draft,
     load_learner,
     resume_point,
@@ -56,6 +57,8 @@ def run_grpo(training: Training, start: Path | None, offset: int) -> bool:
     terms = reward_terms(settings.rewards)
     resume = resume_point(workspace, "grpo", offset)
     learner = load_learner(recipe.model, settings.optimizer.seed, resume or start)
+    if resume is not None and not learner.adapter:  # KL counts from where the stage began, also after a resume
+        learner.model.config._name_or_path = str(beginning(recipe.model, start))
     if settings.rollouts.backend == "vllm" and not learner.adapter:
         raise TrainingFailed(
             "vllm",

@@ -91,6 +91,12 @@ def _starting_point(settings: Model, start: Path | None) -> tuple[Path, Checkpoi
     return find_checkpoint(settings.start) if settings.start else None
 
 
+def beginning(settings: Model, start: Path | None) -> Path:
+    """The folder of the whole model that a stage begins with."""
+    found = _starting_point(settings, start)
+    return model_path(settings.base) if found is None else found[0]
+
+
 def _with_new_adapter(model: Any, lora: Lora) -> Any:
     from peft import LoraConfig, get_peft_model
 

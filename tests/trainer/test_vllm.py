@@ -11,15 +11,22 @@ import httpx
 import psutil
 import pytest
 
+from orchestrator.checkpoints import read_checkpoint
 from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.trace import open_store
+from pool_registry.home import find_home
 from pool_registry.live import live_pool
 from pool_registry.local_models import model_path
 from pool_registry.pool import Limits, Pool
+from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from tests.machine import needs
 from trainer import vllm_server
 from trainer.errors import TrainerError
+from trainer.recipe import Recipe
+from trainer.training import run_recipe
+from trainer.workspace import Workspace, read_lines
 
 VLLM = needs(vllm_server.PYTHON.exists(), "vLLM environment (make vllm)")
 TOKENS = 24
@@ -73,6 +80,35 @@ def test_adapters_are_loaded_and_replaced_while_it_runs(server, tmp_path):
         seen.append(logprobs)
     assert len({round(logprobs[0], 2) for logprobs in seen}) == 3
     assert complete(server, "small", prompt)[0] == pytest.approx(base, abs=0.05)
+
+
+@VLLM
+@pytest.mark.slow
+def test_grpo_learns_from_rollouts_of_the_server(server, tmp_path):
+    recipe = Recipe.model_validate(
+        {
+            "model": {"base": "starter:smollm2", "prompt": "query", "turn_tokens": TOKENS, "lora": {"rank": 4}},
+            "tasks": {"source": "atlas", "levels": [1], "count": 2},
+            "grpo": {
+                "steps": 2,
+                "micro_batch": 2,
+                "rollouts": {"prompts": 1, "group": 2, "max_rounds": 1, "max_length": 512, "redraws": 0,
+                             "backend": "vllm", "vllm_url": server.url},
+                "saving": {"every": 2, "check_tasks": 0},
+            },
+        }
+    )  # fmt: skip
+    store = open_store(find_home(tmp_path))
+    workspace = Workspace(tmp_path / "job").make()
+    try:
+        assert run_recipe(recipe, store, starter_pool(), workspace, lambda *_: None)
+    finally:
+        store.close()
+    steps = [row for row in read_lines(workspace.metrics) if "rollout/length" in row]
+    assert [row["step"] for row in steps] == [1, 2] and all(0 < row["rollout/length"] <= TOKENS for row in steps)
+    loaded = [name for name in models(server) if name.startswith(recipe.name)]
+    assert loaded == [f"{recipe.name}-2"]  # the adapter of the second step; the first one was let go
+    assert read_checkpoint(workspace.checkpoints / "2", verify=True).kind == "adapter"
 
 
 def test_a_server_that_does_not_come_up_says_why(tmp_path, monkeypatch):

@@ -1,0 +1,69 @@
+"""Copies the checkpoints of a finished job into assets/starters, without what only resuming needs.
+
+    python scripts/ship_starters.py JOB [--prefix tiny] [--home FOLDER]
+
+Whole models are stored in half precision (they are computed with in single precision), adapters as they are.
+The last checkpoint of each stage is taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from assets import asset
+from orchestrator.checkpoints import complete_steps, read_checkpoint, seal
+from pool_registry.home import choose_home
+
+KEPT = ("*.json", "*.safetensors", "*.jinja")
+RESUMING = ("trainer_state.json",)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("job")
+    parser.add_argument("--prefix", default="tiny")
+    parser.add_argument("--home")
+    options = parser.parse_args()
+    checkpoints = choose_home(options.home).jobs / options.job / "checkpoints"
+    shipped: set[str] = set()
+    for _, folder in complete_steps(checkpoints):
+        stage = read_checkpoint(folder, verify=True).stage
+        if stage not in shipped:
+            shipped.add(stage)
+            size = ship(folder, asset("starters") / f"{options.prefix}-{stage}")
+            print(f"{options.prefix}-{stage}: {size / 1e6:.1f} MB")  # noqa: T201
+
+
+def ship(folder: Path, place: Path) -> int:
+    """Copy, shrink and seal one checkpoint. Returns its size in bytes."""
+    draft = place.with_name(f"{place.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    for pattern in KEPT:
+        for file in folder.glob(pattern):
+            if file.name not in RESUMING:
+                shutil.copy(file, draft / file.name)
+    known = read_checkpoint(folder)
+    if known.kind == "full":
+        halve(draft / "model.safetensors")
+        config = draft / "config.json"
+        settings = json.loads(config.read_text(encoding="utf-8"))
+        config.write_text(json.dumps({**settings, "dtype": "float32"}, indent=1) + "\n", encoding="utf-8")
+    seal(draft, known.model_copy(update={"name": place.name}))
+    shutil.rmtree(place, ignore_errors=True)
+    draft.rename(place)
+    return sum(file.stat().st_size for file in place.iterdir())
+
+
+def halve(file: Path) -> None:
+    """Store a safetensors file's weights in half precision."""
+    from safetensors.torch import load_file, save_file
+
+    save_file({name: weight.half() for name, weight in load_file(file).items()}, file, {"format": "pt"})
+
+
+if __name__ == "__main__":
+    main()
