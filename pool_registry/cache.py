@@ -56,9 +56,10 @@ class CachingPool(LivePool):
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            if running.cancelled():
+            task = asyncio.current_task()
+            if running.cancelled() and task is not None and not task.cancelling():
                 return None
-            raise
+            raise  # this call itself was stopped, perhaps together with the one it waited for
 
     async def _made(
         self, key: str, action: Action, visible: tuple[Visible, ...], scope: Scope | None, on_start: OnStart | None

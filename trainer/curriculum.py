@@ -14,6 +14,7 @@ from trainer.recipe import Curriculum as Settings
 from trainer.tasks.task import Task
 
 Cell = tuple[str, int]
+LEAST = 1e-9  # without a floor, too: weights that are all 0 cannot be drawn by
 MEMORY = 0.8  # how much of the running rate one more group leaves
 
 
@@ -41,7 +42,7 @@ class Curriculum:
         floor, target = self._settings.floor, min(0.95, max(0.05, self._settings.target))
         rate = self.rates[cell]
         distance = (target - rate) / target if rate < target else (rate - target) / (1 - target)
-        return floor + (1 - floor) * (1 - distance**2)
+        return max(LEAST, floor + (1 - floor) * (1 - distance**2))
 
     def learn(self, task: Task, success: float) -> None:
         """A group on this task had this share of right answers."""

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
+from transformers import PrinterCallback
 from trl import GRPOConfig, GRPOTrainer  # type: ignore[attr-defined]  # lazily exported
 
 from orchestrator.dialects import dialect_named
 from pool_registry.cache import CachingPool
-from pool_registry.local_models import model_path
+from pool_registry.local_models import model_path, pick_device
 from trainer.curriculum import Curriculum
 from trainer.errors import TrainingFailed
 from trainer.generation import ColocatedGenerator, Generator, Sampling, ServerGenerator, TransformersGenerator
@@ -93,6 +94,7 @@ def run_grpo(training: Training, start: Path | None, offset: int) -> bool:
             callbacks=[callback],
             rollout_func=_rollout_function(training, settings, engine, curriculum, backend, offset, list(terms)),
         )
+        trainer.remove_callback(PrinterCallback)  # the job's log has lines of its own
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     return not callback.stopped
 
@@ -186,6 +188,7 @@ def _curriculum(training: Training, settings: Grpo) -> Curriculum:
         task = by_cell.get((str(row.get("family")), int(str(row.get("level", 0)))))
         episodes = row.get("episodes")
         if task is not None and isinstance(episodes, list) and episodes:
+            curriculum.draw()  # so that the next draws are new ones
             curriculum.learn(task, sum(bool(each.get("correct")) for each in episodes) / len(episodes))
     return curriculum
 
@@ -246,8 +249,10 @@ class _Backend:
 
     def _served(self, learner: Learner, stack: ExitStack) -> str:
         """Start a server for as long as this stage runs."""
-        longest = self._settings.rollouts.max_length
-        return stack.enter_context(serve(model_path(learner.base), "base", lora=True, max_model_len=longest)).url
+        wanted = self._settings.rollouts
+        extra = () if pick_device("auto") == "cpu" else ("--gpu-memory-utilization", str(wanted.vllm_memory))
+        server = serve(model_path(learner.base), "base", lora=True, max_model_len=wanted.max_length, extra=extra)
+        return stack.enter_context(server).url
 
     def generator(self, trainer: Any) -> Generator:
         """The generator with the trainer's present weights."""

@@ -54,13 +54,15 @@ def train(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -
 def start(recipe: Recipe, detach: bool, home: str | None) -> None:
     """Queue a job and follow it in this terminal. Ctrl-C stops it with a checkpoint."""
     with _store(home) as (store, jobs):
-        row = jobs.submit(recipe)
+        row = jobs.submit(recipe, here=not detach)
         if detach:
             jobs.start_next()
             typer.echo(row.id)
             return
-        _wait_for_turn(jobs, row)
-        ended = _run_here(row.id, store, jobs)
+        ended = row
+        while ended.state == "queued":  # another terminal that waits may be faster
+            _wait_for_turn(jobs, row)
+            ended = _run_here(row.id, store, jobs)
     if ended.state == "failed":
         typer.echo(f"podium: {ended.message}", err=True)
         sys.exit(1)
@@ -165,7 +167,7 @@ def resume_job(job: Job, as_json: Json = False, home: HomeOption = None) -> None
 def document(row: JobRow) -> dict[str, Any]:
     """A job for programs; times in ISO 8601, UTC."""
     return {
-        key: value.isoformat() + "Z" if hasattr(value, "isoformat") else value
+        key: f"{value.replace(tzinfo=None).isoformat()}Z" if hasattr(value, "isoformat") else value
         for key, value in row.model_dump().items()
     }
 

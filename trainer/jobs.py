@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import psutil
 from sqlalchemy import Engine
 from sqlmodel import Field, Session, SQLModel, col, select
 
@@ -63,13 +64,15 @@ class JobStore:
         self._engine = engine
         self._home = home
 
-    def submit(self, recipe: Recipe) -> JobRow:
-        """Put a job at the end of the queue. `start_next` starts it when nothing runs."""
+    def submit(self, recipe: Recipe, here: bool = False) -> JobRow:
+        """Put a job at the end of the queue. `start_next` starts it when nothing runs; with `here` it leaves
+        that to this process for as long as it lives."""
         key = f"{recipe.name[:32].strip('-_').replace('_', '-')}-{secrets.token_hex(3)}"
         workspace = self.workspace(key).make()
         workspace.recipe.write_text(dump_recipe(recipe), encoding="utf-8")
         steps = sum(getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate")
         row = JobRow(id=key, kind="+".join(recipe.stages), name=recipe.name, steps=steps, created_at=_now())
+        row.owner = this_process() if here else ""
         with writing(self._engine) as session:
             session.add(row)
         return row
@@ -164,7 +167,7 @@ class JobStore:
         with Session(self._engine) as session:
             rows = session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE))).all()
         for row in rows:
-            if not is_alive(row.owner):
+            if not _lives(row.owner):
                 self._mark(row.id, row.owner)
 
     def _mark(self, job: str, owner: str) -> None:
@@ -182,11 +185,12 @@ class JobStore:
         if self.running() is not None:
             return None
         with Session(self._engine) as session:
-            query = select(JobRow.id).where(JobRow.state == "queued").order_by(col(JobRow.created_at))
-            job = session.exec(query).first()
-        if job is not None:
-            _spawn([sys.executable, "-m", "trainer", "run", job, "--home", str(self._home.root)], self.workspace(job))
-        return job
+            row = session.exec(select(JobRow).where(JobRow.state == "queued").order_by(col(JobRow.created_at))).first()
+        if row is None or (row.owner and _lives(row.owner)):
+            return None
+        command = [sys.executable, "-m", "trainer", "run", row.id, "--home", str(self._home.root)]
+        _spawn(command, self.workspace(row.id))
+        return row.id
 
     @staticmethod
     def _row(session: Session, job: str) -> JobRow:
@@ -208,6 +212,14 @@ def _spawn(command: Sequence[str], workspace: Workspace) -> None:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             start_new_session=True,
         )
+
+
+def _lives(owner: str) -> bool:
+    """Whether a job's process runs. One that was killed stays in the table until whoever started it looks."""
+    try:
+        return is_alive(owner) and psutil.Process(int(owner.partition(":")[0])).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _now() -> datetime:

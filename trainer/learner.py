@@ -26,8 +26,8 @@ from trainer.tasks.task import Task
 from trainer.workspace import Workspace, new_manifest
 
 log = logging.getLogger(__name__)
-# (training, model, tokenizer) -> figures on validation tasks
-Check = Callable[["Training", Any, Any], Mapping[str, float]]
+# (training, model, tokenizer, how many tasks) -> figures on validation tasks
+Check = Callable[["Training", Any, Any, int], Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,8 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         self.learner.tokenizer.save_pretrained(drafted)
         figures: dict[str, float] = {}
         if self.training.check is not None and self.saving.check_tasks and not self.stopped:
-            figures = dict(self.training.check(self.training, model, self.learner.tokenizer))
+            count = self.saving.check_tasks
+            figures = dict(self.training.check(self.training, model, self.learner.tokenizer, count))
             self.workspace.note(self.stage, step, figures)
         recipe, pool = self.training.recipe, self.training.pool.pool
         manifest = new_manifest(recipe, pool, self.stage, step, self.learner.adapter, self.learner.base).model_copy(

@@ -27,7 +27,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class Part(BaseModel):
     """A section of a recipe: unknown keys are errors, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Lora(Part):
@@ -79,9 +79,6 @@ class Demonstrations(Part):
     faults: Share = Field(default=0.1, description="Share in which a call is made to fail, so that recovery is seen.")
     starred: bool = Field(default=True, description="Also the traces that were starred on this pool.")
     file: str = Field(default="", description="Also trajectories from a JSONL file.")
-    rewordings: int = Field(
-        default=0, ge=0, le=20, description="Copies of each with words changed that no plan quotes; for small models."
-    )
     concurrency: int = Field(default=16, ge=1, le=512, description="Episodes at a time.")
 
 
@@ -248,7 +245,7 @@ def parse_recipe(text: str) -> Recipe:
         raise InvalidRecipe([("", f"a recipe has at most {MAX_RECIPE_BYTES:,} characters")])
     try:
         document = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:  # the last two: a date 2020-13-45
         raise InvalidRecipe([("", f"this is not YAML: {error}")]) from error
     if not isinstance(document, dict):
         raise InvalidRecipe([("", "a recipe is a mapping such as 'pool: starter'")])
@@ -294,11 +291,13 @@ def preset_names() -> list[str]:
     return [name for name in order if name in there] + sorted(there.difference(order))
 
 
+_ALTERNATIVES = ("str", "list[str]")  # what pydantic adds to the key where a value may be one of two types
+
+
 def _problems(error: ValidationError) -> list[tuple[str, str]]:
-    return [
-        (
-            ".".join(str(part) for part in item["loc"]),
-            PLAIN_WORDS.get(item["type"], item["msg"].removeprefix("Value error, ")),
-        )
-        for item in error.errors(include_url=False)
-    ]
+    found: dict[str, str] = {}
+    for item in error.errors(include_url=False):
+        key = ".".join(str(part) for part in item["loc"] if part not in _ALTERNATIVES)
+        found.setdefault(key, PLAIN_WORDS.get(item["type"], item["msg"].removeprefix("Value error, ")))
+    deeper = {key.rpartition(".")[0] for key in found}
+    return [(key, what) for key, what in found.items() if key == "" or key not in deeper]

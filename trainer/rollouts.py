@@ -107,6 +107,12 @@ class LearningPolicy:
         self._read(episode)
         context = self.transcript.ids
         room = min(self._manner.turn_tokens, self._manner.max_length - len(context))
+        if room < 1 and not self.transcript.completion:
+            raise TrainingFailed(
+                "max_length",
+                f"a prompt has {len(context):,} tokens and an episode may have {self._manner.max_length:,}: raise "
+                "grpo.rollouts.max_length, choose model.prompt: query, or leave out tasks with queries this long",
+            )
         if room < 1:
             return Turn(error=f"the episode has {len(context):,} tokens; its limit is reached", failed=True)
         made = await self._generator.generate(context, room)

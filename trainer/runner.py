@@ -13,8 +13,9 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.trace import Store
 from pool_registry.errors import PoolError, WorkerFault
 from trainer.errors import InvalidRecipe, TrainerError, TrainingFailed
+from trainer.generation import ran_out_of_memory
 from trainer.jobs import JobStore
-from trainer.recipe import Recipe
+from trainer.recipe import Grpo, Recipe
 from trainer.workspace import Workspace, read_lines
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ def explain(error: BaseException, recipe: Recipe | None) -> tuple[str, str]:
         return error.code, str(error)
     if isinstance(error, TrainerError | PoolError | OrchestratorError):
         return type(error).__name__, str(error)
-    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+    if ran_out_of_memory(error):
         return "out_of_memory", f"not enough memory. {smaller(recipe)}"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "disk_full", "the disk is full: free some space, or lower saving.keep, then resume"
@@ -91,7 +92,7 @@ def smaller(recipe: Recipe | None) -> str:
         half = recipe.sft.batch // 2
         edits.append(f"sft.batch: {half} with sft.accumulation: {recipe.sft.accumulation * recipe.sft.batch // half}")
     if recipe.grpo is not None and recipe.grpo.micro_batch > 1:
-        edits.append(f"grpo.micro_batch: {recipe.grpo.micro_batch // 2}")
+        edits.append(f"grpo.micro_batch: {_smaller_divisor(recipe.grpo)}")
     if not recipe.model.checkpointing:
         edits.append("model.checkpointing: true")
     if recipe.model.precision == "float32":
@@ -101,6 +102,12 @@ def smaller(recipe: Recipe | None) -> str:
     if recipe.grpo is not None and recipe.grpo.rollouts.backend == "vllm-colocate":
         edits.append(f"grpo.rollouts.vllm_memory: {recipe.grpo.rollouts.vllm_memory / 2:g}")
     return f"Change one of these and start again: {'; '.join(edits)}" if edits else "Choose a smaller base model"
+
+
+def _smaller_divisor(grpo: Grpo) -> int:
+    """The largest micro batch up to half of the present one that divides a step's episodes."""
+    episodes = grpo.rollouts.prompts * grpo.rollouts.group
+    return next(size for size in range(grpo.micro_batch // 2, 0, -1) if episodes % size == 0)
 
 
 class _Heartbeat:

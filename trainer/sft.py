@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
-from transformers import set_seed
+from transformers import PrinterCallback, set_seed
 from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
 from trainer.errors import TrainingFailed
@@ -26,7 +26,6 @@ from trainer.learner import (
     trainer_arguments,
 )
 from trainer.recipe import Recipe, Sft
-from trainer.rewording import with_rewordings
 from trainer.tasks.task import Task
 from trainer.trajectories import (
     Collector,
@@ -55,9 +54,8 @@ def run_sft(training: Training) -> bool:
     if workspace.stopping:
         return False
     learner = load_learner(recipe.model, settings.optimizer.seed, resume)
-    rows = with_rewordings(rows, settings.demonstrations.rewordings, settings.optimizer.seed)
     data = dataset(rows, ChatTokens(learner.tokenizer), settings.max_length)
-    log.info("%d rows, %d fit into %d tokens", len(rows), len(data), settings.max_length)
+    log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
     clear_draft(workspace)
     set_seed(settings.optimizer.seed)
     callback = JobCallback(training, "sft", learner, 0, settings.steps)
@@ -68,6 +66,7 @@ def run_sft(training: Training) -> bool:
         processing_class=learner.tokenizer,
         callbacks=[callback],
     )
+    trainer.remove_callback(PrinterCallback)  # the job's log has lines of its own
     trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     return not callback.stopped
 

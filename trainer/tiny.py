@@ -38,6 +38,7 @@ VOCABULARY = 3072
 HIDDEN, LAYERS, HEAD = 192, 4, 64
 THETA = 1e6
 CONTEXT = 2048
+TURN_TOKENS = 288  # the longest plan of a level from 1 to 3 has 170
 PAD, END, USER, ASSISTANT = "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>"
 # Names and numbers never carry the blank before them: they are the same tokens in a query and in a plan.
 WORDS = r"\d{1,3}|\p{Lu}[\p{L}'’-]*| ?\p{Ll}+| ?[^\s\p{L}\d]+|\s"
@@ -320,7 +321,15 @@ def save(model: Any, tokenizer: Any, folder: Path, stage: str, step: int) -> Non
     settings["dtype"] = "float32"
     config.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
     about = Checkpoint.model_validate(
-        {"name": folder.name, "kind": "full", "base": "starter:tiny", "stage": stage, "step": step, "prompt": "query"}
+        {
+            "name": folder.name,
+            "kind": "full",
+            "base": "starter:tiny",
+            "stage": stage,
+            "step": step,
+            "prompt": "query",
+            "turn_tokens": TURN_TOKENS,
+        }
     )
     seal(draft, about)
     shutil.rmtree(folder, ignore_errors=True)

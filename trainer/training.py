@@ -40,7 +40,7 @@ def run_recipe(recipe: Recipe, store: Store, pool: Pool, workspace: Workspace, t
     be_quiet(recipe.threads)
     expect_many_episodes()
     tasks = training_tasks(recipe, pool)
-    resumed = workspace.newest()
+    resumed = workspace.sound()
     workspace.forget_after(resumed[0] if resumed else 0)
     with asyncio.Runner() as runner:
         live = runner.run(_opened(pool))
@@ -151,17 +151,14 @@ async def _opened(pool: Pool) -> LivePool:
     return open_live_pool(pool)
 
 
-def _check(training: Training, model: Any, tokenizer: Any) -> Mapping[str, float]:
-    """The share of validation tasks that the model solves greedily, and of its turns that are turns."""
+def _check(training: Training, model: Any, tokenizer: Any, count: int) -> Mapping[str, float]:
+    """The share of `count` validation tasks that the model solves greedily, and of its turns that are turns."""
     from trainer.generation import Sampling, TransformersGenerator
     from trainer.grpo import manner_of
     from trainer.rollouts import RolloutEngine, figures
     from trainer.transcript import ChatTokens
 
     recipe = training.recipe
-    section = recipe.grpo or recipe.sft
-    assert section is not None, "a recipe has a stage"
-    count = section.saving.check_tasks
     tasks = _tasks(recipe, training.pool.pool, "validation", count)[:count]
     rounds = recipe.grpo.rollouts.max_rounds if recipe.grpo else 2
     generator = TransformersGenerator(model, tokenizer, Sampling(0.0))

@@ -69,8 +69,14 @@ class Demonstration(BaseModel):
         if not turns:
             raise TrainingFailed("demonstrations", "a demonstration without a turn of the assistant teaches nothing")
         before = [Message(said.role, said.content) for said in self.messages[: turns[0]]]
+        if turns != list(range(turns[0], turns[-1] + 1, 2)):
+            raise TrainingFailed(
+                "demonstrations",
+                "a demonstration is a turn of the assistant, one message for it, the next turn, and so on; "
+                f"join what stands between two turns in the one that begins {self.messages[0].content[:60]!r}",
+            )
         grown = Transcript(chat.prompt(before))
-        for said in self.messages[turns[0] :]:
+        for said in self.messages[turns[0] : turns[-1] + 1]:
             if said.role == "assistant":
                 grown.add(chat.turn(said.content), said.learn)
             else:
@@ -316,7 +322,7 @@ def save_demonstrations(path: Path, rows: Sequence[Demonstration]) -> None:
 def load_demonstrations(path: Path) -> list[Demonstration]:
     """Read what `save_demonstrations` wrote, or any JSONL of `messages`. Raises TrainingFailed naming the line.
 
-    Where no turn is marked `learn`, as in data sets from elsewhere, every turn of the assistant is a target.
+    Where `learn` does not occur, as in data sets from elsewhere, every turn of the assistant is a target.
     """
     if path.is_dir():
         from datasets import load_from_disk
@@ -331,7 +337,7 @@ def _read_lines(path: Path) -> Iterator[Demonstration]:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise TrainingFailed("demonstrations", f"{path.name} is larger than {MAX_FILE_BYTES:,} bytes; split it")
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # splitlines would split at U+2028 inside a string
     except (OSError, UnicodeDecodeError) as error:
         raise TrainingFailed("demonstrations", f"{path} cannot be read: {error}") from error
     for number, line in enumerate(lines, start=1):
@@ -346,7 +352,7 @@ def _read_lines(path: Path) -> Iterator[Demonstration]:
 
 
 def _with_targets(row: Demonstration) -> Demonstration:
-    if any(said.learn for said in row.messages):
+    if any("learn" in said.model_fields_set for said in row.messages):
         return row
     marked = [said.model_copy(update={"learn": said.role == "assistant"}) for said in row.messages]
     return row.model_copy(update={"messages": marked})

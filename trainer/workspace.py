@@ -13,6 +13,7 @@ stop                   exists when somebody asked to stop
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import time
@@ -22,10 +23,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator.checkpoints import Checkpoint, TrainedPool, complete_steps, read_checkpoint, seal
+from orchestrator.errors import UnknownOrchestrator
 from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
 from trainer.recipe import Recipe
 
+log = logging.getLogger(__name__)
 BEST_KEPT = "check/correct"
 
 
@@ -94,12 +97,31 @@ class Workspace:
         self._append(self.evaluations, evaluation)
 
     def forget_after(self, step: int) -> None:
-        """Drop figures and groups beyond `step`: training resumes there and will write them again."""
-        for path in (self.metrics, self.rollouts):
+        """Drop figures and groups beyond `step`: training resumes there and will write them again. A last line
+        that a kill has torn goes, too; what was spent stays spent."""
+        spent = [float(str(row["cost/total"])) for row in read_lines(self.metrics) if "cost/total" in row]
+        self._drop_after(step)
+        if spent and spent[-1] > 0:
+            self.note("resumed", step, {"cost/total": spent[-1]})
+
+    def _drop_after(self, step: int) -> None:
+        for path in (self.metrics, self.rollouts, self.evaluations):
             kept = [row for row in read_lines(path) if int(str(row.get("step", 0))) <= step]
             draft = path.with_suffix(".draft")
             draft.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8")
             draft.rename(path)
+
+    def sound(self) -> tuple[int, Path] | None:
+        """The newest checkpoint with every file as it was saved; newer ones that are damaged are put aside."""
+        for step, folder in complete_steps(self.checkpoints):
+            try:
+                read_checkpoint(folder, verify=True)
+            except UnknownOrchestrator as error:
+                log.warning("%s; going on from the one before", error)
+                folder.rename(folder.with_name(f"{step}.damaged-{time.time_ns()}"))
+            else:
+                return step, folder
+        return None
 
     def newest(self) -> tuple[int, Path] | None:
         """The newest complete checkpoint."""
@@ -116,8 +138,13 @@ class Workspace:
         return place
 
     def prune(self, keep: int) -> None:
-        """Remove old checkpoints, but never the newest `keep`, the last of a stage or the best one."""
+        """Remove old checkpoints, but never the newest `keep`, the last of a stage or the best one. What a kill
+        left half-removed goes, too."""
         steps = complete_steps(self.checkpoints)
+        whole = {folder for _, folder in steps}
+        for folder in self.checkpoints.iterdir():
+            if folder.name.isdigit() and folder not in whole:
+                shutil.rmtree(folder, ignore_errors=True)
         manifests = {step: read_checkpoint(folder) for step, folder in steps}
         last = {manifest.stage: step for step, manifest in sorted(manifests.items())}
         best = max(manifests, key=lambda step: (manifests[step].metrics.get(BEST_KEPT, -1.0), step), default=None)

@@ -13,11 +13,9 @@ from orchestrator.checkpoints import STARTERS, find_checkpoint, is_complete, rea
 from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.live import live_pool
 from pool_registry.starter import starter_pool
-from trainer.evaluate import evaluate
-from trainer.rewording import reworded, with_rewordings
+from trainer.evaluate import Evaluation, evaluate
 from trainer.tasks.source import source_named
 from trainer.tiny import ASSISTANT, USER, build_tokenizer, made_up, new_model, scrambled
-from trainer.trajectories import Demonstration, Said
 
 SHIPPED = [name for name in STARTERS if is_complete(starter_folder(name))]
 
@@ -83,31 +81,6 @@ def test_scrambling_keeps_the_words_and_changes_names_and_numbers(seed):
     assert "revenue" in text and "company" in text
 
 
-@given(seed=st.integers(0, 10_000))
-@settings(max_examples=100, deadline=None)
-def test_rewording_leaves_alone_what_the_plan_quotes(seed):
-    query = "According to the atlas, what is the total area of Mexico divided by that of Peru 2024?"
-    quoted = '{"query": "Mexico total area"} {"query": "Peru 2024"}'
-    text = reworded(query, quoted, ["firm", "quarter"], Random(seed))
-    for word in ("Mexico", "Peru", "2024", "total", "area"):
-        assert word in text
-    assert set(text.replace(",", "").replace("?", "").split()) <= {*query.replace(",", "").replace("?", "").split(), "firm", "quarter"}  # fmt: skip  # noqa: E501
-
-
-def test_rewordings_change_the_query_and_nothing_else():
-    row = Demonstration(
-        messages=[
-            Said(role="user", content="please tell me quickly the area of Mexico"),
-            Said(role="assistant", content="area Mexico", learn=True),
-        ],
-        query="please tell me quickly the area of Mexico",
-    )
-    rows = with_rewordings([row], 8, 0)
-    assert len(rows) == 9 and rows[0] == row
-    assert all(each.messages[1:] == row.messages[1:] for each in rows)
-    assert len({each.messages[0].content for each in rows}) > 4
-
-
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_starter_is_whole_small_and_says_where_it_comes_from(name):
     folder = starter_folder(name)
@@ -118,16 +91,24 @@ def test_a_starter_is_whole_small_and_says_where_it_comes_from(name):
         assert manifest.pool is not None and manifest.recipe and manifest.pool.name == "starter"
 
 
-def test_the_shipped_starters_are_there():
-    assert {"base", "starter-sft", "starter-grpo"} <= set(SHIPPED)
+def test_the_base_ships_and_cannot_plan():
+    """It repeats the query, as it has learnt, and that is no turn."""
+    tasks = source_named("ledger,atlas").tasks("test", 4, levels=(1, 2))
+
+    async def scored(name: str) -> Evaluation:
+        async with live_pool(starter_pool()) as pool:
+            return await evaluate(name, tasks, pool, concurrency=4)
+
+    result = asyncio.run(scored("base"))
+    assert result.mean == 0.0 and result.turn_errors == result.turns > 0
 
 
-def test_the_starter_plans_what_the_base_cannot():
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "base"])
+def test_a_trained_starter_plans_what_the_base_cannot(name):
     tasks = source_named("ledger,atlas,forge,itinerary").tasks("test", 24, levels=(1, 2, 3))
 
-    async def scored(name: str) -> float:
+    async def scored() -> float:
         async with live_pool(starter_pool()) as pool:
             return (await evaluate(name, tasks, pool, concurrency=24)).mean
 
-    assert asyncio.run(scored("base")) == 0.0
-    assert asyncio.run(scored("starter-grpo")) >= 0.3
+    assert asyncio.run(scored()) >= 0.3

@@ -1,0 +1,313 @@
+"""A model taken apart without its weights: exact parameter counts, and what autograd keeps per token.
+
+The config is built on the meta device, and two of its layers run on fake tensors (shapes without contents),
+which tells byte by byte what is kept: so every architecture of transformers is covered, with its norms, its
+adapters and its casts. fit.py adds it up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from orchestrator.checkpoints import find_checkpoint
+from orchestrator.errors import OrchestratorError
+from pool_registry.errors import WorkerFault
+from pool_registry.local_models import HUB, STARTER, model_path, starter_folder
+from trainer.errors import TrainerError
+from trainer.recipe import Lora, Recipe
+
+FLOAT32 = 4  # bytes
+TRACED = (4096, 8192)  # tokens of the two traces whose difference is what one token needs
+TRACED_LAYERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Bytes as a function of tokens."""
+
+    fixed: float
+    per_token: float
+
+    def at(self, tokens: float) -> int:
+        return round(self.fixed + self.per_token * tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Anatomy:
+    """A model with its adapter, in one precision. Sizes in bytes, counts in parameters.
+
+    `layer` is what one decoder layer keeps for the backward pass, `rest` what the model keeps beside its
+    layers, `backward` and `forward` what a layer needs for a moment on its way (with and without gradients).
+    """
+
+    parameters: int
+    trainable: int
+    weights: int
+    adapter: int
+    trained: int
+    head: int
+    head_trained: bool
+    tied: bool
+    hidden: int
+    vocabulary: int
+    layers: int
+    width: int
+    kv_token: int
+    layer: Line
+    rest: Line
+    backward: Line
+    forward: Line
+
+
+def anatomy_of(recipe: Recipe, gpu: bool) -> Anatomy:
+    """The recipe's model taken apart. Raises TrainerError."""
+    settings = recipe.model
+    reference, lora = settings.base, settings.lora.model_dump_json() if settings.lora else ""
+    if settings.start:
+        try:
+            folder, manifest = find_checkpoint(settings.start)
+        except OrchestratorError as error:
+            raise TrainerError(f"model.start: {error}") from error
+        reference = manifest.base if manifest.kind == "adapter" else str(folder)
+        lora = _adapter_there(folder) if manifest.kind == "adapter" else lora
+    try:
+        return _taken_apart(config_text(reference), lora, settings.precision, gpu and settings.precision == "bfloat16")
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError, NotImplementedError) as error:
+        reason = str(error).strip().splitlines()[0][:300] if str(error).strip() else "no reason given"
+        raise TrainerError(
+            f"the memory of {reference} cannot be worked out ({type(error).__name__}: {reason}); "
+            "start with a small batch and watch, or choose another base model"
+        ) from error
+
+
+def config_text(reference: str) -> str:
+    """The config.json of a model reference; nothing else is read or fetched. Raises TrainerError."""
+    if reference.startswith(HUB):
+        return _hub_config(reference.removeprefix(HUB))
+    if reference == STARTER and not starter_folder().exists():
+        raise TrainerError(f"{STARTER} is not converted yet, so its size is unknown; run: python -m studio prepare")
+    try:
+        folder = model_path(reference)
+        return (folder / "config.json").read_text(encoding="utf-8")
+    except (WorkerFault, OSError, UnicodeDecodeError) as error:
+        raise TrainerError(f"the size of {reference} is unknown: {error}") from error
+
+
+def _hub_config(repository: str) -> str:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        return Path(hf_hub_download(repository, "config.json")).read_text(encoding="utf-8")
+    except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
+        raise TrainerError(
+            f"the size of hub:{repository} is unknown: its config.json is not in the local cache and cannot be fetched "
+            f"({str(error).splitlines()[0][:200]}). Fetch the model once, or name a folder"
+        ) from error
+
+
+def _adapter_there(folder: Path) -> str:
+    """The settings of an adapter on disk, as those of a recipe."""
+    try:
+        held = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+        return Lora(rank=held["r"], alpha=held["lora_alpha"], targets=held["target_modules"]).model_dump_json()
+    except (OSError, ValueError, KeyError) as error:
+        raise TrainerError(f"model.start: {folder} holds no adapter that can be read: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def _taken_apart(config_json: str, lora: str, precision: str, autocast: bool) -> Anatomy:
+    """On a card the trainer runs bfloat16 under autocast (learner.trainer_arguments)."""
+    import torch
+
+    model, layers = _built(config_json, lora, precision, None)
+    text = model.config.get_text_config()
+    named = list(model.named_parameters())  # a tied weight comes once
+    base = [parameter for name, parameter in named if "lora_" not in name]
+    adapter = [parameter for name, parameter in named if "lora_" in name]
+    trained = [parameter for _, parameter in named if parameter.requires_grad]
+    head = model.get_output_embeddings()
+    width = getattr(torch, precision).itemsize
+    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    kept, rest, backward, forward = _traces(config_json, lora, precision, autocast)
+    return Anatomy(
+        parameters=sum(parameter.numel() for parameter in [*base, *adapter]),
+        trainable=sum(parameter.numel() for parameter in trained),
+        weights=sum(parameter.nbytes for parameter in base),
+        adapter=sum(parameter.nbytes for parameter in adapter),
+        trained=sum(parameter.nbytes for parameter in trained),
+        head=head.weight.numel(),
+        head_trained=head.weight.requires_grad,
+        tied=head.weight is model.get_input_embeddings().weight,
+        hidden=text.hidden_size,
+        vocabulary=head.weight.shape[0],
+        layers=layers,
+        width=width,
+        kv_token=layers * 2 * heads * size * width,
+        layer=kept,
+        rest=rest,
+        backward=backward,
+        forward=forward,
+    )
+
+
+def _built(config_json: str, lora: str, precision: str, only: int | None) -> tuple[Any, int]:
+    """The model on the meta device, with `only` so many layers, and how many it has in truth."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    document = json.loads(config_json)
+    config = AutoConfig.for_model(**document)
+    text = config.get_text_config()
+    layers = int(text.num_hidden_layers)
+    if only is not None and layers > only:
+        text.num_hidden_layers = only
+        if getattr(text, "layer_types", None):
+            text.layer_types = text.layer_types[-only:]  # hybrids put their full attention last
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(
+            config, dtype=getattr(torch, precision), attn_implementation="sdpa" if only is None else _attention_name()
+        )
+    if lora:
+        from peft import LoraConfig, get_peft_model
+
+        wanted = Lora.model_validate_json(lora)
+        model = get_peft_model(
+            model,
+            LoraConfig(
+                r=wanted.rank,
+                lora_alpha=wanted.alpha,
+                lora_dropout=wanted.dropout,
+                target_modules=wanted.targets,
+                task_type="CAUSAL_LM",
+            ),
+        )
+    return model.train(), layers
+
+
+# --- What autograd keeps ---
+
+
+def _traces(config_json: str, lora: str, precision: str, autocast: bool) -> tuple[Line, Line, Line, Line]:
+    """Two lengths, so that what grows with the tokens and what does not come apart."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    model, _ = _built(config_json, lora, precision, TRACED_LAYERS)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        model.to_empty(device="cpu")
+        short, long = (_trace(model, tokens, autocast) for tokens in TRACED)
+    return tuple(_line(below, above) for below, above in zip(short, long, strict=True))  # type: ignore[return-value]
+
+
+def _line(below: float, above: float) -> Line:
+    slope = max(0.0, (above - below) / (TRACED[1] - TRACED[0]))
+    return Line(max(0.0, below - slope * TRACED[0]), slope)
+
+
+def _trace(model: Any, tokens: int, autocast: bool) -> tuple[float, float, float, float]:
+    """Bytes that one layer keeps, that the rest keeps, that backward needs beyond it, that forward alone needs."""
+    import torch
+    from transformers.modeling_layers import GradientCheckpointingLayer
+
+    backbone = getattr(whole := model.get_base_model() if hasattr(model, "peft_config") else model, "base_model", whole)
+    blocks = [module for module in backbone.modules() if isinstance(module, GradientCheckpointingLayer)]
+    if not blocks:
+        raise TypeError(f"{type(whole).__name__} has no decoder layers that could be recomputed")
+    casting = (lambda: torch.autocast("cpu", torch.bfloat16)) if autocast else nullcontext
+    with _Memory() as memory:
+        ids = torch.zeros(1, tokens, dtype=torch.long)
+        marks: list[int] = []
+        hooks = [blocks[-1].register_forward_pre_hook(lambda *_: marks.append(memory.live))]
+        hooks += [blocks[-1].register_forward_hook(lambda *_: marks.append(memory.live))]
+        start = memory.live
+        with casting():
+            output = backbone(input_ids=ids, use_cache=False).last_hidden_state
+        for hook in hooks:
+            hook.remove()
+        after = memory.reset_peak()
+        output.backward(torch.empty_like(output))
+        beyond = memory.peak - after
+        model.zero_grad(set_to_none=True)
+        del output
+        before = memory.reset_peak()
+        with torch.no_grad(), casting():
+            backbone(input_ids=ids, use_cache=False)
+        reading = memory.peak - before
+    layer = marks[1] - marks[0]
+    return layer, max(0, after - start - len(blocks) * layer), max(0, beyond), reading
+
+
+@contextmanager
+def _Memory() -> Iterator[Any]:  # noqa: N802  reads as what it gives
+    """Counts the bytes of every storage that operations make and let go."""
+    import weakref
+
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    class Counter(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed
+        live = peak = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            given = {
+                id(leaf.untyped_storage()) for leaf in tree_leaves((args, kwargs)) if hasattr(leaf, "untyped_storage")
+            }
+            made = func(*args, **(kwargs or {}))
+            for leaf in tree_leaves(made):
+                if hasattr(leaf, "untyped_storage"):
+                    storage = leaf.untyped_storage()
+                    if id(storage) not in given and id(storage) not in known:
+                        known.add(id(storage))
+                        self.live += storage.nbytes()
+                        weakref.finalize(storage, self.gone, id(storage), storage.nbytes()).atexit = False
+            self.peak = max(self.peak, self.live)
+            return made
+
+        def gone(self, key: int, size: int) -> None:
+            known.discard(key)
+            self.live -= size
+
+        def reset_peak(self) -> int:
+            self.peak = self.live
+            return self.live
+
+    known: set[int] = set()
+    with Counter() as counter:
+        yield counter
+
+
+@lru_cache(maxsize=1)
+def _attention_name() -> str:
+    """An attention for traces. Like the fused kernels it keeps queries, keys, values, its output and one
+    float32 per query, never the scores (FlashAttention, arXiv 2205.14135). Keys and values are repeated for every
+    group of queries, as transformers does wherever there is a mask (integrations/sdpa_attention.py)."""
+    import torch
+    from transformers.integrations.sdpa_attention import repeat_kv
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    class Kept(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed
+        @staticmethod
+        def forward(ctx: Any, query: Any, key: Any, value: Any) -> Any:
+            rows, heads, length, _ = query.shape
+            output = query.new_empty(rows, length, heads, value.shape[-1]).transpose(1, 2)
+            ctx.save_for_backward(query, key, value, output, query.new_empty(rows, heads, length, dtype=torch.float32))
+            return output
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return tuple(torch.empty_like(each) for each in ctx.saved_tensors[:3])
+
+    def attention(module: Any, query: Any, key: Any, value: Any, _mask: Any, **_: Any) -> tuple[Any, None]:
+        groups = getattr(module, "num_key_value_groups", 1)
+        output = Kept.apply(query, repeat_kv(key, groups), repeat_kv(value, groups))
+        return output.transpose(1, 2).contiguous(), None
+
+    ALL_ATTENTION_FUNCTIONS.register("podium_trace", attention)
+    return "podium_trace"
