@@ -1,9 +1,10 @@
 """Takes the README's pictures of a fresh studio.
 
-    python scripts/screenshots.py [--out assets/screenshots] [--all]
+    python scripts/screenshots.py [--out assets/screenshots] [--all] [--jobs FOLDER]
 
 Runs the studio on a data folder of its own, presses Run, selects a step and photographs the page in real
-Chromium. With --all every page is taken at 1440 and 390 px, light and dark, to be looked at.
+Chromium. With --all every page is taken at 1440 and 390 px, light and dark, to be looked at. With --jobs a
+copy of that data folder is used, so that the Train page shows its newest job.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("assets/screenshots"))
     parser.add_argument("--all", action="store_true", help="Every page, width and colour scheme.")
+    parser.add_argument("--jobs", type=Path, help="A data folder with trained jobs; it is copied.")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    with studio() as url, sync_playwright() as playwright:
+    with studio(options.jobs) as url, sync_playwright() as playwright:
         program = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for width in HEIGHTS if options.all else (1440,):
@@ -64,7 +66,23 @@ def take(browser: Browser, url: str, width: int, dark: bool, options: argparse.N
             if name == "pool":
                 page.locator("[data-health=ok]").first.wait_for()
             page.screenshot(path=options.out / f"{name}-{scheme}.png", full_page=True)
+        train_page(page, url, scheme, options.out)
     context.close()
+
+
+def train_page(page: Page, url: str, scheme: str, out: Path) -> None:
+    """The recipe, and every tab of the newest job where there is one."""
+    page.goto(f"{url}/train?new=1")
+    page.locator(".tr-needs[data-ready=true], .tr-needs[data-ready=false]").wait_for()
+    page.screenshot(path=out / f"train-recipe-{scheme}.png", full_page=True)
+    if not page.locator(".tr-job").count():
+        return
+    page.locator(".tr-job").first.click()
+    page.locator("[data-testid=job-state]").wait_for()
+    for tab in ("curves", "rollouts", "checkpoints", "log"):
+        page.locator(f"[data-tab={tab}]").click()
+        page.wait_for_timeout(1200)
+        page.screenshot(path=out / f"train-{tab}-{scheme}.png", full_page=True)
 
 
 def finished_run(page: Page, url: str) -> None:
@@ -80,12 +98,14 @@ def finished_run(page: Page, url: str) -> None:
 
 
 @contextmanager
-def studio() -> Iterator[str]:
-    """A studio of our own on a free port and an empty data folder; its address."""
+def studio(jobs: Path | None = None) -> Iterator[str]:
+    """A studio of our own on a free port and an empty data folder, or a copy of `jobs`; its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="podium-pictures-") as home:
+        if jobs is not None:
+            shutil.copytree(jobs, home, dirs_exist_ok=True)
         make_starter_data(find_home(home), with_model=False)  # as `make setup` does
         command = [sys.executable, "-m", "studio", "--port", str(port), "--no-browser", "--home", home]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ})

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from pydantic import BaseModel
 
 from orchestrator.episode import Episode
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
@@ -30,6 +31,12 @@ POLL_S = 0.1
 KEEP_ALIVE_S = 15.0
 LOOK_FOR_DEAD_S = 5.0  # how long an episode is quiet before we ask whether its process still lives
 GRADE_WAIT_S = 2.0  # a verdict follows the end of an episode at once, if one follows at all
+
+
+class Star(BaseModel):
+    """Whether a trace is marked as worth imitating."""
+
+    on: bool
 
 
 def routes(runtime: Runtime) -> APIRouter:
@@ -52,6 +59,16 @@ def routes(runtime: Runtime) -> APIRouter:
         disposition = f'attachment; filename="podium-{row.id}.json"'
         headers = {"content-disposition": disposition}
         return Response(body, media_type="application/json", headers=headers)
+
+    @router.get("/episodes/{episode_id}/star")
+    def starred(episode_id: str) -> JSONResponse:
+        return JSONResponse({"on": _row(runtime, episode_id).id in runtime.store.traces.starred()})
+
+    @router.post("/episodes/{episode_id}/star")
+    def star(episode_id: str, wanted: Star) -> JSONResponse:
+        _row(runtime, episode_id)
+        runtime.store.traces.star(episode_id, wanted.on)
+        return JSONResponse({"on": wanted.on})
 
     @router.get("/episodes/{episode_id}/steps/{step_id}")
     def step(episode_id: str, step_id: int) -> JSONResponse:

@@ -23,13 +23,14 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from assets import asset
 from studio.api import routes
-from studio.pages import pool, run, traces
+from studio.pages import pool, run, traces, train
 from studio.runtime import Runtime
 from studio.security import LOOPBACK, SameOrigin
 from studio.theme import HEAD, theme
+from studio.train_api import train_routes
 
 # title, path below /, module with build(runtime)
-PAGES = (("Pool", "pool", pool), ("Traces", "traces", traces))
+PAGES = (("Pool", "pool", pool), ("Train", "train", train), ("Traces", "traces", traces))
 
 
 def create_app(runtime: Runtime) -> FastAPI:
@@ -44,6 +45,7 @@ def create_app(runtime: Runtime) -> FastAPI:
     for part in ("web", "fonts"):  # not below /assets: that address is Gradio's own
         app.mount(f"/podium/{part}", StaticFiles(directory=asset(part)))
     app.include_router(routes(runtime))
+    app.include_router(train_routes(runtime))
     app.add_middleware(SameOrigin)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
     # Gradio says so of every application with several pages, also when nobody asked for SSR.

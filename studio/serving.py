@@ -14,7 +14,7 @@ import typer
 from orchestrator.trace import Store, open_store
 from orchestrator.tuning import expect_many_episodes
 from pool_registry.errors import StorageError
-from pool_registry.home import Home, find_home
+from pool_registry.home import Home, choose_home, find_home
 from pool_registry.starter import seed_starter
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def check_port(port: int) -> None:
 def serve(options: StartOptions) -> None:
     """Run the studio until it is interrupted."""
     check_port(options.port)
-    store = prepare(options.home)
+    home = choose_home(options.home)  # checkpoints and workers' data are looked up in it
+    store = prepare(str(home.root))
 
     import uvicorn  # after the cheap checks: Gradio takes seconds to import
 

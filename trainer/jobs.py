@@ -14,7 +14,8 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import psutil
@@ -73,7 +74,7 @@ class JobStore:
         steps = sum(getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate")
         row = JobRow(id=key, kind="+".join(recipe.stages), name=recipe.name, steps=steps, created_at=_now())
         row.owner = this_process() if here else ""
-        with writing(self._engine) as session:
+        with self._changing() as session:
             session.add(row)
         return row
 
@@ -107,7 +108,7 @@ class JobStore:
     def stop(self, job: str) -> JobRow:
         """Ask a job to save a checkpoint and end; a queued one leaves the queue. Raises JobRefused."""
         self.mark_lost()
-        with writing(self._engine) as session:
+        with self._changing() as session:
             row = self._row(session, job)
             if row.state == "queued":
                 row.state, row.ended_at = "stopped", _now()
@@ -125,7 +126,7 @@ class JobStore:
         Raises JobRefused.
         """
         self.mark_lost()
-        with writing(self._engine) as session:
+        with self._changing() as session:
             row = self._row(session, job)
             if row.state not in ("stopped", "failed"):
                 raise JobRefused(f"job {job} is {row.state}: only stopped and failed jobs can be resumed")
@@ -138,7 +139,7 @@ class JobStore:
     def claim(self, job: str) -> bool:
         """Make this process the owner of a queued job; False when another job runs or it is not queued."""
         self.mark_lost()
-        with writing(self._engine) as session:
+        with self._changing() as session:
             row = self._row(session, job)
             busy = session.exec(select(JobRow.id).where(col(JobRow.state).in_(ACTIVE))).first()
             if busy is not None or row.state != "queued":
@@ -150,14 +151,14 @@ class JobStore:
 
     def beat(self, job: str, stage: str, step: int) -> None:
         """Say that the job's process lives, and how far it is."""
-        with writing(self._engine) as session:
+        with self._changing() as session:
             row = self._row(session, job)
             row.heartbeat, row.stage, row.step = _now(), stage, step
             session.add(row)
 
     def finish(self, job: str, state: str, code: str = "", message: str = "") -> None:
         """The job's process has ended it."""
-        with writing(self._engine) as session:
+        with self._changing() as session:
             row = self._row(session, job)
             row.state, row.code, row.message, row.ended_at = state, code, message, _now()
             session.add(row)
@@ -171,7 +172,7 @@ class JobStore:
                 self._mark(row.id, row.owner)
 
     def _mark(self, job: str, owner: str) -> None:
-        with writing(self._engine) as session:
+        with self._changing() as session:
             row = self._row(session, job)
             if row.state in ACTIVE and row.owner == owner:
                 stopped = row.state == "stopping"
@@ -191,6 +192,14 @@ class JobStore:
         command = [sys.executable, "-m", "trainer", "run", row.id, "--home", str(self._home.root)]
         _spawn(command, self.workspace(row.id))
         return row.id
+
+    @contextmanager
+    def _changing(self) -> Iterator[Session]:
+        """`writing`, while no other process changes a job: in SQLite that is so anyway."""
+        with writing(self._engine) as session:
+            if self._engine.dialect.name == "postgresql":
+                session.connection().exec_driver_sql("LOCK TABLE job IN SHARE ROW EXCLUSIVE MODE")
+            yield session
 
     @staticmethod
     def _row(session: Session, job: str) -> JobRow:

@@ -21,6 +21,7 @@ from trainer.errors import InvalidRecipe
 
 PRESETS = "recipes"
 MAX_RECIPE_BYTES = 200_000
+LINE_BREAKS = "\x85\u2028\u2029"
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -258,7 +259,13 @@ def parse_recipe(text: str) -> Recipe:
 def dump_recipe(recipe: Recipe) -> str:
     """The YAML of a recipe, every key written out: the inverse of `parse_recipe`."""
     document = recipe.model_dump(mode="json")
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
+    text = _yaml(document, as_it_is=True)
+    plain = all(letter.isprintable() or letter == "\n" for letter in text)
+    return text if plain else _yaml(document, as_it_is=False)  # YAML takes some control characters for line ends
+
+
+def _yaml(document: dict[str, object], as_it_is: bool) -> str:
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=as_it_is, width=110)
     return text
 
 

@@ -2,6 +2,7 @@
 
 import { copyButton, count, dollars, el, icon, seconds } from "./dom.js";
 import { ACTIONS } from "./icons.js";
+import { starButton } from "./star.js";
 
 const OUTCOMES = {
   answered: "Answered",
@@ -25,7 +26,8 @@ export class Summary {
   draw(view, clock) {
     const { episode, totals } = view;
     this.root.dataset.state = episode.state;
-    this.root.replaceChildren(heading(episode), result(episode), figures(totals, episode, clock));
+    if (this.star?.episode !== episode.id) this.star = { episode: episode.id, node: starButton(episode.id, null, true) };
+    this.root.replaceChildren(heading(episode, this.star.node), result(episode), figures(totals, episode, clock));
   }
 
   /** Only the running clock. */
@@ -35,7 +37,7 @@ export class Summary {
   }
 }
 
-function heading(episode) {
+function heading(episode, star) {
   const box = el("div", "su-heading");
   const line = el("div", "su-line");
   line.append(pill(episode), ...parentLink(episode));
@@ -43,6 +45,7 @@ function heading(episode) {
   line.append(el("span", "su-about", `${episode.orchestrator} on ${episode.pool}${version}`));
   if (episode.task) line.append(el("span", "su-about", `${episode.task.family} level ${episode.task.level}`));
   const actions = el("div", "su-actions");
+  if (episode.state !== "running") actions.append(star);
   actions.append(copyButton(() => location.href, "Copy link"));
   actions.append(el("a", "pd-link", "Download trace", { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" }));
   line.append(actions);

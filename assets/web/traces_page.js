@@ -1,6 +1,7 @@
 // The Traces page: every past run, filtered on the server, each a link that reopens it.
 
 import { count, dollars, el, recall, remember, seconds } from "./dom.js";
+import { starButton } from "./star.js";
 
 const FILTERS = ["text", "pool", "orchestrator", "state", "nested"];
 const REFRESH_MS = 4000;
@@ -116,7 +117,7 @@ function heading() {
 function head() {
   const node = el("thead");
   const line = el("tr");
-  for (const name of ["Query", "Result", "Orchestrator", "Pool", "Steps", "Time", "Tokens", "Cost", "Started"]) line.append(el("th", "", name, { scope: "col" }));
+  for (const name of ["Query", "Result", "Orchestrator", "Pool", "Steps", "Time", "Tokens", "Cost", "Started", "Star"]) line.append(el("th", "", name, { scope: "col" }));
   node.append(line);
   return node;
 }
@@ -134,6 +135,7 @@ function row(trace) {
     cell("Tokens", count(trace.tokens)),
     cell("Cost", dollars(trace.cost)),
     cell("Started", ago(trace.started_at)),
+    cell("Star", starButton(trace.id, trace.starred)),
   );
   return line;
 }

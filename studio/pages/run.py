@@ -12,6 +12,7 @@ from typing import Any
 
 import gradio as gr
 
+from orchestrator.checkpoints import STARTERS, checkpoint_names
 from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies import POLICIES
@@ -26,6 +27,13 @@ STARTER = "starter"
 DEFAULT_ORCHESTRATOR = "oracle"
 FIRST_QUERY = ("atlas", 3)  # wide enough to show parallel steps, quick without any model
 TAKES_AGENT = ("model", "direct", "fan_out")
+STARTER_LABELS = {
+    "base": "Tiny, before training",
+    "starter-sft": "Tiny after SFT",
+    "starter-grpo": "Tiny after SFT and GRPO",
+    "smollm2-sft": "SmolLM2 after SFT",
+    "smollm2-grpo": "SmolLM2 after SFT and GRPO",
+}
 
 
 def build(runtime: Runtime) -> None:
@@ -43,7 +51,7 @@ def build(runtime: Runtime) -> None:
                 pool = gr.Dropdown(label="Pool", choices=[], elem_id="run-pool", min_width=140)
                 orchestrator = gr.Dropdown(
                     label="Orchestrator",
-                    choices=[(policy.label, name) for name, policy in POLICIES.items()],
+                    choices=orchestrator_choices(),
                     value=DEFAULT_ORCHESTRATOR,
                     elem_id="run-orchestrator",
                     min_width=140,
@@ -101,12 +109,26 @@ def orchestrator_name(policy: str, agent: str | None, dialect: str | None) -> st
     return f"{policy}:{agent}" if agent and policy in TAKES_AGENT else policy
 
 
+def orchestrator_choices() -> list[tuple[str, str]]:
+    """(label, name): the policies, the checkpoints of jobs with the newest first, then those that ship."""
+    names = checkpoint_names()
+    made = [name for name in names if name not in STARTERS]
+    ships = [(STARTER_LABELS.get(name, name), name) for name in names if name in STARTERS]
+    return [
+        *((policy.label, name) for name, policy in POLICIES.items()),
+        *((f"{job} at step {step}", f"{job}@{step}") for job, _, step in (name.partition("@") for name in made)),
+        *ships,
+    ]
+
+
 def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     """What the page shows first: the linked episode with its own settings, or a query ready to run."""
     names = runtime.store.pools.names()
+    choices = orchestrator_choices()
+    known = {name for _, name in choices}
     asked = request.query_params.get("episode") or ""
     chosen = request.query_params.get("pool") or ""
-    policy, agent, dialect = DEFAULT_ORCHESTRATOR, None, "plan"
+    policy, agent, dialect = _split(request.query_params.get("orchestrator") or DEFAULT_ORCHESTRATOR)
     family, level = FIRST_QUERY
     text = find_task(family, level, "test", 0).query
     try:
@@ -116,11 +138,12 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     if row is not None:
         chosen, text = row.pool, row.query
         policy, agent, dialect = _split(row.orchestrator)
+    policy = policy if policy in known else DEFAULT_ORCHESTRATOR  # training's own episodes, a pruned checkpoint
     chosen = chosen or _last_pool(runtime)
     pool = chosen if chosen in names else (names[0] if names else None)
     return (
         gr.update(choices=names, value=pool),
-        gr.update(value=policy),
+        gr.update(choices=choices, value=policy),
         gr.update(choices=_agent_names(runtime, pool), value=agent, visible=policy in TAKES_AGENT),
         gr.update(value=dialect, visible=policy == "model"),
         gr.update(value=f"{family} {level}"),

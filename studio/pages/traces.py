@@ -47,8 +47,9 @@ def trace_rows(runtime: Runtime, asked: Mapping[str, str]) -> dict[str, Any]:
         offset=_offset(asked.get("offset")),
     )
     rows = traces.search(wanted)
+    starred = set(traces.starred())
     return {
-        "rows": [_document(row) for row in rows[:PAGE_SIZE]],
+        "rows": [{**_document(row), "starred": row.id in starred} for row in rows[:PAGE_SIZE]],
         "more": len(rows) > PAGE_SIZE,
         "pools": traces.distinct("pool"),
         "orchestrators": traces.distinct("orchestrator"),

@@ -1,0 +1,555 @@
+"""The rollouts of one GRPO step with slow workers: ours, a round barrier, and TRL's own tool loop, in one run.
+
+    python bench/rollouts.py [--json] [--sizes 8,32,64] [--repeats N] [--scale X] [--no-trl] [--save PATH]
+
+Every episode has two rounds of 2 or 3 steps; every step calls a worker that takes 50 to 800 ms, drawn by a seed
+from what it is asked. A tiny model (trainer/tiny.py, untrained) does the work of generating; which token it
+"samples" is forced, so that every contender writes the same plans and makes the same calls.
+
+podium      RolloutEngine with TransformersGenerator, as in a GRPO job, traces to SQLite included.
+barrier     the same engine, tasks, model and workers, but in rounds: one call of the model's generate() for all
+            episodes, then all their graphs, then the next call. Both run `--repeats` times, in turn; the best counts.
+trl         GRPOTrainer with `tools=`: the time of its `_generate` in a real training step, once. The calls are the
+            same, but written as tool calls; it knows no access lists, so those of a turn all run at once (which
+            is easier), and it asks for one more turn ("done") where our last turn quotes a step as the answer.
+
+The bound is what a step cannot beat, max(generation, slowest chain), in seconds:
+
+generation      the generator's busy time for all turns, batched ideally: the least that podium and barrier took
+                when workers answered at once (`at_once_s`; with the barrier, one batch of all episodes per round).
+slowest chain   of all episodes, the longest: its workers' latencies along the critical path of each of its
+                rounds, plus its own tokens at the speed of a batch of one (the best of all runs of an episode alone).
+
+A ratio is wall seconds over the bound. It cannot reach 1 where both terms are of one size: the episode with the
+slowest chain is generated in a batch with the others, not alone. The goal is 1.25 (DESIGN.md, section 7).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from random import Random
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.events import TaskRef
+from orchestrator.plan import Step, Turn
+from orchestrator.trace import Store, open_store
+from orchestrator.tuning import expect_many_episodes
+from pool_registry.home import find_home
+from pool_registry.kinds import KINDS, Kind
+from pool_registry.live import live_pool
+from pool_registry.pool import Pool
+from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
+from trainer.generation import Generated, Sampling, TransformersGenerator
+from trainer.rewards import accuracy
+from trainer.rollouts import Manner, RolloutEngine
+from trainer.tasks.task import Task
+from trainer.tasks.verifier import Exact
+from trainer.tiny import ASSISTANT, PAD, build_tokenizer, made_up, new_model
+from trainer.transcript import ChatTokens
+
+GOAL = 1.25
+GROUP = 8
+SEED = 5
+LIMIT = 512  # tokens of a turn; none is as long
+NAMED = "Task #"  # one token; the number of the task is the next one
+CALL = '<tool_call>{"name": "slow", "arguments": {"instruction": "'
+PIECES = [NAMED, '{"worker": "slow", "instruction": "', CALL, "}</tool_call>", '", "access": [', "]}], ", "done"]
+TEMPLATE = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}<|assistant|>{{ m.content }}"
+    '{% for c in m.tool_calls or [] %}<tool_call>{"name": "{{ c.function.name }}", "arguments": '
+    "{{ c.function.arguments | tojson }}}</tool_call>{% endfor %}<|end|>"
+    "{% else %}<|user|>{{ m.content }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+RESPONSE = {
+    "defaults": {"role": "assistant"},
+    "start_anchor": "<|assistant|>",
+    "fields": {
+        "tool_calls": {
+            "open": "<tool_call>",
+            "close": "</tool_call>",
+            "repeats": True,
+            "content": "json",
+            "transform": {"type": "function", "function": "{content}"},
+        },
+        "content": {"close": "<|end|>", "content": "text"},
+    },
+}
+
+
+# The work: plans and workers
+
+
+class Slow(Worker[NoConfig]):
+    """Takes the time that `seconds` draws for its instruction, and counts its calls."""
+
+    scale = 1.0
+    calls = 0
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return one_string("instruction", "what to look up")
+
+    async def call(self, call: Call) -> Reply:
+        return Reply(await look_up(call.text("instruction")))
+
+
+KINDS["slow"] = Kind("slow", "tool", "Slow", "", f"{__name__}:Slow")
+POOL = Pool(name="bench", workers=(WorkerSpec(name="slow", kind="slow", description="looks up", max_concurrency=1024),))
+
+
+async def look_up(instruction: str) -> str:
+    """What a step of every contender does."""
+    Slow.calls += 1
+    await asyncio.sleep(Slow.scale * seconds(instruction))
+    return f"found {len(instruction)}"
+
+
+def seconds(instruction: str) -> float:
+    return Random(f"{SEED} {instruction}").uniform(0.05, 0.8)
+
+
+@cache
+def plan(task: int, variant: int) -> tuple[Turn, Turn]:
+    """The two turns of an episode on a task; a group's episodes are its variants."""
+    random = Random(f"{SEED} {task} {variant}")
+    first = _steps(random, task, variant, 1)
+    second = _steps(random, task, variant, 1 + len(first))
+    return Turn(first), Turn(second, answer=f"${second[-1].id}")
+
+
+def _steps(random: Random, task: int, variant: int, first: int) -> tuple[Step, ...]:
+    """2 or 3 steps, in a chain, side by side, or two side by side and one that sees both."""
+    count = random.choice((2, 3))
+    ids = range(first, first + count)
+    shapes: list[list[tuple[int, ...]]] = [[(), *((k,) for k in ids[:-1])], [()] * count]
+    if count == 3:
+        shapes.append([(), (), (ids[0], ids[1])])
+    access = random.choice(shapes)
+    return tuple(
+        Step(k, "slow", {"instruction": _instruction(random, f"{task}-{variant}-{k}")}, seen)
+        for k, seen in zip(ids, access, strict=True)
+    )
+
+
+def _instruction(random: Random, name: str) -> str:
+    return " ".join([name, *(made_up(random) for _ in range(random.randint(1, 5)))])
+
+
+def critical_path(turn: Turn) -> float:
+    ends: dict[int, float] = {}
+    for step in turn.steps:
+        taken = Slow.scale * seconds(str(step.arguments["instruction"]))
+        ends[step.id] = taken + max((ends[k] for k in step.access), default=0.0)
+    return max(ends.values())
+
+
+def tasks_of(count: int) -> list[Task]:
+    def query(number: int) -> str:
+        random = Random(f"{SEED} {number}")
+        return f"{NAMED}{number}: look up {', '.join(made_up(random) for _ in range(6))}"
+
+    return [Task(TaskRef("bench", 1, number, "train"), query(number), Exact("found 1")) for number in range(count)]
+
+
+# The model: real generation, forced tokens
+
+
+class Script:
+    """Knows what every row has to say next. `plain` is our dialect, otherwise tool calls."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.chat = ChatTokens(tokenizer)
+        self.tokenizer = tokenizer
+        self._named, self._opened = tokenizer.convert_tokens_to_ids([NAMED, ASSISTANT])
+        self.start(plain=True)
+
+    def start(self, plain: bool) -> None:
+        self._plain = plain
+        self._begun: Counter[int] = Counter()
+        self._turns: dict[tuple[int, int], list[list[int]]] = {}
+
+    def turns(self, task: int, variant: int) -> list[list[int]]:
+        """The tokens of an episode's turns. The first one is the variant's number."""
+        key = task, variant
+        if key not in self._turns:
+            first, second = plan(task, variant)
+            texts = [self._text(first), self._text(second)] if self._plain else [_calls(first), _calls(second), "done"]
+            self._turns[key] = [self.chat.turn(text) for text in [f"{variant} {texts[0]}", *texts[1:]]]
+        return self._turns[key]
+
+    def _text(self, turn: Turn) -> str:
+        return PlanDialect().format(turn, ())
+
+    def rest(self, row: list[int]) -> list[int]:
+        """What a row has still to say in its present turn."""
+        task = int(self.tokenizer.decode([row[row.index(self._named) + 1]]))
+        opened = [at for at, token in enumerate(row) if token == self._opened]
+        said = row[opened[-1] + 1 :]
+        if row[-1] == self._opened and len(opened) == 1:
+            variant = self._begun[task]
+            self._begun[task] += 1
+        else:
+            variant = int(self.tokenizer.decode([row[opened[0] + 1]]))
+        return self.turns(task, variant)[len(opened) - 1][len(said) :]
+
+
+def _calls(turn: Turn) -> str:
+    return "".join(f'{CALL}{step.arguments["instruction"]}"}}}}</tool_call>' for step in turn.steps)
+
+
+class Forced:
+    """A logits processor that leaves each row the one token that it has to say."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._rests: list[list[int]] = []
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        import torch
+
+        if not self._rests:
+            self._rests = [self._script.rest(row)[::-1] for row in ids.tolist()]
+        pad = self._script.tokenizer.pad_token_id
+        wanted = torch.tensor([[rest.pop() if rest else pad] for rest in self._rests])
+        return torch.full_like(scores, -torch.inf).scatter_(1, wanted, 0.0)
+
+
+@dataclass(slots=True)
+class Clocked:
+    """How long the model's generate() took, all in all, and how often it was called."""
+
+    busy_s: float = 0.0
+    batches: int = 0
+
+
+def scripted_model() -> tuple[Any, Script, Clocked]:
+    from transformers import LogitsProcessorList
+
+    tokenizer = build_tokenizer([*tasks_of(64), *_samples()])
+    tokenizer.add_tokens(PIECES)
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.response_template = RESPONSE
+    model, script, clocked = new_model(tokenizer, SEED), Script(tokenizer), Clocked()
+    generate = model.generate
+
+    def forced(*args: Any, **settings: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return generate(*args, logits_processor=LogitsProcessorList([Forced(script)]), **settings)
+        finally:
+            clocked.busy_s += time.perf_counter() - started
+            clocked.batches += 1
+
+    model.generate = forced
+    assert tokenizer.pad_token == PAD
+    return model, script, clocked
+
+
+def _samples() -> Iterable[Task]:
+    """Texts from which the tokenizer learns what made-up names are built of."""
+    random = Random(SEED)
+    for number in range(500):
+        yield Task(TaskRef("bench", 1, number, "train"), " ".join(made_up(random) for _ in range(8)), Exact("x"))
+
+
+# The contenders
+
+
+class Dealt:
+    """A curriculum that deals the tasks in their order."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = iter(tasks)
+
+    def draw(self) -> Task:
+        return next(self._tasks)
+
+    def learn(self, task: Task, success: float) -> None:
+        return
+
+
+class Barrier:
+    """A generator that waits for all episodes, generates one batch and lets none go before it has ended."""
+
+    def __init__(self, model: Any, tokenizer: Any, live: int) -> None:
+        self._model, self._tokenizer, self._live = model, tokenizer, live
+        self._held: list[tuple[Sequence[int], asyncio.Future[Generated]]] = []
+        self.busy_s, self.tokens, self.batches = 0.0, 0, 0
+
+    async def generate(self, ids: Sequence[int], limit: int) -> Generated:
+        done: asyncio.Future[Generated] = asyncio.get_running_loop().create_future()
+        self._held.append((ids, done))
+        if len(self._held) == self._live:
+            held, self._held = self._held, []
+            started = time.perf_counter()
+            made = await asyncio.to_thread(self._batch, [list(each) for each, _ in held], limit)
+            self.busy_s += time.perf_counter() - started
+            self.batches += 1
+            for (_, waiting), turn in zip(held, made, strict=True):
+                self.tokens += len(turn)
+                waiting.set_result(Generated(turn))
+        return await done
+
+    def _batch(self, rows: list[list[int]], limit: int) -> list[list[int]]:
+        import torch
+
+        padded = self._tokenizer.pad({"input_ids": rows}, return_tensors="pt", padding=True, padding_side="left")
+        with torch.no_grad():
+            ids = self._model.generate(
+                **padded, do_sample=True, max_new_tokens=limit, pad_token_id=self._tokenizer.pad_token_id
+            )
+        made = ids[:, padded["input_ids"].shape[1] :].tolist()
+        return [turn[: turn.index(self._tokenizer.eos_token_id) + 1] for turn in made]
+
+    async def finished(self) -> None:
+        return
+
+    def close(self) -> None:
+        return
+
+
+class Ours(TransformersGenerator):
+    async def finished(self) -> None:
+        """Rows are handed over before their batch has ended; the last one is to be counted, too."""
+        if self._runner is not None:
+            await self._runner
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What all contenders share."""
+
+    model: Any
+    script: Script
+    clocked: Clocked
+    store: Store
+
+    @contextmanager
+    def watched(self, plain: bool, scale: float) -> Any:
+        """A dict that holds the wall seconds, the model's part of them, and the batches, after the block."""
+        self.script.start(plain)
+        Slow.scale, Slow.calls = scale, 0
+        self.clocked.busy_s, self.clocked.batches = 0.0, 0
+        found: dict[str, Any] = {}
+        started = time.perf_counter()
+        yield found
+        found.setdefault("wall_s", time.perf_counter() - started)
+        found |= {"generation_s": self.clocked.busy_s, "batches": self.clocked.batches, "calls": Slow.calls}
+
+    async def engine(self, size: int, barrier: bool, scale: float) -> dict[str, Any]:
+        """One step's rollouts with our engine."""
+        group = min(GROUP, size)
+        tokenizer = self.script.tokenizer
+        made = Barrier(self.model, tokenizer, size) if barrier else None
+        generator = made or Ours(self.model, tokenizer, Sampling())
+        manner = Manner(PlanDialect(), "query", LIMIT, 4096, 2)
+        async with live_pool(POOL) as pool:
+            terms: Any = {"accuracy": (accuracy, 1.0)}
+            engine = RolloutEngine("bench", pool, self.script.chat, manner, terms, self.store.traces)
+            dealt: Any = Dealt(tasks_of(size // group))
+            with self.watched(True, scale) as found:
+                async with asyncio.timeout(300):
+                    groups, _ = await engine.step(dealt, generator, size // group, group, 0, mixed_only=False)
+            await generator.finished()
+        generator.close()
+        episodes = [rollout.sample.episode for each in groups for rollout in each.rollouts]
+        assert all(each.ended is not None and each.ended.outcome == "answered" for each in episodes), episodes[0].ended
+        figures = {"generation_s": generator.busy_s, "batches": generator.batches, "tokens": generator.tokens}
+        return {**found, **figures}
+
+    def trl(self, size: int, scale: float) -> dict[str, Any]:
+        """One step's rollouts with TRL's tool loop, taken out of a training step."""
+        from datasets import Dataset
+        from transformers import PrinterCallback
+        from trl import GRPOConfig, GRPOTrainer
+
+        async def slow(instruction: str) -> str:
+            """Looks something up.
+
+            Args:
+                instruction: What to look up.
+            """
+            return await look_up(instruction)
+
+        group = min(GROUP, size)
+        prompts = [[{"role": "user", "content": task.query}] for task in tasks_of(size // group)]
+        with tempfile.TemporaryDirectory(prefix="podium-bench-") as folder:
+            settings = GRPOConfig(
+                output_dir=folder,
+                per_device_train_batch_size=size,
+                num_generations=group,
+                max_completion_length=1024,
+                max_steps=1,
+                learning_rate=0.0,
+                shuffle_dataset=False,
+                use_cpu=True,
+                bf16=False,
+                gradient_checkpointing=False,
+                report_to="none",
+                save_strategy="no",
+                disable_tqdm=True,
+            )
+            trainer = GRPOTrainer(
+                model=self.model,
+                args=settings,
+                reward_funcs=[lambda completions, **_: [0.0] * len(completions)],
+                train_dataset=Dataset.from_dict({"prompt": prompts}),
+                processing_class=self.script.tokenizer,
+                tools=[slow],
+            )
+            trainer.remove_callback(PrinterCallback)
+            found: dict[str, Any] = {}
+            trainer._generate = self._watched_once(trainer._generate, scale, found)
+            trainer.train()
+        return found
+
+    def _watched_once(self, generate: Callable[..., Any], scale: float, found: dict[str, Any]) -> Callable[..., Any]:
+        def watched(*args: Any) -> Any:
+            with self.watched(False, scale) as measured:
+                made = generate(*args)
+            found.update(measured, tokens=sum(len(turn) for each in self.script._turns.values() for turn in each))
+            return made
+
+        return watched
+
+    def alone(self) -> float:
+        """Seconds a token of an episode that has the model to itself."""
+        run = asyncio.run(self.engine(1, False, 0.0))
+        return run["generation_s"] / run["tokens"]
+
+    def chain(self, size: int, scale: float, per_token: float) -> float:
+        """The slowest episode's workers and its own generation."""
+        group = min(GROUP, size)
+        self.script.start(plain=True)
+        Slow.scale = scale
+        return max(
+            sum(critical_path(turn) for turn in plan(task, variant))
+            + sum(map(len, self.script.turns(task, variant))) * per_token
+            for task in range(size // group)
+            for variant in range(group)
+        )
+
+    def compare(self, size: int, repeats: int, scale: float, trl: bool) -> dict[str, dict[str, Any]]:
+        """The best run of each contender at one number of rollouts."""
+        runs: dict[str, list[dict[str, Any]]] = {"podium": [], "barrier": []}
+        at_once: dict[str, list[float]] = {"podium": [], "barrier": []}
+        for _ in range(repeats):
+            for name, found in runs.items():
+                found.append(asyncio.run(self.engine(size, name == "barrier", scale)))
+                at_once[name].append(asyncio.run(self.engine(size, name == "barrier", 0.0))["generation_s"])
+        best = {name: min(found, key=lambda run: run["wall_s"]) for name, found in runs.items()}
+        for name, found in runs.items():
+            best[name] |= {"at_once_s": min(at_once[name]), "all_wall_s": [round(run["wall_s"], 2) for run in found]}
+        if trl:
+            best["trl"] = self.trl(size, scale)
+        assert len({run["calls"] for run in best.values()}) == 1, best
+        return best
+
+    def bounded(self, size: int, scale: float, per_token: float, best: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """The contenders' figures with the bound and their ratios to it."""
+        generation = min(run["at_once_s"] for run in best.values() if "at_once_s" in run)
+        chain = self.chain(size, scale, per_token)
+        bound = max(generation, chain)
+        for run in best.values():
+            run["ratio"] = run["wall_s"] / bound
+        rounded = {name: {key: _rounded(value) for key, value in run.items()} for name, run in best.items()}
+        return {"bound_s": round(bound, 3), "generation_s": round(generation, 3), "chain_s": round(chain, 3), **rounded}
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 3) if isinstance(value, float) else value
+
+
+def compare(sizes: Sequence[int], repeats: int, scale: float, trl: bool) -> dict[str, Any]:
+    """The figures of all contenders at every size."""
+    be_quiet()
+    expect_many_episodes()
+    with tempfile.TemporaryDirectory(prefix="podium-bench-") as folder:
+        store = open_store(find_home(folder))
+        try:
+            bench = Bench(*scripted_model(), store)
+            asyncio.run(bench.engine(2, False, 0.0))  # the first batch of a process is slow
+            runs, per_token = {}, []
+            for size in sizes:
+                runs[size] = bench.compare(size, repeats, scale, trl)
+                per_token += [bench.alone() for _ in range(repeats)]
+            found = {str(size): bench.bounded(size, scale, min(per_token), best) for size, best in runs.items()}
+        finally:
+            store.close()
+    import torch
+
+    packages = ("torch", "transformers", *(("trl",) if trl else ()))
+    return {
+        "rollouts": found,
+        "goal": {"ratio": GOAL, "met": {size: each["podium"]["ratio"] <= GOAL for size, each in found.items()}},
+        "workers_ms": [50 * scale, 800 * scale],
+        "machine": {
+            "cpus": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "load_1min": round(os.getloadavg()[0], 2),
+            "python": platform.python_version(),
+            "system": f"{platform.system()} {platform.machine()}",
+            "packages": {name: version(name) for name in packages},
+        },
+    }
+
+
+def be_quiet() -> None:
+    from trainer.learner import be_quiet as quiet
+
+    quiet(int(os.environ.get("OMP_NUM_THREADS", "2")))
+    warnings.filterwarnings("ignore")
+
+
+def table(result: Mapping[str, Any]) -> str:
+    lines = [f"{'rollouts':>8}{'generation':>12}{'chain':>8}{'contender':>12}{'wall s':>9}{'ratio':>8}{'batches':>9}"]
+    for size, found in result["rollouts"].items():
+        for name in ("podium", "barrier", "trl"):
+            if name in found:
+                run = found[name]
+                lines.append(
+                    f"{size:>8}{found['generation_s']:>12.2f}{found['chain_s']:>8.2f}{name:>12}{run['wall_s']:>9.2f}"
+                    f"{run['ratio']:>8.2f}{run['batches']:>9}"
+                )
+        met = result["goal"]["met"][size]
+        lines.append(f"{'':>28}{'goal (podium)':>24} {'' if met else 'MISSED '}<= {GOAL}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--sizes", default="8,32,64", help="numbers of rollouts")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the workers' latencies")
+    parser.add_argument("--no-trl", action="store_true", help="without TRL, which takes minutes")
+    parser.add_argument("--save", type=Path, help="also write the JSON here")
+    options = parser.parse_args()
+    sizes = [int(size) for size in options.sizes.split(",")]
+    result = compare(sizes, options.repeats, options.scale, not options.no_trl)
+    if options.save:
+        options.save.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2) if options.json else table(result))
+
+
+if __name__ == "__main__":
+    main()

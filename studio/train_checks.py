@@ -1,0 +1,200 @@
+"""What prevents a recipe from being started, each with the key it is at and what to do: no guessing after Start."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from orchestrator.checkpoints import find_checkpoint
+from orchestrator.errors import OrchestratorError
+from orchestrator.trace import Store
+from pool_registry.errors import PoolNotFound, WorkerFault
+from pool_registry.local_models import HUB, TINY, is_available, model_path
+from pool_registry.pool import Pool
+from pool_registry.starter import starter_pool
+from trainer.errors import TrainerError
+from trainer.recipe import Recipe
+from trainer.rewards import TERMS
+from trainer.tasks.source import source_named
+from trainer.tasks.task import Task
+from trainer.vllm_server import PYTHON as VLLM_PYTHON
+
+SAMPLE = 200  # tasks that are looked at
+SPARE_BYTES = 1_000_000_000
+GB = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """One thing that prevents a start (`blocks`), or that a person should know before."""
+
+    key: str
+    sentence: str
+    link: str = ""  # a page of the studio that mends it
+    blocks: bool = True
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def missing(recipe: Recipe, store: Store) -> list[Missing]:
+    """Everything that prevents a start, and what should be known before one."""
+    pool = _pool(recipe, store)
+    found = [] if pool else [Missing("pool", f"There is no pool {recipe.pool!r}. Make it on the Pool page.", "/pool")]
+    return [
+        *found,
+        *_tasks_missing(recipe, pool),
+        *_model_missing(recipe),
+        *_backend_missing(recipe),
+        *_files_missing(recipe),
+        *_disk_missing(recipe, store),
+    ]
+
+
+def _pool(recipe: Recipe, store: Store) -> Pool | None:
+    try:
+        return store.pools.latest(recipe.pool).pool
+    except PoolNotFound:
+        return starter_pool() if recipe.pool == "starter" else None
+
+
+def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[Missing]:
+    source, levels = recipe.tasks.source, recipe.tasks.levels
+    if source.startswith("hub:"):
+        yield Missing("tasks.source", f"{source} is fetched from the hub when the job starts.", blocks=False)
+        return
+    try:
+        tasks = _sampled(source, levels, _changed(source))
+    except TrainerError as error:
+        yield Missing("tasks.source", _sentence(error))
+        return
+    oracle = recipe.sft is not None and recipe.sft.demonstrations.teacher == "oracle"
+    if oracle and not any(task.oracle_turn for task in tasks):
+        yield Missing(
+            "sft.demonstrations.teacher",
+            "These tasks have no reference plans, which the teacher oracle replays. Choose another teacher, "
+            "such as model:AGENT.",
+        )
+    if pool is None:
+        return
+    lacking = sorted({name for task in tasks for name in task.workers} - {spec.name for spec in pool.enabled})
+    if lacking:
+        yield Missing(
+            "pool",
+            f"The pool {pool.name} has no {', '.join(lacking)}, which the plans of these tasks call. Add them on the "
+            "Pool page, or choose other tasks (tasks.source).",
+            f"/pool?pool={pool.name}",
+            blocks=oracle,
+        )
+
+
+def _changed(source: str) -> float:
+    """When the file of a source was changed; generated ones never are."""
+    if not source.startswith("file:"):
+        return 0.0
+    path = Path(source.removeprefix("file:")).expanduser()
+    return path.stat().st_mtime if path.is_file() else 0.0
+
+
+@lru_cache(maxsize=16)
+def _sampled(source: str, levels: tuple[int, ...], changed: float) -> list[Task]:
+    """Some tasks of the train split. Raises TrainerError."""
+    return source_named(source).tasks("train", SAMPLE, levels=levels)
+
+
+def _model_missing(recipe: Recipe) -> Iterator[Missing]:
+    model = recipe.model
+    try:
+        is_available(model.base)
+    except WorkerFault as fault:
+        made = "The tiny model has not been made. Run `python -m trainer.tiny` (minutes), or choose starter:smollm2."
+        yield Missing("model.base", made if model.base == TINY else _sentence(fault))
+    if model.base.startswith(HUB):
+        yield Missing("model.base", f"{model.base} is fetched from the hub when the job starts.", blocks=False)
+    if model.base == TINY and recipe.pool != "starter":
+        yield Missing(
+            "model.base",
+            f"starter:tiny knows only the starter pool; on {recipe.pool} it will not learn. Choose starter:smollm2 "
+            "or a model of the hub.",
+            blocks=False,
+        )
+    if model.start:
+        try:
+            find_checkpoint(model.start)
+        except OrchestratorError as error:
+            yield Missing("model.start", _sentence(error))
+
+
+def _backend_missing(recipe: Recipe) -> Iterator[Missing]:
+    if recipe.grpo is None:
+        return
+    key, wanted = "grpo.rollouts.backend", recipe.grpo.rollouts
+    if wanted.backend == "vllm" and not wanted.vllm_url and not VLLM_PYTHON.exists():
+        yield Missing(key, "vLLM is not installed. Run `make vllm`, or choose the backend transformers.")
+    if wanted.backend == "vllm" and recipe.model.lora is None:
+        yield Missing("model.lora", "A vLLM server takes new adapters, not whole models: add model.lora.")
+    if wanted.backend == "vllm-colocate" and find_spec("vllm") is None:
+        yield Missing(key, "vLLM is not installed here. Run pip install -e '.[gpu]', or choose transformers.")
+
+
+def _files_missing(recipe: Recipe) -> Iterator[Missing]:
+    if recipe.sft is not None and recipe.sft.demonstrations.file:
+        path = Path(recipe.sft.demonstrations.file).expanduser()
+        if not path.is_file():
+            yield Missing("sft.demonstrations.file", f"There is no file {path}.")
+    for index, reward in enumerate(recipe.grpo.rewards if recipe.grpo else ()):
+        file, _, function = reward.term.rpartition(":")
+        if reward.term in TERMS:
+            continue
+        key = f"grpo.rewards.{index}.term"
+        if not file or not function:
+            known = ", ".join(TERMS)
+            yield Missing(key, f"There is no reward term {reward.term!r}; use {known}, or FILE.py:FUNCTION.")
+        elif not Path(file).expanduser().is_file():
+            yield Missing(key, f"There is no file {file}.")
+
+
+def _disk_missing(recipe: Recipe, store: Store) -> Iterator[Missing]:
+    free = shutil.disk_usage(store.home.root).free
+    need = SPARE_BYTES + checkpoint_bytes(recipe) * checkpoints_kept(recipe)
+    if free < need:
+        yield Missing(
+            "saving.keep",
+            f"Checkpoints need about {need / GB:.1f} GB and the disk has {free / GB:.1f} GB free. "
+            "Free some space, or lower saving.keep.",
+        )
+
+
+def checkpoints_kept(recipe: Recipe) -> int:
+    """The most that lie there at a time: those kept, the best, the last of SFT and the one being written."""
+    return max((part.saving.keep for part in (recipe.sft, recipe.grpo) if part), default=0) + 3
+
+
+def checkpoint_bytes(recipe: Recipe) -> int:
+    """About what one checkpoint takes: weights and AdamW's two moments, or an adapter's share of that."""
+    base = recipe.model.base
+    if base.startswith(HUB):
+        return 0  # not known before it is fetched
+    try:
+        weights = sum(file.stat().st_size for file in model_path(base).glob("*.safetensors")) if _there(base) else 0
+    except (WorkerFault, OSError):
+        return 0
+    return weights * 3 if recipe.model.lora is None else weights // 10
+
+
+def _there(base: str) -> bool:
+    """Whether asking for the folder does no work: the starter's is converted on first use."""
+    try:
+        return is_available(base) in ("found", "ready")
+    except WorkerFault:
+        return False
+
+
+def _sentence(error: BaseException) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

@@ -1,0 +1,341 @@
+"""The Train page as a person uses it: recipe, start, live figures, rollouts, checkpoints; and a job that survives."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from orchestrator.trace import open_store
+from pool_registry.home import Home, find_home
+from tests.browser.conftest import Studio, watched_page
+from tests.browser.jobs import write_job
+from tests.browser.pools import XSS
+from trainer.jobs import JobStore
+
+LONG_MS = 180_000  # a job imports torch and loads its model first; minutes on a busy machine
+READY = re.compile("Start training|Add to the queue")
+
+
+@pytest.fixture(autouse=True)
+def no_job_left(studio: Studio) -> Iterator[None]:
+    """Jobs outlive the studio, and so would outlive a test that fails."""
+    yield
+    store = open_store(Home(studio.home))
+    for row in JobStore(store.engine, store.home).all():
+        if row.active:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(row.owner.partition(":")[0]), signal.SIGKILL)
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def job(studio: Studio) -> Iterator[str]:
+    """A finished job in the running studio's data folder."""
+    store = open_store(find_home(studio.home))
+    yield write_job(store)
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model small enough to be trained in a test; its weights are random."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from pool_registry.local_models import model_path
+
+    folder = tmp_path_factory.mktemp("base")
+    source = model_path("starter:smollm2")
+    for file in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        (folder / file).write_bytes((source / file).read_bytes())
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}
+    LlamaForCausalLM(LlamaConfig(**shape, num_key_value_heads=2, vocab_size=49_152)).save_pretrained(folder)
+    return folder
+
+
+def recipe(base: Path, steps: int, name: str = "short") -> str:
+    document = {
+        "name": name,
+        "model": {"base": str(base), "prompt": "query", "turn_tokens": 16},
+        "tasks": {"source": "ledger", "levels": [1], "count": 4},
+        "sft": {"steps": steps, "batch": 2, "demonstrations": {"faults": 0, "starred": False}},
+        "threads": 1,
+    }
+    document["sft"]["saving"] = {"every": 1_000_000, "check_tasks": 0}
+    return json.dumps(document)  # JSON is YAML
+
+
+def open_recipe(page: Page, url: str) -> None:
+    page.goto(f"{url}/train?new=1")
+    expect(page.locator(".rf-section").first).to_be_visible()
+
+
+def write_yaml(page: Page, url: str, text: str) -> None:
+    open_recipe(page, url)
+    page.get_by_role("button", name="YAML", exact=True).click()
+    page.get_by_label("Recipe as YAML").fill(text)
+
+
+def start(page: Page, url: str, text: str) -> str:
+    write_yaml(page, url, text)
+    button = page.locator(".tr-go")
+    expect(button).to_have_attribute("aria-disabled", "false", timeout=30_000)
+    expect(button).to_have_text(READY)
+    button.click()
+    page.wait_for_url(re.compile("job="))
+    return page.evaluate("new URLSearchParams(location.search).get('job')")
+
+
+def field(page: Page, key: str):
+    return page.locator(f".rf-field[data-key='{key}']")
+
+
+def state(page: Page):
+    return page.get_by_test_id("job-state")
+
+
+# The recipe
+
+
+def test_every_preset_can_be_chosen_and_each_field_shows_its_key(page, studio_url):
+    open_recipe(page, studio_url)
+    picker = page.get_by_label("Preset")
+    for name in ("single-gpu-24gb", "conductor-paper", "cpu-first-steps"):
+        picker.select_option(name)
+        expect(page.locator(".tr-command code")).to_contain_text(f"python -m trainer train {name}")
+    for key in ("model.base", "tasks.levels", "sft.steps", "grpo.micro_batch", "grpo.rewards.0.term"):
+        expect(field(page, key).locator("code")).to_have_text(key)
+    expect(page.locator(".tr-honest")).to_contain_text("knows only the starter pool")
+
+
+def test_form_and_yaml_follow_each_other(page, studio_url):
+    open_recipe(page, studio_url)
+    field(page, "sft.steps").locator("input").fill("123")
+    expect(page.locator(".tr-command code")).to_contain_text("first-steps.yaml")
+    page.get_by_role("button", name="YAML", exact=True).click()
+    yaml = page.get_by_label("Recipe as YAML")
+    expect(yaml).to_have_value(re.compile("steps: 123"))
+    yaml.fill(yaml.input_value().replace("steps: 123", "steps: 77"))
+    expect(page.locator(".tr-stage").first).to_contain_text("77 steps")
+    page.get_by_role("button", name="Form", exact=True).click()
+    expect(field(page, "sft.steps").locator("input")).to_have_value("77")
+    page.locator("[data-switch='grpo']").click()
+    expect(page.locator(".tr-stage", has_text="GRPO")).to_have_count(0)
+
+
+def test_problems_stand_at_their_field_and_the_button_says_how_many(page, studio_url):
+    open_recipe(page, studio_url)
+    steps = field(page, "sft.steps")
+    steps.locator("input").fill("lots")
+    expect(steps.locator(".fm-problem")).not_to_be_empty()
+    expect(page.locator(".tr-go")).to_contain_text("Cannot start")
+    expect(page.locator(".tr-needs")).to_contain_text("sft.steps")
+    expect(steps.locator("input")).to_have_value("lots")
+    steps.locator("input").fill("5")
+    expect(steps.locator(".fm-problem")).to_be_empty()
+    page.get_by_role("button", name="YAML", exact=True).click()
+    page.get_by_label("Recipe as YAML").fill("sft: [")
+    expect(page.locator(".rc-problems")).to_contain_text("not YAML")
+    expect(page.get_by_label("Recipe as YAML")).to_have_value("sft: [")
+
+
+def test_what_is_missing_is_listed_and_leads_to_its_field(page, studio_url):
+    write_yaml(page, studio_url, "{name: lost, pool: nowhere, model: {base: /no/such/model}, sft: {steps: 3}}")
+    needs = page.locator(".tr-needs")
+    expect(needs).to_contain_text("2 things are missing")
+    expect(needs).to_contain_text("nowhere")
+    expect(page.locator(".tr-go")).to_have_attribute("aria-disabled", "true")
+    needs.get_by_role("button", name="model.base").click()
+    expect(field(page, "model.base").locator("input")).to_be_focused()
+
+
+def test_what_is_typed_is_text_never_markup(page, studio_url):
+    text = XSS.replace('"', "'")
+    write_yaml(page, studio_url, json.dumps({"name": "x", "title": text, "sft": {}, "model": {"base": text}}))
+    expect(page.locator(".tr-title")).to_contain_text("<script>")
+    expect(page.locator(".tr-needs")).to_contain_text("<img")
+    assert page.evaluate("window.hacked") is None
+
+
+# A finished job
+
+
+def test_a_finished_job_shows_its_curves_and_marks(page, studio_url, job):
+    page.goto(f"{studio_url}/train?job={job}")
+    expect(state(page)).to_have_text("Done")
+    charts = page.locator(".cv-chart canvas")
+    expect(charts.first).to_be_visible()
+    shown = page.locator(".cv-chart").evaluate_all("nodes => nodes.map((node) => node.dataset.chart)")
+    wanted = {"reward", "loss", "solved", "terms", "status", "workers", "length", "turns", "width", "groups"}
+    assert wanted <= set(shown)
+    expect(page.locator("[data-chart=reward] [role=img]")).to_have_attribute(
+        "aria-label", re.compile("steps 61 to 100")
+    )
+    page.get_by_role("button", name="SFT", exact=True).click()
+    expect(page.locator("[data-chart=reward]")).to_have_count(0)
+    expect(page.locator("[data-chart=loss] [role=img]")).to_have_attribute("aria-label", re.compile("steps 1 to 60"))
+
+
+def test_a_click_on_a_curve_opens_the_episodes_of_its_step(page, studio_url, job):
+    page.goto(f"{studio_url}/train?job={job}")
+    over = page.locator("[data-chart=reward] .u-over")
+    expect(over).to_be_visible()
+    box = over.bounding_box()
+    over.click(position={"x": box["width"] - 2, "y": 40})
+    expect(page.get_by_role("tab", name="Rollouts")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".ro-step")).to_have_text("Step 100")
+
+
+def test_the_rollouts_of_a_step_stand_side_by_side_and_open_in_run(page, studio_url, job):
+    page.goto(f"{studio_url}/train?job={job}&tab=rollouts")
+    groups = page.locator(".ro-group")
+    expect(groups).to_have_count(3)
+    tiles = groups.first.locator(".ro-tile")
+    expect(tiles).to_have_count(4)
+    expect(tiles.first.locator(".ro-node").first).to_be_visible()
+    expect(tiles.first).to_contain_text("accuracy")
+    expect(tiles.last).to_contain_text("No valid turn")
+    expect(groups.last).to_contain_text("All equal: teaches nothing")
+    page.get_by_role("button", name="Step before").click()
+    expect(page.locator(".ro-step")).to_have_text("Step 99")
+    star = tiles.first.get_by_role("button", name="Star")
+    star.click()
+    expect(star).to_have_attribute("aria-pressed", "true")
+    tiles.first.get_by_role("link").click()
+    expect(page.get_by_test_id("answer")).not_to_be_empty()
+    expect(page.locator(".su .pd-star")).to_have_attribute("aria-pressed", "true")
+    page.locator(".su .pd-star").click()
+    expect(page.locator(".su .pd-star")).to_have_attribute("aria-pressed", "false")
+    page.reload()
+    expect(page.locator(".su .pd-star")).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_checkpoint_is_chosen_on_the_run_page(page, studio_url, job):
+    page.goto(f"{studio_url}/train?job={job}&tab=checkpoints")
+    rows = page.locator(".jv-table").first.locator("tbody tr")
+    expect(rows).to_have_count(4)
+    expect(rows.first).to_contain_text("best")
+    rows.first.get_by_role("link", name="Run it").click()
+    expect(page.locator("#run-orchestrator input")).to_have_value(f"{job} at step 100")
+    page.goto(f"{studio_url}/?orchestrator=no-such-checkpoint@1")
+    expect(page.locator("#run-orchestrator input")).to_have_value("Oracle")
+
+
+def test_log_and_recipe_are_shown_as_text(page, studio_url, job):
+    page.goto(f"{studio_url}/train?job={job}&tab=log")
+    expect(page.locator(".jv-log")).to_contain_text("<b>not markup</b>")
+    page.get_by_role("tab", name="Log").press("ArrowRight")
+    expect(page.locator(".jv-yaml")).to_contain_text("name: by-hand")
+    page.get_by_role("button", name="Edit as new recipe").click()
+    expect(field(page, "name").locator("input")).to_have_value("by-hand")
+
+
+@pytest.mark.parametrize("where", ["?new=1", "?job={job}", "?job={job}&tab=rollouts", "?job={job}&tab=checkpoints"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_is_wrong_for_people_who_cannot_see_well(browser, studio_url, job, where, dark):
+    with watched_page(browser, dark=dark) as page:
+        page.goto(f"{studio_url}/train{where.format(job=job)}")
+        expect(page.locator(".tr-needs-head")).to_be_visible()
+        expect(page.locator(".rf-field, .cv-chart, .ro-tile, .jv-run").locator("visible=true").first).to_be_visible()
+        found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+        assert not found, [(each["id"], [node["html"][:120] for node in each["nodes"][:3]]) for each in found]
+
+
+@pytest.mark.parametrize("where", ["?new=1", "?job={job}", "?job={job}&tab=rollouts", "?job={job}&tab=checkpoints"])
+def test_nothing_is_wider_than_a_phone(browser, studio_url, job, where):
+    with watched_page(browser, width=390, height=844) as page:
+        page.goto(f"{studio_url}/train{where.format(job=job)}")
+        expect(page.locator(".rf-field, .cv-chart, .ro-tile, .jv-run").locator("visible=true").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+# A job under way
+
+
+def test_a_job_goes_on_when_the_studio_is_killed_and_the_page_finds_it_again(page, studio: Studio, base):
+    key = start(page, studio.url, recipe(base, steps=100_000))
+    expect(state(page)).to_have_text("Running", timeout=LONG_MS)
+    loss = page.locator("[data-chart=loss] .cv-value")
+    expect(loss).not_to_be_empty(timeout=LONG_MS)
+    expect(page.locator("[data-figure=memory]")).to_contain_text("free")
+    page.goto("about:blank")
+    studio.restart(signal.SIGKILL)
+    store = open_store(Home(studio.home))
+    assert JobStore(store.engine, store.home).get(key).state == "running"
+    store.close()
+    page.goto(f"{studio.url}/train")  # without its id: the page finds what runs
+    expect(page).to_have_url(re.compile(key))
+    expect(state(page)).to_have_text("Running")
+    expect(loss).not_to_be_empty()
+    before = page.locator(".jv-stage b").inner_text()
+    expect(page.locator(".jv-stage b")).not_to_have_text(before, timeout=20_000)
+    page.get_by_role("button", name="Stop and save").click()
+    expect(state(page)).to_have_text("Stopped", timeout=LONG_MS)
+    expect(page.get_by_role("link", name="Run the newest checkpoint")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    expect(state(page)).to_have_text("Running", timeout=LONG_MS)
+    page.get_by_role("button", name="Stop and save").click()
+    expect(state(page)).to_have_text("Stopped", timeout=LONG_MS)
+
+
+def test_a_failed_job_says_why_and_what_to_do(page, studio: Studio, base):
+    text = recipe(base, steps=3, name="broken").replace('"batch": 2', '"batch": 2, "max_length": 32')
+    start(page, studio.url, text)
+    expect(state(page)).to_have_text("Failed", timeout=LONG_MS)
+    advice = page.locator(".jv-advice li").first
+    expect(advice).to_have_attribute("data-kind", "alarm")
+    expect(advice).to_contain_text("raise sft.max_length")
+
+
+def test_a_second_job_waits_in_the_queue_and_can_leave_it(page, studio: Studio, base):
+    first = start(page, studio.url, recipe(base, steps=100_000, name="first"))
+    expect(state(page)).to_have_text("Running", timeout=LONG_MS)
+    start(page, studio.url, recipe(base, steps=3, name="second"))
+    expect(state(page)).to_have_text("Queued")
+    expect(page.locator(".jv-wait")).to_contain_text(first)
+    page.get_by_role("button", name="Take out of the queue").click()
+    expect(state(page)).to_have_text("Stopped")
+    page.locator(f"[data-job='{first}']").click()
+    page.get_by_role("button", name="Stop and save").click()
+    expect(state(page)).to_have_text("Stopped", timeout=LONG_MS)
+
+
+def test_the_first_picture_and_an_update_are_quick(page, studio_url, studio: Studio):
+    store = open_store(find_home(studio.home))
+    key = write_job(store, sft=10, grpo=2000, shown=1)
+    store.close()
+    begun = time.perf_counter()
+    page.goto(f"{studio_url}/train?job={key}")
+    expect(page.locator("[data-chart=reward] canvas")).to_be_visible()
+    print(f"curves of 2,000 points after {time.perf_counter() - begun:.1f} s")
+    cost = page.evaluate(
+        """async () => {
+          const { Columns, Curves } = await import('/podium/web/curves.js');
+          const told = await (await fetch(`/api/jobs/${new URLSearchParams(location.search).get('job')}`)).json();
+          const curves = new Curves(() => {});
+          document.body.append(curves.root);
+          curves.about(told);
+          curves.whole(told.curves);
+          await new Promise((done) => setTimeout(done, 800));
+          const times = [];
+          for (let k = 0; k < 10; k += 1) {
+            const begun = performance.now();
+            curves.columns.take([{ stage: 'grpo', step: 3000 + k, reward: 0.5, loss: 0.1, 'term/accuracy': 0.5 }]);
+            await curves.draw();
+            times.push(performance.now() - begun);
+          }
+          curves.root.remove();
+          return times.sort((a, b) => a - b)[5];
+        }"""
+    )
+    print(f"an update of every curve at 2,000 points: {cost:.0f} ms")
+    assert cost < 1000  # 123 and 350 ms were measured on two busy cores

@@ -1,0 +1,78 @@
+"""Runs jobs in processes that can be killed: what `python -m trainer run JOB` does, without its 10 s of imports.
+
+    python -m tests.trainer.forked_jobs HOME JOB
+
+Imports torch and TRL once, loads what JOB will load, and forks a process for every line `JOB` that it
+reads. Writes its pid at once and `ended STATUS` when it has.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from orchestrator.trace import open_store
+from pool_registry.home import Home, choose_home
+from trainer.job_commands import log_to
+from trainer.jobs import JobStore
+
+
+def main() -> None:
+    home = choose_home(sys.argv[1])
+    warm_up(home, sys.argv[2])
+    gc.collect()
+    gc.freeze()  # or every child would look through a million imported objects
+    print("ready", flush=True)
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                run(line.strip(), home)
+            finally:
+                os._exit(0)
+        print(pid, flush=True)
+        print("ended", os.waitpid(pid, 0)[1], flush=True)
+
+
+def warm_up(home: Home, job: str) -> None:
+    """Import everything, also what is imported late. Nothing of it trains."""
+    import torch
+
+    from pool_registry.live import open_live_pool
+    from pool_registry.starter import starter_pool
+    from trainer.grpo import GRPOTrainer  # noqa: F401
+    from trainer.learner import be_quiet, load_learner
+    from trainer.sft import SFTTrainer, _arguments, dataset
+    from trainer.trajectories import Demonstration, Said
+    from trainer.transcript import ChatTokens
+
+    store = open_store(home)
+    jobs = JobStore(store.engine, home)
+    recipe, workspace = jobs.recipe(job), jobs.workspace(job)
+    store.engine.dispose()
+    be_quiet(1)
+    torch.set_num_threads(1)
+    open_live_pool(starter_pool())
+    learner = load_learner(recipe.model, 0)
+    said = [Said(role="user", content="q"), Said(role="assistant", content="a", learn=True)]
+    rows = dataset([Demonstration(messages=said)], ChatTokens(learner.tokenizer), 99)
+    arguments = _arguments(recipe, recipe.sft, workspace)
+    SFTTrainer(model=learner.model, args=arguments, train_dataset=rows, processing_class=learner.tokenizer)
+
+
+def run(job: str, home: Home) -> None:
+    from trainer.runner import run_job
+
+    store = open_store(home)
+    jobs = JobStore(store.engine, home)
+    log = os.open(jobs.workspace(job).log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    log_to(jobs.workspace(job).log)
+    run_job(job, store, jobs)
+    store.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The benchmark runs, and says that rollouts are ahead of a round barrier: ratios of one run only."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "bench" / "rollouts.py"
+
+
+def measured(size: int, *options: str) -> dict[str, Any]:
+    command = [sys.executable, str(SCRIPT), "--json", "--sizes", str(size), "--repeats", "1", *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["rollouts"][str(size)]
+
+
+def test_rollouts_are_ahead_of_a_round_barrier():
+    found = measured(8, "--no-trl", "--scale", "2")  # slow workers: it must not matter how busy the machine is
+    podium, barrier = found["podium"], found["barrier"]
+    assert podium["calls"] == barrier["calls"]
+    assert podium["tokens"] == barrier["tokens"]
+    assert podium["batches"] > barrier["batches"] == 2
+    assert found["bound_s"] == max(found["generation_s"], found["chain_s"])
+    assert podium["wall_s"] < 0.95 * barrier["wall_s"]  # measured: 0.7
+
+
+@pytest.mark.slow
+def test_trl_makes_the_same_calls_one_rollout_after_another():
+    found = measured(4, "--scale", "0.5")
+    assert found["trl"]["calls"] == found["podium"]["calls"]
+    idle = {name: found[name]["wall_s"] - found[name]["generation_s"] for name in ("trl", "podium")}
+    assert idle["trl"] > idle["podium"]  # the model waits for one rollout's workers after another's

@@ -1,0 +1,398 @@
+"""Jobs outlive what can happen to them: kills at any moment, torn files, other processes, reused pids."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from orchestrator.checkpoints import MANIFEST, Checkpoint, complete_steps, read_checkpoint, seal
+from orchestrator.trace import Store, open_store
+from pool_registry.home import find_home
+from pool_registry.store import writing
+from tests.machine import needs
+from tests.postgres import postgres, programs
+from tests.trainer.tiny_model import tiny_base  # noqa: F401
+from trainer.jobs import JobRow, JobStore
+from trainer.recipe import parse_recipe
+from trainer.workspace import Workspace, read_lines
+
+ROOT = Path(__file__).parents[2]
+KILLS, EVERY, SFT, GRPO = 40, 2, 24, 70
+RECIPE = f"""
+name: durable
+model: {{base: BASE, prompt: query, turn_tokens: 16, lora: {{rank: 2, targets: [q_proj]}}}}
+tasks: {{source: ledger, levels: [1], count: 4}}
+threads: 1
+sft:
+  steps: {SFT}
+  batch: 1
+  demonstrations: {{faults: 0}}
+  saving: {{every: {EVERY}, keep: 2, check_tasks: 0}}
+grpo:
+  steps: {GRPO}
+  micro_batch: 2
+  rollouts: {{prompts: 1, group: 2, max_rounds: 1, max_length: 900, redraws: 0}}
+  saving: {{every: {EVERY}, keep: 2, check_tasks: 0}}
+"""
+QUICK = parse_recipe("{name: quick, evaluate: {orchestrators: [oracle], source: forge, levels: [1], count: 1}}")
+HOPELESS = parse_recipe("{name: hopeless, pool: nowhere, evaluate: {}}")
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = open_store(find_home(str(tmp_path / "home")))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def jobs(store):
+    return JobStore(store.engine, store.home)
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {**os.environ, "PODIUM_HOME": str(home), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+
+
+def trainer(home: Path, *arguments: str, **options) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "trainer", *arguments]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment(home), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+    )
+
+
+def until(what, seconds: float = 120.0, every: float = 0.02):
+    """Wait for `what()` to be true and return it."""
+    ends = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < ends, f"waited {seconds} s in vain"
+        time.sleep(every)
+    return found
+
+
+class Forked:
+    """A process for every attempt at a job, without the imports (forked_jobs.py)."""
+
+    def __init__(self, home: Path, job: str) -> None:
+        command = [sys.executable, "-m", "tests.trainer.forked_jobs", str(home), job]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environment(home), **pipes)
+        assert self.process.stdout.readline() == "ready\n"
+
+    def start(self, job: str) -> int:
+        self.process.stdin.write(f"{job}\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def ended(self) -> int:
+        """Wait for the process that was started last; its wait status."""
+        word, status = self.process.stdout.readline().split()
+        assert word == "ended"
+        return int(status)
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait(60)
+
+
+@contextmanager
+def forked(home: Path, job: str):
+    processes = Forked(home, job)
+    try:
+        yield processes
+    finally:
+        processes.close()
+
+
+def learnt(workspace: Workspace) -> list[int]:
+    """The steps whose loss is on record, in the order in which they were written."""
+    return [int(row["step"]) for row in read_lines(workspace.metrics) if "loss" in row]
+
+
+def plant_decoys(workspace: Workspace) -> None:
+    """Newer checkpoints that a kill interrupted: one without its marker, one with a file cut short."""
+    found = complete_steps(workspace.checkpoints)
+    for name in ("9000", "9002"):
+        shutil.rmtree(workspace.checkpoints / name, ignore_errors=True)
+        if found:
+            shutil.copytree(found[0][1], workspace.checkpoints / name)
+    if found:
+        (workspace.checkpoints / "9000" / MANIFEST).unlink()
+        cut = workspace.checkpoints / "9002" / "adapter_model.safetensors"
+        cut.write_bytes(cut.read_bytes()[:-1])
+
+
+@pytest.mark.slow
+def test_training_survives_forty_kills_and_loses_at_most_what_came_after_the_last_checkpoint(
+    store,
+    jobs,
+    tiny_base,  # noqa: F811
+):
+    key = jobs.submit(parse_recipe(RECIPE.replace("BASE", str(tiny_base)))).id
+    workspace = jobs.workspace(key)
+    random = Random(0)
+    seen: Counter[str] = Counter()
+    with forked(store.home.root, key) as processes:
+        for kill in range(KILLS):
+            if jobs.get(key).state != "queued":
+                jobs.resume(key)
+            plant_decoys(workspace)
+            resumed, _ = workspace.sound() or (0, None)
+            logged = len(read_lines(workspace.metrics))
+            started = time.time()
+            process = processes.start(key)
+            wait_for_a_random_moment(workspace, random, resumed, started)
+            os.kill(process, signal.SIGKILL)
+            assert processes.ended() == signal.SIGKILL, workspace.log.read_text()[-3000:]
+
+            row = next(each for each in jobs.all() if each.id == key)
+            assert (row.state, row.code) in (("failed", "killed"), ("queued", "")), row
+            fresh = [each for each in read_lines(workspace.metrics) if "loss" in each and each["at"] > started]
+            assert [each["step"] for each in fresh] == list(range(resumed + 1, resumed + 1 + len(fresh)))
+            shutil.rmtree(workspace.checkpoints / "9000", ignore_errors=True)
+            shutil.rmtree(workspace.checkpoints / "9002", ignore_errors=True)
+            newest, _ = workspace.newest() or (0, None)
+            reached = max(learnt(workspace), default=0)
+            assert resumed <= newest and reached - newest <= EVERY
+            seen[row.state] += 1
+            seen["in the middle of saving"] += any(workspace.draft.glob("checkpoint-*"))
+            seen["with fresh steps"] += bool(fresh)
+            seen["in grpo"] += reached > SFT
+            if kill % 5 == 0 and logged:
+                with workspace.metrics.open("a") as file:
+                    file.write('{"stage": "sft", "step": 7')
+
+        assert reached < SFT + GRPO, dict(seen)
+        assert seen["with fresh steps"] > KILLS / 4 and seen["in the middle of saving"] and seen["in grpo"], dict(seen)
+        if jobs.get(key).state != "queued":
+            jobs.resume(key)
+        processes.start(key)
+        assert processes.ended() == 0
+
+    row = jobs.get(key)
+    assert (row.state, row.code, row.step) == ("done", "", SFT + GRPO), row
+    assert learnt(workspace) == list(range(1, SFT + GRPO + 1))
+    kept = [group["step"] for group in read_lines(workspace.rollouts) if group["kept"]]
+    assert kept == list(range(SFT + 1, SFT + GRPO + 1))
+    whole = complete_steps(workspace.checkpoints)
+    assert {folder for _, folder in whole} == set(workspace.checkpoints.iterdir())
+    assert all(read_checkpoint(folder, verify=True).step == step for step, folder in whole)
+    assert [step for step, _ in whole] == [SFT + GRPO, SFT + GRPO - EVERY, SFT]
+    stages = {row["step"]: row["stage"] for row in read_lines(workspace.metrics) if "loss" in row}
+    assert all((stage == "sft") == (step <= SFT) for step, stage in stages.items())
+
+
+def wait_for_a_random_moment(workspace: Workspace, random: Random, resumed: int, started: float) -> None:
+    """Before the job's first step, or some steps later; and then at any point within a step or a save."""
+    steps = random.choice([0, 1, 2, 3, 4])
+    if steps == 0 or resumed > SFT + GRPO - 30:  # on a fast machine the job must not end before the last kill
+        time.sleep(random.uniform(0, 0.5 if steps else 2))
+        return
+    until(lambda: sum("loss" in row and row["at"] > started for row in read_lines(workspace.metrics)) >= steps)
+    time.sleep(random.uniform(0, 0.2))
+
+
+CLAIM = """
+import os, sys, time
+from pathlib import Path
+from orchestrator.trace import open_store
+from pool_registry.home import find_home
+from trainer.jobs import JobStore
+home, *keys = sys.argv[1:]
+store = open_store(find_home(home))
+jobs = JobStore(store.engine, store.home)
+print("ready", flush=True)
+sys.stdin.readline()
+print([key for key in keys if jobs.claim(key)], flush=True)
+sys.stdin.readline()
+"""
+
+
+def claimer(home: Path, *keys: str) -> subprocess.Popen[str]:
+    """A process that claims these jobs when it gets a line, and ends at the next."""
+    command = [sys.executable, "-c", CLAIM, str(home), *keys]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=ROOT, env=environment(home), **pipes)
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def claimed_by(process: subprocess.Popen[str]) -> str:
+    assert process.stdout.readline() == "ready\n"
+    tell(process)
+    return process.stdout.readline()
+
+
+@needs(programs() is not None, "PostgreSQL")
+def test_of_eight_processes_that_claim_at_once_in_postgresql_one_gets_one_job(tmp_path, monkeypatch):
+    with postgres() as url:
+        monkeypatch.setenv("PODIUM_DATABASE_URL", url)
+        opened = open_store(find_home(str(tmp_path / "home")))
+        try:
+            eight_claim_at_once(opened, JobStore(opened.engine, opened.home))
+        finally:
+            opened.close()
+
+
+def test_of_eight_processes_that_claim_at_once_one_gets_one_job(store, jobs):
+    eight_claim_at_once(store, jobs)
+
+
+def eight_claim_at_once(store: Store, jobs: JobStore) -> None:
+    keys = [jobs.submit(QUICK).id for _ in range(3)]
+    processes = [claimer(store.home.root, *keys) for _ in range(8)]
+    assert [each.stdout.readline() for each in processes] == ["ready\n"] * 8
+    for each in processes:
+        tell(each)
+    claimed = [each.stdout.readline() for each in processes]
+    assert Counter(claimed)["[]\n"] == 7
+    assert [row.state for row in jobs.all()].count("running") == 1
+    for each in processes:
+        tell(each)
+        each.communicate(timeout=60)
+
+
+def test_a_killed_job_has_failed_even_before_its_parent_has_looked(store, jobs):
+    key = jobs.submit(QUICK).id
+    process = claimer(store.home.root, key)
+    assert claimed_by(process) == f"['{key}']\n" and jobs.running().id == key
+    process.kill()  # and nobody waits for it: it stays in the process table
+    row = until(lambda: next((row for row in jobs.all() if row.state == "failed"), None), 10)
+    assert (row.id, row.code) == (key, "killed") and "resume" in row.message
+    assert jobs.running() is None and jobs.resume(key).state == "queued"
+    process.communicate(timeout=60)
+
+
+def test_a_job_that_was_killed_while_it_stopped_is_stopped(store, jobs):
+    key = jobs.submit(QUICK).id
+    process = claimer(store.home.root, key)
+    claimed_by(process)
+    assert jobs.stop(key).state == "stopping"
+    process.kill()
+    until(lambda: jobs.all()[0].state == "stopped", 10)
+    assert jobs.get(key).code == "" and jobs.workspace(key).stopping
+    assert not jobs.workspace(jobs.resume(key).id).stopping
+    process.communicate(timeout=60)
+
+
+def test_a_reused_pid_is_not_taken_for_the_job(store, jobs):
+    key = jobs.submit(QUICK).id
+    assert jobs.claim(key) and jobs.running().id == key
+    with writing(store.engine) as session:
+        row = session.get(JobRow, key)
+        row.owner = f"{os.getpid()}:1.00"  # the pid of a living process that began at another time
+        session.add(row)
+    assert jobs.running() is None and jobs.get(key).code == "killed"
+
+
+@pytest.mark.slow
+def test_a_queued_job_starts_when_the_one_before_ends_however_that_ended(store, jobs):
+    keys = [jobs.submit(recipe).id for recipe in (HOPELESS, QUICK, HOPELESS)]
+    assert jobs.start_next() == keys[0]
+    until(lambda: jobs.get(keys[2]).state == "failed", 240, every=0.2)
+    rows = [jobs.get(key) for key in keys]
+    assert [row.state for row in rows] == ["failed", "done", "failed"]
+    assert [row.code for row in rows] == ["PoolNotFound", "", "PoolNotFound"]
+    assert rows[0].ended_at <= rows[1].started_at and rows[1].ended_at <= rows[2].started_at
+
+
+@pytest.mark.slow
+def test_a_job_that_a_terminal_follows_waits_its_turn_and_is_run_there(store, jobs):
+    first = jobs.submit(QUICK).id
+    process = claimer(store.home.root, first)
+    claimed_by(process)
+    recipe = store.home.root / "recipe.yaml"
+    recipe.write_text("{name: followed, evaluate: {orchestrators: [oracle], source: forge, levels: [1], count: 1}}")
+    follower = trainer(store.home.root, "train", str(recipe))
+    second = until(lambda: next((row for row in jobs.all() if row.id != first), None))
+    process.kill()
+    process.communicate(timeout=60)
+    until(lambda: jobs.get(first).state == "failed" or jobs.all() is None, 10)
+    assert jobs.start_next() is None  # it is the terminal's
+    said, warned = follower.communicate(timeout=240)
+    assert follower.returncode == 0 and said.strip() == f"{second.id}: done" and "waits for" in warned
+    assert jobs.get(second.id).owner.startswith(f"{follower.pid}:")
+
+
+def test_a_torn_last_line_is_left_out_and_goes_with_the_next_resume(tmp_path):
+    workspace = Workspace(tmp_path).make()
+    for step in range(1, 6):
+        workspace.note("sft", step, {"loss": 1.0})
+        workspace.note_group({"step": step, "kept": True})
+    workspace.note_evaluation({"orchestrator": "oracle"})
+    for path in (workspace.metrics, workspace.rollouts, workspace.evaluations):
+        with path.open("a") as file:
+            file.write('{"stage": "sft", "step": 4, "lo')
+    assert learnt(workspace) == [1, 2, 3, 4, 5]
+    workspace.forget_after(4)
+    workspace.note("sft", 5, {"loss": 2.0})
+    workspace.note_evaluation({"orchestrator": "direct"})
+    assert learnt(workspace) == [1, 2, 3, 4, 5] and read_lines(workspace.metrics)[-1]["loss"] == 2.0
+    assert [row["step"] for row in read_lines(workspace.rollouts)] == [1, 2, 3, 4]
+    assert [row["orchestrator"] for row in read_lines(workspace.evaluations)] == ["oracle", "direct"]
+    assert all(json.loads(line) for line in workspace.metrics.read_text().splitlines())
+
+
+def test_what_was_spent_stays_spent_when_steps_are_done_again(tmp_path):
+    workspace = Workspace(tmp_path).make()
+    for step in range(1, 5):
+        workspace.note("grpo", step, {"loss": 0.0, "cost/total": step * 0.1})
+    workspace.forget_after(2)
+    assert learnt(workspace) == [1, 2] and read_lines(workspace.metrics)[-1]["cost/total"] == pytest.approx(0.4)
+
+
+def saved(workspace: Workspace, step: int, **changes) -> Path:
+    drafted = workspace.draft / f"checkpoint-{step}"
+    drafted.mkdir(parents=True)
+    (drafted / "weights").write_bytes(b"0" * 100)
+    about = Checkpoint.model_validate(
+        {"name": "c", "kind": "full", "base": "b", "stage": "sft", "step": step, **changes}
+    )
+    return workspace.keep(drafted, about)
+
+
+def test_a_damaged_checkpoint_is_put_aside_for_the_one_before(tmp_path):
+    workspace = Workspace(tmp_path).make()
+    first, second = saved(workspace, 2), saved(workspace, 4)
+    (second / "weights").write_bytes(b"1" * 100)  # the size is right, the content is not
+    assert workspace.sound() == (2, first) == workspace.newest()
+    assert saved(workspace, 4) == second and workspace.sound() == (4, second)
+
+
+def test_the_newest_the_best_and_the_last_of_each_stage_are_kept(tmp_path):
+    workspace = Workspace(tmp_path).make()
+    for step in range(1, 9):
+        stage = "sft" if step <= 4 else "grpo"
+        saved(workspace, step, stage=stage, metrics={"check/correct": 0.9 if step == 2 else 0.1})
+    shutil.rmtree(workspace.checkpoints / "6")
+    (workspace.checkpoints / "6").mkdir()  # what a kill left of one that was being removed
+    (workspace.checkpoints / "6" / "weights").write_bytes(b"0")
+    workspace.prune(2)
+    assert sorted(path.name for path in workspace.checkpoints.iterdir()) == ["2", "4", "7", "8"]
+
+
+def test_a_checkpoint_is_none_before_its_last_file_is_written(tmp_path):
+    workspace = Workspace(tmp_path).make()
+    folder = workspace.checkpoints / "2"
+    folder.mkdir()
+    (folder / "weights").write_bytes(b"0" * 100)
+    assert workspace.newest() is None
+    about = Checkpoint.model_validate({"name": "c", "kind": "full", "base": "b", "stage": "sft", "step": 2})
+    seal(folder, about)
+    assert workspace.newest() == (2, folder)
+    (folder / "weights").write_bytes(b"0" * 99)
+    assert workspace.newest() is None

@@ -1,0 +1,189 @@
+"""Recipes: what YAML may say, and that every mistake in it is told at the key where it was made."""
+
+from __future__ import annotations
+
+import types
+from typing import Any, get_args, get_origin
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainer.errors import InvalidRecipe
+from trainer.recipe import (
+    MAX_RECIPE_BYTES,
+    Curriculum,
+    Demonstrations,
+    Evaluate,
+    Grpo,
+    Lora,
+    Loss,
+    Model,
+    Optimizer,
+    Part,
+    Recipe,
+    Reward,
+    Rollouts,
+    Saving,
+    Sft,
+    Tasks,
+    dump_recipe,
+    load_recipe,
+    parse_recipe,
+    preset_names,
+)
+
+TEXT = st.text(max_size=30) | st.sampled_from(["\x85", "a\u2028é", "no", "1e3", "- a: b", "\ufeff", "\x00"])
+SHARE = st.floats(0, 1)
+SEED = st.integers(0, 2**40)
+NAMES = st.from_regex(r"[a-z][a-z0-9_-]{0,47}", fullmatch=True)
+SAVING = st.builds(Saving, every=st.integers(1, 10**6), keep=st.integers(2, 99), check_tasks=st.integers(0, 10_000))
+OPTIMIZERS = st.builds(
+    Optimizer,
+    learning_rate=st.floats(1e-12, 1),
+    schedule=st.sampled_from(["cosine", "linear", "constant"]),
+    warmup=SHARE,
+    max_grad_norm=st.floats(1e-9, 1e9),
+    seed=SEED,
+)
+LORAS = st.builds(Lora, rank=st.integers(1, 512), dropout=SHARE, targets=TEXT | st.lists(TEXT, max_size=3))
+MODELS = st.builds(
+    Model, base=TEXT.filter(bool), start=TEXT, lora=st.none() | LORAS, dialect=st.sampled_from(["plan", "conductor"])
+)
+DEMONSTRATIONS = st.builds(
+    Demonstrations, teacher=TEXT, samples=st.integers(1, 64), faults=SHARE, starred=st.booleans()
+)
+SFTS = st.builds(Sft, steps=st.integers(1, 10**7), demonstrations=DEMONSTRATIONS, optimizer=OPTIMIZERS, saving=SAVING)
+ROLLOUTS = st.builds(
+    Rollouts, prompts=st.just(4), group=st.just(8), max_cost=st.none() | st.floats(1e-9, 1e9), redraws=st.floats(0, 10)
+)
+GRPOS = st.builds(
+    Grpo,
+    micro_batch=st.sampled_from([1, 2, 4, 8, 16, 32]),
+    rollouts=ROLLOUTS,
+    rewards=st.lists(st.builds(Reward, term=TEXT.filter(bool), weight=st.floats(0, 100)), min_size=1, max_size=3).map(
+        tuple
+    ),
+    curriculum=st.builds(Curriculum, target=SHARE),
+    loss=st.builds(Loss, beta=st.floats(0, 1e6), type=st.sampled_from(["dapo", "gspo"])),
+)
+RECIPES = st.builds(
+    Recipe,
+    name=NAMES,
+    title=TEXT,
+    pool=NAMES,
+    model=MODELS,
+    tasks=st.builds(Tasks, source=TEXT.filter(bool), levels=st.lists(st.integers(), max_size=4).map(tuple)),
+    sft=SFTS,
+    grpo=st.none() | GRPOS,
+    evaluate=st.none() | st.builds(Evaluate, orchestrators=st.lists(TEXT, max_size=2).map(tuple)),
+)
+
+
+def problems(text: str) -> dict[str, str]:
+    with pytest.raises(InvalidRecipe) as caught:
+        parse_recipe(text)
+    return dict(caught.value.problems)
+
+
+@settings(deadline=None, max_examples=300)
+@given(RECIPES)
+def test_a_recipe_survives_being_written_and_read(recipe):
+    assert parse_recipe(dump_recipe(recipe)) == recipe
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200) | st.sampled_from(["title: 2020-13-45", "a: !!int x", "a: !!timestamp x", "&a [*a]"]))
+def test_any_text_is_a_recipe_or_says_why_not(text):
+    try:
+        parse_recipe(text)
+    except InvalidRecipe as error:
+        assert error.problems and all(what for _, what in error.problems)
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"speed": 1}, "speed"),
+        ({"sft": {"stepps": 1}}, "sft.stepps"),
+        ({"sft": {"optimizer": {"lr": 1}}}, "sft.optimizer.lr"),
+        ({"model": {"lora": {"r": 8}}}, "model.lora.r"),
+        ({"sft": {"steps": 0}}, "sft.steps"),
+        ({"sft": {"steps": "many"}}, "sft.steps"),
+        ({"model": {"dialect": "french"}}, "model.dialect"),
+        ({"model": {"lora": {"targets": 5}}}, "model.lora.targets"),
+        ({"model": {"lora": {"targets": ["q_proj", 5]}}}, "model.lora.targets.1"),
+        ({"tasks": {"levels": [1, "two"]}}, "tasks.levels.1"),
+        ({"grpo": {"rewards": [{"term": "accuracy"}, {"weight": 2}]}}, "grpo.rewards.1.term"),
+        ({"grpo": {"rewards": []}}, "grpo.rewards"),
+        ({"grpo": {"micro_batch": 5}}, "grpo"),
+        ({"grpo": {"rollouts": {"max_cost": -1}}}, "grpo.rollouts.max_cost"),
+        ({"sft": {"optimizer": {"max_grad_norm": float("inf")}}}, "sft.optimizer.max_grad_norm"),
+        ({"name": "My Model"}, "name"),
+    ],
+)
+def test_a_problem_is_told_at_its_key(change, key):
+    found = problems(yaml.safe_dump({"sft": {}} | change))
+    assert list(found) == [key] and found[key]
+
+
+def test_all_problems_are_told_at_once():
+    found = problems("{sft: {steps: 0, batch: -1}, model: {precision: half}, colour: red}")
+    assert set(found) == {"sft.steps", "sft.batch", "model.precision", "colour"}
+
+
+def test_a_recipe_without_a_stage_is_none():
+    assert "needs" in problems("pool: starter")[""]
+
+
+@pytest.mark.parametrize("text", ["", "- a", "sft", "{", "x" * (MAX_RECIPE_BYTES + 1)])
+def test_what_is_no_mapping_is_refused(text):
+    assert problems(text)[""]
+
+
+def fields_of(part: type[Part], where: str = "") -> list[tuple[str, Any, type[Part] | None]]:
+    """Every field below a section as (key, field, the section it holds if it is one)."""
+    found = []
+    for name, field in part.model_fields.items():
+        section = section_of(field.annotation)
+        found.append((f"{where}{name}", field, section))
+        if section is not None:
+            found += fields_of(section, f"{where}{name}.")
+    return found
+
+
+def section_of(annotation: Any) -> type[Part] | None:
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias) and issubclass(annotation, Part):
+        return annotation
+    inner = get_args(annotation) if get_origin(annotation) in (types.UnionType, tuple) else ()
+    return next((section for each in inner if (section := section_of(each)) is not None), None)
+
+
+def test_every_field_says_what_it_is():
+    for key, field, section in fields_of(Recipe):
+        assert field.description or (section is not None and section.__doc__), f"{key} has no description"
+
+
+def test_every_default_is_allowed_by_its_own_rule():
+    assert parse_recipe("{sft: {}, grpo: {}, evaluate: {}}") == Recipe(sft=Sft(), grpo=Grpo(), evaluate=Evaluate())
+
+
+def test_one_stage_can_be_taken_out_and_a_missing_one_is_told():
+    recipe = parse_recipe("{sft: {}, evaluate: {}}")
+    assert recipe.stages == ("sft", "evaluate") and recipe.only("sft").stages == ("sft",)
+    with pytest.raises(InvalidRecipe, match="no grpo section"):
+        recipe.only("grpo")
+
+
+@pytest.mark.parametrize("name", preset_names() or [pytest.param("none", marks=pytest.mark.skip("no presets ship"))])
+def test_a_preset_loads_and_survives_being_written(name):
+    recipe = load_recipe(name)
+    assert recipe.title and recipe.stages and parse_recipe(dump_recipe(recipe)) == recipe
+
+
+def test_a_file_that_is_no_recipe_is_told_with_the_presets(tmp_path):
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "missing.yaml", tmp_path / "bytes.yaml", tmp_path):
+        with pytest.raises(InvalidRecipe, match="no recipe file"):
+            load_recipe(str(path))
