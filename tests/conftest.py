@@ -23,7 +23,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_commands",
         "test_sandbox",
         "test_evaluate",
+        "test_fit",
+        "test_rollouts",
         "test_training",
+        "test_durability",
         "test_vllm",
     )
     items.sort(key=lambda item: sum(name in item.nodeid for name in slow) + 2 * ("browser/" in item.nodeid))

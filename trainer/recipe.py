@@ -21,7 +21,6 @@ from trainer.errors import InvalidRecipe
 
 PRESETS = "recipes"
 MAX_RECIPE_BYTES = 200_000
-LINE_BREAKS = "\x85\u2028\u2029"
 Share = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from pool_registry.home import find_home
 from studio.serving import make_starter_data
@@ -112,6 +112,11 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser) -> Iterator[Page]:
     with watched_page(browser) as opened:
         yield opened
+
+
+def _is_problem(message: ConsoleMessage) -> bool:
+    """An error of ours. Gradio reports its own open stream as one when a page is left."""
+    return message.type == "error" and not message.text.startswith("AbortError: signal is aborted")
 
 
 @contextlib.contextmanager
