@@ -116,7 +116,12 @@ def page(browser: Browser) -> Iterator[Page]:
 
 def _is_problem(message: ConsoleMessage) -> bool:
     """An error of ours. Gradio reports its own open stream as one when a page is left."""
-    return message.type == "error" and not message.text.startswith("AbortError: signal is aborted")
+    return message.type == "error" and not _is_left(message.text)
+
+
+def _is_left(text: str) -> bool:
+    """What a browser says of a request that was cut off because its page was left."""
+    return "AbortError" in text or "aborted" in text
 
 
 @contextlib.contextmanager
@@ -129,7 +134,7 @@ def watched_page(browser: Browser, width: int = 1440, height: int = 900, dark: b
     )
     page = context.new_page()
     problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(f"page error: {error}"))
+    page.on("pageerror", lambda error: None if _is_left(str(error)) else problems.append(f"page error: {error}"))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     page.on("request", lambda request: problems.extend(_foreign(request.url)))
     page.on(
