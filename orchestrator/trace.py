@@ -116,10 +116,11 @@ def _process(pid: int) -> str:
 
 
 def is_alive(owner: str) -> bool:
-    """Whether the process that `this_process` named still runs."""
+    """Whether the process that `this_process` named still runs (a zombie does not)."""
     pid, _, started = owner.partition(":")
     try:
-        return f"{psutil.Process(int(pid)).create_time():.2f}" == started
+        process = psutil.Process(int(pid))
+        return f"{process.create_time():.2f}" == started and process.status() != psutil.STATUS_ZOMBIE
     except (psutil.Error, ValueError):
         return False
 

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-import psutil
 from sqlalchemy import Engine
 from sqlmodel import Field, Session, SQLModel, col, select
 
@@ -168,7 +167,7 @@ class JobStore:
         with Session(self._engine) as session:
             rows = session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE))).all()
         for row in rows:
-            if not _lives(row.owner):
+            if not is_alive(row.owner):
                 self._mark(row.id, row.owner)
 
     def _mark(self, job: str, owner: str) -> None:
@@ -187,7 +186,7 @@ class JobStore:
             return None
         with Session(self._engine) as session:
             row = session.exec(select(JobRow).where(JobRow.state == "queued").order_by(col(JobRow.created_at))).first()
-        if row is None or (row.owner and _lives(row.owner)):
+        if row is None or (row.owner and is_alive(row.owner)):
             return None
         command = [sys.executable, "-m", "trainer", "run", row.id, "--home", str(self._home.root)]
         _spawn(command, self.workspace(row.id))
@@ -221,14 +220,6 @@ def _spawn(command: Sequence[str], workspace: Workspace) -> None:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             start_new_session=True,
         )
-
-
-def _lives(owner: str) -> bool:
-    """Whether a job's process runs. One that was killed stays in the table until whoever started it looks."""
-    try:
-        return is_alive(owner) and psutil.Process(int(owner.partition(":")[0])).status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
 
 
 def _now() -> datetime:

@@ -16,7 +16,7 @@ from pool_registry.live import LivePool, open_live_pool
 from pool_registry.local_models import TINY
 from pool_registry.pool import Pool
 from pool_registry.starter import seed_starter
-from trainer.errors import TrainingFailed
+from trainer.errors import TrainingFailed, UnknownTask
 from trainer.recipe import Evaluate, Recipe
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
@@ -39,7 +39,7 @@ def run_recipe(recipe: Recipe, store: Store, pool: Pool, workspace: Workspace, t
 
     be_quiet(recipe.threads)
     expect_many_episodes()
-    tasks = training_tasks(recipe, pool)
+    tasks = training_tasks(recipe, pool) if recipe.sft or recipe.grpo else []
     resumed = workspace.sound()
     workspace.forget_after(resumed[0] if resumed else 0)
     with asyncio.Runner() as runner:
@@ -122,7 +122,13 @@ def _last_of(workspace: Workspace, stage: str) -> Any:
 
 
 def training_tasks(recipe: Recipe, pool: Pool) -> list[Task]:
-    """The tasks of the train split. Raises TrainingFailed when there are none or the pool lacks a worker."""
+    """The tasks of the train split. Raises TrainingFailed when there are none, the pool lacks a worker, or
+    checkpoints are to be measured and there is nothing to measure them on."""
+    if any(section.saving.check_tasks for section in (recipe.sft, recipe.grpo) if section is not None):
+        try:
+            _tasks(recipe, pool, "validation", 1)
+        except UnknownTask as error:
+            raise TrainingFailed("tasks", f"{error}. Add some, or set saving.check_tasks: 0") from error
     return _tasks(recipe, pool, "train", recipe.tasks.count)
 
 
