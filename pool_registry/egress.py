@@ -1,190 +1,322 @@
-"""The one door to the network: JSON over HTTP with a deadline, a size limit and no surprises.
+"""The one door to the network: HTTP with a deadline, a size limit, checked addresses and no surprises.
 
 Nothing else in the product imports an HTTP client (a test looks). A peer that drips, floods, redirects or
-lies ends in a WorkerFault with a code, within the time the caller gives. Measured against 22 kinds of
-misbehaviour in the project's notes.
+lies ends in a WorkerFault with a code, within the time the caller gives; a connection goes to the very
+address that reach.py has checked. Measured against 22 kinds of misbehaviour in the project's notes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
-import socket
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin
 from weakref import WeakKeyDictionary
 
+import httpcore
 import httpx
 
+from pool_registry import provider_errors, reach
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
+from pool_registry.reach import CONFIGURED, OutOfReach, Reach
 
 MAX_BYTES = 4 * 2**20
-MAX_RETRY_AFTER_S = 60.0
+MAX_REDIRECTS = 5
 CONNECT_S = 5.0
+REDIRECTS = (301, 302, 303, 307, 308)
+# All that may follow a redirect to another origin: keys travel in too many headers to name them.
+_HARMLESS = frozenset({"accept", "accept-language", "accept-encoding", "user-agent"})
 
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
+_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Reach, httpx.AsyncClient]] = WeakKeyDictionary()
 
 
-def check_url(url: str) -> str:
-    """`url` itself, or ValueError: http(s), a host, no user info, never a link-local (metadata) address."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a peer answered, whatever its status; header names in small letters, `url` after redirects."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    url: str
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+def check_url(url: str, policy: Reach = CONFIGURED) -> str:
+    """`url` itself, or ValueError: http(s), a host, no user info, and no address out of reach.
+
+    Names are looked up when the request is made, and their addresses checked then.
+    """
+    try:
+        parts = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise ValueError(f"this is not a URL: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.host:
         raise ValueError("write a URL that starts with http:// or https://")
-    if parts.username is not None or parts.password is not None:
+    if parts.userinfo:
         raise ValueError("a URL must not hold a user name or password; give a key as env:NAME")
-    address = _literal_address(parts.hostname)
-    if address is not None and (address.is_link_local or address.is_multicast or address.is_unspecified):
-        raise ValueError(f"{parts.hostname} is a link-local, multicast or empty address")
+    address = reach.literal_address(parts.host)
+    if address is not None:
+        reach.check(parts.host, address, policy)
     return url
 
 
-def _literal_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that `host` spells, also as one number, in hex or wrapped in IPv6; None for a name."""
+async def ask(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+    timeout_s: float,
+    policy: Reach = CONFIGURED,
+    follow: int = 0,
+    max_bytes: int = MAX_BYTES,
+) -> Answer:
+    """One request and its answer, whatever its status (`demand` turns refusals into faults).
+
+    At most `follow` redirects are followed, each to an address checked anew and without the keys once the
+    origin changes. Raises WorkerFault: bad_url, address_refused, connection, invalid_response,
+    output_too_large, timeout (after `timeout_s` seconds in all).
+    """
+    request = _Request(method.upper(), url, dict(headers or {}), body, policy)
     try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        try:
-            return ipaddress.IPv4Address(socket.inet_aton(host))
-        except OSError:
-            return None
-    return getattr(address, "ipv4_mapped", None) or address
+        async with asyncio.timeout(timeout_s):
+            for _ in range(min(follow, MAX_REDIRECTS) + 1):
+                answer = await _exchange(request, max_bytes)
+                target = answer.headers.get("location")
+                if not follow or answer.status not in REDIRECTS or target is None:
+                    return answer
+                request = _redirected(request, answer.status, target)
+    except TimeoutError as error:
+        raise WorkerFault("timeout", f"{_host(url)} did not answer within {timeout_s:g} s") from error
+    raise WorkerFault("invalid_response", f"{_host(url)} redirects more than {min(follow, MAX_REDIRECTS)} times")
 
 
-async def post_json(url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float) -> JsonValue:
+async def ask_json(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    timeout_s: float,
+    body: JsonValue = None,
+    policy: Reach = CONFIGURED,
+) -> JsonValue:
+    """A request with a JSON document (or none) whose answer must be one. Raises WorkerFault."""
+    return parse_json(demand(await _ask_for_json(method, url, headers, timeout_s, body, policy)))
+
+
+async def post_json(
+    url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float, policy: Reach = CONFIGURED
+) -> JsonValue:
     """POST `body` and return the answer's JSON. Raises WorkerFault."""
-    return _parse(await _ask("POST", url, headers, timeout_s, json.dumps(body).encode()), url)
+    return await ask_json("POST", url, headers, timeout_s, body, policy)
 
 
 async def post_text(url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float) -> str:
     """POST `body` to a peer that answers in plain words. Raises WorkerFault."""
-    return (await _ask("POST", url, headers, timeout_s, json.dumps(body).encode())).decode("utf-8", "replace")
+    answer = demand(await _ask_for_json("POST", url, headers, timeout_s, body, CONFIGURED))
+    return answer.body.decode("utf-8", "replace")
 
 
-async def get_json(url: str, headers: Mapping[str, str], timeout_s: float) -> JsonValue:
+async def get_json(url: str, headers: Mapping[str, str], timeout_s: float, policy: Reach = CONFIGURED) -> JsonValue:
     """GET a JSON document. Raises WorkerFault."""
-    return _parse(await _ask("GET", url, headers, timeout_s, None), url)
+    return await ask_json("GET", url, headers, timeout_s, policy=policy)
 
 
-async def _ask(method: str, url: str, headers: Mapping[str, str], timeout_s: float, content: bytes | None) -> bytes:
+def demand(answer: Answer) -> Answer:
+    """`answer` when the peer did what it was asked; otherwise WorkerFault with the code of its refusal."""
+    if answer.ok:
+        return answer
+    raise provider_errors.fault(_host(answer.url), answer.url, answer.status, answer.headers, answer.body)
+
+
+def parse_json(answer: Answer) -> JsonValue:
+    """The JSON in an answer's body. Raises WorkerFault."""
     try:
-        check_url(url)
-    except ValueError as error:
-        raise WorkerFault("bad_url", str(error)) from error
-    sent = {"accept": "application/json", "accept-encoding": "identity", "content-type": "application/json"}
+        parsed: JsonValue = json.loads(answer.body.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        sentence = f"{_host(answer.url)} did not answer with JSON: {error}"
+        raise WorkerFault("invalid_response", sentence) from error
+    return parsed
+
+
+async def _ask_for_json(
+    method: str, url: str, headers: Mapping[str, str], timeout_s: float, body: JsonValue, policy: Reach
+) -> Answer:
+    sent = {"accept": "application/json"}
+    raw = None
+    if body is not None:
+        sent["content-type"] = "application/json"
+        raw = json.dumps(body).encode()
+    return await ask(method, url, headers={**sent, **headers}, body=raw, timeout_s=timeout_s, policy=policy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    policy: Reach
+
+
+async def _exchange(request: _Request, max_bytes: int) -> Answer:
+    """One request to one place, without following anything."""
+    url, headers = request.url, {"accept-encoding": "identity", **_lower(request.headers)}
     try:
-        async with (
-            asyncio.timeout(timeout_s),
-            _client().stream(method, url, content=content, headers={**sent, **headers}) as response,
-        ):
-            raw = await _read(response)
-    except TimeoutError:
-        raise
-    except httpx.InvalidURL as error:
-        raise WorkerFault("bad_url", f"{url}: {error}") from error
+        check_url(url, request.policy)
+        async with _client(request.policy).stream(
+            request.method, url, content=request.body, headers=headers
+        ) as response:
+            body = await _read(response, max_bytes)
+    except OutOfReach as error:
+        raise WorkerFault("address_refused", str(error)) from error
+    except (ValueError, httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
+        raise WorkerFault("bad_url", f"{url[:200]}: {error}") from error
     except (httpx.RemoteProtocolError, httpx.DecodingError) as error:
         raise WorkerFault("invalid_response", f"{_host(url)} broke off: {error}", retryable=True) from error
-    except httpx.TransportError as error:
+    except (httpx.TransportError, OSError) as error:
         sentence = f"{_host(url)} cannot be reached: {str(error) or type(error).__name__}"
         raise WorkerFault("connection", sentence, retryable=True) from error
-    _raise_for_status(response, raw, url)
-    return raw
+    return Answer(response.status_code, _lower(response.headers), body, url)
 
 
-async def _read(response: httpx.Response) -> bytes:
+async def _read(response: httpx.Response, max_bytes: int) -> bytes:
     parts, size = [], 0
     async for part in response.aiter_raw():
         parts.append(part)
         size += len(part)
-        if size > MAX_BYTES:
-            raise WorkerFault("output_too_large", f"the answer is larger than {MAX_BYTES:,} bytes")
-    return b"".join(parts)
+        if size > max_bytes:
+            raise _too_large(max_bytes)
+    return _unpacked(b"".join(parts), response.headers.get("content-encoding", ""), max_bytes)
 
 
-def _raise_for_status(response: httpx.Response, raw: bytes, url: str) -> None:
-    status = response.status_code
-    if 200 <= status < 300:
-        return
-    said = _error_text(raw)
-    if 300 <= status < 400:
-        raise WorkerFault("invalid_response", f"{_host(url)} redirects; give the final URL")
-    if status in (401, 403):
-        raise WorkerFault("auth", f"{_host(url)} refuses the key ({status}): {said}")
-    if status == 404:
-        raise WorkerFault("not_found", f"{url} is not there (404): {said}")
-    if status in (408, 429):
-        raise WorkerFault(
-            "rate_limited",
-            f"{_host(url)} asks to slow down ({status}): {said}",
-            retryable=True,
-            retry_after_s=_retry_after(response.headers.get("retry-after")),
-        )
-    if status >= 500:
-        raise WorkerFault("server_error", f"{_host(url)} failed ({status}): {said}", retryable=True)
-    raise WorkerFault(_client_error_code(said), f"{_host(url)} refuses the request ({status}): {said}")
-
-
-def _client_error_code(said: str) -> str:
-    lower = said.lower()
-    if "context" in lower and ("length" in lower or "window" in lower or "exceed" in lower):
-        return "context_overflow"
-    return "content_filtered" if "content" in lower and "filter" in lower else "bad_request"
-
-
-def _error_text(raw: bytes) -> str:
-    """The message in an API's error body, or the start of whatever it is."""
-    text = raw[:4000].decode("utf-8", "replace")
+def _unpacked(raw: bytes, encoding: str, max_bytes: int) -> bytes:
+    """What a peer packed although it was asked not to, up to the limit: a small body may unpack to gigabytes."""
+    if not raw or encoding.strip().lower() in ("", "identity"):
+        return raw
+    if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
+        raise WorkerFault("invalid_response", f"the answer is packed as {encoding[:40]!r}, which was not asked for")
+    unpacker = zlib.decompressobj(wbits=47)  # gzip or zlib, as its first bytes say
     try:
-        body: Any = json.loads(text)
-        error = body.get("error", body)
-        text = str(error.get("message", error)) if isinstance(error, dict) else str(error)
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    return " ".join(text.split())[:300]
+        plain = unpacker.decompress(raw, max_bytes + 1)
+    except zlib.error as error:
+        raise WorkerFault("invalid_response", f"the answer cannot be unpacked: {error}") from error
+    if len(plain) > max_bytes:
+        raise _too_large(max_bytes)
+    return plain
 
 
-def _retry_after(header: str | None) -> float | None:
-    """Seconds to wait as the peer asked, in either form of the header; None when absent, odd or too long."""
-    if header is None:
-        return None
+def _too_large(max_bytes: int) -> WorkerFault:
+    return WorkerFault("output_too_large", f"the answer is larger than {max_bytes:,} bytes")
+
+
+def _redirected(request: _Request, status: int, location: str) -> _Request:
+    """The request that a redirect asks for, with nothing in it that is meant for the first origin alone."""
+    target = urljoin(request.url, location)
+    method, body = request.method, request.body
+    if status == 303 or (status in (301, 302) and method == "POST"):
+        method, body = ("HEAD" if method == "HEAD" else "GET"), None
+    if _origin(target) == _origin(request.url):
+        return replace(request, method=method, url=target, body=body)
+    if body is not None:
+        raise WorkerFault("invalid_response", f"{_host(request.url)} redirects a request's body to {_host(target)}")
+    headers = {name: value for name, value in _lower(request.headers).items() if name in _HARMLESS}
+    policy = Reach(private=request.policy.private)  # nobody typed this URL
+    return _Request(method, target, headers, None, policy)
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
     try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):
-            return None
-    return seconds if 0 <= seconds <= MAX_RETRY_AFTER_S else None
+        parts = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise WorkerFault("invalid_response", f"a redirect leads to what is no URL: {url[:200]!r}") from error
+    return parts.scheme, parts.host, parts.port
 
 
-def _parse(raw: bytes, url: str) -> JsonValue:
-    try:
-        parsed: JsonValue = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise WorkerFault("invalid_response", f"{_host(url)} did not answer with JSON: {error}") from error
-    return parsed
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _client() -> httpx.AsyncClient:
-    """One pooled client per event loop."""
+class _CheckedNetwork(httpcore.AnyIOBackend):
+    """Connects to addresses that were checked, never to a name: what a name means may change in between."""
+
+    def __init__(self, policy: Reach) -> None:
+        self._policy = policy
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  httpcore's interface
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            async with asyncio.timeout(timeout):
+                found = await reach.addresses(host, port, self._policy)
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout(f"the name {host} was not resolved within {timeout} s") from error
+        except (UnicodeError, OSError) as error:
+            raise httpcore.ConnectError(f"{host}: {error}") from error
+        for address in found[:-1]:
+            try:
+                return await super().connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await super().connect_tcp(found[-1], port, timeout, local_address, socket_options)
+
+
+class _CheckedTransport(httpx.AsyncHTTPTransport):
+    """httpx's transport on `_CheckedNetwork`; it has no setting for that, so the pool is put in its place.
+
+    Host header, SNI and certificate check stay those of the name in the URL.
+    """
+
+    def __init__(self, policy: Reach) -> None:
+        context = httpx.create_ssl_context(trust_env=False)
+        super().__init__(verify=context, trust_env=False)
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=context,
+            max_connections=1000,
+            max_keepalive_connections=100,
+            keepalive_expiry=5.0,
+            network_backend=_CheckedNetwork(policy),
+        )
+
+
+def _client(policy: Reach) -> httpx.AsyncClient:
+    """One client per event loop and reach: a kept connection serves only those who may have opened it."""
     loop = asyncio.get_running_loop()
-    client = _clients.get(loop)
-    if client is None:
+    clients = _clients.get(loop)
+    if clients is None:
         for closed in [other for other in _clients if other.is_closed()]:  # a client keeps its loop alive
             del _clients[closed]
-        client = _clients[loop] = httpx.AsyncClient(
-            follow_redirects=False, trust_env=False, timeout=httpx.Timeout(None, connect=CONNECT_S)
+        clients = _clients[loop] = {}
+    if policy not in clients:
+        timeout = httpx.Timeout(None, connect=CONNECT_S)
+        clients[policy] = httpx.AsyncClient(
+            transport=_CheckedTransport(policy),
+            follow_redirects=False,
+            trust_env=False,
+            timeout=timeout,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # one worker's cookies are not another's
         )
-    return client
+    return clients[policy]
 
 
 def _host(url: str) -> str:
-    return urlsplit(url).netloc
+    try:
+        return httpx.URL(url).netloc.decode("ascii", "replace")
+    except (httpx.InvalidURL, ValueError):
+        return url[:80]

@@ -117,6 +117,8 @@ class LiveWorker:
             status, failure = Status.PARSE_ERR, Failure(fault.code, _message(fault))
         except WorkerFault as fault:
             failure, episode = Failure(fault.code, _message(fault)), fault.episode
+            if fault.code == "timeout":
+                status = Status.TIMEOUT
         except (Exception, asyncio.CancelledError, SystemExit) as error:
             # An adapter's bug must not sink the round: it becomes the step's error.
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():

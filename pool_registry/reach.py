@@ -1,0 +1,133 @@
+"""Which addresses a request may connect to, decided on the address itself and not on how it is spelled.
+
+The rule, for the person who is responsible and for the one in a hurry:
+- A URL that a person typed for a worker may name this machine outright (127.0.0.1, [::1], localhost):
+  that is where model servers live, and nobody types it by accident.
+- Everything else that is not public (the local network, carrier-grade NAT, a *name* that leads to this
+  machine) needs `allow_private` on that worker.
+- A URL that a model chose, or that a redirect leads to, reaches public addresses only, unless the worker
+  has `allow_private`.
+- Link-local, multicast and reserved addresses and the clouds' metadata services are refused always.
+
+egress.py connects to the address that was checked here, so a name cannot change its mind in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# Metadata and host services that answer whoever can connect: AWS, GCP (IPv6), Alibaba, Oracle, Azure.
+_METADATA = frozenset(
+    ipaddress.ip_address(each)
+    for each in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
+)
+_NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+_THIS_NETWORK = ipaddress.IPv4Network("0.0.0.0/8")
+_PROTOCOLS = ipaddress.IPv4Network("192.0.0.0/24")
+_ALLOCATED = ipaddress.IPv6Network("2000::/3")  # all of IPv6 that is routed
+
+ALLOW_PRIVATE = (
+    "May reach private addresses: the local network, and names that lead to this machine. "
+    "Link-local and metadata addresses stay out of reach."
+)  # the description of every worker's setting `allow_private`
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far one worker's requests go. `typed`: a person wrote the URL, and may have meant this machine."""
+
+    private: bool = False
+    typed: bool = False
+
+
+OPEN_WEB = Reach()  # for URLs that a model chose
+CONFIGURED = Reach(typed=True)  # for URLs that a person typed
+
+
+class OutOfReach(ValueError):
+    """The address is not allowed; the sentence says which setting would allow it, if one does."""
+
+
+def literal_address(host: str) -> Address | None:
+    """The address that `host` spells, also as one number, in hex or octal or with a last dot; None for a name."""
+    host = host.strip("[]").rstrip(".")
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host))
+        except (OSError, ValueError):
+            return None
+
+
+def check(host: str, address: Address, reach: Reach) -> None:
+    """Raise OutOfReach when a request for `host` must not connect to `address`."""
+    for face in _faces(address):
+        if _is_forbidden(face):
+            raise OutOfReach(f"{_named(host, address)} is a link-local, metadata, multicast or reserved address")
+    if reach.private or all(map(_is_public, _faces(address))):
+        return
+    if reach.typed and _names_this_machine(host) and all(face.is_loopback for face in _faces(address)):
+        return
+    raise OutOfReach(
+        f"{_named(host, address)} is a private address; if this worker should reach it, "
+        'switch on "allow private" (allow_private) in its settings'
+    )
+
+
+async def addresses(host: str, port: int, reach: Reach) -> list[str]:
+    """The addresses of `host`, every one of them checked. Raises OutOfReach, or OSError when there are none."""
+    literal = literal_address(host)
+    if literal is not None:
+        check(host, literal, reach)
+        return [str(literal)]
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    texts = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    for text in texts:
+        check(host, ipaddress.ip_address(text), reach)
+    return texts
+
+
+def _faces(address: Address) -> Iterator[Address]:
+    """The address, and every IPv4 address that travels inside it: a gateway would unwrap it."""
+    if isinstance(address, ipaddress.IPv4Address):
+        yield address
+        return
+    inside = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    low = int(address) & 0xFFFFFFFF
+    if any(address in network for network in _NAT64) or (address in _COMPATIBLE and low > 0xFFFF):
+        inside.append(ipaddress.IPv4Address(low))
+    if address.ipv4_mapped is None:
+        yield address
+    yield from (each for each in inside if each is not None)
+
+
+def _is_forbidden(address: Address) -> bool:
+    if address.is_loopback:  # ::1 counts as reserved, too
+        return False
+    if address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA:
+        return True
+    return isinstance(address, ipaddress.IPv4Address) and (address.is_reserved or address in _THIS_NETWORK)
+
+
+def _is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_global and address not in _PROTOCOLS
+    return address.is_global and (address in _ALLOCATED or address in _NAT64[0])
+
+
+def _names_this_machine(host: str) -> bool:
+    plain = host.lower().rstrip(".")
+    return literal_address(host) is not None or plain == "localhost" or plain.endswith(".localhost")
+
+
+def _named(host: str, address: Address) -> str:
+    return host if literal_address(host) is not None else f"{host} leads to {address}, which"
