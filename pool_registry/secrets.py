@@ -44,6 +44,29 @@ def resolve(reference: str) -> SecretStr:
     return SecretStr(value)
 
 
+def keep(name: str, value: str) -> str:
+    """Put a secret into the system's keyring under `name`; its reference. Neither is repeated in an error.
+
+    Raises SecretNotFound when this is no name, the value is empty, or no keyring answers.
+    """
+    import keyring
+    from keyring.errors import KeyringError
+
+    reference = f"keyring:{name}"
+    if not REFERENCE.match(reference):
+        raise SecretNotFound("a name has letters, digits and _ only, such as OPENAI_API_KEY")
+    if not value.strip() or not value.strip().isprintable():
+        raise SecretNotFound("this key is empty or has line breaks in it")
+    _known.add(value.strip())
+    try:
+        keyring.set_password(KEYRING_SERVICE, name, value.strip())
+    except (KeyringError, OSError):
+        raise SecretNotFound(
+            f"no keyring answers on this machine; put the key in a variable: export {name}=..."
+        ) from None
+    return reference
+
+
 def redact(text: str) -> str:
     """`text` with every secret resolved so far (also base64- or URL-encoded) replaced."""
     for secret in _known:

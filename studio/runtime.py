@@ -147,6 +147,10 @@ class Runtime:
         except TimeoutError:
             return Health(False, "no answer within 20 s")
 
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run something short beside the episodes and wait for it, from any thread."""
+        return self._await(coroutine)
+
     # The loop
 
     async def _live(self, pool: Pool) -> LivePool:
