@@ -18,6 +18,7 @@ from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies import POLICIES
 from orchestrator.trace import TraceFilter
 from pool_registry.errors import PoolError
+from studio.checkpoint_note import checkpoint_note
 from studio.components.run_view import run_view
 from studio.runtime import Runtime
 from studio.shell import shell
@@ -69,6 +70,7 @@ def build(runtime: Runtime) -> None:
                 draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110)
                 stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=90)
+            note = gr.HTML("", elem_id="composer-note", apply_default_css=False)
             problem = gr.HTML("", elem_id="composer-problem", apply_default_css=False)
         view = run_view(elem_id="run-view")
     page = gr.context.Context.root_block
@@ -89,9 +91,14 @@ def build(runtime: Runtime) -> None:
             gr.Info("This episode is not running in this studio.")
 
     private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-    page.load(open_page, None, [pool, orchestrator, agent, dialect, suite, query, view], **private)
+
+    def tell(policy: str | None, pool_name: str | None) -> str:
+        return _note(runtime, policy, pool_name)
+
+    page.load(open_page, None, [pool, orchestrator, agent, dialect, suite, query, view, note], **private)
     pool.change(lambda name: _agents(runtime, name), pool, agent, **private)
     orchestrator.change(_parts, orchestrator, [agent, dialect], **private)
+    gr.on([pool.change, orchestrator.change], tell, [orchestrator, pool], note, **private)
     draw.click(_drawn, suite, query, **private)
     start_inputs = [pool, orchestrator, agent, dialect, query]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
@@ -100,6 +107,14 @@ def build(runtime: Runtime) -> None:
 
 def _problem(text: str) -> str:
     return f'<p role="alert"><b>Nothing was started.</b> {escape(text[:1].upper() + text[1:])}</p>'
+
+
+def _note(runtime: Runtime, policy: str | None, pool: str | None) -> str:
+    """What to expect of a checkpoint on this pool; empty for every other orchestrator."""
+    if not (policy and pool):
+        return ""
+    text = checkpoint_note(policy, runtime.store.pools.latest(pool).pool)
+    return f"<p>{escape(text)}</p>" if text else ""
 
 
 def orchestrator_name(policy: str, agent: str | None, dialect: str | None) -> str:
@@ -149,6 +164,7 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(value=f"{family} {level}"),
         gr.update(value=text),
         gr.update(value=asked),
+        gr.update(value=_note(runtime, policy, pool)),
     )
 
 

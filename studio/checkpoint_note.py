@@ -1,0 +1,51 @@
+"""What to expect of a checkpoint on a pool, in two sentences under the choice of orchestrator."""
+
+from __future__ import annotations
+
+from orchestrator.checkpoints import Checkpoint, find_checkpoint
+from orchestrator.errors import UnknownOrchestrator
+from pool_registry.pool import Pool
+
+NAMED = 4  # workers that are named; the others are counted
+
+
+def checkpoint_note(name: str, pool: Pool) -> str:
+    """Empty for what is no checkpoint."""
+    try:
+        _, checkpoint = find_checkpoint(name)
+    except UnknownOrchestrator:
+        return ""
+    if checkpoint.stage == "base":
+        return "This model has not been trained: it copies texts and knows no plan, so expect PARSE_ERR turns."
+    return f"{_acquaintance(checkpoint, pool)} {_reach(checkpoint)}".strip()
+
+
+def _acquaintance(checkpoint: Checkpoint, pool: Pool) -> str:
+    """How the pool differs from the one of training."""
+    trained = checkpoint.pool
+    if trained is None:
+        return "The pool that it was trained on is not recorded."
+    if trained.hash == pool.hash:
+        return f"Trained on this version of {pool.name}."
+    here = [spec.name for spec in pool.enabled]
+    missing = [worker for worker in trained.workers if worker not in here]
+    new = [worker for worker in here if worker not in trained.workers]
+    if not (missing or new):
+        return f"Trained on a pool {trained.name} with the same workers, some configured differently."
+    said = [f"lacks {_names(missing)}"] if missing else []
+    said += [f"adds {_names(new)}"] if new else []
+    return f"Trained on another pool ({trained.name}): this one {' and '.join(said)}."
+
+
+def _reach(checkpoint: Checkpoint) -> str:
+    if checkpoint.prompt == "query":
+        return (
+            "It knows the workers of its training by heart and does not read the pool: "
+            "it will not call new ones, and fails on queries unlike its tasks."
+        )
+    return "It reads the pool's description with every query."
+
+
+def _names(workers: list[str]) -> str:
+    more = f" and {len(workers) - NAMED} more" if len(workers) > NAMED else ""
+    return ", ".join(workers[:NAMED]) + more
