@@ -125,7 +125,7 @@ def _progress(workspace: Workspace) -> Progress:
 
 
 def dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: int) -> Dataset:
-    """`input_ids` and `labels` of equal length per row. Raises TrainingFailed when nothing fits."""
+    """`input_ids` and `labels` of equal length, and that `length`, per row. Raises TrainingFailed when nothing fits."""
     transcripts = [row.transcript(chat) for row in rows]
     fitting = [each for each in transcripts if len(each.ids) <= max_length and any(each.mask)]
     if not fitting:
@@ -133,7 +133,9 @@ def dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: int) ->
         raise TrainingFailed(
             "max_length", f"no demonstration fits: the shortest has {longest:,} tokens; raise sft.max_length"
         )
-    return Dataset.from_list([{"input_ids": each.ids, "labels": each.labels()} for each in fitting])
+    return Dataset.from_list(
+        [{"input_ids": each.ids, "labels": each.labels(), "length": len(each.ids)} for each in fitting]
+    )
 
 
 def _arguments(recipe: Recipe, settings: Sft, workspace: Workspace) -> SFTConfig:
@@ -144,5 +146,7 @@ def _arguments(recipe: Recipe, settings: Sft, workspace: Workspace) -> SFTConfig
         gradient_accumulation_steps=settings.accumulation,
         max_length=settings.max_length,
         packing=settings.packing,
-        train_sampling_strategy="group_by_length" if not settings.packing else "random",
+        # Every optimizer step is a random sample; only its micro-batches are sorted by length, to save padding.
+        # Batches of equal length throughout would each hold one family of tasks, and the steps would fight.
+        train_sampling_strategy="random" if settings.packing else "batch_rebalance",
     )
