@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from pool_registry import egress, secrets
+from pool_registry import egress, providers, secrets
 from pool_registry.actions import JsonValue, Usage
 from pool_registry.agents import INSTRUCTION, Completion, Message, answer, prompt_text
-from pool_registry.errors import SecretNotFound, WorkerFault
+from pool_registry.errors import WorkerFault
 from pool_registry.worker import Call, Reply, Worker
 
 DEFAULT_ROLE = "You are a careful worker. Do what the instruction says and reply with the result alone."
-CHECK_S = 10.0
 
 
 class ChatConfig(BaseModel):
@@ -30,7 +29,12 @@ class ChatConfig(BaseModel):
     max_visible_chars: int = Field(
         default=20_000, ge=200, description="How much of the outputs it may see goes into its prompt."
     )
-    extra: dict[str, Any] = Field(default_factory=dict, description="More fields of the request body.")
+    token_limit: Literal["max_tokens", "max_completion_tokens"] = Field(
+        default="max_tokens", description="What the endpoint calls the limit; OpenAI's newer models want the second."
+    )
+    extra: dict[str, Any] = Field(
+        default_factory=dict, description="More fields of the request body; null leaves one out, also temperature."
+    )
 
     @field_validator("base_url")
     @classmethod
@@ -69,33 +73,24 @@ class Chat(Worker[ChatConfig]):
             "model": config.model,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
             "temperature": config.temperature if temperature is None else temperature,
-            "max_tokens": max_tokens or config.max_tokens,
+            config.token_limit: max_tokens or config.max_tokens,
             **config.extra,
         }
+        body = {name: value for name, value in body.items() if value is not None}
         if tools:
             body["tools"] = list(tools)
         url = f"{config.base_url}/chat/completions"
-        answer = await egress.post_json(url, body, self._headers(), self.spec.timeout_s)
+        answer = await egress.post_json(url, body, providers.key_header(config.api_key), self.spec.timeout_s)
         return _completion(answer, prompt_text(messages))
 
     async def check(self) -> str:
-        listing = await egress.get_json(f"{self.config.base_url}/models", self._headers(), CHECK_S)
-        models = _model_names(listing)
+        models = await providers.models(self.config.base_url, self.config.api_key)
         if models and self.config.model not in models:
             raise WorkerFault(
                 "not_found",
                 f"the endpoint has no model {self.config.model!r}; it has: {', '.join(models[:8])}",
             )
         return f"answers; {len(models)} models"
-
-    def _headers(self) -> dict[str, str]:
-        if not self.config.api_key:
-            return {}
-        try:
-            key = secrets.resolve(self.config.api_key)
-        except SecretNotFound as error:
-            raise WorkerFault("auth", str(error)) from error
-        return {"authorization": f"Bearer {key.get_secret_value()}"}
 
 
 def _completion(answer: Any, prompt: str) -> Completion:
@@ -131,8 +126,3 @@ def _usage(usage: Any, prompt: str, text: str) -> Usage:
         if isinstance(sent, int) and isinstance(written, int) and min(sent, written) >= 0:
             return Usage(sent, written)
     return Usage(len(prompt) // 4, len(text) // 4)
-
-
-def _model_names(listing: Any) -> list[str]:
-    entries = listing.get("data") if isinstance(listing, dict) else None
-    return [str(entry["id"]) for entry in entries or [] if isinstance(entry, dict) and "id" in entry]
