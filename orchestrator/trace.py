@@ -60,7 +60,7 @@ class EpisodeRow(SQLModel, table=True):
 
 
 class EventRow(SQLModel, table=True):
-    """One event; `body` is its JSON. Worker, status and latency are copied out of ended steps."""
+    """One event; `body` is its JSON. Worker, status, error code and latency are copied out of ended steps."""
 
     __tablename__ = "event"
     __table_args__ = (Index("ix_event_worker", "worker", "id"),)
@@ -72,6 +72,7 @@ class EventRow(SQLModel, table=True):
     status: str | None = None
     latency_s: float | None = None
     body: str
+    code: str | None = None
 
 
 class StarRow(SQLModel, table=True):
@@ -103,6 +104,15 @@ class WorkerStats:
     calls: int = 0
     ok: int = 0
     median_latency_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """How one call ended, by its trace. `code` is None when it is OK, and in traces of older versions."""
+
+    status: str
+    latency_s: float
+    code: str | None
 
 
 def this_process() -> str:
@@ -189,6 +199,24 @@ class TraceStore:
             for worker, status, latency in session.exec(query):
                 seen.setdefault(worker or "", []).append((status, latency))
         return {worker: _stats(calls) for worker, calls in seen.items()}
+
+    def recent_calls(self, worker: str, pool: str = "", last: int = 50) -> list[RecordedCall]:
+        """The last calls that reached a worker, newest first; with `pool` those of its episodes on that pool.
+
+        Reads an index and at most `20 * last` rows, however many there are.
+        """
+        query = select(EventRow.id, EventRow.episode, EventRow.status, EventRow.latency_s, EventRow.code)
+        query = query.where(col(EventRow.worker) == worker).order_by(col(EventRow.id).desc())
+        if not pool:
+            newest = query.limit(last).subquery()
+            calls = select(newest.c.status, newest.c.latency_s, newest.c.code)
+        else:
+            newest = query.limit(20 * last).subquery()
+            calls = select(newest.c.status, newest.c.latency_s, newest.c.code)
+            calls = calls.join(EpisodeRow, col(EpisodeRow.id) == newest.c.episode).where(col(EpisodeRow.pool) == pool)
+        with Session(self._engine) as session:
+            rows = session.exec(calls.order_by(newest.c.id.desc()).limit(last))
+            return [RecordedCall(status or "", latency_s or 0.0, code) for status, latency_s, code in rows]
 
     def star(self, episode_id: str, on: bool) -> None:
         """Mark a trace as worth imitating, or take the mark back. Raises EpisodeNotFound."""
@@ -368,6 +396,7 @@ def _event_row(episode_id: str, event: Event, episode: Episode | None) -> dict[s
         "status": None,
         "latency_s": None,
         "body": dump_event(event),
+        "code": None,
     }
     if isinstance(event, StepEnded) and episode is not None:
         run = episode.steps[event.step]
@@ -376,6 +405,7 @@ def _event_row(episode_id: str, event: Event, episode: Episode | None) -> dict[s
                 "worker": run.step.worker,
                 "status": event.observation.status.value,
                 "latency_s": event.observation.latency_s,
+                "code": event.observation.error.code if event.observation.error else None,
             }
     return row
 

@@ -10,7 +10,6 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from orchestrator.budget import Budget
@@ -18,24 +17,19 @@ from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
 from pool_registry.actions import Action, JsonValue, Observation, Status
+from pool_registry.breaker import circuit_of
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from pool_registry.kinds import open_worker
 from pool_registry.live import LivePool, LiveWorker, open_live_pool
 from pool_registry.pool import Pool
+from pool_registry.secrets import redact
 from pool_registry.worker import Visible, WorkerSpec
+from studio.health import RECENT, Health, WorkerHealth, judge
 from trainer.evaluate import grade, resolve
 from trainer.tasks import recognize
 from trainer.tasks.task import Task
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The last probe of a worker."""
-
-    ok: bool
-    text: str
 
 
 class Runtime:
@@ -120,6 +114,11 @@ class Runtime:
         """Probe workers, all at once, and remember the results for their cards."""
         return self._await(self._check_all(specs))
 
+    def worker_health(self, spec: WorkerSpec, pool: str = "") -> WorkerHealth:
+        """A worker's light from its last probe, its recent calls (with `pool`: on that pool) and its breaker."""
+        calls = self.store.traces.recent_calls(spec.name, pool, RECENT)
+        return judge(spec, self.health.get(spec.model_dump_json()), calls, circuit_of(spec))
+
     async def _try(
         self, spec: WorkerSpec, arguments: Mapping[str, JsonValue], visible: tuple[Visible, ...]
     ) -> Observation:
@@ -139,11 +138,11 @@ class Runtime:
             worker = open_worker(spec)
             try:
                 async with asyncio.timeout(20):
-                    return Health(True, await worker.check())
+                    return Health(True, redact(await worker.check()))
             finally:
                 await worker.close()
         except (WorkerFault, PoolError) as fault:
-            return Health(False, str(fault))
+            return Health(False, redact(str(fault)))
         except TimeoutError:
             return Health(False, "no answer within 20 s")
 
