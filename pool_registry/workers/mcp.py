@@ -2,63 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+import jsonschema_rs
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from pool_registry import egress, secrets
+from pool_registry.actions import JsonValue, as_text
+from pool_registry.errors import WorkerFault
+from pool_registry.mcp_client.server import McpServer
+from pool_registry.mcp_client.session import Session, borrow, give_back
+from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
-SECRET_NAME = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
+if TYPE_CHECKING:
+    import mcp_types
 
+__all__ = ["Mcp", "McpConfig", "McpServer", "changed_arguments", "schema_problem"]
 
-class McpServer(BaseModel):
-    """How to reach an MCP server: a program to start on this machine, or a URL.
-
-    Values of `env` and `headers` are plain text, or a secret reference (`env:NAME`, `keyring:NAME`); in a
-    header it may stand behind a word: `Bearer env:NAME`.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str = Field(
-        pattern=r"^[a-z][a-z0-9_-]{0,23}$", description="Stands before its tools' names: a-z, 0-9, _ and -; 24 at most."
-    )
-    transport: Literal["stdio", "http"] = Field(
-        default="stdio", description="stdio starts a program on this machine; http asks a URL (streamable HTTP)."
-    )
-    command: str = Field(default="", max_length=4000, description="The program alone, such as npx; it is run as you.")
-    args: tuple[str, ...] = Field(default=(), description="Its arguments, one by one; no shell reads them.")
-    env: dict[str, str] = Field(default_factory=dict, description="More environment; keys as env:NAME or keyring:NAME.")
-    cwd: str = Field(default="", description="The folder it starts in; empty for the studio's.")
-    url: str = Field(default="", description="For http: the full URL, often ending in /mcp.")
-    headers: dict[str, str] = Field(
-        default_factory=dict, description="For http: such as Authorization: Bearer env:NAME."
-    )
-
-    @field_validator("url")
-    @classmethod
-    def _is_url(cls, value: str) -> str:
-        return egress.check_url(value) if value else value
-
-    @field_validator("env", "headers")
-    @classmethod
-    def _holds_no_secret(cls, values: dict[str, str]) -> dict[str, str]:
-        for name, value in values.items():
-            reference = value.rpartition(" ")[2]
-            if SECRET_NAME.search(name) and value and not secrets.REFERENCE.match(reference):
-                raise ValueError(f"{name} looks like a secret: write env:NAME or keyring:NAME; the key is never stored")
-            if not name.isprintable() or not value.isprintable() or "=" in name or not name.strip():
-                raise ValueError(f"{name!r} is no name with a printable value")
-        return values
-
-    @model_validator(mode="after")
-    def _is_complete(self) -> Self:
-        if self.transport == "stdio" and not self.command.strip():
-            raise ValueError("command is missing: the program that is the server, such as npx")
-        if self.transport == "http" and not self.url:
-            raise ValueError("url is missing: where the server listens, such as http://127.0.0.1:8000/mcp")
-        return self
+MAX_SCHEMA_CHARS = 100_000
+MAX_SAID = 900
 
 
 class McpConfig(BaseModel):
@@ -69,3 +31,107 @@ class McpConfig(BaseModel):
     parameters: dict[str, Any] = Field(
         default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
     )
+
+    @field_validator("parameters")
+    @classmethod
+    def _is_usable(cls, value: dict[str, Any]) -> dict[str, Any]:
+        problem = schema_problem(value)
+        if problem:
+            raise ValueError(problem)
+        return value
+
+
+class Mcp(Worker[McpConfig]):
+    """Calls share one session per server, which starts with the first of them."""
+
+    Config = McpConfig
+    remote = True
+
+    def __init__(self, spec: WorkerSpec, config: McpConfig) -> None:
+        super().__init__(spec, config)
+        self._session: Session | None = None
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return self.config.parameters
+
+    async def call(self, call: Call) -> Reply:
+        from pool_registry.mcp_client.results import text_of, value_of
+
+        session = await self._borrowed()
+        try:
+            result = await session.call(self.config.tool, call.arguments)
+        except WorkerFault as fault:
+            if fault.code in ("bad_arguments", "not_found"):
+                await self._refuse_if_vanished(session)
+            raise
+        if result.is_error:
+            await self._refuse_if_vanished(session)
+            said = text_of(result) or as_text(value_of(result))
+            raise WorkerFault("tool_error", said[:MAX_SAID] or "the tool failed and did not say why")
+        return Reply(value_of(result))
+
+    async def check(self) -> str:
+        tools = await (await self._borrowed()).tools()
+        tool = self._own(tools)
+        changed = changed_arguments(self.config.parameters, tool.input_schema)
+        found = f"answers; {len(tools)} tools"
+        return f"{found}; the arguments of {tool.name} have changed ({changed}): refresh it" if changed else found
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await give_back(self.config.server, session)
+
+    async def _borrowed(self) -> Session:
+        if self._session is None:
+            session = await borrow(self.config.server)
+            if self._session is None:
+                self._session = session
+            else:  # another call was as quick
+                await give_back(self.config.server, session)
+        return self._session
+
+    async def _refuse_if_vanished(self, session: Session) -> None:
+        """A server answers a call to a tool that it no longer has in many ways; its list is the plain one."""
+        try:
+            tools = await session.tools()
+        except WorkerFault:
+            return  # the first fault tells more
+        self._own(tools)
+
+    def _own(self, tools: list[mcp_types.Tool]) -> mcp_types.Tool:
+        for tool in tools:
+            if tool.name == self.config.tool:
+                return tool
+        has = ", ".join(tool.name for tool in tools[:12]) or "none"
+        raise WorkerFault("not_found", f"the server no longer has a tool {self.config.tool!r}; it has: {has}")
+
+
+def schema_problem(schema: object) -> str:
+    """Why `schema` cannot describe a worker's arguments, in a sentence; "" when it can."""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return "the schema of its arguments does not describe an object"
+    if len(as_text(schema)) > MAX_SCHEMA_CHARS:
+        return f"the schema of its arguments has more than {MAX_SCHEMA_CHARS:,} characters"
+    try:
+        # offline: a reference in somebody else's schema must not fetch a file or an address
+        jsonschema_rs.validator_for(schema, offline=True)
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        return f"the schema of its arguments is not valid JSON Schema: {reason}"
+    return ""
+
+
+def changed_arguments(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """How two argument schemas differ, in a few words: "new: unit; gone: scale"; "" when they are equal."""
+    if before == after:
+        return ""
+    old, new = before.get("properties") or {}, after.get("properties") or {}
+    parts = [
+        ("new", sorted(new.keys() - old.keys())),
+        ("gone", sorted(old.keys() - new.keys())),
+        ("changed", sorted(name for name in old.keys() & new.keys() if old[name] != new[name])),
+    ]
+    said = "; ".join(f"{word}: {', '.join(names)}" for word, names in parts if names)
+    return said or "another rule"

@@ -1,0 +1,127 @@
+"""What an MCP server offers, and what has changed there since its tools were added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pool_registry.errors import InvalidPool
+from pool_registry.imports import Offer, worker_name
+from pool_registry.mcp_client.session import borrow, give_back
+from pool_registry.worker import WorkerSpec
+from pool_registry.workers.mcp import McpConfig, McpServer, changed_arguments, schema_problem
+
+if TYPE_CHECKING:
+    import mcp_types
+
+MAX_DESCRIPTION = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChange:
+    """One difference between what a pool recorded and what the server has now."""
+
+    what: Literal["added", "removed", "changed"]
+    tool: str
+    worker: str  # its name in the pool, or the name it would get
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """Workers brought up to date (those whose tool is gone are missing), and what changed."""
+
+    specs: tuple[WorkerSpec, ...]
+    changes: tuple[ToolChange, ...]
+    new: tuple[Offer, ...]  # tools that the pool does not have yet
+
+
+async def offers(server: McpServer) -> list[Offer]:
+    """One offer per tool. Starts the server's program or asks its URL; ends with the list.
+
+    Raises WorkerFault when the server cannot be reached, or answers with anything but a list of tools.
+    """
+    return _offers(server, await _tools(server), taken=())
+
+
+async def refresh(server: McpServer, specs: Sequence[WorkerSpec]) -> Refreshed:
+    """Compare workers of `server` with its tools. Raises WorkerFault, InvalidPool when one is of another server.
+
+    Arguments follow the server; names, descriptions, limits and prices are the person's, and stay.
+    """
+    for spec in specs:
+        if spec.kind != "mcp" or McpConfig.model_validate(spec.config).server != server:
+            raise InvalidPool([(spec.name, f"this is no tool of the server {server.name!r}")])
+    tools = {tool.name: tool for tool in await _tools(server)}
+    kept: list[WorkerSpec] = []
+    changes: list[ToolChange] = []
+    for spec in specs:
+        config = McpConfig.model_validate(spec.config)
+        tool = tools.get(config.tool)
+        if tool is None:
+            changes.append(ToolChange("removed", config.tool, spec.name))
+            continue
+        detail = changed_arguments(config.parameters, tool.input_schema)
+        if not detail:
+            kept.append(spec)
+            continue
+        problem = schema_problem(tool.input_schema)
+        changes.append(ToolChange("changed", config.tool, spec.name, problem or detail))
+        kept.append(spec if problem else _with_parameters(spec, tool))
+    known = {McpConfig.model_validate(spec.config).tool for spec in specs}
+    added = [tool for name, tool in tools.items() if name not in known]
+    new = _offers(server, added, taken=[spec.name for spec in specs])
+    changes += [ToolChange("added", tool.name, offer.spec.name) for tool, offer in zip(added, new, strict=True)]
+    return Refreshed(tuple(kept), tuple(changes), tuple(new))
+
+
+async def _tools(server: McpServer) -> list[mcp_types.Tool]:
+    session = await borrow(server)
+    try:
+        return await session.tools()
+    finally:
+        await give_back(server, session)
+
+
+def _offers(server: McpServer, tools: Sequence[mcp_types.Tool], taken: Sequence[str]) -> list[Offer]:
+    names = list(taken)
+    found: list[Offer] = []
+    for tool in tools:
+        name = worker_name(tool.name, names, prefix=server.name)
+        names.append(name)
+        found.append(_offer(server, tool, name))
+    return found
+
+
+def _offer(server: McpServer, tool: mcp_types.Tool, name: str) -> Offer:
+    problem = schema_problem(tool.input_schema)
+    if not problem and not 0 < len(tool.name) <= 256:
+        problem = "its name is empty or longer than 256 characters"
+    spec = WorkerSpec(
+        name=name,
+        kind="mcp",
+        description=_description(tool, server),
+        config={
+            "server": server.model_dump(mode="json"),
+            "tool": tool.name,
+            "parameters": {} if problem else tool.input_schema,
+        },
+        retries=2 if _may_be_repeated(tool) else 0,
+    )
+    return Offer(spec, problem)
+
+
+def _description(tool: mcp_types.Tool, server: McpServer) -> str:
+    text = (tool.description or tool.title or "").strip() or f"The tool {tool.name} of {server.name}."
+    return text if len(text) <= MAX_DESCRIPTION else text[: MAX_DESCRIPTION - 2] + " …"
+
+
+def _may_be_repeated(tool: mcp_types.Tool) -> bool:
+    """Whether the server says that a call whose answer was lost may be sent again."""
+    hints = tool.annotations
+    return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+
+
+def _with_parameters(spec: WorkerSpec, tool: mcp_types.Tool) -> WorkerSpec:
+    return spec.model_copy(update={"config": {**spec.config, "parameters": tool.input_schema}})
