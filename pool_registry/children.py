@@ -92,15 +92,16 @@ def _how(status: int | None) -> str:
     """An exit status as the guard gives it, in words."""
     if status is None:
         return "still runs"
-    if status > SIGNALLED and status - SIGNALLED in iter(signal.Signals):
+    with contextlib.suppress(ValueError):
         return f"was ended by {signal.Signals(status - SIGNALLED).name}"
     return f"ended (exit status {status})"
 
 
-async def start(command: Sequence[str], env: Mapping[str, str], cwd: str | None = None) -> Child:
+async def start(command: Sequence[str], env: Mapping[str, str], cwd: str | None = None, limit: int = 2**16) -> Child:
     """Start a program; no shell reads its arguments. Raises WorkerFault when that is impossible.
 
-    A program that cannot be found starts as well, and ends at once saying so.
+    A program that cannot be found starts as well, and ends at once saying so. `limit` is the longest line, in
+    bytes, that can be read from it as one.
     """
     if os.name != "posix":
         raise WorkerFault("unsupported", f"no programs are started on {sys.platform} yet; use Linux or macOS")
@@ -115,6 +116,7 @@ async def start(command: Sequence[str], env: Mapping[str, str], cwd: str | None 
             cwd=cwd or None,
             start_new_session=True,
             pass_fds=(theirs,),
+            limit=limit,
         )
     except (OSError, ValueError) as error:
         os.close(ours)

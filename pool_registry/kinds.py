@@ -51,6 +51,7 @@ KINDS: dict[str, Kind] = {
         Kind("clock", "tool", "Clock", "Local times across time zones.", "pool_registry.workers.clock:Clock"),
         Kind("elements", "tool", "Elements", "Molar mass of a compound.", "pool_registry.workers.elements:Elements"),
         Kind("memos", "tool", "Memo room", "Generated memos, whose figures stand nowhere else.", "pool_registry.workers.memos:Memos"),
+        Kind("function", "tool", "Python function", "Your own function, in a process of its own.", "pool_registry.workers.function:Function"),
         Kind("mcp", "tool", "MCP tool", "A tool of an MCP server: a program on this machine, or a URL.", "pool_registry.workers.mcp:Mcp"),
         Kind("flaky", "tool", "Flaky tool", "Another tool that fails now and then, to practise recovery.", "pool_registry.workers.flaky:Flaky"),
         Kind("orchestrator", "recursion", "Orchestrator", "Runs an episode of its own, one level deeper.", "pool_registry.workers.recursion:Recursion"),

@@ -120,3 +120,19 @@ def import_pool(text: str | bytes) -> Pool:
         raise InvalidPool(field_problems(error)) from error
     check_pool(pool)
     return pool
+
+
+def disarmed(pool: Pool) -> tuple[Pool, tuple[str, ...]]:
+    """A pool from a file with those workers disabled that start something on this machine, and a line for each.
+
+    A file may come from anybody: an MCP server's command or a Python function in it is code that runs with the
+    user's own rights. Only a person who has read what it starts switches such a worker on.
+    """
+    notes: list[str] = []
+    workers: list[WorkerSpec] = []
+    for spec in pool.workers:
+        starts = kind_of(spec).load().runs(load_config(spec)) if spec.enabled else ""
+        if starts:
+            notes.append(f"{spec.name} starts {starts} on this machine; it stays off until you enable it")
+        workers.append(spec.model_copy(update={"enabled": False}) if starts else spec)
+    return pool.model_copy(update={"workers": tuple(workers)}), tuple(notes)

@@ -105,6 +105,13 @@ class Worker(ABC, Generic[C]):
         self.spec = spec
         self.config = config
 
+    @classmethod
+    def runs(cls, config: C) -> str:
+        """What a call starts on this machine with the user's own rights, for a person to agree to; "" for nothing.
+
+        Such workers arrive disabled when a pool is imported (see pool.disarmed)."""
+        return ""
+
     @property
     @abstractmethod
     def parameters(self) -> Mapping[str, JsonValue]:

@@ -137,11 +137,10 @@ async def _start_of(stream: Watched) -> bytes:
     """The first MAX_ERROR_BYTES of a refusal."""
     body = b""
     with contextlib.suppress(httpx2.StreamError):
-        async with contextlib.aclosing(stream.__aiter__()) as parts:
-            async for part in parts:
-                body += part
-                if len(body) > MAX_ERROR_BYTES:
-                    break
+        async for part in stream:
+            body += part
+            if len(body) > MAX_ERROR_BYTES:
+                break
     await stream.aclose()
     return body[:MAX_ERROR_BYTES]
 

@@ -37,8 +37,9 @@ def _part(part: mcp_types.ContentBlock) -> str:
             return f"[link to {part.uri}{f': {part.description}' if part.description else ''}]"
         case mcp_types.EmbeddedResource(resource=mcp_types.TextResourceContents() as resource):
             return resource.text
-        case mcp_types.EmbeddedResource(resource=resource):
+        case mcp_types.EmbeddedResource(resource=mcp_types.BlobResourceContents() as resource):
             return _note(f"file {resource.uri}", resource.mime_type, resource.blob)
+    raise AssertionError("the protocol has no other kinds")
 
 
 def _note(what: str, mime_type: str | None, base64: str) -> str:

@@ -106,7 +106,7 @@ class Overlong:
     """A line that was thrown away but for its two ends."""
 
     def __init__(self, head: bytes, tail: bytes) -> None:
-        found = _ID.search(head[:_EDGE_BYTES]) or _ID.search(tail[-_EDGE_BYTES:])
+        found = _ID.search(head) or _ID.search(tail[-_EDGE_BYTES:])
         self._id = None if found is None else (found[1].decode() if found[1] else int(found[2]))
 
     def as_error(self) -> mcp_types.JSONRPCError | None:
@@ -118,15 +118,17 @@ class Overlong:
 
 
 async def _lines(stdout: asyncio.StreamReader) -> AsyncIterator[bytes | Overlong]:
-    """Lines, or what is left of those over MAX_BYTES. Holds MAX_BYTES at most."""
-    parts: list[bytes] = []
-    size, cut = 0, False
+    """Lines, or what is left of those over MAX_BYTES. Holds little more than MAX_BYTES."""
+    line = bytearray()
+    head: bytes | None = None  # of a line that has grown too long
     while part := await stdout.read(2**16):
         *ended, rest = part.split(b"\n")
         for end in ended:
-            yield Overlong(parts[0], parts[-1] + end) if cut else b"".join((*parts, end))
-            parts, size, cut = [], 0, False
-        parts.append(rest)
-        size += len(rest)
-        if size > MAX_BYTES:
-            parts, cut = [parts[0], (parts[-2] if len(parts) > 1 else b"")[-_EDGE_BYTES:] + rest], True
+            line += end
+            yield bytes(line) if head is None else Overlong(head, bytes(line))
+            line, head = bytearray(), None
+        line += rest
+        if head is None and len(line) > MAX_BYTES:
+            head = bytes(line[:_EDGE_BYTES])
+        if head is not None:
+            del line[:-_EDGE_BYTES]

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import jsonschema_rs
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import WorkerFault
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.mcp_client.session import Session, borrow, give_back
+from pool_registry.schemas import changed_arguments, schema_problem
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 if TYPE_CHECKING:
     import mcp_types
 
-__all__ = ["Mcp", "McpConfig", "McpServer", "changed_arguments", "schema_problem"]
+__all__ = ["Mcp", "McpConfig", "McpServer"]
 
-MAX_SCHEMA_CHARS = 100_000
 MAX_SAID = 900
 
 
@@ -50,6 +49,10 @@ class Mcp(Worker[McpConfig]):
     def __init__(self, spec: WorkerSpec, config: McpConfig) -> None:
         super().__init__(spec, config)
         self._session: Session | None = None
+
+    @classmethod
+    def runs(cls, config: McpConfig) -> str:
+        return f"the program {config.server.starts}" if config.server.starts else ""
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
@@ -106,32 +109,3 @@ class Mcp(Worker[McpConfig]):
                 return tool
         has = ", ".join(tool.name for tool in tools[:12]) or "none"
         raise WorkerFault("not_found", f"the server no longer has a tool {self.config.tool!r}; it has: {has}")
-
-
-def schema_problem(schema: object) -> str:
-    """Why `schema` cannot describe a worker's arguments, in a sentence; "" when it can."""
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        return "the schema of its arguments does not describe an object"
-    if len(as_text(schema)) > MAX_SCHEMA_CHARS:
-        return f"the schema of its arguments has more than {MAX_SCHEMA_CHARS:,} characters"
-    try:
-        # offline: a reference in somebody else's schema must not fetch a file or an address
-        jsonschema_rs.validator_for(schema, offline=True)
-    except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
-        return f"the schema of its arguments is not valid JSON Schema: {reason}"
-    return ""
-
-
-def changed_arguments(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """How two argument schemas differ, in a few words: "new: unit; gone: scale"; "" when they are equal."""
-    if before == after:
-        return ""
-    old, new = before.get("properties") or {}, after.get("properties") or {}
-    parts = [
-        ("new", sorted(new.keys() - old.keys())),
-        ("gone", sorted(old.keys() - new.keys())),
-        ("changed", sorted(name for name in old.keys() & new.keys() if old[name] != new[name])),
-    ]
-    said = "; ".join(f"{word}: {', '.join(names)}" for word, names in parts if names)
-    return said or "another rule"

@@ -1,0 +1,185 @@
+"""Runs in the process of a function: loads a person's file or module, tells its functions, calls them.
+
+Started as a script by process.py. Requests come as JSON lines on standard input, answers go as JSON lines to
+what was standard output; whatever the person's code prints goes to standard error, so that it cannot be taken
+for an answer. Imports nothing of ours and little else than pydantic: it may run in another interpreter.
+"""
+
+from __future__ import annotations
+
+import sys
+
+sys.path.pop(0)  # this file's folder: the person's imports must not find our files
+
+import asyncio
+import functools
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TextIO
+
+from pydantic import PydanticUserError, TypeAdapter, ValidationError, validate_call
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+MAX_REPLY_CHARS = 8_000_000
+HINT = "use str, int, float, bool, list, dict, Literal, an Enum, a dataclass or a pydantic model"
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    requests, replies = _take_streams()
+    functions: dict[str, Callable[..., Any]] = {}
+    with asyncio.Runner() as runner:  # one loop for all calls: what an async module keeps open stays usable
+        for line in requests:
+            request = json.loads(line)
+            try:
+                if "load" in request:
+                    reply = _load(request["load"], functions)
+                else:
+                    reply = _call(functions[request["call"]], request["arguments"], runner)
+            except BaseException as error:  # noqa: BLE001  a person's code may raise anything, SystemExit too
+                reply = {"error": "function_raised", "message": _told(error)}
+            text = json.dumps(reply)
+            if len(text) > MAX_REPLY_CHARS:
+                text = json.dumps({"error": "output_too_large", "message": f"the result has {len(text):,} characters"})
+            replies.write(text + "\n")
+            replies.flush()
+
+
+def _take_streams() -> tuple[TextIO, TextIO]:
+    """The two ends of the line to the studio, out of the reach of print() and input()."""
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    return requests, replies
+
+
+def _load(target: dict[str, str], functions: dict[str, Callable[..., Any]]) -> dict[str, Any]:
+    """Import the file or module and describe what it offers."""
+    module = _imported(target)
+    wanted = target.get("function")
+    if wanted:
+        found = getattr(module, wanted, None)
+        if not callable(found):
+            has = ", ".join(_public(module)) or "none"
+            return {"error": "not_found", "message": f"there is no function {wanted!r}; public functions: {has}"}
+        functions[wanted] = found
+    else:
+        functions.update(_public(module))
+    described = [{"name": name, **_described(function)} for name, function in functions.items()]
+    return {"functions": described, "file": getattr(module, "__file__", None)}
+
+
+def _imported(target: dict[str, str]) -> ModuleType:
+    if "file" not in target:
+        sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(target["module"])
+    path = Path(target["file"])
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None, "process.py sends .py files only"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses and pydantic look their types up here
+    spec.loader.exec_module(module)
+    return module
+
+
+def _public(module: ModuleType) -> dict[str, Callable[..., Any]]:
+    """The functions that are written in the module, or that its `__all__` names."""
+    named = getattr(module, "__all__", None)
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isfunction(value)
+        and (name in named if named is not None else not name.startswith("_") and value.__module__ == module.__name__)
+    }
+
+
+def _described(function: Callable[..., Any]) -> dict[str, Any]:
+    """Docstring and argument schema, or the problem."""
+    doc = inspect.getdoc(function) or ""
+    problem = _signature_problem(function)
+    if problem:
+        return {"doc": doc, "problem": problem}
+    try:
+        arguments: Any = _arguments_of(function)
+        schema = TypeAdapter(arguments).json_schema()
+    except (PydanticUserError, TypeError, NameError) as error:
+        reason = str(error).splitlines()[0]
+        return {"doc": doc, "problem": f"its arguments cannot be written as JSON Schema ({reason}): {HINT}"}
+    return {"doc": doc, "schema": schema}
+
+
+def _signature_problem(function: Callable[..., Any]) -> str:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return "its signature cannot be read; wrap it in a function with typed arguments"
+    for parameter in parameters:
+        name = parameter.name
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+            return f"{stars}{name} stands for any arguments; name each of them, with its type"
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            return f"{name} cannot be given by name; remove the / from the signature"
+        if parameter.annotation is parameter.empty:
+            return f"{name} has no type; write {name}: str, for example"
+    return ""
+
+
+def _arguments_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with the same signature that only hands back its arguments: checking apart from running."""
+
+    @functools.wraps(function)
+    def arguments(*args: Any, **kwargs: Any) -> Any:
+        return args, kwargs
+
+    arguments.__annotations__ = {k: v for k, v in arguments.__annotations__.items() if k != "return"}
+    return arguments
+
+
+def _call(function: Callable[..., Any], arguments: dict[str, Any], runner: asyncio.Runner) -> dict[str, Any]:
+    try:
+        args, kwargs = validate_call(_arguments_of(function))(**arguments)
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_url=False)]
+        return {"error": "bad_arguments", "message": "; ".join(problems)}
+    value = function(*args, **kwargs)
+    if inspect.isawaitable(value):
+        value = runner.run(_awaited(value))
+    try:
+        return {"value": to_jsonable_python(value)}
+    except PydanticSerializationError as error:
+        said = f"it returned a {type(value).__name__} ({error}); return text, numbers, lists, dicts or a dataclass"
+        return {"error": "invalid_response", "message": said}
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _told(error: BaseException) -> str:
+    """Type, message and the line of the person's file: "ValueError: no (tools.py, line 3)"."""
+    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}, line {error.lineno})"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
+    return f"{said} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else said
+
+
+def _is_theirs(filename: str) -> bool:
+    """Neither this file nor a library: where a person looks first."""
+    installed = ("site-packages", "dist-packages", str(Path(asyncio.__file__).parents[1]), "<frozen")
+    return filename != __file__ and not any(part in filename for part in installed)
+
+
+if __name__ == "__main__":
+    main()

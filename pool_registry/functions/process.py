@@ -1,0 +1,126 @@
+"""The studio's side of a function's process: start it, ask it, notice that its file has changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pool_registry.actions import JsonValue, clean_text
+from pool_registry.children import Child, start
+from pool_registry.errors import BadCall, InvalidPool, WorkerFault
+from pool_registry.secrets import redact
+
+HOST = Path(__file__).with_name("host.py")
+MAX_REPLY_BYTES = 32 * 2**20  # more than host.py's limit in characters ever takes
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_FUNCTION = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to load: a file or a module, and one function of it or all public ones."""
+
+    file: str = ""
+    module: str = ""
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file or self.module}{f':{self.function}' if self.function else ''}"
+
+
+def parse(target: str) -> Target:
+    """`module:function`, `path/to/file.py` or `path/to/file.py:function`. Raises InvalidPool."""
+    text = target.strip()
+    place, _, function = (text, "", "") if text.endswith(".py") else text.partition(".py:")
+    if text.endswith(".py") or function:
+        path = Path(place if text.endswith(".py") else f"{place}.py").expanduser().absolute()
+        if function and not _FUNCTION.fullmatch(function):
+            raise InvalidPool([("target", f"{function!r} is no function's name")])
+        return Target(file=str(path), function=function)
+    module, _, function = text.partition(":")
+    if not _MODULE.fullmatch(module) or (function and not _FUNCTION.fullmatch(function)):
+        raise InvalidPool([("target", "write module:function, path/to/file.py or path/to/file.py:function")])
+    return Target(module=module, function=function)
+
+
+class FunctionProcess:
+    """One process with the functions of one target. One call at a time."""
+
+    def __init__(self, child: Child, target: Target) -> None:
+        self._child = child
+        self._target = target
+        self._stamp: tuple[str, int, int] | None = None
+        self.functions: list[Mapping[str, Any]] = []
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it runs and its file is the one that was loaded."""
+        return self._child.alive and (self._stamp is None or self._stamp == _stamp(self._stamp[0]))
+
+    async def call(self, arguments: Mapping[str, JsonValue]) -> JsonValue:
+        """The function's result. Raises BadCall or WorkerFault; the process may be gone then."""
+        reply = await self._ask({"call": self._target.function, "arguments": dict(arguments)})
+        return reply["value"]
+
+    async def load(self) -> None:
+        """Import the target. Raises WorkerFault when its code fails."""
+        target = {"file": self._target.file} if self._target.file else {"module": self._target.module}
+        if self._target.file:
+            self._stamp = _stamp(self._target.file)  # before it is read: a later edit is noticed
+        reply = await self._ask({"load": {**target, "function": self._target.function}})
+        self.functions = reply["functions"]
+        if self._stamp is None and reply["file"]:
+            self._stamp = _stamp(reply["file"])
+
+    async def end(self) -> None:
+        """Kill it and all that it started."""
+        await self._child.kill()
+
+    async def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            self._child.stdin.write(json.dumps(request).encode() + b"\n")
+            await self._child.stdin.drain()
+            line = await self._child.stdout.readline()
+            if not line.endswith(b"\n"):
+                raise WorkerFault("crashed", f"the function's process {await self._child.ending()}")
+            reply: dict[str, Any] = json.loads(line)
+        except ConnectionError:
+            raise WorkerFault("crashed", f"the function's process {await self._child.ending()}") from None
+        except ValueError as error:
+            raise WorkerFault(
+                "invalid_response", f"the function's process does not answer as agreed: {error}"
+            ) from error
+        if "error" not in reply:
+            return reply
+        said = redact(clean_text(str(reply["message"])))
+        raise BadCall(said) if reply["error"] == "bad_arguments" else WorkerFault(str(reply["error"]), said)
+
+
+async def started(target: Target, python: str = "") -> FunctionProcess:
+    """A process that has loaded `target`, with this interpreter or another. Raises WorkerFault.
+
+    The person's code gets the studio's environment: it is theirs, and may need their keys.
+    """
+    child = await start([python or sys.executable, str(HOST)], os.environ, limit=MAX_REPLY_BYTES)
+    process = FunctionProcess(child, target)
+    try:
+        await process.load()
+    except BaseException:
+        await process.end()
+        raise
+    return process
+
+
+def _stamp(path: str) -> tuple[str, int, int] | None:
+    """What changes when a file is edited; None when it is gone."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return path, found.st_mtime_ns, found.st_size

@@ -1,0 +1,101 @@
+"""Which functions a Python file or module offers, with schemas from their signatures and docstrings.
+
+The schema is pydantic's, which also checks and converts the arguments of each call, so what is promised and what
+is done cannot drift apart. Docstrings are read by griffe (the reader behind mkdocstrings), which knows the
+styles of Google, NumPy and Sphinx.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pool_registry.errors import InvalidPool, WorkerFault
+from pool_registry.functions.process import Target, parse, started
+from pool_registry.imports import Offer, worker_name
+from pool_registry.schemas import schema_problem, without_wording
+from pool_registry.worker import WorkerSpec
+
+LOAD_S = 60.0
+MAX_DESCRIPTION = 2000
+
+
+async def offers(target: str, python: str = "") -> list[Offer]:
+    """One offer per function. Runs the file or module, in a process of its own that ends with the list.
+
+    Raises InvalidPool when there is nothing to load or its code fails.
+    """
+    place = parse(target)
+    if place.file and not await asyncio.to_thread(Path(place.file).is_file):
+        raise InvalidPool([("target", f"there is no file {place.file}")])
+    described = await _described(place, python)
+    if not described:
+        raise InvalidPool([("target", f"{place} has no public function; write one without _ before its name")])
+    found: list[Offer] = []
+    for function in described:
+        name = worker_name(function["name"], [offer.spec.name for offer in found])
+        found.append(_offer(place, function, name, python))
+    return found
+
+
+async def _described(place: Target, python: str) -> list[Mapping[str, Any]]:
+    try:
+        async with asyncio.timeout(LOAD_S):
+            process = await started(place, python)
+    except TimeoutError:
+        raise InvalidPool([("target", f"{place} did not load within {LOAD_S:g} s")]) from None
+    except WorkerFault as fault:
+        raise InvalidPool([("target", f"{place} cannot be loaded: {fault}")]) from fault
+    try:
+        return process.functions
+    finally:
+        await process.end()
+
+
+def _offer(place: Target, function: Mapping[str, Any], name: str, python: str) -> Offer:
+    told, arguments = _docstring(function["doc"])
+    schema = function.get("schema") or {}
+    parameters = _with_descriptions(without_wording(schema, words=("title",)), arguments)
+    problem = function.get("problem") or schema_problem(parameters)
+    target = Target(place.file, place.module, function["name"])
+    config: dict[str, Any] = {"target": str(target), "parameters": {} if problem else parameters}
+    if python:
+        config["python"] = python
+    spec = WorkerSpec(
+        name=name,
+        kind="function",
+        description=told[:MAX_DESCRIPTION] or f"The function {function['name']}.",
+        config=config,
+        max_concurrency=1,
+        retries=0,
+    )
+    return Offer(spec, problem)
+
+
+def _docstring(text: str) -> tuple[str, dict[str, str]]:
+    """What a docstring says of the function, returns included, and of each argument."""
+    from griffe import Docstring, DocstringSectionKind, parse_auto
+
+    logging.getLogger("griffe").setLevel(logging.ERROR)  # it warns of every argument without a type
+    told: list[str] = []
+    arguments: dict[str, str] = {}
+    for section in parse_auto(Docstring(text)):
+        if section.kind is DocstringSectionKind.text:
+            told.append(str(section.value).strip())
+        elif section.kind is DocstringSectionKind.parameters:
+            arguments |= {entry.name: " ".join(entry.description.split()) for entry in section.value}
+        elif section.kind is DocstringSectionKind.returns:
+            told += [f"Returns: {' '.join(entry.description.split())}" for entry in section.value if entry.description]
+    return "\n\n".join(told), arguments
+
+
+def _with_descriptions(schema: dict[str, Any], arguments: Mapping[str, str]) -> dict[str, Any]:
+    """The docstring's words at each argument that has none of its own (from `Field`)."""
+    rules = {
+        name: {**({"description": arguments[name]} if arguments.get(name) else {}), **rule}
+        for name, rule in schema.get("properties", {}).items()
+    }
+    return {**schema, "properties": rules}

@@ -1,0 +1,59 @@
+"""Argument schemas that come from elsewhere: may they be used, what do they say, how do they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jsonschema_rs
+
+from pool_registry.actions import as_text
+
+MAX_SCHEMA_CHARS = 100_000
+
+
+def schema_problem(schema: object) -> str:
+    """Why `schema` cannot describe a worker's arguments, in a sentence; "" when it can."""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return "the schema of its arguments does not describe an object"
+    try:
+        if len(as_text(schema)) > MAX_SCHEMA_CHARS:
+            return f"the schema of its arguments has more than {MAX_SCHEMA_CHARS:,} characters"
+        # offline: a reference in somebody else's schema must not fetch a file or an address
+        jsonschema_rs.validator_for(schema, offline=True)
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        return f"the schema of its arguments is not valid JSON Schema: {reason}"
+    return ""
+
+
+def changed_arguments(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """How two argument schemas differ, in a few words: "new: unit; gone: scale"; "" when they mean the same."""
+    before, after = without_wording(before), without_wording(after)
+    if before == after:
+        return ""
+    old, new = before.get("properties") or {}, after.get("properties") or {}
+    parts = [
+        ("new", sorted(new.keys() - old.keys())),
+        ("gone", sorted(old.keys() - new.keys())),
+        ("changed", sorted(name for name in old.keys() & new.keys() if old[name] != new[name])),
+    ]
+    said = "; ".join(f"{word}: {', '.join(names)}" for word, names in parts if names)
+    return said or "another rule"
+
+
+def without_wording(schema: Any, words: tuple[str, ...] = ("title", "description")) -> Any:
+    """`schema` without the keys that bind nothing (an argument may be called "title": its rule stays)."""
+    if isinstance(schema, list):
+        return [without_wording(item, words) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs", "definitions", "patternProperties") and isinstance(value, Mapping):
+            kept[key] = {name: without_wording(rule, words) for name, rule in value.items()}
+        elif key in ("default", "const", "enum", "examples"):
+            kept[key] = value
+        elif not (key in words and isinstance(value, str)):
+            kept[key] = without_wording(value, words)
+    return kept

@@ -1,0 +1,107 @@
+"""Kind `function`: a person's own Python function.
+
+It is trusted, as it is theirs, but it may neither block nor end the studio: it runs in a process of its own,
+which stays warm between calls, is killed with all that it started at a time-out, and is started again after a
+crash and after an edit of the file. What a model wrote belongs to kind `python`, which is a sandbox.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from pool_registry.actions import JsonValue
+from pool_registry.errors import InvalidPool
+from pool_registry.functions.process import FunctionProcess, parse, started
+from pool_registry.schemas import changed_arguments, schema_problem
+from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+
+
+class FunctionConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    target: str = Field(description="module:function or path/to/file.py:function. Its code is run as you.")
+    parameters: dict[str, Any] = Field(
+        default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
+    )
+    python: str = Field(default="", description="Another interpreter, which must have pydantic; empty for Podium's.")
+
+    @field_validator("target")
+    @classmethod
+    def _names_a_function(cls, value: str) -> str:
+        try:
+            target = parse(value)
+        except InvalidPool as error:
+            raise ValueError(error.problems[0][1]) from error
+        if not target.function:
+            raise ValueError("name the function as well: module:function or path/to/file.py:function")
+        return value.strip()
+
+    @field_validator("parameters")
+    @classmethod
+    def _is_usable(cls, value: dict[str, Any]) -> dict[str, Any]:
+        problem = schema_problem(value)
+        if problem:
+            raise ValueError(problem)
+        return value
+
+
+class Function(Worker[FunctionConfig]):
+    """Keeps a warm process per call that runs at the same time: one, unless `max_concurrency` allows more."""
+
+    Config = FunctionConfig
+
+    def __init__(self, spec: WorkerSpec, config: FunctionConfig) -> None:
+        super().__init__(spec, config)
+        self._idle: deque[FunctionProcess] = deque()
+
+    @classmethod
+    def runs(cls, config: FunctionConfig) -> str:
+        return f"the Python function {config.target}"
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return self.config.parameters
+
+    async def call(self, call: Call) -> Reply:
+        process = await self._taken()
+        try:
+            value = await process.call(call.arguments)
+        except Exception:
+            await self._put_back(process)
+            raise
+        except BaseException:  # cancelled: nobody waits for this answer any more
+            await process.end()
+            raise
+        await self._put_back(process)
+        return Reply(value)
+
+    async def check(self) -> str:
+        process = await self._taken()
+        await self._put_back(process)
+        found = process.functions[0]
+        if found.get("problem"):
+            return f"loads, but {found['problem']}"
+        changed = changed_arguments(self.config.parameters, found["schema"])
+        return f"ready; its arguments have changed ({changed}): import it again" if changed else "ready"
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().end()
+
+    async def _taken(self) -> FunctionProcess:
+        while self._idle:
+            process = self._idle.pop()
+            if process.fresh:
+                return process
+            await process.end()
+        return await started(parse(self.config.target), self.config.python)
+
+    async def _put_back(self, process: FunctionProcess) -> None:
+        if process.fresh:
+            self._idle.append(process)
+        else:
+            await process.end()
