@@ -28,6 +28,7 @@ from studio.runtime import Runtime
 from studio.security import LOOPBACK, SameOrigin
 from studio.theme import HEAD, theme
 from studio.train_api import train_routes
+from studio.uploads import upload_routes
 
 # title, path below /, module with build(runtime)
 PAGES = (("Pool", "pool", pool), ("Train", "train", train), ("Traces", "traces", traces))
@@ -46,6 +47,7 @@ def create_app(runtime: Runtime) -> FastAPI:
         app.mount(f"/podium/{part}", StaticFiles(directory=asset(part)))
     app.include_router(routes(runtime))
     app.include_router(train_routes(runtime))
+    app.include_router(upload_routes())
     app.add_middleware(SameOrigin)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
     # Gradio says so of every application with several pages, also when nobody asked for SSR.

@@ -28,6 +28,7 @@ HEAD = f"""
 <link rel="stylesheet" href="/podium/web/app.css">
 <link rel="stylesheet" href="/podium/web/run_view.css">
 <link rel="stylesheet" href="/podium/web/pages.css">
+<link rel="stylesheet" href="/podium/web/pool.css">
 <link rel="stylesheet" href="/podium/web/train.css">
 <link rel="stylesheet" href="/podium/web/vendor/uplot/uPlot.min.css">
 <script>{DARK_MODE}</script>

@@ -1,15 +1,17 @@
 // A form from a JSON Schema (as pydantic writes it): one field a property, with its description, default and
-// problem. Reading it back gives JSON; what cannot be read is told at its field and nothing is lost.
+// problem. Reading it back gives JSON; what cannot be read is told at its field and nothing is lost. `special`
+// may make a field of its own for a property ({node, read, say}), or null for the usual one.
 
 import { el } from "./dom.js";
 
 export class Form {
-  constructor(schema, values = {}, prefix = "") {
+  constructor(schema, values = {}, { prefix = "", special = () => null } = {}) {
     this.root = el("div", "fm");
     this.fields = new Map();
     const required = new Set(schema.required || []);
     for (const [name, rule] of Object.entries(schema.properties || {})) {
-      const field = makeField(prefix + name, name, resolved(rule, schema), values[name], required.has(name));
+      const full = resolved(rule, schema);
+      const field = special(name, full, values[name]) || makeField(prefix + name, name, full, values[name], required.has(name));
       this.fields.set(name, field);
       this.root.append(field.node);
     }
@@ -18,10 +20,16 @@ export class Form {
   /** {name: value}; fields left empty and not required are left out. */
   read() {
     const values = {};
+    let wrong = null;
     for (const [name, field] of this.fields) {
-      const value = field.read();
-      if (value !== undefined) values[name] = value;
+      try {
+        const value = field.read();
+        if (value !== undefined) values[name] = value;
+      } catch (error) {
+        wrong = error; // every field tells its own problem before we give up
+      }
     }
+    if (wrong) throw wrong;
     return values;
   }
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import gradio as gr
 
-from studio.pool_desk import PoolDesk, encode
+from studio.pool_desk import PoolDesk
+from studio.reply import encode
 from studio.runtime import Runtime
 from studio.shell import shell
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from studio.pool_desk import encode
+from studio.reply import encode
 from studio.runtime import Runtime
 from studio.shell import shell
 from studio.train_desk import TrainDesk

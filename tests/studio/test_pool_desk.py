@@ -115,7 +115,8 @@ def test_every_starter_worker_answers_its_own_sample(desk):
 def test_health_is_remembered_for_the_card(desk):
     reply = desk.handle({"action": "check_worker", "pool": "starter", "name": "sql"})
     assert reply["health"]["ok"] and "tables" in reply["health"]["text"]
-    assert workers(desk.handle({"action": "show", "pool": "starter"}))["sql"]["health"]["ok"]
+    light = workers(desk.handle({"action": "show", "pool": "starter"}))["sql"]["light"]
+    assert light["light"] == "ok" and "tables" in light["sentence"]
 
 
 def test_workers_of_this_machine_are_probed_by_themselves_and_remote_ones_are_not(desk, pool):
@@ -123,7 +124,7 @@ def test_workers_of_this_machine_are_probed_by_themselves_and_remote_ones_are_no
     for worker in (CALCULATOR, {**CALCULATOR, "name": "far", "kind": "chat", "config": config}):
         desk.handle({"action": "save_worker", "pool": pool, "worker": worker})
     found = workers(desk.handle({"action": "check_local", "pool": pool}))
-    assert found["abacus"]["health"]["ok"] is True and found["far"]["health"] is None
+    assert found["abacus"]["light"]["light"] == "ok" and found["far"]["light"]["probe"] is None
 
 
 @pytest.mark.parametrize(
@@ -157,9 +158,18 @@ COMMANDS = [
     "create",
     "import",
     "try_worker",
+    "compare",
+    "gallery",
+    "add_template",
+    "add_found",
+    "add_workers",
+    "check_reference",
     "nope",
 ]
-FIELDS = ["pool", "name", "worker", "version", "limits", "text", "arguments", "seen", "copy_of", "replacing", "enabled"]
+FIELDS = [
+    "pool", "name", "worker", "version", "limits", "text", "arguments", "seen", "copy_of", "replacing", "enabled",
+    "before", "after", "template", "values", "model_of", "model", "base_url", "workers", "reference",
+]  # fmt: skip
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,0 +1,90 @@
+// Buttons, pickers and the one drawer that every dialog of a page opens in.
+
+import { el, icon } from "./dom.js";
+import { ACTIONS } from "./icons.js";
+
+export function button(text, work, className = "pp-button") {
+  const node = el("button", className, text, { type: "button" });
+  node.addEventListener("click", work);
+  return node;
+}
+
+export function select(options, value, work = () => {}) {
+  const node = el("select", "pp-select");
+  for (const [key, label] of options) node.append(el("option", "", label, { value: key }));
+  node.value = value ?? "";
+  node.addEventListener("change", () => work(node.value));
+  return node;
+}
+
+/** The result of `read`, or null when a field has told what is wrong with it. */
+export function attempt(read) {
+  try {
+    return read();
+  } catch {
+    return null;
+  }
+}
+
+/** Do `work` while the button says so and cannot be pressed again. */
+export async function busy(node, word, work) {
+  const before = node.textContent;
+  node.disabled = true;
+  node.textContent = word;
+  try {
+    return await work();
+  } finally {
+    node.disabled = false;
+    node.textContent = before;
+  }
+}
+
+export const plain = (problems) => problems.map(([, what]) => what).join("; ");
+
+/** A modal drawer on the right, or a wide dialog in the middle. Escape closes it, and focus goes back. */
+export class Drawer {
+  constructor() {
+    this.node = el("dialog", "pp-drawer");
+    this.node.addEventListener("click", (event) => {
+      if (event.target === this.node) this.close();
+    });
+    this.node.addEventListener("close", () => this.giveFocusBack());
+  }
+
+  /** Show `parts` under a title; `back` adds a way to what was shown before. */
+  open(title, parts, { wide = false, back = null, focus = null } = {}) {
+    if (!this.node.open) this.opener = document.activeElement?.dataset?.key || null;
+    const head = el("header", "pp-drawer-head");
+    if (back) head.append(iconButton("Back", ACTIONS.back, back));
+    head.append(el("h2", "", title), iconButton("Close", ACTIONS.cross, () => this.close()));
+    this.node.replaceChildren(head, ...parts);
+    this.node.setAttribute("aria-label", title);
+    this.node.classList.toggle("pp-wide", wide);
+    this.node.scrollTop = 0;
+    if (!this.node.open) this.node.showModal();
+    const first = focus || this.node.querySelector(".fm input, .fm textarea, .fm select, .fm-field input, .fm-field textarea");
+    if (first && matchMedia("(pointer: fine)").matches) first.focus();
+  }
+
+  close() {
+    this.node.close();
+  }
+
+  /** The page may have been drawn anew meanwhile: the opener is found by its key. */
+  giveFocusBack() {
+    if (this.opener) document.querySelector(`[data-key="${CSS.escape(this.opener)}"]`)?.focus();
+  }
+
+  foot(...buttons) {
+    const foot = el("div", "pp-drawer-foot");
+    foot.append(...buttons);
+    return foot;
+  }
+}
+
+function iconButton(label, path, work) {
+  const node = button("", work, "pp-close");
+  node.append(icon(path));
+  node.setAttribute("aria-label", label);
+  return node;
+}

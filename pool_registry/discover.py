@@ -1,0 +1,105 @@
+"""Which model servers run on this machine: a quick look at the loopback ports where they usually listen.
+
+Ollama, vLLM, LM Studio and llama.cpp all list their models at `/v1/models`; who answers is told by the
+list itself (`owned_by`), and by the port where the list does not say. Nothing but 127.0.0.1 is asked, and
+what a server says about itself is data: names are cut, odd entries are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pool_registry import egress
+from pool_registry.actions import JsonValue
+from pool_registry.errors import WorkerFault
+
+PORTS_VARIABLE = "PODIUM_DISCOVER_PORTS"  # more ports, such as "8001,9000"
+PROBE_S = 0.8  # loopback answers within milliseconds, or not at all
+MAX_MODELS = 200
+MAX_NAME_CHARS = 200
+_EMBEDS = re.compile(r"embed|rerank", re.IGNORECASE)  # these cannot chat
+_OWNERS = {
+    "vllm": "vLLM",
+    "llamacpp": "llama.cpp",
+    "organization_owner": "LM Studio",
+    "library": "Ollama",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A port of this machine and the server that usually listens there."""
+
+    port: int
+    usual: str = "OpenAI-compatible server"
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A server that answered, and the chat models it lists."""
+
+    server: str
+    base_url: str
+    models: tuple[str, ...]
+
+
+USUAL_PLACES = (
+    Place(11434, "Ollama"),
+    Place(8000, "vLLM"),
+    Place(1234, "LM Studio"),
+    Place(8080, "llama.cpp"),
+)
+
+
+def places(environment: Mapping[str, str] = os.environ) -> tuple[Place, ...]:
+    """The usual places and the ports that `PODIUM_DISCOVER_PORTS` adds; what is no port there is left out."""
+    extra = re.findall(r"\d{1,5}", environment.get(PORTS_VARIABLE, ""))
+    known = {place.port for place in USUAL_PLACES}
+    more = dict.fromkeys(port for port in map(int, extra) if 0 < port < 65536 and port not in known)
+    return (*USUAL_PLACES, *map(Place, more))
+
+
+async def discover(where: Sequence[Place] | None = None, timeout_s: float = PROBE_S) -> list[Found]:
+    """The servers that answer, in the order of `where` (by default `places()`), all asked at once."""
+    found = await asyncio.gather(*(_probe(place, timeout_s) for place in (places() if where is None else where)))
+    return [each for each in found if each is not None]
+
+
+async def _probe(place: Place, timeout_s: float) -> Found | None:
+    """What listens at `place`; None when nothing does, or something that is no model server."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            listing = await egress.get_json(f"{place.base_url}/models", {}, timeout_s)
+    except (WorkerFault, TimeoutError):
+        return None
+    if not isinstance(listing, dict) or "data" not in listing:
+        return None
+    entries = _entries(listing)  # none: it runs, but holds no model yet
+    return Found(_server(entries, place), place.base_url, _names(entries))
+
+
+def _entries(listing: JsonValue) -> list[dict[str, JsonValue]]:
+    data = listing.get("data") if isinstance(listing, dict) else None
+    entries = data if isinstance(data, list) else []
+    return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+
+
+def _server(entries: list[dict[str, JsonValue]], place: Place) -> str:
+    owners = (_OWNERS.get(str(entry.get("owned_by"))) for entry in entries)
+    return next((owner for owner in owners if owner), place.usual)
+
+
+def _names(entries: list[dict[str, JsonValue]]) -> tuple[str, ...]:
+    names = (str(entry["id"]) for entry in entries)
+    fit = (
+        name for name in names if 0 < len(name) <= MAX_NAME_CHARS and name.isprintable() and not _EMBEDS.search(name)
+    )
+    return tuple(dict.fromkeys(fit))[:MAX_MODELS]

@@ -1,0 +1,160 @@
+"""What the Pool page shows, as JSON: a pool, its workers with their lights, the kinds and their forms."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from orchestrator.trace import WorkerStats
+from pool_registry.kinds import KINDS
+from pool_registry.pool import Limits, Pool
+from pool_registry.store import StoredPool
+from pool_registry.worker import WorkerSpec
+from studio.runtime import Runtime
+
+# What a worker points at, by the field of its configuration that says it.
+POINTERS = ("base_url", "database", "corpus", "path", "url", "space", "target", "orchestrator")
+COMMON = ("name", "kind", "description", "config", "enabled")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+CODE_KINDS = ("python",)  # their card says how well they are isolated
+
+
+def state_document(runtime: Runtime, names: list[str], stored: StoredPool | None) -> dict[str, Any]:
+    """Everything that the page draws."""
+    return {
+        "pools": names,
+        "pool": pool_document(runtime, stored) if stored else None,
+        "kinds": [kind_document(name) for name in KINDS],
+        "limits_schema": Limits.model_json_schema(),
+        "advanced_schema": advanced_schema(),
+    }
+
+
+def pool_document(runtime: Runtime, stored: StoredPool) -> dict[str, Any]:
+    """One version of a pool."""
+    pool, pools = stored.pool, runtime.store.pools
+    stats = runtime.store.traces.worker_stats()
+    return {
+        "name": pool.name,
+        "description": pool.description,
+        "version": stored.version,
+        "current": pools.latest(pool.name).version,
+        "hash": pool.hash[:12],
+        "limits": pool.limits.model_dump(),
+        "workers": [worker_document(runtime, pool, spec, stats.get(spec.name)) for spec in pool.workers],
+        "versions": version_documents(pools.versions(pool.name)),
+    }
+
+
+def worker_document(runtime: Runtime, pool: Pool, spec: WorkerSpec, stats: WorkerStats | None) -> dict[str, Any]:
+    """One card."""
+    kind = KINDS.get(spec.kind)
+    seen = stats or WorkerStats()
+    return {
+        **spec.model_dump(mode="json"),
+        "role": kind.role if kind else "tool",
+        "label": kind.label if kind else spec.kind,
+        "points_at": points_at(spec),
+        "remote": kind.load().remote if kind else False,
+        "place": place_of(spec),
+        "runs_program": runs_program(spec),
+        "isolated": spec.kind in CODE_KINDS,
+        "light": runtime.worker_health(spec, pool.name).document(),
+        "calls": seen.calls,
+        "success": seen.ok / seen.calls if seen.calls else None,
+        "median_latency_s": seen.median_latency_s,
+    }
+
+
+def points_at(spec: WorkerSpec) -> str:
+    """Where a worker's answers come from, in one line; keys are references and may be shown."""
+    config = spec.config
+    parts = [str(config[name]) for name in POINTERS if config.get(name)]
+    if config.get("model"):
+        parts.insert(0, str(config["model"]))
+    server = config.get("server")
+    if isinstance(server, dict):
+        arguments = server.get("args")
+        command = [str(server.get("command", "")), *(arguments if isinstance(arguments, list) else [])]
+        parts.append(str(server.get("url") or " ".join(map(str, command))))
+    return " · ".join(parts)
+
+
+def place_of(spec: WorkerSpec) -> str:
+    """Where a call goes: "here" (this process), "machine" (a server on it), or "remote"."""
+    kind = KINDS.get(spec.kind)
+    if kind is None or not kind.load().remote:
+        return "here"
+    server = spec.config.get("server")
+    found = server if isinstance(server, dict) else spec.config
+    if found.get("transport") == "stdio":
+        return "machine"
+    url = str(found.get("base_url") or found.get("url") or "")
+    return "machine" if urlsplit(url).hostname in LOOPBACK else "remote"
+
+
+def runs_program(spec: WorkerSpec) -> bool:
+    """Whether a call runs code of somebody's on this machine outside the sandbox."""
+    if spec.kind == "function":
+        return True
+    if spec.kind == "flaky":
+        inner = spec.config.get("inner")
+        return isinstance(inner, dict) and runs_program(WorkerSpec.model_validate(inner))
+    server = spec.config.get("server")
+    return spec.kind == "mcp" and isinstance(server, dict) and server.get("transport", "stdio") == "stdio"
+
+
+def kind_document(name: str) -> dict[str, Any]:
+    """A kind and the JSON Schema of its configuration, from which the page builds the form."""
+    kind = KINDS[name]
+    return {
+        "name": name,
+        "label": kind.label,
+        "role": kind.role,
+        "summary": kind.summary,
+        "schema": kind.load().Config.model_json_schema(),
+    }
+
+
+def advanced_schema() -> dict[str, Any]:
+    """The common fields of a worker that most people leave alone."""
+    schema = WorkerSpec.model_json_schema()
+    properties = {name: rule for name, rule in schema["properties"].items() if name not in COMMON}
+    return {"type": "object", "properties": properties, "$defs": schema.get("$defs", {})}
+
+
+def version_documents(versions: list[StoredPool]) -> list[dict[str, Any]]:
+    """Every version, newest first, with what it changed against the one before."""
+    older = [*versions[1:], None]
+    return [
+        {
+            "version": stored.version,
+            "created_at": stored.created_at.isoformat(),
+            "hash": stored.pool.hash[:12],
+            "workers": len(stored.pool.workers),
+            "changes": changes(before.pool if before else None, stored.pool),
+        }
+        for stored, before in zip(versions, older, strict=True)
+    ]
+
+
+def changes(before: Pool | None, after: Pool) -> str:
+    """What differs between two versions, in a line."""
+    if before is None:
+        return "first version"
+    old = {spec.name: spec for spec in before.workers}
+    new = {spec.name: spec for spec in after.workers}
+    parts = [
+        (f"added {_names(new.keys() - old.keys())}", new.keys() - old.keys()),
+        (f"removed {_names(old.keys() - new.keys())}", old.keys() - new.keys()),
+    ]
+    changed = {name for name in old.keys() & new.keys() if old[name] != new[name]}
+    parts.append((f"changed {_names(changed)}", changed))
+    said = [text for text, names in parts if names]
+    if before.limits != after.limits:
+        said.append("changed limits")
+    return ", ".join(said) or "changed order or description"
+
+
+def _names(names: set[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,115 @@
+"""Two routes for what must not travel as a command: files of a person's own, and a key for the keyring.
+
+Files are streamed into the data folder's artifacts under safe names and never beyond a limit. A key goes
+straight into the system's keyring: it is in no command, no log, no answer and no error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets as randomness
+from pathlib import Path
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import JSONResponse
+
+from pool_registry import secrets
+from pool_registry.errors import PoolError
+from pool_registry.home import Home, find_home
+
+MAX_UPLOAD_BYTES = 50_000_000
+MAX_FILES = 200  # in one folder
+MAX_KEY_BYTES = 20_000
+SUFFIXES = (".txt", ".md", ".pdf", ".csv", ".jsonl")
+_FOLDER = re.compile(r"^[0-9a-f]{12}$")
+_UNSAFE = re.compile(r"[^\w. -]+")
+
+
+def upload_routes() -> APIRouter:
+    """The routes, below /api; studio/security.py refuses what another site's page asks for."""
+    router = APIRouter(prefix="/api")
+
+    @router.post("/documents")
+    async def upload(request: Request, name: str, folder: str = "") -> JSONResponse:
+        """One file as the body; several go into one folder, by the name that the first answer gave."""
+        place = _place(find_home(), name, folder)
+        draft = place.with_name(f".{randomness.token_hex(6)}")
+        try:
+            size = await _stream(request, draft)
+            draft.replace(place)
+        finally:
+            draft.unlink(missing_ok=True)
+        document = {"folder": place.parent.name, "file": str(place), "path": str(place.parent), "bytes": size}
+        return JSONResponse(document)
+
+    @router.post("/keyring")
+    async def keep(request: Request) -> JSONResponse:
+        """Keep a key in the system's keyring under a name."""
+        body = await _short_body(request)
+        try:
+            sent = json.loads(body)
+            name, value = str(sent["name"]), sent["value"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise HTTPException(400, "send a name and a value") from None
+        if not isinstance(value, str):
+            raise HTTPException(400, "the value must be text")
+        try:
+            reference = secrets.keep(name, value)
+        except PoolError as error:
+            raise HTTPException(409, str(error)) from None
+        return JSONResponse({"reference": reference})
+
+    return router
+
+
+def safe_name(name: str) -> str:
+    """A file name that is only a name: no folders, no leading dot, no odd characters. HTTPException 415
+    when its kind of file cannot be searched."""
+    plain = _UNSAFE.sub("_", name.replace("\\", "/").rpartition("/")[2]).strip(" .")
+    stem, suffix = Path(plain).stem.strip(" ."), Path(plain).suffix.lower()
+    if suffix not in SUFFIXES or not stem:
+        raise HTTPException(415, f"choose files that end in {', '.join(SUFFIXES)}")
+    return f"{stem[:100]}{suffix}"
+
+
+def _place(home: Home, name: str, folder: str) -> Path:
+    """Where the file goes: a folder of its own, or the one that the person began to fill."""
+    safe = safe_name(name)
+    root = home.artifacts / "documents"
+    if folder:
+        if not _FOLDER.match(folder) or not (root / folder).is_dir():
+            raise HTTPException(404, "there is no such folder of uploads; choose the files again")
+        if sum(1 for _ in (root / folder).iterdir()) >= MAX_FILES:
+            raise HTTPException(413, f"a folder may have {MAX_FILES} files")
+    else:
+        folder = randomness.token_hex(6)
+        (root / folder).mkdir(parents=True)
+    place, number = root / folder / safe, 1
+    while place.exists():
+        number += 1
+        place = place.with_name(f"{Path(safe).stem}-{number}{Path(safe).suffix}")
+    return place
+
+
+async def _stream(request: Request, draft: Path) -> int:
+    """Write the body to `draft` as it comes; HTTPException 413 as soon as it is too large."""
+    size = 0
+    with draft.open("wb") as file:
+        async for part in request.stream():
+            size += len(part)
+            if size > MAX_UPLOAD_BYTES:
+                raise HTTPException(413, f"the file is larger than {MAX_UPLOAD_BYTES // 1_000_000} MB")
+            file.write(part)
+    if not size:
+        raise HTTPException(400, "the file is empty")
+    return size
+
+
+async def _short_body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_KEY_BYTES:
+            raise HTTPException(413, "this is too long for a key")
+    return body
