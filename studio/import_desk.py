@@ -113,7 +113,7 @@ class ImportDesk:
     def _from_function(self, request: Mapping[str, Any]) -> list[Offer]:
         from pool_registry.imports.functions import offers
 
-        return offers(text(request, "target"))
+        return self._runtime.run(offers(text(request, "target")))
 
 
 def server_from(form: Mapping[str, Any]) -> dict[str, Any]:

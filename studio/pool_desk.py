@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from pool_registry.errors import InvalidPool, PoolError, WorkerFault
 from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
-from pool_registry.pool import Limits, Pool, import_pool
+from pool_registry.pool import Limits, Pool, disarmed, import_pool
 from pool_registry.store import StoredPool
 from studio.gallery_desk import GalleryDesk
 from studio.import_desk import ImportDesk
@@ -158,14 +158,8 @@ class PoolDesk:
         pool = import_pool(str(request.get("text") or ""))
         name = words(request, "name") or pool.name
         self._refuse_taken(name)
-        risky = [spec.name for spec in pool.enabled if runs_program(spec)]
-        workers = tuple(
-            spec.model_copy(update={"enabled": False}) if spec.name in risky else spec for spec in pool.workers
-        )
-        said = ""
-        if risky:
-            said = f"Imported. These run programs on this machine and are switched off: {', '.join(risky)}"
-        return self._saved(named(pool.model_copy(update={"workers": workers}), name), said)
+        safe, notes = disarmed(pool)
+        return self._saved(named(safe, name), "; ".join(("Imported", *notes)) if notes else "")
 
     def _refuse_taken(self, name: str) -> None:
         if name in self._pools.names():

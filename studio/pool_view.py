@@ -6,7 +6,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from orchestrator.trace import WorkerStats
-from pool_registry.kinds import KINDS
+from pool_registry.diff import diff, summary
+from pool_registry.errors import InvalidPool
+from pool_registry.kinds import KINDS, kind_of, load_config
 from pool_registry.pool import Limits, Pool
 from pool_registry.store import StoredPool
 from pool_registry.worker import WorkerSpec
@@ -93,15 +95,12 @@ def place_of(spec: WorkerSpec) -> str:
     return "machine" if urlsplit(url).hostname in LOOPBACK else "remote"
 
 
-def runs_program(spec: WorkerSpec) -> bool:
-    """Whether a call runs code of somebody's on this machine outside the sandbox."""
-    if spec.kind == "function":
-        return True
-    if spec.kind == "flaky":
-        inner = spec.config.get("inner")
-        return isinstance(inner, dict) and runs_program(WorkerSpec.model_validate(inner))
-    server = spec.config.get("server")
-    return spec.kind == "mcp" and isinstance(server, dict) and server.get("transport", "stdio") == "stdio"
+def runs_program(spec: WorkerSpec) -> str:
+    """What a call starts on this machine outside the sandbox, or "" (also when it is configured wrongly)."""
+    try:
+        return kind_of(spec).load().runs(load_config(spec))
+    except InvalidPool:
+        return ""
 
 
 def kind_document(name: str) -> dict[str, Any]:
@@ -132,29 +131,7 @@ def version_documents(versions: list[StoredPool]) -> list[dict[str, Any]]:
             "created_at": stored.created_at.isoformat(),
             "hash": stored.pool.hash[:12],
             "workers": len(stored.pool.workers),
-            "changes": changes(before.pool if before else None, stored.pool),
+            "changes": summary(diff(before.pool, stored.pool)) if before else "first version",
         }
         for stored, before in zip(versions, older, strict=True)
     ]
-
-
-def changes(before: Pool | None, after: Pool) -> str:
-    """What differs between two versions, in a line."""
-    if before is None:
-        return "first version"
-    old = {spec.name: spec for spec in before.workers}
-    new = {spec.name: spec for spec in after.workers}
-    parts = [
-        (f"added {_names(new.keys() - old.keys())}", new.keys() - old.keys()),
-        (f"removed {_names(old.keys() - new.keys())}", old.keys() - new.keys()),
-    ]
-    changed = {name for name in old.keys() & new.keys() if old[name] != new[name]}
-    parts.append((f"changed {_names(changed)}", changed))
-    said = [text for text, names in parts if names]
-    if before.limits != after.limits:
-        said.append("changed limits")
-    return ", ".join(said) or "changed order or description"
-
-
-def _names(names: set[str]) -> str:
-    return ", ".join(sorted(names))

@@ -49,13 +49,13 @@ function lightWords(found) {
 function marks(worker) {
   const list = el("ul", "pp-marks");
   const add = (text, kind = "", title = "") => list.append(el("li", kind && `pp-mark-${kind}`, text, title ? { title } : {}));
-  if (worker.runs_program) add("runs a program", "warn", "It runs somebody's code on this machine, outside the sandbox.");
+  if (worker.runs_program) add("runs a program", "warn", `It starts ${worker.runs_program} on this machine, outside the sandbox.`);
   if (worker.isolated && worker.light.probe) add(isolation(worker.light.probe), worker.light.probe.ok ? "safe" : "warn", worker.light.probe.text);
   if (worker.light.circuit.state !== "closed") add(`circuit ${worker.light.circuit.state}`, "warn");
   if (worker.cache) add("cached", "", "An equal call that sees the same gets the recorded observation.");
   if (worker.fallback) add(`falls back to ${worker.fallback}`);
-  if (worker.output_schema || worker.output_pattern) add("output checked");
-  if (worker.rate_per_minute) add(`${worker.rate_per_minute} a minute`);
+  if (worker.output) add("output checked", "", worker.output.pattern ? `It must match ${worker.output.pattern}` : "It must be JSON that fits a schema.");
+  if (worker.rate_limit) add(`${worker.rate_limit} a minute at most`);
   list.hidden = !list.children.length;
   return list;
 }

@@ -1,6 +1,6 @@
 // A worker's own dialogs: the whole form, "Try it" with any arguments, and removing it.
 
-import { attempt, button } from "./controls.js";
+import { attempt, button, select } from "./controls.js";
 import { count, el, icon, readable, seconds } from "./dom.js";
 import { keyField } from "./fields.js";
 import { Form, labelled } from "./form.js";
@@ -52,16 +52,38 @@ function specialFields(page, worker) {
       const others = page.state.pool.workers.filter((each) => each.name !== worker.name && each.role !== "recursion");
       return choiceField(rule, value, [["", "none"], ...others.map((each) => [each.name, each.name])]);
     }
-    return null;
+    return name === "output" ? outputField(rule, value) : null;
   };
 }
 
 function choiceField(rule, value, options) {
-  const node = el("select");
-  for (const [key, label] of options) node.append(el("option", "", label, { value: key }));
-  node.value = value ?? "";
-  const field = labelled(rule.title || "Fallback", node, rule.description || "");
+  const node = select(options, value ?? "");
+  const field = labelled("Fallback", node, rule.description || "");
   return { ...field, read: () => node.value || undefined };
+}
+
+/** What a result must be: anything, text that a pattern matches, or JSON that a schema accepts. */
+function outputField(rule, value) {
+  const text = el("textarea", "fm-code", null, { rows: "3", spellcheck: "false", "aria-label": "The pattern or the schema" });
+  const how = select([["", "anything"], ["pattern", "text that matches a pattern"], ["json_schema", "JSON that a schema accepts"]], "", () => {
+    text.hidden = !how.value;
+  });
+  how.value = value?.pattern ? "pattern" : value?.json_schema ? "json_schema" : "";
+  text.value = value?.pattern ?? (value?.json_schema ? JSON.stringify(value.json_schema, null, 1) : "");
+  text.hidden = !how.value;
+  const field = labelled("Output must be", how, rule.description || "");
+  field.node.insertBefore(text, how.nextSibling);
+  const read = () => {
+    if (!how.value) return undefined;
+    if (how.value === "pattern") return { pattern: text.value };
+    try {
+      return { json_schema: JSON.parse(text.value) };
+    } catch (error) {
+      field.say(`write JSON: ${error.message}`);
+      throw error;
+    }
+  };
+  return { ...field, read };
 }
 
 export function openRemove(page, worker) {
