@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text
-from pool_registry.live import LivePool, LiveWorker, storable
+from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text, storable
+from pool_registry.live import LivePool, LiveWorker
 
 MAX_QUOTED_CHARS = 1_000_000
 

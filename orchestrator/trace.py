@@ -24,7 +24,7 @@ from sqlmodel import Field, Session, SQLModel, col, select
 from orchestrator.episode import Episode, replay
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.events import EpisodeEnded, EpisodeStarted, Event, Graded, StepEnded, dump_event, load_event
-from pool_registry.actions import as_text
+from pool_registry.actions import Observation, as_text
 from pool_registry.errors import StorageError
 from pool_registry.home import Home
 from pool_registry.store import PoolStore, open_engine, writing
@@ -205,17 +205,15 @@ class TraceStore:
 
         Reads an index and at most `20 * last` rows, however many there are.
         """
-        query = select(EventRow.id, EventRow.episode, EventRow.status, EventRow.latency_s, EventRow.code)
-        query = query.where(col(EventRow.worker) == worker).order_by(col(EventRow.id).desc())
+        newest = select(EventRow.id).where(col(EventRow.worker) == worker).order_by(col(EventRow.id).desc())
+        calls = select(EventRow.status, EventRow.latency_s, EventRow.code)
         if not pool:
-            newest = query.limit(last).subquery()
-            calls = select(newest.c.status, newest.c.latency_s, newest.c.code)
+            calls = calls.where(col(EventRow.worker) == worker)
         else:
-            newest = query.limit(20 * last).subquery()
-            calls = select(newest.c.status, newest.c.latency_s, newest.c.code)
-            calls = calls.join(EpisodeRow, col(EpisodeRow.id) == newest.c.episode).where(col(EpisodeRow.pool) == pool)
+            calls = calls.join(EpisodeRow, col(EpisodeRow.id) == col(EventRow.episode))
+            calls = calls.where(col(EpisodeRow.pool) == pool, col(EventRow.id).in_(newest.limit(20 * last)))
         with Session(self._engine) as session:
-            rows = session.exec(calls.order_by(newest.c.id.desc()).limit(last))
+            rows = session.exec(calls.order_by(col(EventRow.id).desc()).limit(last))
             return [RecordedCall(status or "", latency_s or 0.0, code) for status, latency_s, code in rows]
 
     def star(self, episode_id: str, on: bool) -> None:
@@ -405,9 +403,15 @@ def _event_row(episode_id: str, event: Event, episode: Episode | None) -> dict[s
                 "worker": run.step.worker,
                 "status": event.observation.status.value,
                 "latency_s": event.observation.latency_s,
-                "code": event.observation.error.code if event.observation.error else None,
+                "code": _code(event.observation),
             }
     return row
+
+
+def _code(observation: Observation) -> str | None:
+    """Why the worker that was called failed, also when another one answered in its place."""
+    failure = observation.error or observation.instead_of
+    return None if failure is None else failure.code
 
 
 def _summary(episode: Episode) -> dict[str, object]:

@@ -17,6 +17,7 @@ from typing import TypeAlias
 # where they enter, and a recursive alias costs pydantic more than it tells a reader.
 JsonValue: TypeAlias = object
 
+MAX_NESTING = 64  # traces, prompts and the page take some 150 levels; a quoted value adds to its argument's
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -67,6 +68,8 @@ class Observation:
     `latency_s` counts from the moment the worker starts, never the time spent in a queue.
     `prompt` is what an agent was sent, word for word; tools leave it None.
     `episode` is the id of the episode that a recursive worker ran, so that a viewer can open it.
+    `answered_by` names the worker that answered in place of the one that was called, and `instead_of` says
+    why that one did not; `usage` counts both. `cached`: recorded at an earlier equal call, nothing was spent.
     """
 
     status: Status
@@ -76,6 +79,9 @@ class Observation:
     error: Failure | None = None
     prompt: str | None = None
     episode: str | None = None
+    cached: bool = False
+    answered_by: str | None = None
+    instead_of: Failure | None = None
 
     @property
     def ok(self) -> bool:
@@ -131,3 +137,18 @@ def as_json_value(value: object) -> JsonValue:
 def clean_text(text: str) -> str:
     """`text` without what databases, JSON and browsers choke on: NUL and lone surrogates become U+FFFD."""
     return _UNFIT.sub("\ufffd", text)
+
+
+def storable(value: object) -> JsonValue:
+    """`as_json_value` for what may be nested: ValueError too when it is deeper than MAX_NESTING."""
+    clean = as_json_value(value)
+    if isinstance(clean, list | dict) and _deeper_than(clean, MAX_NESTING):
+        raise ValueError(f"nested more than {MAX_NESTING} deep")
+    return clean
+
+
+def _deeper_than(value: JsonValue, levels: int) -> bool:
+    if not isinstance(value, list | dict):
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_deeper_than(item, levels - 1) for item in items)

@@ -13,6 +13,10 @@ from pool_registry.kinds import field_problems, kind_of, load_config
 from pool_registry.worker import NAME_PATTERN, WorkerSpec
 
 MAX_POOL_FILE_BYTES = 4_000_000
+MAX_FALLBACKS = 3  # workers in a row, the one that is called among them
+# Fields that came later: where they stand at their default, the hash leaves them out, so that the
+# versions, episodes and checkpoints of older pools keep theirs.
+_LATER = ("output", "fallback", "rate_limit", "cache")
 
 
 class Limits(BaseModel):
@@ -44,7 +48,12 @@ class Pool(BaseModel):
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical JSON, as 64 hex digits."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        content = self.model_dump(mode="json")
+        for worker in content["workers"]:
+            for name in _LATER:
+                if worker[name] == WorkerSpec.model_fields[name].default:
+                    del worker[name]
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     @property
@@ -81,7 +90,7 @@ class Pool(BaseModel):
 
 
 def check_pool(pool: Pool) -> None:
-    """Raise InvalidPool with every problem: names used twice, unknown kinds, wrong configurations."""
+    """Raise InvalidPool with every problem: names used twice, unknown kinds, wrong configurations, fallbacks."""
     problems: list[tuple[str, str]] = []
     seen: set[str] = set()
     for index, spec in enumerate(pool.workers):
@@ -95,8 +104,28 @@ def check_pool(pool: Pool) -> None:
                 (f"workers.{index}.{'' if where == 'kind' else 'config.'}{where}", what)
                 for where, what in error.problems
             ]
+        problem = _fallback_problem(pool, spec)
+        if problem is not None:
+            problems.append((f"workers.{index}.fallback", problem))
     if problems:
         raise InvalidPool(problems)
+
+
+def _fallback_problem(pool: Pool, spec: WorkerSpec) -> str | None:
+    """Why the workers that would take over for `spec` cannot, or None."""
+    enabled = {other.name: other for other in pool.enabled}
+    chain = [spec.name]
+    while spec.enabled and spec.fallback:
+        if spec.fallback not in enabled:
+            state = "is switched off" if any(other.name == spec.fallback for other in pool.workers) else "is not there"
+            return f"{spec.name} falls back on {spec.fallback!r}, which {state}; choose another worker, or none"
+        if spec.fallback in chain:
+            return f"{' -> '.join([*chain, spec.fallback])} is a circle; let one of them fall back on nothing"
+        chain.append(spec.fallback)
+        if len(chain) > MAX_FALLBACKS:
+            return f"{' -> '.join(chain)} is too long; at most {MAX_FALLBACKS} workers may stand in a row"
+        spec = enabled[spec.fallback]
+    return None
 
 
 def export_pool(pool: Pool) -> str:

@@ -1,23 +1,30 @@
 """Secrets are references (`env:NAME`, `keyring:NAME`), resolved at the call and nowhere else.
 
 Every value that was resolved is remembered in this process only, so that `redact` can take it out of
-error messages before they reach a trace, a log or a page.
+errors, outputs and prompts before they reach a trace, a log or a page.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
-from urllib.parse import quote
+from collections.abc import Iterator
+from urllib.parse import quote, quote_plus
 
 from pydantic import SecretStr
 
+from pool_registry.actions import JsonValue
 from pool_registry.errors import SecretNotFound
 
 REFERENCE = re.compile(r"^(env|keyring):([A-Za-z_][A-Za-z0-9_.-]{0,127})$")
 KEYRING_SERVICE = "podium"
+REDACTED = "[secret]"
+MIN_CHARS = 8  # a shorter one ("ollama", "none") is a word, and words are not taken out of texts
+_URL_SAFE = str.maketrans("+/", "-_")
 _known: set[str] = set()
+_pattern: re.Pattern[str] | None = None
 
 
 def check_reference(reference: str) -> str:
@@ -40,7 +47,7 @@ def resolve(reference: str) -> SecretStr:
     value = value.strip()  # a file's last newline would break the header
     if not value.isprintable():
         raise SecretNotFound(f"{reference} holds line breaks or control characters; set it to the key alone")
-    _known.add(value)
+    _remember(value)
     return SecretStr(value)
 
 
@@ -57,7 +64,7 @@ def keep(name: str, value: str) -> str:
         raise SecretNotFound("a name has letters, digits and _ only, such as OPENAI_API_KEY")
     if not value.strip() or not value.strip().isprintable():
         raise SecretNotFound("this key is empty or has line breaks in it")
-    _known.add(value.strip())
+    _remember(value.strip())
     try:
         keyring.set_password(KEYRING_SERVICE, name, value.strip())
     except (KeyringError, OSError):
@@ -68,12 +75,49 @@ def keep(name: str, value: str) -> str:
 
 
 def redact(text: str) -> str:
-    """`text` with every secret resolved so far (also base64- or URL-encoded) replaced."""
-    for secret in _known:
-        for form in (secret, base64.b64encode(secret.encode()).decode(), quote(secret, safe="")):
-            if form in text:
-                text = text.replace(form, "[secret]")
-    return text
+    """`text` with every secret resolved so far replaced, also where it stands base64-, URL-, hex- or JSON-encoded."""
+    return text if _pattern is None else _pattern.sub(REDACTED, text)
+
+
+def redact_value(value: JsonValue) -> JsonValue:
+    """`redact` for every string in a JSON value: a worker may echo the key it was called with."""
+    if _pattern is None:
+        return value
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [redact_value(item) for item in value]
+    if isinstance(value, dict):
+        return {redact(key): redact_value(item) for key, item in value.items()}
+    return value
+
+
+def _remember(value: str) -> None:
+    """Redact `value` from now on, in this process."""
+    global _pattern
+    if len(value) < MIN_CHARS or value in _known:
+        return
+    _known.add(value)
+    forms = sorted({form for secret in _known for form in _forms(secret)}, key=len, reverse=True)
+    _pattern = re.compile("|".join(map(re.escape, forms)))
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The secret as it may be written: as it is, and encoded in the ways that headers, URLs and bodies use."""
+    raw = secret.encode()
+    yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], raw.hex())
+    yield from (
+        raw.hex().upper(),
+        base64.b64encode(raw).decode(),
+        quote(secret, safe=""),
+        quote_plus(secret),
+        quote(secret),
+    )
+    yield re.sub("%..", lambda code: code.group().lower(), quote(secret, safe=""))
+    for before in range(3):  # base64 looks different at each place within three bytes ("user:KEY", "Bearer KEY")
+        coded = base64.b64encode(b"\0" * before + raw).decode().rstrip("=")
+        inner = coded[(8 * before + 5) // 6 : (8 * (before + len(raw))) // 6]  # without what neighbours share
+        yield from (inner, inner.translate(_URL_SAFE))
 
 
 def _from_keyring(name: str) -> str | None:

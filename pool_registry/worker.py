@@ -15,6 +15,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
+from pool_registry.handoff import Output
 
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,47}$"
 
@@ -36,6 +37,18 @@ class WorkerSpec(BaseModel):
     price_in: float = Field(default=0.0, ge=0, description="US dollars per million tokens in.")
     price_out: float = Field(default=0.0, ge=0, description="US dollars per million tokens out.")
     price_call: float = Field(default=0.0, ge=0, description="US dollars per call.")
+    output: Output | None = Field(default=None, description="What the result must be; empty means anything.")
+    fallback: str = Field(
+        default="",
+        pattern=rf"{NAME_PATTERN}|^$",
+        description="The worker that takes over when this one fails, times out or returns what it must not.",
+    )
+    rate_limit: float | None = Field(
+        default=None, gt=0, le=100_000, description="Calls per minute; empty means no limit. Waiting is queueing."
+    )
+    cache: bool = Field(
+        default=False, description="An equal call that may see the same gets the recorded result, for a week."
+    )
 
 
 @dataclass(frozen=True, slots=True)

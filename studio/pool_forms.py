@@ -31,7 +31,8 @@ def spec_from(document: Mapping[str, Any]) -> WorkerSpec:
         config=config if isinstance(config, dict) else {},
     )
     try:
-        check_pool(Pool(name="probe", workers=(probe,)))
+        alone = probe.model_copy(update={"fallback": ""})  # the pool that it is saved in knows the others
+        check_pool(Pool(name="probe", workers=(alone,)))
     except InvalidPool as error:
         problems += [(where.removeprefix("workers.0."), what) for where, what in error.problems]
     if spec is None or problems:

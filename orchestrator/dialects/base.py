@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from orchestrator.plan import Step, Turn
-from pool_registry.actions import JsonValue, clean_text
-from pool_registry.live import LivePool, storable
+from pool_registry.actions import JsonValue, clean_text, storable
+from pool_registry.live import LivePool
 
 MAX_TURN_CHARS = 200_000
 MAX_TURN_STEPS = 1000

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from orchestrator.events import TaskRef
 from pool_registry.agents import Completion
 from pool_registry.live import LivePool, LiveWorker
+from pool_registry.patterns import pattern_problem
 from pool_registry.pool import Pool
 from pool_registry.sandbox.runner import isolation
 from pool_registry.worker import NoConfig, Worker, WorkerSpec
 from tests.machine import needs
 from trainer.grading import verdict
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import Exact, Judge, Matches, NumberWithin, OneOf, PythonCheck, SetOf, pattern_problem
+from trainer.tasks.verifier import Exact, Judge, Matches, NumberWithin, OneOf, PythonCheck, SetOf
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text())
 ANSWERS = st.recursive(

@@ -204,6 +204,7 @@ def under(condition: str, pool: Pool, tasks: Sequence[Task], seed: int = 0) -> t
     if condition not in CONDITIONS:
         raise UnknownTask(f"there is no condition {condition!r}; use one of: {', '.join(CONDITIONS)}")
     changed, renaming = CONDITIONS[condition](pool, seed)
+    changed = _with_fallbacks(changed, renaming)
     if changed != pool:
         changed = changed.model_copy(update={"name": f"{pool.name}-{condition}"[:48]})
     plans = [None if task.oracle_turn is None else remap(task.oracle_turn, renaming) for task in tasks]
@@ -215,6 +216,17 @@ def remap(turn: Turn, renaming: Renaming) -> Turn:
     return replace(
         turn, steps=tuple(replace(step, worker=renaming.get(step.worker, step.worker)) for step in turn.steps)
     )
+
+
+def _with_fallbacks(pool: Pool, renaming: Renaming) -> Pool:
+    """The pool with its fallbacks under their new names, and without those that are not there any more."""
+    there = {spec.name for spec in pool.enabled}
+
+    def renamed(spec: WorkerSpec) -> WorkerSpec:
+        name = renaming.get(spec.fallback, spec.fallback)
+        return spec.model_copy(update={"fallback": name if name in there else ""}) if spec.fallback else spec
+
+    return pool.model_copy(update={"workers": tuple(map(renamed, pool.workers))})
 
 
 def _other(spec: WorkerSpec, random: Random) -> WorkerSpec:

@@ -16,15 +16,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-import regex
-
 from pool_registry.actions import JsonValue, as_text
+from pool_registry.patterns import matches_whole, pattern_problem
 
-MAX_PATTERN_CHARS = 1000
-MAX_REPEATS = 10_000  # `regex` writes counted repeats out when it compiles: nested ones can ask for gigabytes
-MATCH_S = 0.25
 _TAIL = 4000  # the end of an answer is where it stands; bounds the work on a text of any length
-_REPEAT = re.compile(r"\{([0-9]*)(?:,([0-9]*))?\}")
 _TAG = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)
 # Not inside a word in lower case or another number: the 2 of "km2" and of "v1.2.3" is no answer,
 # "USD42" and "x=42" are. A hyphen after a letter or digit is no minus sign.
@@ -105,7 +100,7 @@ class Matches:
     """Right when the pattern `expected` matches the whole answer, without the white space around it.
 
     No pattern can hold up a program: one that `pattern_problem` objects to accepts nothing, and so does
-    one that needs more than MATCH_S seconds, or an answer of more than 4,000 characters.
+    one that takes too long, or an answer of more than 4,000 characters.
     """
 
     expected: str
@@ -116,7 +111,7 @@ class Matches:
         if not text or len(text) > _TAIL or pattern_problem(self.expected):
             return False
         try:
-            return regex.compile(self.expected).fullmatch(text, timeout=MATCH_S) is not None
+            return matches_whole(self.expected, text)
         except (TimeoutError, MemoryError):
             return False
 
@@ -140,19 +135,6 @@ class Judge:
 
 
 AnyVerifier: TypeAlias = Verifier | PythonCheck | Judge
-
-
-def pattern_problem(pattern: str) -> str | None:
-    """Why a pattern cannot be used, or None."""
-    if len(pattern) > MAX_PATTERN_CHARS:
-        return f"the pattern has {len(pattern):,} characters; {MAX_PATTERN_CHARS:,} are allowed"
-    if math.prod(max(1, *(int(count or 0) for count in pair)) for pair in _REPEAT.findall(pattern)) > MAX_REPEATS:
-        return f"the counted repeats of the pattern multiply to more than {MAX_REPEATS:,}; use * or + instead"
-    try:
-        regex.compile(pattern)
-    except (regex.error, ValueError, OverflowError, RecursionError) as error:
-        return f"the pattern is no regular expression: {error}"
-    return None
 
 
 def to_digits(value: float, digits: int) -> NumberWithin:

@@ -1,0 +1,271 @@
+"""One worker of an open pool, guarded: a call ends in one of the four statuses, whatever the adapter does.
+
+Whatever it does — raise, hang, return 50 MB or something that is not JSON — becomes an observation.
+Queueing, rates, time-outs, retries, the circuit breaker, prices, size limits and the check of the output
+live here, once, for every kind of worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import stamina
+from aiolimiter import AsyncLimiter
+
+from pool_registry.actions import (
+    Failure,
+    JsonValue,
+    Observation,
+    Status,
+    Usage,
+    as_text,
+    clean_text,
+    storable,
+)
+from pool_registry.agents import Completion, LanguageModel, Message
+from pool_registry.breaker import FAILURES, Admission, Breaker, breaker_of
+from pool_registry.errors import BadCall, InvalidPool, WorkerFault
+from pool_registry.handoff import BadOutput, Handoff, compile_schema
+from pool_registry.kinds import kind_of
+from pool_registry.secrets import redact, redact_value
+from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+
+MAX_ERROR_CHARS = 1000
+OnStart = Callable[[], None]
+T = TypeVar("T")
+
+
+class LiveWorker:
+    """One worker of an open pool: its adapter, its queue and its compiled schemas.
+
+    Raises InvalidPool when its argument schema is none.
+    """
+
+    def __init__(self, spec: WorkerSpec, worker: Worker[Any]) -> None:
+        self.spec = spec
+        self.worker = worker
+        self.role = kind_of(spec).role
+        self.parameters: Mapping[str, JsonValue] = worker.parameters
+        # A recursive call holds its slot while the inner episode may need the same worker: no queue there.
+        slots = spec.max_concurrency if self.role != "recursion" else 1_000_000
+        self._slots = asyncio.Semaphore(slots)
+        self._rate = AsyncLimiter(spec.rate_limit, 60.0) if spec.rate_limit else None
+        self._retries = spec.retries if worker.remote else 0
+        self._breaker = breaker_of(spec) if worker.remote else None  # what runs here fails by what it is asked
+        self._handoff = Handoff(spec.output) if spec.output else None
+        try:
+            self._schema = compile_schema(self.parameters)
+        except ValueError as error:
+            raise InvalidPool([("parameters", str(error))]) from error
+        self.instruction_parameter = _instruction_parameter(self.parameters)
+
+    @cached_property
+    def identity(self) -> str:
+        """Stands for what the worker does: an edit of more than its description and limits changes it."""
+        what = self.spec.model_dump(mode="json", include={"name", "kind", "config", "output", "max_output_chars"})
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+    def argument_problem(self, arguments: Mapping[str, JsonValue]) -> str | None:
+        """Why the schema refuses `arguments`, in a sentence for a model, or None."""
+        try:
+            if self._schema.is_valid(arguments):
+                return None
+            problems = [
+                f"{'.'.join(map(str, error.instance_path)) or 'arguments'}: {error.message}"
+                for error in self._schema.iter_errors(arguments)
+            ]
+        except ValueError as error:  # no JSON at all: a policy's bug, or NaN
+            problems = [f"arguments: {error}"]
+        return "; ".join(problems)[:MAX_ERROR_CHARS]
+
+    async def call(self, call: Call, on_start: OnStart | None = None) -> Observation:
+        """Wait for a free slot and for the rate, then do the call within the worker's time-out."""
+        await self._slots.acquire()
+        try:
+            if self._rate is not None:
+                await self._rate.acquire()
+            if self._breaker is None:
+                if on_start is not None:
+                    on_start()
+                return (await self._guarded(call, time.perf_counter()))[0]
+            return await self._admitted(call, on_start, self._breaker)
+        finally:
+            self._slots.release()
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, JsonValue]] | None = None,
+        room: int = 0,
+    ) -> Completion:
+        """Ask the model behind this worker directly, as an orchestrator does: same queue, rate, time-out,
+        retries and prices as a call. The reply may have `room` tokens, or more where the worker is
+        configured so. Raises WorkerFault."""
+        model = self.worker
+        if not isinstance(model, LanguageModel):
+            raise WorkerFault("not_a_model", f"{self.spec.name} is no language model; choose an agent")
+        limit = max(room, getattr(self.worker.config, "max_tokens", 0)) or None
+        async with self._slots:
+            if self._rate is not None:
+                await self._rate.acquire()
+            try:
+                async with asyncio.timeout(self.spec.timeout_s):
+                    completion = await self._retrying(lambda: model.complete(messages, tools=tools, max_tokens=limit))
+            except TimeoutError:
+                sentence = f"{self.spec.name} did not answer within {self.spec.timeout_s:g} s"
+                raise WorkerFault("timeout", sentence) from None
+        return replace(completion, text=redact(completion.text), usage=self._priced(completion.usage))
+
+    async def _admitted(self, call: Call, on_start: OnStart | None, breaker: Breaker) -> Observation:
+        """The call, if the breaker lets it through."""
+        admission = breaker.admit()
+        if admission is Admission.NO:
+            return Observation.failed(Status.EXEC_ERR, "circuit_open", self._when_tried(breaker))
+        if on_start is not None:
+            on_start()
+        try:
+            observation, failed = await self._guarded(call, time.perf_counter())
+        except BaseException:
+            breaker.abandon(admission)
+            raise
+        breaker.settle(admission, failed)
+        return observation
+
+    def _when_tried(self, breaker: Breaker) -> str:
+        left = breaker.circuit.seconds
+        when = f"is tried again in {left:.0f} s" if left > 0 else "is being tried again right now"
+        return f"{self.spec.name} failed {FAILURES} times in a row and {when}; use another worker, or try later"
+
+    async def _guarded(self, call: Call, started: float) -> tuple[Observation, bool]:
+        """The call and what became of it, and whether that speaks against the worker's being there.
+        `started` is when the worker got it."""
+        worker, timeout = self.worker, self.spec.timeout_s
+        status, episode, failed = Status.EXEC_ERR, None, False
+        clock = _Clock(timeout)
+        try:
+            try:
+                reply = await (self._retrying(lambda: worker.call(call)) if self._retries else worker.call(call))
+            finally:
+                clock.stop()
+            return self._accept(reply, time.perf_counter() - started), False
+        except BadCall as fault:
+            status, failure = Status.PARSE_ERR, Failure(fault.code, _message(fault))
+        except WorkerFault as fault:
+            failure, episode = Failure(fault.code, _message(fault)), fault.episode
+            failed = fault.retryable
+            if fault.code == "timeout":
+                status, failed = Status.TIMEOUT, True
+        except (Exception, asyncio.CancelledError, SystemExit) as error:
+            # An adapter's bug must not sink the round: it becomes the step's error.
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
+            if clock.expired:
+                status, failed = Status.TIMEOUT, True
+                failure = Failure("timeout", f"{self.spec.name} did not answer within {timeout:g} s")
+            else:
+                failure = Failure("worker_raised", f"{type(error).__name__}: {_message(error)}")
+        return Observation(status, None, time.perf_counter() - started, error=failure, episode=episode), failed
+
+    async def _retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        async for trial in stamina.retry_context(
+            on=self._backoff, attempts=self._retries + 1, wait_initial=0.5, wait_max=20.0, timeout=None
+        ):
+            with trial:
+                try:
+                    return await attempt()
+                except WorkerFault as fault:
+                    fault.args = (_message(fault),)  # stamina logs what it catches
+                    raise
+        raise AssertionError("stamina re-raises the last fault")
+
+    def _backoff(self, error: Exception) -> bool | float:
+        """Whether stamina may try again, or how many seconds the peer asked to wait."""
+        if not (isinstance(error, WorkerFault) and error.retryable):
+            return False
+        if error.retry_after_s is None:
+            return True
+        return error.retry_after_s if error.retry_after_s < self.spec.timeout_s else False
+
+    def _accept(self, reply: Reply, latency_s: float) -> Observation:
+        """What the worker returned, if it may be handed on; what it cost counts in any case."""
+        allowed = self.spec.max_output_chars
+        status, code, value = Status.EXEC_ERR, "invalid_response", None
+        try:
+            value = reply.value
+            if not isinstance(value, str) or len(value) <= allowed:  # cleaning 50 MB would hold up the loop
+                value = redact_value(storable(value))
+                if self._handoff is not None:
+                    value = self._handoff.take(value)
+            size = len(value) if isinstance(value, str) else len(as_text(value))
+            if size <= allowed:
+                failure = None
+            else:
+                code, sentence = "output_too_large", f"returned {size:,} characters; {allowed:,} are allowed."
+                failure = Failure(code, f"{sentence} Ask for less.")
+        except BadOutput as error:
+            status = Status.PARSE_ERR
+            failure = Failure("bad_output", f"not what {self.spec.name} must return: {error}"[:MAX_ERROR_CHARS])
+        except (ValueError, RecursionError) as error:
+            failure = Failure(code, f"not a JSON value: {_message(error)}")
+        prompt = None if reply.prompt is None else redact(clean_text(reply.prompt))
+        usage = self._priced(reply.usage)
+        if failure is not None:
+            return Observation(status, None, latency_s, usage, failure, prompt, reply.episode)
+        return Observation(Status.OK, value, latency_s, usage, None, prompt, reply.episode)
+
+    def _priced(self, usage: Usage) -> Usage:
+        spec = self.spec
+        if not (spec.price_in or spec.price_out or spec.price_call):
+            return usage
+        cost = (usage.tokens_in * spec.price_in + usage.tokens_out * spec.price_out) / 1e6 + spec.price_call
+        return Usage(usage.tokens_in, usage.tokens_out, usage.cost + cost)
+
+
+def _message(error: BaseException) -> str:
+    return clean_text(redact(str(error)))[:MAX_ERROR_CHARS]
+
+
+class _Clock:
+    """`asyncio.timeout` for the one way in which it is used here, at 40 % of its price per call."""
+
+    __slots__ = ("_alarm", "_task", "expired")
+
+    def __init__(self, seconds: float) -> None:
+        self._task = asyncio.current_task()
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._ring)
+        self.expired = False
+
+    def _ring(self) -> None:
+        self.expired = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def stop(self) -> None:
+        """Take back the alarm, and its cancellation if it has rung: others may have cancelled the task, too."""
+        self._alarm.cancel()
+        if self.expired and self._task is not None:
+            self._task.uncancel()
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody cancelled this call, and not the worker something of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _instruction_parameter(schema: Mapping[str, JsonValue]) -> str | None:
+    """The one required string parameter, for which a plan may write `instruction`."""
+    required = schema.get("required", [])
+    properties = schema.get("properties", {})
+    if not (isinstance(required, list) and len(required) == 1 and isinstance(properties, dict)):
+        return None
+    name = str(required[0])
+    rule = properties.get(name)
+    return name if isinstance(rule, dict) and rule.get("type") == "string" else None

@@ -1,0 +1,125 @@
+"""The hand-off: what a worker must return, and the check of what it did return.
+
+An agent answers in text. Where a schema wants more than text, the JSON in the answer (bare, or in one
+``` fence) is read first, and the value that was read is what the next step gets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import jsonschema_rs
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pool_registry.actions import JsonValue, as_text, storable
+from pool_registry.patterns import MATCH_S, MAX_PATTERN_CHARS, matches_whole, pattern_problem
+
+MAX_SCHEMA_CHARS = 100_000
+SHOWN_VIOLATIONS = 3
+SHOWN_CHARS = 200  # of each violation: messages quote the value
+_FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)```", re.DOTALL)
+
+
+class Output(BaseModel):
+    """What a worker's result must be: a value that a JSON Schema accepts, or text that a pattern matches."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    json_schema: dict[str, JsonValue] | None = Field(
+        default=None, description="JSON Schema of the result; JSON in an agent's answer is read before the check."
+    )
+    pattern: str | None = Field(
+        default=None,
+        max_length=MAX_PATTERN_CHARS,
+        description="Regular expression that the whole result must match, as text.",
+    )
+
+    @field_validator("json_schema")
+    @classmethod
+    def _compiles(cls, schema: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+        if schema is not None:
+            compile_schema(schema)
+        return schema
+
+    @field_validator("pattern")
+    @classmethod
+    def _is_pattern(cls, pattern: str | None) -> str | None:
+        problem = None if pattern is None else pattern_problem(pattern)
+        if problem is not None:
+            raise ValueError(problem)
+        return pattern
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Output:
+        if (self.json_schema is None) == (self.pattern is None):
+            raise ValueError("give either a JSON Schema or a pattern")
+        return self
+
+
+class BadOutput(Exception):
+    """The result is not what the worker must return; the message says in what it differs."""
+
+
+class Handoff:
+    """An `Output`, ready to check results."""
+
+    def __init__(self, output: Output) -> None:
+        self._pattern = output.pattern
+        self._schema: Any = None if output.json_schema is None else compile_schema(output.json_schema)
+
+    def take(self, value: JsonValue) -> JsonValue:
+        """The value to hand over: `value` itself, or the JSON it holds as text. Raises BadOutput."""
+        if self._pattern is not None:
+            return self._matching(value, self._pattern)
+        if self._schema.is_valid(value):
+            return value
+        found = _read(value) if isinstance(value, str) else value
+        if found is not value and self._schema.is_valid(found):
+            return found
+        raise BadOutput(violations(self._schema, found))
+
+    def _matching(self, value: JsonValue, pattern: str) -> JsonValue:
+        try:
+            if matches_whole(pattern, as_text(value)):
+                return value
+        except TimeoutError:
+            raise BadOutput(f"the pattern {pattern!r} takes more than {MATCH_S} s on it") from None
+        raise BadOutput(f"{_short(as_text(value))!r} does not match the pattern {pattern!r}")
+
+
+def compile_schema(schema: Mapping[str, Any]) -> Any:
+    """A validator that reads no file and asks no server. Raises ValueError saying what is wrong."""
+    if len(json.dumps(schema)) > MAX_SCHEMA_CHARS:
+        raise ValueError(f"a schema may have {MAX_SCHEMA_CHARS:,} characters")
+    try:
+        return jsonschema_rs.validator_for(dict(schema), offline=True)
+    except (jsonschema_rs.ValidationError, ValueError, RecursionError) as error:
+        raise ValueError(f"this is not a usable JSON Schema: {str(error).splitlines()[0][:300]}") from error
+
+
+def violations(schema: Any, value: JsonValue) -> str:
+    """The first violations as one sentence for a model."""
+    found = list(islice(schema.iter_errors(value), SHOWN_VIOLATIONS + 1))
+    shown = [f"{'.'.join(map(str, each.instance_path)) or 'result'}: {_short(each.message)}" for each in found]
+    return "; ".join(shown[:SHOWN_VIOLATIONS]) + (" ..." if len(found) > SHOWN_VIOLATIONS else "")
+
+
+def _read(text: str) -> JsonValue:
+    """The JSON document that a text is, or holds in its one fence; `text` itself when there is none."""
+    fenced = _FENCE.findall(text)
+    try:
+        return storable(json.loads(fenced[0] if len(fenced) == 1 else text, parse_constant=_no_constant))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]} …"

@@ -1,0 +1,92 @@
+"""Recorded observations: an equal call, by somebody who may see the same, need not be made again.
+
+The key is everything the worker sees: what the worker is, its arguments and the outputs it may read. Calls
+under way are shared, too. Failures are not kept. Without a shelf the memory ends with the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from pool_registry.actions import Action, Observation
+from pool_registry.worker import Visible
+
+MAX_ENTRIES = 100_000
+
+
+class Shelf(Protocol):
+    """Where observations outlive the process. Both methods may block; they are called on a thread."""
+
+    def get(self, key: str) -> Observation | None: ...
+
+    def put(self, key: str, observation: Observation) -> None: ...
+
+
+class Recall:
+    """A memory of observations, the oldest making room. `hits` counts the calls that were not made."""
+
+    def __init__(self, shelf: Shelf | None = None, max_entries: int = MAX_ENTRIES) -> None:
+        self._shelf = shelf
+        self._known: OrderedDict[str, Observation] = OrderedDict()
+        self._running: dict[str, asyncio.Future[Observation]] = {}
+        self._max_entries = max_entries
+        self.hits = 0
+
+    async def observation(self, key: str, make: Callable[[], Awaitable[Observation]]) -> tuple[Observation, bool]:
+        """What is recorded under `key`, else what `make` brings; and whether it was recorded."""
+        found = self._known.get(key) or await self._shared(key)
+        if found is not None and found.ok:
+            self.hits += 1
+            return found, True
+        return await self._made(key, make)
+
+    async def _shared(self, key: str) -> Observation | None:
+        """What an equal call that is under way brings; None when there is none, or its caller was stopped."""
+        running = self._running.get(key)
+        if running is None:
+            return None
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if running.cancelled() and task is not None and not task.cancelling():
+                return None
+            raise  # this call itself was stopped, perhaps together with the one it waited for
+
+    async def _made(self, key: str, make: Callable[[], Awaitable[Observation]]) -> tuple[Observation, bool]:
+        running: asyncio.Future[Observation] = asyncio.get_running_loop().create_future()
+        self._running[key] = running
+        try:
+            shelved = None if self._shelf is None else await asyncio.to_thread(self._shelf.get, key)
+            observation = await make() if shelved is None else shelved
+            running.set_result(observation)
+        finally:
+            if not running.done():
+                running.cancel()
+            if self._running.get(key) is running:
+                del self._running[key]
+        if shelved is not None:
+            self.hits += 1
+        if observation.ok and observation.answered_by is None:  # another worker's answer is not this one's
+            self._known[key] = observation
+            if len(self._known) > self._max_entries:
+                self._known.popitem(last=False)
+            if self._shelf is not None and shelved is None:
+                await asyncio.to_thread(self._shelf.put, key, observation)
+        return observation, shelved is not None
+
+
+def key_of(identity: str, action: Action, visible: tuple[Visible, ...]) -> str:
+    """The key of a call: equal for equal calls only."""
+    seen = [[view.worker, view.observation.value, view.observation.status, _said(view.observation)] for view in visible]
+    content = json.dumps([identity, dict(action.arguments), seen], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _said(observation: Observation) -> list[str]:
+    return [] if observation.error is None else [observation.error.code, observation.error.message]
