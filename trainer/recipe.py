@@ -77,6 +77,13 @@ class Demonstrations(Part):
     teacher: str = Field(default="oracle", description="oracle, a policy, an agent as model:AGENT, a checkpoint.")
     samples: int = Field(default=1, ge=1, le=64, description="Trajectories per task, of which one is kept.")
     faults: Share = Field(default=0.1, description="Share in which a call is made to fail, so that recovery is seen.")
+    variants: int = Field(
+        default=0,
+        ge=0,
+        le=8,
+        description="Copies of each in which what its turns quote is made up: a small model then learns to quote "
+        "names and numbers instead of learning them by heart.",
+    )
     starred: bool = Field(default=True, description="Also the traces that were starred on this pool.")
     file: str = Field(default="", description="Also trajectories from a JSONL file.")
     concurrency: int = Field(default=16, ge=1, le=512, description="Episodes at a time.")

@@ -25,6 +25,7 @@ from trainer.learner import (
     resume_point,
     trainer_arguments,
 )
+from trainer.made_up import variants
 from trainer.recipe import Recipe, Sft
 from trainer.tasks.task import Task
 from trainer.trajectories import (
@@ -95,6 +96,7 @@ def demonstrations(training: Training, settings: Sft) -> list[Demonstration]:
             f"the teacher {wanted.teacher} solved none of {len(training.tasks)} tasks: there is nothing to imitate. "
             "Choose another teacher (sft.demonstrations.teacher) or easier tasks (tasks.levels)",
         )
+    rows += variants(rows, wanted.variants, settings.optimizer.seed)
     draft = workspace.demonstrations.with_suffix(".draft.jsonl")
     save_demonstrations(draft, rows)
     draft.rename(workspace.demonstrations)

@@ -30,6 +30,7 @@ from orchestrator.checkpoints import Checkpoint, seal
 from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.live import open_live_pool
 from pool_registry.starter import starter_pool
+from trainer.made_up import SYLLABLES
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
 
@@ -47,52 +48,6 @@ TEMPLATE = (
     "{% else %}<|user|>{{ m.content }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-SYLLABLES = [
-    "ka",
-    "lo",
-    "mi",
-    "te",
-    "su",
-    "ran",
-    "bor",
-    "vel",
-    "tia",
-    "nor",
-    "gu",
-    "shi",
-    "pe",
-    "qua",
-    "zar",
-    "don",
-    "ly",
-    "eth",
-    "wi",
-    "xo",
-    "mar",
-    "fin",
-    "ost",
-    "ica",
-    "land",
-    "burg",
-    "stan",
-    "ville",
-    "os",
-    "ia",
-    "en",
-    "ta",
-    "re",
-    "ho",
-    "ber",
-    "sal",
-    "dor",
-    "min",
-    "ga",
-    "u",
-    "che",
-    "is",
-    "an",
-    "el",
-]
 
 
 def main() -> None:

@@ -1,0 +1,63 @@
+"""Demonstrations with made-up names and numbers, so that a small model learns to quote.
+
+A plan quotes names and numbers of its query. Where training shows few different ones (some hundred companies
+and countries), a small model learns them by heart and fails on every other. A variant of a demonstration puts
+made-up words in the place of what its turns quote, in the query and in every turn alike. It is no trajectory
+of the pool any more, and is marked so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+
+from trainer.trajectories import Demonstration
+
+WORD = re.compile(r"[^\W\d_][\w'’-]*|\d+")
+RARE = 0.02  # what more than this share of the demonstrations quotes is the task's language, no name
+SYLLABLES = (  # noqa: SIM905  readable as one text
+    "ka lo mi te su ran bor vel tia nor gu shi pe qua zar don ly eth wi xo mar fin ost ica land burg stan ville "
+    "os ia en ta re ho ber sal dor min ga u che is an el"
+).split()
+
+
+def variants(rows: Sequence[Demonstration], count: int, seed: int) -> Iterator[Demonstration]:
+    """`count` variants of every demonstration that quotes something rare."""
+    random = Random(f"made-up:{seed}")  # noqa: S311
+    quoted = [quotes(row) for row in rows]
+    seen = Counter(word for words in quoted for word in words)
+    for row, words in zip(rows, quoted, strict=True):
+        rare = [word for word in words if seen[word] <= max(1, RARE * len(rows))]
+        for _ in range(count if rare else 0):
+            yield _renamed(row, {word: like(word, random) for word in rare})
+
+
+def quotes(row: Demonstration) -> list[str]:
+    """The names and the numbers from three digits on that both the query and a turn hold, in order."""
+    said = {word for each in row.messages if each.role == "assistant" for word in WORD.findall(each.content)}
+    words = dict.fromkeys(WORD.findall(row.query))
+    return [word for word in words if word in said and len(word) > 2 and (word[0].isupper() or word.isdigit())]
+
+
+def like(word: str, random: Random) -> str:
+    """Something else of the same sort: a number, a code of capitals or a name."""
+    if word.isdigit():
+        return str(random.randrange(10 ** random.randint(2, 5)))
+    if word.isupper():
+        return "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=len(word)))
+    return name(random)
+
+
+def name(random: Random) -> str:
+    """A name that no atlas knows, like Borvelia."""
+    return "".join(random.choices(SYLLABLES, k=random.randint(2, 4))).capitalize()
+
+
+def _renamed(row: Demonstration, names: Mapping[str, str]) -> Demonstration:
+    def put(text: str) -> str:
+        return WORD.sub(lambda found: names.get(found[0], found[0]), text)
+
+    messages = [said.model_copy(update={"content": put(said.content)}) for said in row.messages]
+    return Demonstration(messages=messages, query=put(row.query), episode=row.episode, source="made up")
