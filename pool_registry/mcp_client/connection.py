@@ -68,6 +68,8 @@ class Connection:
     async def close(self) -> None:
         """End the connection, and the server if it was started here."""
         self._over.set()
+        if not self._opened.done():
+            self._task.cancel()  # nobody waits for the handshake any more
         await asyncio.wait({self._task})
 
     async def _run(self) -> None:

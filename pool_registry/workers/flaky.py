@@ -53,6 +53,11 @@ class Flaky(Worker[FlakyConfig]):
         self._inner: Worker[Any] = open_worker(WorkerSpec.model_validate(config.inner))
         self.sample, self.sample_seen = self._inner.sample, self._inner.sample_seen
 
+    @classmethod
+    def runs(cls, config: FlakyConfig) -> str:
+        inner = WorkerSpec.model_validate(config.inner)
+        return kind_of(inner).load().runs(load_config(inner))
+
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
         return self._inner.parameters
