@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,11 @@ from trainer.learner import (
 )
 from trainer.recipe import Grpo, Recipe
 from trainer.rewards import reward_terms
-from trainer.rollouts import Clock, Group, Manner, RolloutEngine, figures
+from trainer.rollouts import Clock, Group, Manner, RolloutEngine, figures, fitting
+from trainer.tasks.task import Task
 from trainer.transcript import ChatTokens
 from trainer.vllm_server import serve
-from trainer.workspace import read_lines
+from trainer.workspace import Workspace, read_lines
 
 log = logging.getLogger(__name__)
 PLACE = "place"  # the text of the prompts that the trainer hands over; nothing reads it
@@ -68,11 +69,13 @@ def run_grpo(training: Training, start: Path | None, offset: int) -> bool:
         )
     clear_draft(workspace)
     pool = CachingPool(training.pool) if settings.rollouts.cache else training.pool
-    manner = manner_of(recipe, settings.rollouts.max_rounds)
+    manner, chat = manner_of(recipe, settings.rollouts.max_rounds), ChatTokens(learner.tokenizer)
+    tasks = fitting(training.tasks, pool, chat, manner)
+    log.info("%d tasks, %d with a query that fits", len(training.tasks), len(tasks))
     engine = RolloutEngine(
         recipe.name,
         pool,
-        ChatTokens(learner.tokenizer),
+        chat,
         manner,
         terms,
         training.store.traces,
@@ -81,7 +84,7 @@ def run_grpo(training: Training, start: Path | None, offset: int) -> bool:
         max_cost=settings.rollouts.max_cost,
     )
     engine.cost = _spent(training)
-    curriculum = _curriculum(training, settings)
+    curriculum = _curriculum(tasks, training.workspace, settings)
     callback = JobCallback(training, "grpo", learner, offset, settings.steps)
     with ExitStack() as stack:
         backend = _Backend(training, settings, learner, stack)
@@ -180,11 +183,11 @@ def _places(settings: Grpo) -> Dataset:
     return Dataset.from_list([{"prompt": [{"role": "user", "content": PLACE}]}] * settings.rollouts.prompts)
 
 
-def _curriculum(training: Training, settings: Grpo) -> Curriculum:
+def _curriculum(tasks: Sequence[Task], workspace: Workspace, settings: Grpo) -> Curriculum:
     """The curriculum, with what the groups of an interrupted job have taught it."""
-    curriculum = Curriculum(training.tasks, settings.curriculum, settings.optimizer.seed)
-    by_cell = {(task.ref.family, task.ref.level): task for task in training.tasks}
-    for row in read_lines(training.workspace.rollouts):
+    curriculum = Curriculum(tasks, settings.curriculum, settings.optimizer.seed)
+    by_cell = {(task.ref.family, task.ref.level): task for task in tasks}
+    for row in read_lines(workspace.rollouts):
         task = by_cell.get((str(row.get("family")), int(str(row.get("level", 0)))))
         episodes = row.get("episodes")
         if task is not None and isinstance(episodes, list) and episodes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from trainer.trajectories import Demonstration
@@ -23,15 +23,17 @@ SYLLABLES = (  # noqa: SIM905  readable as one text
 ).split()
 
 
-def variants(rows: Sequence[Demonstration], count: int, seed: int) -> Iterator[Demonstration]:
+def variants(rows: Sequence[Demonstration], count: int, seed: int) -> list[Demonstration]:
     """`count` variants of every demonstration that quotes something rare."""
     random = Random(f"made-up:{seed}")  # noqa: S311
     quoted = [quotes(row) for row in rows]
     seen = Counter(word for words in quoted for word in words)
+    made = []
     for row, words in zip(rows, quoted, strict=True):
         rare = [word for word in words if seen[word] <= max(1, RARE * len(rows))]
         for _ in range(count if rare else 0):
-            yield _renamed(row, {word: like(word, random) for word in rare})
+            made.append(_renamed(row, {word: like(word, random) for word in rare}))
+    return made
 
 
 def quotes(row: Demonstration) -> list[str]:

@@ -93,6 +93,23 @@ class Manner:
     max_rounds: int
 
 
+def fitting(tasks: Sequence[Task], pool: LivePool, chat: ChatTokens, manner: Manner) -> list[Task]:
+    """The tasks whose prompt leaves room for a whole turn. Raises TrainingFailed when none does."""
+
+    def size(task: Task) -> int:
+        return len(chat.prompt(opening(task.query, pool, manner.dialect, manner.style))) + manner.turn_tokens
+
+    sizes = [size(task) for task in tasks]
+    kept = [task for task, tokens in zip(tasks, sizes, strict=True) if tokens <= manner.max_length]
+    if not kept:
+        raise TrainingFailed(
+            "max_length",
+            f"the shortest prompt and a turn need {min(sizes):,} tokens and an episode may have "
+            f"{manner.max_length:,}: raise grpo.rollouts.max_length, or choose model.prompt: query",
+        )
+    return kept
+
+
 class LearningPolicy:
     """The learning model as the orchestrator of one episode; keeps every token it saw and wrote."""
 
@@ -107,12 +124,6 @@ class LearningPolicy:
         self._read(episode)
         context = self.transcript.ids
         room = min(self._manner.turn_tokens, self._manner.max_length - len(context))
-        if room < 1 and not self.transcript.completion:
-            raise TrainingFailed(
-                "max_length",
-                f"a prompt has {len(context):,} tokens and an episode may have {self._manner.max_length:,}: raise "
-                "grpo.rollouts.max_length, choose model.prompt: query, or leave out tasks with queries this long",
-            )
         if room < 1:
             return Turn(error=f"the episode has {len(context):,} tokens; its limit is reached", failed=True)
         made = await self._generator.generate(context, room)

@@ -29,7 +29,7 @@ from trainer.generation import ColocatedGenerator, Generated, Sampling, Transfor
 from trainer.recipe import Curriculum as CurriculumSettings
 from trainer.recipe import Optimizer, Recipe, Reward, Sft
 from trainer.rewards import advantages, reward_terms
-from trainer.rollouts import Clock, Manner, RolloutEngine, figures
+from trainer.rollouts import Clock, Manner, RolloutEngine, figures, fitting
 from trainer.runner import explain
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
@@ -195,9 +195,17 @@ def test_a_turn_gets_what_is_left_of_the_episodes_length(chat):
     assert rollout.sample.episode.ended.outcome == "orchestrator_failed" and not rollout.sample.correct
 
 
-def test_a_prompt_that_does_not_fit_ends_the_job_with_what_to_change(chat):
+def test_tasks_whose_prompt_leaves_no_room_for_a_turn_are_left_out(chat):
+    pool = a_pool()
+    manner = Manner(dialect_named("plan"), "query", 200, 260, 1)
+    short, long = a_task("short"), a_task("a very long query " * 50)
+    assert fitting([long, short], pool, chat, manner) == [short]
+
+
+def test_when_no_prompt_fits_the_job_ends_with_what_to_change(chat):
+    manner = Manner(dialect_named("plan"), "full", 200, 64, 1)
     with pytest.raises(TrainingFailed, match=r"max_length.*prompt: query") as caught:
-        one_episode(chat, [answer_of("right")], style="full", max_length=64)
+        fitting([a_task()], a_pool(), chat, manner)
     assert caught.value.code == "max_length"
 
 
