@@ -1,0 +1,372 @@
+"""What an OpenAPI document offers: one worker of kind `openapi` for each operation.
+
+The document's structure is checked by openapi-pydantic, its schemas by the validator that checks calls;
+here is only how an operation becomes a name, a description, a schema and the places of its arguments.
+An operation that cannot be called is offered with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+from pydantic import ValidationError
+
+from pool_registry import egress, secrets
+from pool_registry.errors import InvalidPool
+from pool_registry.http_calls import OWN_HEADERS, TOKEN, decoded
+from pool_registry.imports import Offer, worker_name
+from pool_registry.imports.openapi_document import MAX_CHARS, Document, Schemas, Unfit, read
+from pool_registry.reach import Reach, literal_address
+from pool_registry.schemas import schema_problem
+from pool_registry.worker import WorkerSpec
+
+if TYPE_CHECKING:
+    from openapi_pydantic.v3.v3_1 import Operation
+
+FETCH_S = 30.0
+MAX_OPERATIONS = 2_000
+MAX_DESCRIPTION = 1_000
+METHODS = ("get", "put", "post", "delete", "patch", "head")  # options and trace are for browsers and proxies
+_STYLES = {"form": "form", "simple": "simple", "spaceDelimited": "space", "pipeDelimited": "pipe", "deepObject": "deep"}
+_SPREADABLE = {"type", "properties", "required", "title", "description", "additionalProperties"}
+_ENOUGH_FOR_A_BODY = ("application/json", "application/x-www-form-urlencoded", "text/plain")
+
+
+async def fetch(url: str, allow_private: bool = False) -> str:
+    """The document behind a URL that a person typed. Raises InvalidPool for the URL, WorkerFault for the peer."""
+    policy = Reach(private=allow_private, typed=True)
+    try:
+        egress.check_url(url, policy)
+    except ValueError as error:
+        raise InvalidPool([("url", str(error))]) from error
+    answer = await egress.ask("GET", url, timeout_s=FETCH_S, policy=policy, follow=3, max_bytes=MAX_CHARS)
+    return decoded(egress.demand(answer).body, "utf-8")
+
+
+def offers(
+    text: str | bytes,
+    *,
+    base_url: str = "",
+    api_key: str = "",
+    key_header: str = "",
+    source: str = "",
+    allow_private: bool = False,
+) -> list[Offer]:
+    """The operations of a document, JSON or YAML, in its order.
+
+    `base_url` takes the place of the document's servers, `source` is the URL that it came from (for servers
+    without a host), `api_key` a reference to the key, `key_header` the header for it where the document's
+    own rule is wrong. Raises InvalidPool saying what to mend in the document or in these settings.
+    """
+    _check_settings(base_url, api_key, key_header)
+    document = read(text)
+    given = _Given(base_url.rstrip("/"), api_key, key_header, source, allow_private)
+    found: dict[str, Offer] = {}
+    for path, method, item, operation in _operations(document):
+        if len(found) == MAX_OPERATIONS:
+            raise InvalidPool([("document", f"it has more than {MAX_OPERATIONS:,} operations; cut it down first")])
+        wanted = operation.get("operationId") if isinstance(operation, dict) else None
+        name = worker_name(wanted if isinstance(wanted, str) and wanted else f"{method} {path}", found)
+        found[name] = _Reading(document, given, path, method, item).offer(name, operation)
+    if not found:
+        raise InvalidPool([("document", "its `paths` hold no operation, so there is nothing to call")])
+    return list(found.values())
+
+
+def _check_settings(base_url: str, api_key: str, key_header: str) -> None:
+    problems = []
+    for field, check, value in (
+        ("base_url", egress.check_url, base_url),
+        ("api_key", secrets.check_reference, api_key),
+    ):
+        try:
+            if value:
+                check(value)
+        except ValueError as error:
+            problems.append((field, str(error)))
+    if key_header and not TOKEN.fullmatch(key_header):
+        problems.append(("key_header", "a header's name has letters, digits and - only"))
+    if problems:
+        raise InvalidPool(problems)
+
+
+class _Given:
+    """What a person set for the whole document."""
+
+    def __init__(self, base_url: str, api_key: str, key_header: str, source: str, allow_private: bool) -> None:
+        self.base_url, self.api_key, self.key_header = base_url, api_key, key_header
+        self.source, self.allow_private = source, allow_private
+
+
+def _operations(document: Document) -> Iterator[tuple[str, str, dict[str, Any], Any]]:
+    for path, item in document.root["paths"].items():
+        try:
+            followed = document.follow(item)
+        except Unfit:
+            continue  # not even its methods are known
+        for method in METHODS:
+            if method in followed:
+                yield path, method, followed, followed[method]
+
+
+class _Reading:
+    """One operation on its way to an offer."""
+
+    def __init__(self, document: Document, given: _Given, path: str, method: str, item: dict[str, Any]) -> None:
+        self._document, self._given = document, given
+        self._path, self._method, self._item = path, method, item
+        self._schemas = Schemas(document)
+        self._properties: dict[str, Any] = {}
+        self._required: list[str] = []
+        self._places: list[dict[str, Any]] = []
+
+    def offer(self, name: str, raw: Any) -> Offer:
+        description, config, problem = f"{self._method.upper()} {self._path}", dict[str, Any](), ""
+        try:
+            raw = self._document.follow(raw)
+            operation = _checked(raw)
+            description = _description(operation) or description
+            config = self._config(operation, raw)
+        except Unfit as reason:
+            problem = str(reason)
+        description = description[:MAX_DESCRIPTION]
+        return Offer(WorkerSpec(name=name, kind="openapi", description=description, config=config), problem)
+
+    def _config(self, operation: Operation, raw: Mapping[str, Any]) -> dict[str, Any]:
+        for parameter in self._parameters(raw):
+            self._add_parameter(parameter)
+        body = self._add_body(raw.get("requestBody"))
+        config = {
+            "base_url": self._server(raw),
+            "method": self._method.upper(),
+            "path": self._path,
+            "places": self._places,
+            "body": body,
+            "parameters": self._parameters_schema(),
+            **self._security(operation),
+        }
+        if self._given.allow_private:
+            config["allow_private"] = True
+        return config
+
+    def _parameters(self, raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The path's parameters and the operation's own, which win. Raises Unfit."""
+        every: dict[tuple[Any, Any], dict[str, Any]] = {}
+        for listed in (self._item.get("parameters", []), raw.get("parameters", [])):
+            if not isinstance(listed, list):
+                raise Unfit("its `parameters` are no list")
+            for each in map(self._document.follow, listed):
+                every[str(each.get("name")), str(each.get("in"))] = each
+        return list(every.values())
+
+    def _add_parameter(self, raw: dict[str, Any]) -> None:
+        from openapi_pydantic.v3.v3_1 import Parameter
+
+        try:
+            parameter = Parameter.model_validate({k: v for k, v in raw.items() if k in _PARAMETER_FIELDS})
+        except ValidationError as error:
+            raise Unfit(f"parameter {str(raw.get('name'))[:60]}: {_first(error)}") from error
+        at, wire = parameter.param_in.value, parameter.name
+        if at == "header" and wire.lower() in ("accept", "content-type", "authorization"):
+            return  # OpenAPI says that these are not parameters
+        if at == "header" and (wire.lower() in OWN_HEADERS or not TOKEN.fullmatch(wire)):
+            raise Unfit(f"its header {wire[:60]!r} cannot be set by a caller")
+        if at == "path" and f"{{{wire}}}" not in self._path:
+            raise Unfit(f"its path has no {{{wire[:60]}}}, although a parameter is called so")
+        content = raw.get("content")
+        schema = raw.get("schema", {})
+        style = _STYLES.get(parameter.style or ("simple" if at in ("path", "header") else "form"))
+        if style is None:
+            raise Unfit(f"parameter {wire[:60]}: the style {parameter.style!r} is not supported")
+        if isinstance(content, dict) and content:
+            schema, style = self._document.follow(next(iter(content.values()))).get("schema", {}), "json"
+        explode = parameter.explode if parameter.explode is not None else style == "form"
+        argument = wire if wire not in self._properties else f"{wire}_in_{at}"
+        if argument in self._properties:
+            raise Unfit(f"two of its parameters are called {argument[:60]}")
+        self._add(argument, schema, parameter.description, parameter.required or at == "path")
+        self._places.append({"argument": argument, "at": at, "wire": wire, "style": style, "explode": explode})
+
+    def _add_body(self, node: Any) -> str:
+        """Take in the request's body; how it is written, "" without one. Raises Unfit."""
+        if node is None:
+            return ""
+        body = self._document.follow(node)
+        content = body.get("content")
+        written, media = _media(content if isinstance(content, dict) else {})
+        schema = self._schemas.schema(self._document.follow(media).get("schema", {}))
+        required = body.get("required") is True
+        if _is_spreadable(schema) and not schema["properties"].keys() & self._properties.keys() and written != "text":
+            for name, each in schema["properties"].items():
+                self._properties[name] = each
+                if required and name in schema.get("required", []):
+                    self._required.append(name)
+                self._places.append({"argument": name, "at": "body", "wire": name})
+            return written
+        argument = "body" if "body" not in self._properties else "request_body"
+        self._properties[argument] = _described(schema, body.get("description"))
+        if required:
+            self._required.append(argument)
+        self._places.append({"argument": argument, "at": "whole", "wire": ""})
+        return written
+
+    def _add(self, argument: str, schema: Any, description: str | None, required: bool) -> None:
+        self._properties[argument] = _described(self._schemas.schema(schema), description)
+        if required:
+            self._required.append(argument)
+
+    def _parameters_schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = {"type": "object", "properties": self._properties, "additionalProperties": False}
+        if self._required:
+            schema["required"] = self._required
+        if self._schemas.definitions:
+            schema["$defs"] = self._schemas.definitions
+        problem = schema_problem(schema)
+        if problem:
+            raise Unfit(problem)
+        return schema
+
+    def _server(self, raw: Mapping[str, Any]) -> str:
+        """The server's URL: the person's, or the document's first, its variables at their defaults. Raises Unfit."""
+        from openapi_pydantic.v3.v3_1 import Server
+
+        given = self._given
+        if given.base_url:
+            return given.base_url
+        listed = next((each["servers"] for each in (raw, self._item, self._document.root) if each.get("servers")), None)
+        first = listed[0] if isinstance(listed, list) else {"url": "/"}
+        try:
+            server = Server.model_validate(first)
+        except ValidationError as error:
+            raise Unfit(f"its server: {_first(error)}") from error
+        url = server.url
+        for name, variable in (server.variables or {}).items():
+            url = url.replace(f"{{{name}}}", variable.default)
+        if "{" in url:
+            raise Unfit(f"its server {url[:120]!r} has a variable without a value; give the base URL")
+        try:
+            url = urljoin(given.source, url) if given.source else url
+            policy = Reach(private=given.allow_private, typed=True)
+            egress.check_url(url, policy)
+        except ValueError as error:
+            raise Unfit(f"its server {url[:120]!r} cannot be used ({error}); give the base URL") from error
+        if given.source and _names_this_machine(url) and not _names_this_machine(given.source):
+            raise Unfit(f"a document from elsewhere names {urlsplit(url).netloc} as its server; give the base URL")
+        return url.rstrip("/")
+
+    def _security(self, operation: Operation) -> dict[str, Any]:
+        """`auth` and `api_key` of the configuration. Raises Unfit when a key is missing or cannot be sent."""
+        given, rule = self._given, operation.security
+        if given.key_header and given.api_key:
+            return {"api_key": given.api_key, "auth": {"kind": "header", "name": given.key_header}}
+        ways = rule if rule is not None else self._document.root.get("security") or []
+        if not isinstance(ways, list):
+            raise Unfit("its `security` is no list")
+        if not ways or (not given.api_key and {} in ways):
+            return {"api_key": given.api_key} if given.api_key else {}
+        reasons = []
+        for way in ways:
+            try:
+                auth = self._auth(way)
+            except Unfit as reason:
+                reasons.append(str(reason))
+                continue
+            if not given.api_key:
+                raise Unfit("it needs a key; give a reference to it, such as env:NAME")
+            return {"api_key": given.api_key, "auth": auth}
+        raise Unfit(reasons[0] if reasons else "its security cannot be read")
+
+    def _auth(self, way: Any) -> dict[str, str]:
+        """Where one way of `security` wants the key. Raises Unfit."""
+        from openapi_pydantic.v3.v3_1 import SecurityScheme
+
+        if not isinstance(way, dict) or len(way) != 1:
+            raise Unfit("it needs more than one key in a request, which is not supported")
+        name = next(iter(way))
+        components = self._document.root.get("components")
+        schemes = components.get("securitySchemes") if isinstance(components, dict) else None
+        if not isinstance(schemes, dict) or name not in schemes:
+            raise Unfit(f"its security scheme {name[:60]!r} is not described")
+        raw = self._document.follow(schemes[name])
+        try:
+            scheme = SecurityScheme.model_validate({key: value for key, value in raw.items() if key != "flows"})
+        except ValidationError as error:
+            raise Unfit(f"its security scheme {name[:60]!r}: {_first(error)}") from error
+        if scheme.type in ("oauth2", "openIdConnect"):
+            return {"kind": "bearer"}  # the person brings a token
+        if scheme.type == "http" and (scheme.scheme or "").lower() in ("bearer", "basic"):
+            return {"kind": str(scheme.scheme).lower()}
+        where = str(scheme.security_scheme_in)
+        if scheme.type == "apiKey" and where in ("header", "query", "cookie") and scheme.name:
+            if where != "query" and (not TOKEN.fullmatch(scheme.name) or scheme.name.lower() in OWN_HEADERS):
+                raise Unfit(f"its key belongs in {scheme.name[:60]!r}, which is no name for a {where}")
+            return {"kind": where, "name": scheme.name}
+        raise Unfit(f"its security scheme {name[:60]!r} ({scheme.type}) is not supported")
+
+
+_PARAMETER_FIELDS = {"name", "in", "description", "required", "style", "explode"}
+
+
+def _checked(raw: Mapping[str, Any]) -> Operation:
+    """The operation's own words and rules; schemas are checked elsewhere, answers are not used. Raises Unfit."""
+    from openapi_pydantic.v3.v3_1 import Operation
+
+    kept = {key: raw[key] for key in ("summary", "description", "security") if key in raw}
+    try:
+        return Operation.model_validate(kept)
+    except ValidationError as error:
+        raise Unfit(_first(error)) from error
+
+
+def _description(operation: Operation) -> str:
+    """Summary and description as one text; the description alone when it starts with the summary."""
+    summary, more = (operation.summary or "").strip(), (operation.description or "").strip()
+    if not summary or more.startswith(summary):
+        return more or summary
+    return f"{summary.rstrip('.')}. {more}" if more else summary
+
+
+def _described(schema: Any, description: Any) -> Any:
+    if not isinstance(description, str) or not description or not isinstance(schema, dict) or "description" in schema:
+        return schema
+    return {**schema, "description": description[:MAX_DESCRIPTION]}
+
+
+def _media(content: Mapping[str, Any]) -> tuple[str, Any]:
+    """How the body is written and its media object. Raises Unfit when it is neither JSON, form nor plain text."""
+    for kind, media in content.items():
+        plain = kind.partition(";")[0].strip().lower()
+        if plain == "application/json" or plain.endswith("+json") or plain == "*/*":
+            return "json", media
+    for written, wanted in (("form", "application/x-www-form-urlencoded"), ("text", "text/plain")):
+        if wanted in content:
+            return written, content[wanted]
+    kinds = ", ".join(content)[:120] or "nothing"
+    raise Unfit(f"its body is {kinds}; only {', '.join(_ENOUGH_FOR_A_BODY)} can be sent")
+
+
+def _is_spreadable(schema: Any) -> bool:
+    """Whether a body's fields can be arguments of their own: a plain object with known fields."""
+    return (
+        isinstance(schema, dict)
+        and schema.keys() <= _SPREADABLE
+        and schema.get("type") == "object"
+        and isinstance(schema.get("properties"), dict)
+        and bool(schema["properties"])
+        and isinstance(schema.get("required", []), list)
+        and schema.get("additionalProperties", False) is False
+    )
+
+
+def _names_this_machine(url: str) -> bool:
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    address = literal_address(host)
+    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
+
+
+def _first(error: ValidationError) -> str:
+    """The first of pydantic's complaints, in one line."""
+    first: Sequence[Any] = error.errors(include_url=False, include_input=False)[:1]
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in first)[:300]

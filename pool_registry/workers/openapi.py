@@ -1,0 +1,208 @@
+"""Kind `openapi`: one operation of an HTTP API, as imports/openapi.py recorded it.
+
+Arguments are checked against the recorded schema before they come here; this file puts each one where
+the document says (path, query, header, cookie, body), in the style that it says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+from urllib.parse import quote, unquote, urlencode
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pool_registry import egress, secrets
+from pool_registry.actions import JsonValue, as_text
+from pool_registry.errors import BadCall
+from pool_registry.http_calls import READING, Auth, Method, authorized, header_value, once, reachable, value_of
+from pool_registry.reach import ALLOW_PRIVATE, Reach
+from pool_registry.schemas import schema_problem
+from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+
+Style = Literal["simple", "form", "space", "pipe", "deep", "json"]
+
+
+class Place(BaseModel):
+    """Where one argument goes. `wire` is its name in the request, which may differ from the argument's;
+    `at: body` is one field of the body, `whole` the body itself. `style` is OpenAPI's, `json` a JSON text."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    argument: str
+    at: Literal["path", "query", "header", "cookie", "body", "whole"]
+    wire: str
+    style: Style = "simple"
+    explode: bool = False
+
+
+class OpenApiConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    base_url: str = Field(description="The server, without the operation's path.")
+    method: Method = Field(description="GET, POST ...")
+    path: str = Field(description="The operation's path, with {names} in it.")
+    api_key: str = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
+    auth: Auth = Field(default_factory=Auth, description="Where the key goes.")
+    allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
+    places: list[Place] = Field(default_factory=list, description="Where each argument goes.")
+    body: Literal["", "json", "form", "text"] = Field(default="", description="How the body is written.")
+    parameters: dict[str, Any] = Field(
+        default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_url(cls, value: str) -> str:
+        return egress.check_url(value.rstrip("/"), Reach(private=True, typed=True))
+
+    @field_validator("api_key")
+    @classmethod
+    def _is_reference(cls, value: str) -> str:
+        return secrets.check_reference(value) if value else value
+
+    @field_validator("parameters")
+    @classmethod
+    def _is_usable(cls, value: dict[str, Any]) -> dict[str, Any]:
+        problem = schema_problem(value)
+        if problem:
+            raise ValueError(problem)
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> OpenApiConfig:
+        known = self.parameters.get("properties") or {}
+        lost = [place.argument for place in self.places if place.argument not in known]
+        if lost:
+            raise ValueError(f"no argument of the schema is called {', '.join(lost)}")
+        return self
+
+    @property
+    def policy(self) -> Reach:
+        return Reach(private=self.allow_private, typed=True)
+
+
+class OpenApi(Worker[OpenApiConfig]):
+    """Only calls of methods that may be repeated (GET, PUT, DELETE ...) are retried or cached."""
+
+    Config = OpenApiConfig
+    remote = True
+
+    def __init__(self, spec: WorkerSpec, config: OpenApiConfig) -> None:
+        super().__init__(spec, config)
+        self.cacheable = config.method in READING  # type: ignore[misc]  # the class can only say no for all
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return self.config.parameters
+
+    async def call(self, call: Call) -> Reply:
+        config = self.config
+        url, headers, body = request(config, call.arguments)
+        url, headers = authorized(url, headers, config.auth, config.api_key)
+        with once(config.method):
+            answer = await egress.ask(
+                config.method, url, headers=headers, body=body, timeout_s=self.spec.timeout_s, policy=config.policy
+            )
+            egress.demand(answer)
+        return Reply(value_of(config.method, answer))
+
+    async def check(self) -> str:
+        authorized(self.config.base_url, {}, self.config.auth, self.config.api_key)
+        return await reachable(self.config.base_url, self.config.policy)
+
+
+def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> tuple[str, dict[str, str], bytes | None]:
+    """URL, headers and body of a call, without the key. Raises BadCall when an argument cannot be written."""
+    path, query, cookies, fields = config.path, list[tuple[str, str]](), list[str](), dict[str, Any]()
+    headers = {"accept": "application/json, text/*;q=0.8, */*;q=0.5"}
+    whole = None
+    for place in config.places:
+        if place.argument not in arguments:
+            continue
+        value = arguments[place.argument]
+        if place.at == "path":
+            written = _listed(value, place, _quoted)
+            if not written:
+                raise BadCall(f"{place.argument}: an argument of the path must not be empty")
+            path = path.replace(f"{{{place.wire}}}", written)
+        elif place.at == "query":
+            query.extend(_pairs(value, place))
+        elif place.at == "header":
+            headers[place.wire.lower()] = header_value(place.argument, _listed(value, place))
+        elif place.at == "cookie":
+            cookies.extend(f"{quote(name)}={quote(each)}" for name, each in _pairs(value, place))
+        elif place.at == "body":
+            fields[place.wire] = value
+        else:
+            whole = value
+    if cookies:
+        headers["cookie"] = "; ".join(cookies)
+    _check_path(path)
+    url = f"{config.base_url}{path}" + (f"?{urlencode(query, quote_via=quote)}" if query else "")
+    return url, headers, _body(config, whole, fields, headers)
+
+
+def _body(config: OpenApiConfig, whole: Any, fields: dict[str, Any], headers: dict[str, str]) -> bytes | None:
+    given = whole if whole is not None else fields
+    if not config.body or (whole is None and not fields and not any(place.at == "body" for place in config.places)):
+        return None
+    if config.body == "json":
+        headers["content-type"] = "application/json"
+        return json.dumps(given).encode()
+    if config.body == "text":
+        headers["content-type"] = "text/plain; charset=utf-8"
+        return as_text(given).encode()
+    headers["content-type"] = "application/x-www-form-urlencoded"
+    if not isinstance(given, dict):
+        raise BadCall("the body of this operation is a form: write an object")
+    form = Place(argument="body", at="body", wire="", style="form", explode=True)
+    return urlencode(
+        [pair for name, value in given.items() for pair in _pairs(value, form.model_copy(update={"wire": name}))]
+    ).encode()
+
+
+def _plain(value: Any) -> str:
+    """A value as a URL writes it: true and not True, nothing for null."""
+    return "" if value is None else as_text(value)
+
+
+def _quoted(value: Any) -> str:
+    """A value as one part of a path, percent-encoded to the last slash."""
+    return quote(_plain(value), safe="")
+
+
+def _pairs(value: Any, place: Place) -> Iterator[tuple[str, str]]:
+    """The name=value pairs that a query, a cookie or a form gets for one argument."""
+    if place.style == "json" or value is None:
+        yield place.wire, "" if value is None else json.dumps(value)
+    elif isinstance(value, dict) and place.style == "deep":
+        yield from ((f"{place.wire}[{name}]", _plain(each)) for name, each in value.items())
+    elif isinstance(value, dict) and place.explode:
+        yield from ((name, _plain(each)) for name, each in value.items())
+    elif isinstance(value, list) and place.explode:
+        yield from ((place.wire, _plain(each)) for each in value)
+    else:
+        yield place.wire, _listed(value, place)
+
+
+def _listed(value: Any, place: Place, written: Callable[[Any], str] = _plain) -> str:
+    """One text for a value: lists and objects with the separator of their style, each part as `written`."""
+    if place.style == "json":
+        return written(json.dumps(value))
+    between = {"space": " ", "pipe": "|"}.get(place.style, ",")
+    if isinstance(value, list):
+        return between.join(map(written, value))
+    if isinstance(value, dict):
+        equals = "=" if place.explode else between
+        return between.join(f"{written(name)}{equals}{written(each)}" for name, each in value.items())
+    return written(value)
+
+
+def _check_path(path: str) -> None:
+    """Refuse what would leave the operation: `.` or `..` as a part, a name that was not filled in."""
+    if "{" in path or "}" in path:
+        raise BadCall(f"the path {path} needs every one of its arguments")
+    if any(unquote(part) in (".", "..") for part in path.split("/")):
+        raise BadCall("an argument of the path must not be `.` or `..`")
