@@ -146,9 +146,9 @@ def open_live_pool(pool: Pool, recall: Recall | None = None) -> LivePool:
 
 
 @asynccontextmanager
-async def live_pool(pool: Pool) -> AsyncIterator[LivePool]:
+async def live_pool(pool: Pool, recall: Recall | None = None) -> AsyncIterator[LivePool]:
     """`open_live_pool` that closes itself."""
-    opened = open_live_pool(pool)
+    opened = open_live_pool(pool, recall)
     try:
         yield opened
     finally:

@@ -8,6 +8,8 @@ from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, check_query, run_episode
 from orchestrator.trace import Store
 from pool_registry.live import live_pool
+from pool_registry.recall import Recall
+from pool_registry.shelf import DatabaseShelf
 from studio.export import trace_document
 from trainer.evaluate import grade, resolve
 from trainer.tasks import recognize
@@ -20,7 +22,8 @@ async def run_once(store: Store, pool_name: str, orchestrator_name: str, query: 
     """
     check_query(query)
     task = recognize(query)
-    async with live_pool(store.pools.latest(pool_name).pool) as pool:
+    recall = Recall(DatabaseShelf(store.engine))
+    async with live_pool(store.pools.latest(pool_name).pool, recall) as pool:
         orchestrator = make_orchestrator(orchestrator_name, pool, task.oracle_turn if task else None)
         spec = EpisodeSpec(query, task=task.ref if task else None)
         episode = await run_episode(spec, orchestrator, pool, sink=store.traces, resolve=resolve)

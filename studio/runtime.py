@@ -22,7 +22,9 @@ from pool_registry.errors import PoolError, StorageError, WorkerFault
 from pool_registry.kinds import open_worker
 from pool_registry.live import LivePool, LiveWorker, open_live_pool
 from pool_registry.pool import Pool
+from pool_registry.recall import Recall
 from pool_registry.secrets import redact
+from pool_registry.shelf import DatabaseShelf
 from pool_registry.worker import Visible, WorkerSpec
 from studio.health import RECENT, Health, WorkerHealth, judge
 from trainer.evaluate import grade, resolve
@@ -42,6 +44,7 @@ class Runtime:
         self._thread = threading.Thread(target=self._loop.run_forever, name="episodes", daemon=True)
         self._thread.start()
         self._pools: dict[str, LivePool] = {}
+        self._recall = Recall(DatabaseShelf(store.engine))
         self._budgets: dict[str, Budget] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -155,7 +158,7 @@ class Runtime:
     async def _live(self, pool: Pool) -> LivePool:
         """The open pool for this content; versions that are no longer current stay open until closed."""
         if pool.hash not in self._pools:
-            self._pools[pool.hash] = open_live_pool(pool)
+            self._pools[pool.hash] = open_live_pool(pool, self._recall)
         return self._pools[pool.hash]
 
     async def _shut_down(self) -> None:

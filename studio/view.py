@@ -154,6 +154,8 @@ def _measured(observation: Observation | None) -> dict[str, Any]:
         "cost": usage.cost if usage else 0.0,
         "code": observation.error.code if observation and observation.error else None,
         "child": observation.episode if observation else None,
+        "cached": bool(observation and observation.cached),
+        "answered_by": observation.answered_by if observation else None,
     }
 
 
@@ -194,6 +196,7 @@ def step_detail(episode: Episode, step_id: int, pool: Pool | None) -> dict[str, 
         "visible": [_seen(episode, k) for k in run.step.access if k in episode.steps and k < step_id],
         "prompt": observation.prompt if observation else None,
         "value": observation.value if observation else None,
+        "instead_of": asdict(observation.instead_of) if observation and observation.instead_of else None,
         **_measured(observation),
     }
 

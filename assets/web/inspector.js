@@ -56,15 +56,22 @@ function stepParts(detail) {
   const facts = [seconds(detail.latency_s)];
   if (detail.tokens_in + detail.tokens_out) facts.push(`${count(detail.tokens_in)} → ${count(detail.tokens_out)} tokens`);
   if (detail.cost) facts.push(dollars(detail.cost));
+  if (detail.cached) facts.push("recorded at an earlier equal call");
   const parts = [head(`Step ${detail.id} · ${detail.worker || "?"}`, detail, facts)];
   if (detail.description) parts.push(el("p", "in-about", detail.description));
   if (detail.error) parts.push(problem(detail.code, detail.error));
+  if (detail.answered_by) parts.push(el("p", "in-about in-instead", tookOver(detail)));
   if (detail.child) parts.push(childLink(detail.child));
   parts.push(...argumentParts(detail));
   parts.push(section("What it was allowed to see", seenParts(detail)));
   if (detail.prompt) parts.push(section("Prompt sent", [block(detail.prompt, "prompt", detail.prompt.length > 900)]));
   if (detail.status === "OK") parts.push(section("Output", [block(readable(detail.value), "output")]));
   return parts;
+}
+
+function tookOver(detail) {
+  const why = detail.instead_of ? `: ${detail.worker} failed with ${detail.instead_of.code} (${detail.instead_of.message})` : "";
+  return `Answered by ${detail.answered_by}${why}`;
 }
 
 function turnParts(detail) {
