@@ -4,12 +4,13 @@
     python bench/learning.py seeds JOB... [--tasks 160] [--out bench/results/seeds.json]
 
 `matrix` scores the shipped checkpoints (or --orchestrators) greedily on every family of the test split, levels 1
-to 3 in turn: the four families of the recipe on the seen and on the renamed pool, and the two held-out families.
+to 3 in turn: the four families of the recipe on the seen and on the renamed pool, and the two held-out families,
+with at most two turns an episode, as in the recipe.
 Intervals are 95 %, bootstrapped over tasks. One of the three wordings of every level occurs in the test split only.
 
-`seeds` takes jobs of the recipe `cpu-first-steps` with different seeds and compares, for each, the mean reward of
-sampled episodes (temperature 1, the recipe's own terms) at the end of SFT and at the end of GRPO, on the same
-validation tasks, with the paired difference and its interval.
+`seeds` takes jobs with a GRPO stage and different seeds and compares, for each, the mean reward of sampled episodes
+(temperature 1, the recipe's own terms) where the stage began (the job's SFT, or the recipe's model.start) and where
+it ended, on the same validation tasks, with the paired difference and its interval.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from orchestrator.trace import open_store
 from pool_registry.cache import CachingPool
 from pool_registry.home import choose_home, find_home
 from pool_registry.live import live_pool
+from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.evaluate import Evaluation, evaluate
 from trainer.statistics import bootstrap_mean
@@ -72,7 +74,7 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
     share = options.tasks // len(LEVELS)
     for condition, families in (("seen", TRAIN_FAMILIES), ("renamed", TRAIN_FAMILIES), ("seen", HELD_OUT_FAMILIES)):
         tasks = [SUITES[name].task(level, "test", i) for name in families for level in LEVELS for i in range(share)]
-        pool, remapped = under(condition, starter_pool(), tasks)
+        pool, remapped = under(condition, two_turns(starter_pool()), tasks)
         for name in options.orchestrators:
             started = time.perf_counter()
             async with live_pool(pool) as live:
@@ -84,6 +86,10 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
             print(json.dumps({key: row[key] for key in ("condition", "orchestrator", "mean", "families")}), flush=True)
     store.close()
     return {"tasks_per_family": share * len(LEVELS), "levels": LEVELS, "rows": rows}
+
+
+def two_turns(pool: Pool) -> Pool:
+    return pool.model_copy(update={"limits": pool.limits.model_copy(update={"max_rounds": 2})})
 
 
 def row_of(result: Evaluation, tasks: list[Task]) -> dict[str, Any]:
@@ -118,17 +124,19 @@ def share_of(count: int, whole: int) -> float | None:
 
 
 def seeds(options: argparse.Namespace) -> dict[str, Any]:
-    """One row per job: the mean reward at the end of SFT and of GRPO on the same validation tasks."""
+    """One row per job: the mean reward at both ends of GRPO on the same validation tasks."""
     rows = []
     for job in options.jobs:
         folder = find_checkpoint(job)[0].parent
         manifests = {int(each.name): read_checkpoint(each) for each in folder.iterdir() if each.name.isdigit()}
-        last = {manifest.stage: step for step, manifest in sorted(manifests.items())}
-        rewards = {stage: sampled_rewards(folder / str(last[stage]), options.tasks) for stage in ("sft", "grpo")}
-        gain = bootstrap_mean([after - before for before, after in zip(rewards["sft"], rewards["grpo"], strict=True)])
+        last = {manifest.stage: folder / str(step) for step, manifest in sorted(manifests.items())}
+        recipe: Any = read_checkpoint(last["grpo"]).recipe
+        ends = {"start": last.get("sft") or find_checkpoint(recipe["model"]["start"])[0], "grpo": last["grpo"]}
+        rewards = {stage: sampled_rewards(place, last["grpo"], options.tasks) for stage, place in ends.items()}
+        gain = bootstrap_mean([after - before for before, after in zip(rewards["start"], rewards["grpo"], strict=True)])
         row = {
             "job": job,
-            "seed": manifests[last["grpo"]].recipe["grpo"]["optimizer"]["seed"],  # type: ignore[index]
+            "seed": recipe["grpo"]["optimizer"]["seed"],
             **{stage: round(sum(values) / len(values), 4) for stage, values in rewards.items()},
             "gain": round(gain.mean, 4),
             "interval": [round(gain.low, 4), round(gain.high, 4)],
@@ -138,8 +146,8 @@ def seeds(options: argparse.Namespace) -> dict[str, Any]:
     return {"tasks": options.tasks, "rows": rows}
 
 
-def sampled_rewards(folder: Path, count: int) -> list[float]:
-    """The reward of one sampled episode for each of `count` validation tasks."""
+def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
+    """The reward of one sampled episode for each of `count` validation tasks, in the way of `trained`'s recipe."""
     import torch
 
     from trainer.generation import Sampling, TransformersGenerator
@@ -150,8 +158,8 @@ def sampled_rewards(folder: Path, count: int) -> list[float]:
     from trainer.rollouts import RolloutEngine
     from trainer.transcript import ChatTokens
 
-    recipe = Recipe.model_validate(read_checkpoint(folder).recipe)
-    assert recipe.grpo is not None, "seeds compares the two stages of one recipe"
+    recipe = Recipe.model_validate(read_checkpoint(trained).recipe)
+    assert recipe.grpo is not None, "this is the end of a GRPO stage"
     learner = load_learner(recipe.model, 0, folder)
     torch.manual_seed(0)
     tasks = source_named(recipe.tasks.source).tasks("validation", count, seed=1, levels=recipe.tasks.levels)
