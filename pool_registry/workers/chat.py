@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from pool_registry import egress, providers, secrets
-from pool_registry.actions import JsonValue, Usage
+from pool_registry import egress, provider_errors, providers, secrets
+from pool_registry.actions import JsonValue, Usage, clean_text
 from pool_registry.agents import INSTRUCTION, Completion, Message, answer, prompt_text
 from pool_registry.errors import WorkerFault
+from pool_registry.reach import ALLOW_PRIVATE, Reach
 from pool_registry.worker import Call, Reply, Worker
 
+MAX_TOKENS = 10**9  # per call; who counts more is lying
 DEFAULT_ROLE = "You are a careful worker. Do what the instruction says and reply with the result alone."
 
 
@@ -36,15 +39,21 @@ class ChatConfig(BaseModel):
         default_factory=dict, description="More fields of the request body; null leaves one out, also temperature."
     )
 
+    allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
+
     @field_validator("base_url")
     @classmethod
     def _is_url(cls, value: str) -> str:
-        return egress.check_url(value.rstrip("/"))
+        return egress.check_url(value.rstrip("/"), Reach(private=True, typed=True))  # private ones: told at the call
 
     @field_validator("api_key")
     @classmethod
     def _is_reference(cls, value: str) -> str:
         return secrets.check_reference(value) if value else value
+
+    @property
+    def reach(self) -> Reach:
+        return Reach(private=self.allow_private, typed=True)
 
 
 class Chat(Worker[ChatConfig]):
@@ -80,11 +89,15 @@ class Chat(Worker[ChatConfig]):
         if tools:
             body["tools"] = list(tools)
         url = f"{config.base_url}/chat/completions"
-        answer = await egress.post_json(url, body, providers.key_header(config.api_key), self.spec.timeout_s)
+        headers = providers.key_header(config.api_key)
+        answer = await egress.post_json(url, body, headers, self.spec.timeout_s, config.reach)
+        fault = provider_errors.fault_within(urlsplit(url).netloc, url, answer)
+        if fault is not None:
+            raise fault
         return _completion(answer, prompt_text(messages))
 
     async def check(self) -> str:
-        models = await providers.models(self.config.base_url, self.config.api_key)
+        models = await providers.models(self.config.base_url, self.config.api_key, self.config.reach)
         if models and self.config.model not in models:
             raise WorkerFault(
                 "not_found",
@@ -98,16 +111,28 @@ def _completion(answer: Any, prompt: str) -> Completion:
     try:
         choice = answer["choices"][0]
         message = choice["message"]
-        text = "\n".join([message.get("content") or "", *map(_call_text, message.get("tool_calls") or [])])
-        finish = str(choice.get("finish_reason") or "stop")
+        said = _text(message.get("content"))
+        text = "\n".join([said, *map(_call_text, message.get("tool_calls") or [])]).strip()
+        finish = str(choice.get("finish_reason") or "stop")[:40]
+        refusal = _text(message.get("refusal"))
     except (TypeError, KeyError, IndexError, AttributeError) as error:
         sentence = "the answer is no chat completion: it has no choices with a message"
         raise WorkerFault("invalid_response", sentence) from error
-    text = text.strip()
+    if refusal or finish == "content_filter":
+        raise WorkerFault("content_filtered", f"the model does not answer: {refusal[:300] or 'its filter stopped it'}")
     if not text:
-        code = "content_filtered" if finish == "content_filter" else "invalid_response"
-        raise WorkerFault(code, f"the model returned no text (finish reason: {finish})")
+        hint = "; its token limit went into thinking, raise it" if finish == "length" else ""
+        raise WorkerFault("invalid_response", f"the model returned no text (finish reason: {finish}){hint}")
+    text = clean_text(text)
     return Completion(text, _usage(answer.get("usage"), prompt, text), prompt, finish)
+
+
+def _text(content: Any) -> str:
+    """A message's text: a string, or the text parts of a list (its thoughts, images and the like are left out)."""
+    if not isinstance(content, list):
+        return str(content or "")
+    parts = (part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text")
+    return "".join(part for part in parts if isinstance(part, str))
 
 
 def _call_text(call: Any) -> str:
@@ -123,6 +148,6 @@ def _usage(usage: Any, prompt: str, text: str) -> Usage:
     """What the endpoint counted; about four characters a token where it counts nothing."""
     if isinstance(usage, dict):
         sent, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        if isinstance(sent, int) and isinstance(written, int) and min(sent, written) >= 0:
+        if type(sent) is int and type(written) is int and 0 <= min(sent, written) <= max(sent, written) <= MAX_TOKENS:
             return Usage(sent, written)
     return Usage(len(prompt) // 4, len(text) // 4)
