@@ -106,9 +106,17 @@ class ImportDesk:
         url, document = words(request, "url"), words(request, "text")
         if not url and not document:
             raise InvalidPool([("text", "paste a document, choose a file or give a URL")])
+        private = request.get("allow_private") is True
         if not document:
-            document = self._runtime.run(openapi.fetch(url))
-        return openapi.offers(document, base_url=words(request, "base_url"), api_key=words(request, "api_key"))
+            document = self._runtime.run(openapi.fetch(url, private))
+        return openapi.offers(
+            document,
+            base_url=words(request, "base_url"),
+            api_key=words(request, "api_key"),
+            key_header=words(request, "key_header"),
+            source=url,
+            allow_private=private,
+        )
 
     def _from_function(self, request: Mapping[str, Any]) -> list[Offer]:
         from pool_registry.imports.functions import offers

@@ -63,7 +63,7 @@ function marks(worker) {
 /** The sandbox's level in two or three words; the whole sentence is its title. */
 function isolation(probe) {
   if (!probe.ok) return "no sandbox";
-  return probe.text.match(/isolated by [^(;,.]{1,40}/)?.[0].trim() || "isolated";
+  return (probe.text.match(/isolated by [^(;,.]{1,40}/i)?.[0].trim() || "isolated").toLowerCase();
 }
 
 function figures(worker) {

@@ -247,9 +247,10 @@ function makeField(page, need, endpoint, atOnce) {
   return textField({ ...need, placeholder: need.control === "path" ? "/path/on/this/machine" : "" });
 }
 
-/** "OpenRouter" -> "OR", "vLLM" -> "V", "Any OpenAI-compatible URL" -> "…" */
+/** "OpenRouter" -> "OR", "vLLM" -> "vL", "Any OpenAI-compatible URL" -> "…" */
 function initials(title) {
   if (title.startsWith("Any ")) return "…";
+  if (/^[a-z]/.test(title)) return title.slice(0, 2);
   const capitals = title.replace(/[^A-Z]/g, "");
   return (capitals.length > 1 ? capitals.slice(0, 2) : title.slice(0, 1)).toUpperCase();
 }

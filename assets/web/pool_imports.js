@@ -52,12 +52,18 @@ export function openOpenApi(page, back = null) {
   const url = textField({ label: "URL of the document", optional: true, placeholder: "https://host/openapi.json" });
   const base = textField({ label: "Base URL", about: "Where its operations are called; empty for what the document says.", optional: true });
   const key = keyField(page, { label: "API key", about: "A reference, when the API wants a key." });
+  const header = textField({ label: "Header of the key", about: "Only where the document's own rule is wrong.", optional: true, placeholder: "X-API-Key" });
+  const near = el("input", "", null, { type: "checkbox" });
+  const local = { ...labelled("Allow private addresses", near, "For an API in the local network. This machine's own addresses need no permission."), read: () => near.checked };
+  local.node.classList.add("fm-check");
+  const more = el("details", "pp-more");
+  more.append(el("summary", "", "More"), header.node, local.node);
   text.node.insertBefore(file, text.node.querySelector("textarea"));
   readInto(file, text, MAX_DOCUMENT_BYTES);
-  const fields = { text, url, base_url: base, api_key: key };
+  const fields = { text, url, base_url: base, api_key: key, key_header: header, allow_private: local };
   openSource(page, {
     title: "Import from an OpenAPI document",
-    parts: Object.values(fields).map((field) => field.node),
+    parts: [text, url, base, key].map((field) => field.node).concat(more),
     fields,
     verb: "Read it",
     doing: "Reading …",

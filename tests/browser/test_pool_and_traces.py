@@ -31,7 +31,7 @@ def card(page: Page, name: str) -> Locator:
 def test_a_worker_is_added_tried_edited_disabled_and_removed(page, studio_url):
     open_pool(page, studio_url, "desk")
     page.get_by_role("button", name="Add worker").click()
-    page.locator(".pp-kind", has_text="Calculator").click()
+    page.get_by_role("button", name="Edit Calculator first").click()
     drawer = page.locator(".pp-drawer")
     drawer.get_by_label("Name", exact=True).fill("abacus")
     drawer.get_by_label("Description").fill("Counts beads.")
@@ -64,17 +64,18 @@ def test_a_worker_is_added_tried_edited_disabled_and_removed(page, studio_url):
 def test_bad_input_is_told_at_its_field_and_nothing_typed_is_lost(page, studio_url):
     open_pool(page, studio_url, "wrongs")
     page.get_by_role("button", name="Add worker").click()
-    page.locator(".pp-kind", has_text="Chat").click()
+    page.get_by_role("button", name="Edit Any OpenAI-compatible URL first").click()
     drawer = page.locator(".pp-drawer")
     drawer.get_by_label("Name", exact=True).fill("Bad Name!")
     drawer.get_by_label("Description").fill("kept")
     drawer.get_by_label("Base URL").fill("not a url")
-    drawer.get_by_label("API key").fill("sk-this-is-a-plain-key")
+    drawer.get_by_label("API key", exact=True).fill("sk-this-is-a-plain-key")
+    expect(drawer.locator(".fk-state")).to_contain_text("env:NAME")
     drawer.get_by_role("button", name="Add worker").click()
     problems = drawer.locator(".fm-problem:not(:empty)")
     expect(problems.first).to_be_visible()
     said = " ".join(problems.all_inner_texts())
-    assert "small letters" in said and "http" in said and "env:NAME" in said
+    assert "small letters" in said and "http" in said
     expect(drawer.get_by_label("Description")).to_have_value("kept")
     expect(drawer.get_by_label("Base URL")).to_have_value("not a url")
     assert "sk-this-is-a-plain-key" not in page.content()
@@ -82,8 +83,9 @@ def test_bad_input_is_told_at_its_field_and_nothing_typed_is_lost(page, studio_u
 
 def test_a_name_that_is_taken_and_a_check_that_fails_are_told(page, studio_url):
     import_pool(page, studio_url, chat_pool("nobody-home", "http://127.0.0.1:9/v1"))
-    page.get_by_role("button", name="Check first").click()
-    expect(card(page, "first").locator(".pp-health")).to_have_attribute("data-health", "bad")
+    page.get_by_role("button", name="Test first").click()
+    expect(card(page, "first").locator(".pp-health")).to_have_attribute("data-health", "failing")
+    expect(card(page, "first").locator(".pp-test")).to_contain_text("connection")
     page.get_by_role("button", name="Clone first").click()
     drawer = page.locator(".pp-drawer")
     drawer.get_by_label("Name", exact=True).fill("second")

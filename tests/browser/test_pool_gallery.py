@@ -1,0 +1,252 @@
+"""The gallery as a person uses it: one worker of each group added and tested in real Chromium, real peers behind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
+from pool_registry.home import find_home
+from studio.serving import make_starter_data
+from tests.browser.conftest import Studio, watched_page
+from tests.browser.test_pool_and_traces import card
+from tests.studio.model_server import model_server
+
+MCP_SERVER = Path(__file__).parents[1] / "pool_registry" / "mcp_server.py"
+SECRET = "planted-4711-secret"
+FUNCTIONS = '''
+def area(width: float, height: float = 2.0) -> float:
+    """Area of a rectangle.
+
+    Args:
+        width: Its width in meters.
+    """
+    return width * height
+
+
+def _private():
+    return 1
+'''
+SLOW_MS = 60_000  # starting a program on a busy machine
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[int]:
+    with model_server("vllm", ["acme/small-1"]) as port:
+        yield port
+
+
+@pytest.fixture(scope="module")
+def gallery_studio(tmp_path_factory: pytest.TempPathFactory, endpoint: int) -> Iterator[Studio]:
+    """A studio that looks at our model server's port, too, and has one key in its environment."""
+    running = Studio(tmp_path_factory.mktemp("gallery") / "home")
+    make_starter_data(find_home(running.home), with_model=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PODIUM_DISCOVER_PORTS", str(endpoint))
+        patch.setenv("PODIUM_TEST_KEY", SECRET)
+        running.start()
+    yield running
+    running.stop()
+
+
+def new_pool(page: Page, url: str, name: str) -> Locator:
+    """An empty pool of its own for a test; the drawer."""
+    page.goto(f"{url}/pool")
+    page.get_by_role("button", name="New pool").click()
+    drawer = page.locator(".pp-drawer")
+    drawer.get_by_label("Name", exact=True).fill(name)
+    drawer.get_by_role("button", name="Create").click()
+    expect(page.get_by_label("Pool", exact=True)).to_have_value(name)
+    expect(drawer).to_be_hidden()
+    return drawer
+
+
+def template(page: Page, name: str) -> Locator:
+    return page.locator(f"[data-template={name}]")
+
+
+def add_and_test(page: Page, where: Locator, said: str) -> None:
+    """Click Test where a worker was just added, and see what came of it."""
+    where.locator(".pg-test").click()
+    expect(where.locator(".pp-test")).to_have_attribute("data-status", "OK", timeout=SLOW_MS)
+    expect(where.locator(".pp-test .pp-value")).to_contain_text(said)
+
+
+def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_second(page, gallery_studio, endpoint):
+    drawer = new_pool(page, gallery_studio.url, "clicks")
+    page.get_by_role("button", name="Add worker").click()
+
+    page.get_by_label("Search templates").fill("expression")
+    expect(page.locator(".pg-card:visible")).to_have_count(1)
+    template(page, "calculator").get_by_role("button", name="Add Calculator").click()
+    add_and_test(page, template(page, "calculator"), "7402030.3")
+    page.get_by_label("Search templates").fill("")
+
+    server = page.locator(f"[data-server='http://127.0.0.1:{endpoint}/v1']")
+    expect(server).to_contain_text("vLLM")
+    server.get_by_role("button", name="Add acme/small-1").click()
+    add_and_test(page, server, "hello")
+
+    template(page, "compatible").get_by_role("button", name="Add Any").click()
+    drawer.get_by_role("button", name="Add Any OpenAI-compatible URL").click()
+    expect(drawer.locator(".fm-problem:not(:empty)").first).to_have_text("this is missing")
+    drawer.get_by_label("Base URL").fill(f"http://127.0.0.1:{endpoint}/v1")
+    drawer.get_by_role("button", name="List its models").click()
+    expect(drawer.get_by_label("Model", exact=True)).to_have_value("acme/small-1")
+    drawer.get_by_role("button", name="Add Any OpenAI-compatible URL").click()
+    expect(template(page, "compatible").locator(".pg-test")).to_be_focused()
+    add_and_test(page, template(page, "compatible"), "hello")
+
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Add worker").click()  # the new models can be chosen now
+    page.get_by_label("Role agents run on").select_option("small-1")
+    template(page, "critic").get_by_role("button", name="Add Critic").click()
+    add_and_test(page, template(page, "critic"), "hello")
+    page.keyboard.press("Escape")
+    expect(card(page, "critic")).to_contain_text("acme/small-1")
+    expect(card(page, "critic").locator(".pp-health")).to_have_attribute("data-health", "ok")
+    expect(card(page, "calculator").locator(".pp-test")).to_contain_text("7402030.3")
+
+
+def test_a_key_is_a_reference_that_says_at_once_whether_it_resolves(page, gallery_studio):
+    drawer = new_pool(page, gallery_studio.url, "keys")
+    page.get_by_role("button", name="Add worker").click()
+    template(page, "deepseek").get_by_role("button", name="Add DeepSeek").click()
+    key, state = drawer.get_by_label("API key", exact=True), drawer.locator(".fk-state")
+    expect(key).to_have_value("env:DEEPSEEK_API_KEY")
+    expect(state).to_contain_text("export DEEPSEEK_API_KEY=")
+    key.fill("env:PODIUM_TEST_KEY")
+    expect(state).to_have_attribute("data-state", "ok")
+    key.fill("sk-this-is-a-key-itself")
+    expect(key).to_have_value("")
+    expect(state).to_contain_text("keyring set podium NAME")
+    key.fill("PODIUM_TEST_KEY")
+    key.press("Tab")
+    expect(key).to_have_value("env:PODIUM_TEST_KEY")
+    drawer.get_by_role("button", name="Add DeepSeek").click()
+    expect(template(page, "deepseek").locator(".pg-added")).to_contain_text("deepseek")
+    page.keyboard.press("Escape")
+    expect(card(page, "deepseek")).to_contain_text("env:PODIUM_TEST_KEY")
+    assert SECRET not in page.content() and "sk-this-is-a-key-itself" not in page.content()
+
+
+def test_an_mcp_tool_is_added_and_called_within_five_clicks(page, gallery_studio):
+    new_pool(page, gallery_studio.url, "mcp")
+    page.evaluate("window.clicks = 0; addEventListener('click', (event) => event.detail && window.clicks++, true)")
+    page.get_by_role("button", name="Add worker").click()
+    template(page, "mcp").get_by_role("button", name="Open MCP server").click()
+    drawer = page.locator(".pp-drawer")
+    expect(drawer.locator(".pp-warning")).to_contain_text("runs a program on this machine")
+    drawer.get_by_label("Command").fill(f"'{sys.executable}' '{MCP_SERVER}'")
+    drawer.get_by_role("button", name="Connect").click()
+    offers = drawer.locator(".po-offer")
+    expect(offers.first).to_be_visible(timeout=SLOW_MS)
+    expect(offers.filter(has_text="Add two numbers")).to_contain_text("Takes a, b")
+    assert drawer.locator(".po-offer input:not(:disabled):not(:checked)").count() == 0
+    drawer.get_by_role("button", name="Add 1").click()
+    first = drawer.locator(".po-added").first
+    first.get_by_label("A", exact=True).fill("40")
+    first.get_by_label("B", exact=True).fill("2")
+    first.get_by_role("button", name="Call it").click()
+    expect(first.locator(".pp-out-head")).to_have_attribute("data-status", "OK", timeout=SLOW_MS)
+    expect(first.locator(".pp-value")).to_have_text("42")
+    assert page.evaluate("window.clicks") <= 5
+
+    page.keyboard.press("Escape")
+    added = card(page, "mcp_server_add")
+    expect(added).to_contain_text("runs a program")
+    added.get_by_role("button", name="Refresh mcp_server_add").click()
+    expect(page.locator(".pp-toast")).to_contain_text("Nothing has changed", timeout=SLOW_MS)
+    page.get_by_role("button", name="Test mcp_server_add").click()
+    expect(added.locator(".pp-health")).to_have_attribute("data-health", "ok", timeout=SLOW_MS)
+
+
+def test_a_server_that_cannot_be_started_is_told_and_nothing_typed_is_lost(page, gallery_studio):
+    drawer = new_pool(page, gallery_studio.url, "broken")
+    page.get_by_role("button", name="Add worker").click()
+    template(page, "mcp").get_by_role("button", name="Open MCP server").click()
+    drawer.get_by_label("Command").fill("no-such-program-anywhere --flag")
+    drawer.get_by_role("button", name="Connect").click()
+    expect(drawer.locator(".fm-general, .fm-problem").filter(has_text="no-such-program-anywhere")).to_be_visible()
+    expect(drawer.get_by_label("Command")).to_have_value("no-such-program-anywhere --flag")
+
+
+def test_functions_of_a_file_become_tools(page, gallery_studio, tmp_path):
+    drawer = new_pool(page, gallery_studio.url, "functions")
+    file = tmp_path / "shapes.py"
+    file.write_text(FUNCTIONS)
+    page.get_by_role("button", name="Add worker").click()
+    template(page, "function").get_by_role("button", name="Open Python function").click()
+    drawer.get_by_label("Function").fill(str(file))
+    drawer.get_by_role("button", name="Look").click()
+    expect(drawer.locator(".po-offer")).to_have_count(1, timeout=SLOW_MS)
+    drawer.get_by_role("button", name="Add 1 worker").click()
+    drawer.get_by_label("Width").fill("3")
+    drawer.get_by_role("button", name="Call it").click()
+    expect(drawer.locator(".pp-value")).to_have_text("6", timeout=SLOW_MS)
+
+
+def test_two_versions_are_compared_and_the_older_one_is_restored(page, gallery_studio):
+    drawer = new_pool(page, gallery_studio.url, "versions")
+    page.get_by_role("button", name="Add worker").click()
+    for name in ("units", "calculator"):
+        template(page, name).locator(".pg-add").click()
+        expect(template(page, name).locator(".pg-added")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Remove units").click()
+    drawer.get_by_role("button", name="Remove units").click()
+    page.get_by_role("button", name="Edit calculator").click()
+    drawer.get_by_label("Description").fill("<b>Counts</b> & adds.")
+    drawer.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Version 5").click()
+    drawer.get_by_label("Compare version").select_option("3")
+    changes = drawer.locator(".pv-worker")
+    expect(changes).to_have_count(2)
+    expect(drawer.locator("[data-name=units][data-change=removed]")).to_be_visible()
+    edited = drawer.locator("[data-name=calculator] tbody tr")
+    expect(edited).to_contain_text("description")
+    expect(edited.locator("ins")).to_have_text("<b>Counts</b> & adds.")
+    drawer.get_by_role("button", name="Restore version 3").click()
+    expect(card(page, "units")).to_be_visible()
+    expect(card(page, "calculator")).not_to_contain_text("Counts")
+
+
+def test_the_gallery_is_used_by_keyboard_and_gives_focus_back(page, gallery_studio):
+    page.goto(f"{gallery_studio.url}/pool?pool=starter")
+    add = page.get_by_role("button", name="Add a worker")
+    add.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Search templates")).to_be_focused()
+    page.keyboard.type("elements")
+    template(page, "elements").locator(".pg-add").focus()
+    page.keyboard.press("Enter")
+    expect(template(page, "elements").locator(".pg-added")).to_contain_text("elements_2")
+    page.keyboard.press("Escape")
+    expect(page.locator(".pp-drawer")).to_be_hidden()
+    expect(add).to_be_focused()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (1440, True), (390, False)])
+def test_axe_finds_nothing_in_the_gallery_and_nothing_sticks_out(browser, gallery_studio, width, dark):
+    with watched_page(browser, width=width, dark=dark) as page:
+        page.goto(f"{gallery_studio.url}/pool?pool=starter")
+        page.get_by_role("button", name="Add worker").click()
+        expect(page.locator("[data-server]").first).to_be_visible()
+        template(page, "units").locator(".pg-add").click()
+        template(page, "units").locator(".pg-test").click()
+        expect(template(page, "units").locator(".pp-test")).to_be_visible()
+        assert violations(page) == []
+        template(page, "mistral").locator(".pg-add").click()
+        expect(page.locator(".fk-state")).not_to_be_empty()
+        assert violations(page) == []
+        assert page.evaluate("document.querySelector('.pp-drawer').scrollWidth <= innerWidth")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def violations(page: Page) -> list[object]:
+    found = Axe().run(page).response["violations"]
+    return [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]
