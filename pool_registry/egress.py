@@ -219,7 +219,10 @@ def _too_large(max_bytes: int) -> WorkerFault:
 
 def _redirected(request: _Request, status: int, location: str) -> _Request:
     """The request that a redirect asks for, with nothing in it that is meant for the first origin alone."""
-    target = urljoin(request.url, location)
+    try:
+        target = urljoin(request.url, location)
+    except ValueError as error:
+        raise _astray(location) from error
     method, body = request.method, request.body
     if status == 303 or (status in (301, 302) and method == "POST"):
         method, body = ("HEAD" if method == "HEAD" else "GET"), None
@@ -236,8 +239,12 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     try:
         parts = httpx.URL(url)
     except (httpx.InvalidURL, ValueError) as error:
-        raise WorkerFault("invalid_response", f"a redirect leads to what is no URL: {url[:200]!r}") from error
+        raise _astray(url) from error
     return parts.scheme, parts.host, parts.port
+
+
+def _astray(location: str) -> WorkerFault:
+    return WorkerFault("invalid_response", f"a redirect leads to what is no URL: {location[:200]!r}")
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

@@ -91,6 +91,8 @@ async def addresses(host: str, port: int, reach: Reach) -> list[str]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     texts = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    if not texts:
+        raise OSError(f"no address is known for {host}")
     for text in texts:
         check(host, ipaddress.ip_address(text), reach)
     return texts
