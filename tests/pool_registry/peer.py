@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import socket
@@ -9,7 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -21,6 +22,9 @@ def completion(text: object = "four", **message: object) -> dict:
 
 
 CALLS = [{"id": "1", "function": {"name": "sql", "arguments": '{"query": "select 1", "access": []}'}}]
+
+
+_BOMB = gzip.compress(b"0" * 300 * 2**20, compresslevel=1)
 
 
 class Peer(BaseHTTPRequestHandler):
@@ -37,7 +41,11 @@ class Peer(BaseHTTPRequestHandler):
         getattr(self, f"_{name}", self._ok)()
 
     def do_GET(self) -> None:
-        self._json(200, {"data": [{"id": "tiny"}]})
+        name = self.path.split("/")[1]
+        if self.path.endswith("/models"):
+            self._json(200, {"data": [{"id": "tiny"}]})
+        else:
+            getattr(self, f"_{name}", self._ok)()
 
     def _json(self, status: int, document: object, **headers: str) -> None:
         raw = document if isinstance(document, bytes) else json.dumps(document).encode()
@@ -124,12 +132,96 @@ class Peer(BaseHTTPRequestHandler):
             self.wfile.flush()
             time.sleep(0.1)
 
+    def _slow_headers(self) -> None:
+        with suppress(OSError):
+            for byte in b"HTTP/1.1 200 OK\r\nx-slow: " + b"x" * 1000:
+                self.connection.sendall(bytes([byte]))
+                time.sleep(0.05)
+
+    def _slow_body(self) -> None:
+        self.send_response(200)
+        self.send_header("content-length", "1000")
+        self.end_headers()
+        for _ in range(1000):
+            self.wfile.write(b"x")
+            self.wfile.flush()
+            time.sleep(0.05)
+
+    def _endless_chunks(self) -> None:
+        self.send_response(200)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        while True:
+            self.wfile.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+
+    def _endless_headers(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            self.wfile.write(b"x-more: " + b"x" * 1000 + b"\r\n")
+
+    def _endless_hints(self) -> None:
+        while True:
+            self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" * 100)
+
+    def _gzip_bomb(self) -> None:
+        self._json(200, _BOMB, content_encoding="gzip")
+
+    def _surrogate(self) -> None:
+        self._json(200, json.dumps(completion("a\x00b\ud800c")).encode())
+
+    def _cut(self) -> None:
+        self._json(200, json.dumps(completion()).encode()[:-7])
+
+    def _empty(self) -> None:
+        self._json(200, b"")
+
+    def _no_answer(self) -> None:
+        self.close_connection = True
+
+    def _not_http(self) -> None:
+        self.wfile.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+        self.close_connection = True
+
+    def _bad_length(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n{}")
+        self.close_connection = True
+
+    def _busy(self) -> None:
+        self._json(429, {"error": {"message": "slow down"}}, retry_after="7")
+
+    def _liar(self) -> None:
+        self._json(200, {**completion(), "usage": {"prompt_tokens": 10**30, "completion_tokens": -1}})
+
+    def _error_within(self) -> None:
+        self._json(200, {"error": {"message": "Provider returned error", "code": 502}})
+
+    def _parts(self) -> None:
+        thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+        self._json(200, completion([thought, {"type": "text", "text": "fo"}, {"type": "text", "text": "ur"}, 7]))
+
+    def _reasoned(self) -> None:
+        self._json(200, completion("four", reasoning_content="long thoughts", reasoning="long thoughts"))
+
+    def _refused(self) -> None:
+        self._json(200, completion(None, refusal="I cannot help with that"))
+
+    def _stopped(self) -> None:
+        answer = completion("fo")
+        answer["choices"][0]["finish_reason"] = "content_filter"
+        self._json(200, answer)
+
+    def _thought(self) -> None:
+        answer = completion("")
+        answer["choices"][0]["finish_reason"] = "length"
+        self._json(200, answer)
+
     def log_message(self, *_: object) -> None:
         return
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
 
     def handle_error(self, *_: object) -> None:  # clients that go away are part of the tests
         return
