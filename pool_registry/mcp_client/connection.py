@@ -76,10 +76,10 @@ class Connection:
         try:
             async with self._link.open() as streams:
                 await self._serve(nullcontext(streams))
-        except WorkerFault as fault:
-            self._fail(fault)
-        except Exception as error:  # noqa: BLE001  an SDK's task group may end in anything
-            self._fail(WorkerFault("connection", f"the connection broke: {_words(error)}", retryable=True))
+        except Exception as error:  # noqa: BLE001  the SDK's task groups may end in anything, in groups
+            cause = _innermost(error)
+            broke = WorkerFault("connection", f"the connection broke: {_words(cause)}", retryable=True)
+            self._fail(cause if isinstance(cause, WorkerFault) else broke)
         finally:
             self._over.set()
             self._fail(WorkerFault("connection", "the connection was closed", retryable=True))
@@ -166,9 +166,13 @@ async def _all_tools(client: Client) -> list[mcp_types.Tool]:
     raise WorkerFault("invalid_response", f"the server's list of tools has more than {MAX_PAGES} pages")
 
 
-def _words(error: BaseException) -> str:
-    """An error's message, fit for a person: the innermost one, on one line, without secrets."""
+def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def _words(error: BaseException) -> str:
+    """An error's message, fit for a person: on one line, without secrets."""
     text = " ".join(str(error).split()) or type(error).__name__
     return redact(clean_text(text))[:MAX_SAID]

@@ -39,11 +39,6 @@ class McpServer(BaseModel):
     )
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
 
-    @field_validator("url")
-    @classmethod
-    def _is_url(cls, value: str) -> str:
-        return egress.check_url(value) if value else value
-
     @field_validator("env", "headers")
     @classmethod
     def _holds_no_secret(cls, values: dict[str, str]) -> dict[str, str]:
@@ -67,6 +62,8 @@ class McpServer(BaseModel):
             raise ValueError("command is missing: the program that is the server, such as npx")
         if self.transport == "http" and not self.url:
             raise ValueError("url is missing: where the server listens, such as http://127.0.0.1:8000/mcp")
+        if self.url:
+            egress.check_url(self.url, self.reach)
         return self
 
     @property

@@ -6,15 +6,16 @@ import asyncio
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.utilities.types import Image
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel
 
 app = MCPServer("tests")
 cancelled: list[str] = []
+slow_ones: list[str] = []
 
 
 class Weather(BaseModel):
@@ -35,12 +36,18 @@ def weather(city: str) -> Weather:
 
 @app.tool()
 async def slow(seconds: float, word: str = "done") -> str:
+    slow_ones.append(word)
     try:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
         cancelled.append(word)
         raise
     return word
+
+
+@app.tool()
+def running() -> list[str]:
+    return slow_ones
 
 
 @app.tool()
@@ -55,7 +62,7 @@ def pid() -> int:
 
 @app.tool()
 def fail(secret: str = "") -> str:
-    raise ValueError(f"no luck today {os.environ.get('TESTS_TOKEN', '')}{secret}")
+    raise ToolError(f"no luck today {os.environ.get('TESTS_TOKEN', '')}{secret}")
 
 
 @app.tool()
@@ -77,13 +84,6 @@ def environment() -> dict[str, str]:
 def leave_a_daemon() -> int:
     """A process that leaves group and session, and does not mind a closed input."""
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True).pid
-
-
-if "more" in os.environ.get("TESTS_TOOLS", "") or (len(sys.argv) > 3 and Path(sys.argv[3]).exists()):
-
-    @app.tool()
-    def subtract(a: int, b: int) -> int:
-        return a - b
 
 
 def main() -> None:

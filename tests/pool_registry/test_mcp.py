@@ -180,7 +180,7 @@ def test_after_a_crash_the_call_in_flight_fails_and_the_next_one_works():
     async def scene(live: LivePool) -> tuple[Observation, Observation, Observation]:
         first = await live.call(Action("pid"))
         hanging = asyncio.ensure_future(live.call(Action("hang")))
-        while not (await live.call(Action("cancelled"))).value["hung"]:  # the call has arrived
+        while not (await live.call(Action("cancelled"))).value["hung"]:  # noqa: ASYNC110  until it has arrived
             await asyncio.sleep(0.01)
         os.kill(int(first.value), signal.SIGKILL)
         return first, await hanging, await live.call(Action("pid"))
@@ -196,10 +196,12 @@ def test_the_last_words_of_a_server_that_crashes_are_told():
     assert (code, "going down: disk on fire" in message) == ("connection", True)
 
 
-def test_a_lost_call_is_sent_again_only_where_retries_say_so():
-    """The crashing tool crashes each time: three starts for two retries, the last error stands."""
-    code, _ = failure(one_call(tool("crash", retries=1)))
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_lost_call_is_sent_again_only_where_retries_say_so(tmp_path, retries):
+    starts = tmp_path / "starts"
+    code, _ = failure(one_call(tool("crash", of=server(env={"STARTS": str(starts)}), retries=retries)))
     assert code == "connection"
+    assert len(starts.read_text().splitlines()) == 1 + retries
 
 
 def test_a_time_out_tells_the_server_and_leaves_the_session_usable():
