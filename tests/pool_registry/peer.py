@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import os
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote
 
 
 def completion(text: object = "four", **message: object) -> dict:
@@ -64,6 +66,48 @@ class Peer(BaseHTTPRequestHandler):
 
     def _unauthorized(self) -> None:
         self._json(401, {"error": {"message": f"bad key {self.headers.get('authorization')}"}})
+
+    def _echoed(self) -> str:
+        """The key that came with the request, as it is and written in other ways."""
+        key = (self.headers.get("authorization") or "").removeprefix("Bearer ")
+        raw = key.encode()
+        forms = (key, base64.b64encode(raw), base64.b64encode(b"user:" + raw), base64.urlsafe_b64encode(b"x" + raw))
+        texts = [form if isinstance(form, str) else form.decode() for form in forms]
+        return " | ".join([*texts, quote(key, safe=""), quote(key), raw.hex(), json.dumps(key)])
+
+    def _echo(self) -> None:
+        self._json(200, completion(self._echoed()))
+
+    def _echo_value(self) -> None:
+        said = self._echoed()
+        self._json(200, completion(json.dumps({said: [said, {"deep": said}]})))
+
+    def _echo_call(self) -> None:
+        function = {"name": self._echoed(), "arguments": json.dumps({"x": self._echoed()})}
+        self._json(200, completion(None, tool_calls=[{"id": "1", "function": function}]))
+
+    def _echo_finish(self) -> None:
+        answer = completion(None)
+        answer["choices"][0]["finish_reason"] = self._echoed()
+        self._json(200, answer)
+
+    def _echo_refusal(self) -> None:
+        self._json(200, completion(None, refusal=self._echoed()))
+
+    def _echo_400(self) -> None:
+        self._json(400, {"error": {"message": self._echoed(), "code": self._echoed()}})
+
+    def _echo_429(self) -> None:
+        self._json(429, {"error": {"message": self._echoed()}}, retry_after="0")
+
+    def _echo_500(self) -> None:
+        self._json(500, self._echoed().encode())
+
+    def _echo_within(self) -> None:
+        self._json(200, {"error": self._echoed()})
+
+    def _echo_html(self) -> None:
+        self._json(200, f"<html>{self._echoed()}</html>".encode())
 
     def _missing(self) -> None:
         self._json(404, {"error": {"message": "model not found"}})
