@@ -18,7 +18,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
 
 PORTS_VARIABLE = "PODIUM_DISCOVER_PORTS"  # more ports, such as "8001,9000"
-PROBE_S = 0.8  # loopback answers within milliseconds, or not at all
+PROBE_S = 2.0  # loopback answers or refuses within milliseconds, unless the machine is very busy
 MAX_MODELS = 200
 MAX_NAME_CHARS = 200
 _EMBEDS = re.compile(r"embed|rerank", re.IGNORECASE)  # these cannot chat
@@ -67,9 +67,13 @@ def places(environment: Mapping[str, str] = os.environ) -> tuple[Place, ...]:
     return (*USUAL_PLACES, *map(Place, more))
 
 
-async def discover(where: Sequence[Place] | None = None, timeout_s: float = PROBE_S) -> list[Found]:
-    """The servers that answer, in the order of `where` (by default `places()`), all asked at once."""
-    found = await asyncio.gather(*(_probe(place, timeout_s) for place in (places() if where is None else where)))
+async def discover(where: Sequence[Place] | None = None, timeout_s: float | None = None) -> list[Found]:
+    """The servers that answer within `timeout_s` seconds (by default PROBE_S), all asked at once.
+
+    They come in the order of `where`, by default `places()`.
+    """
+    limit_s = PROBE_S if timeout_s is None else timeout_s
+    found = await asyncio.gather(*(_probe(place, limit_s) for place in (places() if where is None else where)))
     return [each for each in found if each is not None]
 
 

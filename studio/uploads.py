@@ -40,6 +40,8 @@ def upload_routes() -> APIRouter:
             draft.replace(place)
         finally:
             draft.unlink(missing_ok=True)
+            if not any(place.parent.iterdir()):
+                place.parent.rmdir()
         document = {"folder": place.parent.name, "file": str(place), "path": str(place.parent), "bytes": size}
         return JSONResponse(document)
 

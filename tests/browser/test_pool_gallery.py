@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import uvicorn
 from axe_playwright_python.sync_playwright import Axe
+from fastapi import FastAPI
 from playwright.sync_api import Locator, Page, expect
 
 from pool_registry.home import find_home
 from studio.serving import make_starter_data
-from tests.browser.conftest import Studio, watched_page
+from tests.browser.conftest import Studio, free_port, watched_page
 from tests.browser.test_pool_and_traces import card
 from tests.studio.model_server import model_server
 
@@ -188,6 +193,52 @@ def test_functions_of_a_file_become_tools(page, gallery_studio, tmp_path):
     drawer.get_by_label("Width").fill("3")
     drawer.get_by_role("button", name="Call it").click()
     expect(drawer.locator(".pp-value")).to_have_text("6", timeout=SLOW_MS)
+
+
+def test_operations_of_an_api_become_tools_and_one_answers(page, gallery_studio):
+    drawer = new_pool(page, gallery_studio.url, "api")
+    page.get_by_role("button", name="Add worker").click()
+    template(page, "openapi").get_by_role("button", name="Open OpenAPI document").click()
+    drawer.get_by_label("Document").fill("this is no document")
+    drawer.get_by_role("button", name="Read it").click()
+    expect(drawer.locator(".fm-problem:not(:empty), .fm-general:not(:empty)").first).to_be_visible()
+    drawer.get_by_label("Document").fill("")
+    with api_server() as url:
+        drawer.get_by_label("URL of the document").fill(f"{url}/openapi.json")
+        drawer.get_by_role("button", name="Read it").click()
+        expect(drawer.locator(".po-offer")).to_have_count(2)
+        drawer.get_by_label("Filter").fill("forget")
+        expect(drawer.locator(".po-offer:visible")).to_have_count(1)
+        drawer.get_by_role("button", name="None").click()  # of those that the filter shows
+        drawer.get_by_role("button", name="Add 1 worker").click()
+        drawer.get_by_label("City").fill("Lima")
+        drawer.get_by_role("button", name="Call it").click()
+        expect(drawer.locator(".pp-value")).to_contain_text("21.5 in Lima", timeout=SLOW_MS)
+
+
+@contextmanager
+def api_server() -> Iterator[str]:
+    """A real FastAPI service over a socket; its address."""
+    app = FastAPI()
+
+    @app.get("/weather/{city}", operation_id="weather")
+    def weather(city: str) -> dict[str, str]:
+        """Weather of a city."""
+        return {"said": f"21.5 in {city}"}
+
+    @app.delete("/weather/{city}", operation_id="forget_weather")
+    def forget(city: str) -> None:
+        """Forget a city's weather."""
+
+    port = free_port()
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(timeout=20)
 
 
 def test_two_versions_are_compared_and_the_older_one_is_restored(page, gallery_studio):

@@ -1,0 +1,68 @@
+"""Templates: every one makes a worker that its kind accepts, and every kind can be added from the gallery."""
+
+from __future__ import annotations
+
+import pytest
+
+from pool_registry.errors import InvalidPool
+from pool_registry.gallery import base_for, model_bases, unmet, worker_from
+from pool_registry.kinds import KINDS, open_worker
+from pool_registry.pool import Pool
+from pool_registry.starter import starter_pool
+from pool_registry.templates import SHIPPED_MODEL, templates
+from pool_registry.worker import WorkerSpec
+
+PLAUSIBLE = {
+    "model": "acme/small-1",
+    "base_url": "http://127.0.0.1:9/v1",
+    "api_key": "env:SOME_KEY",
+    "database": "starter:ledger",
+    "path": "/tmp/documents",
+    "url": "https://example.org/{city}",
+    "space": "owner/name",
+}
+PRESETS = [each.id for each in templates().values() if each.spec]
+
+
+@pytest.mark.parametrize("id", PRESETS)
+def test_a_template_with_its_fields_filled_in_makes_a_valid_worker(id):
+    template = templates()[id]
+    values = {need.field: PLAUSIBLE[need.field] for need in template.fields}
+    assert unmet(template, values) == []
+    pool = Pool(name="p")
+    spec = worker_from(template, values, pool, SHIPPED_MODEL)
+    open_worker(pool.with_worker(spec).worker(spec.name))
+    assert "{model}" not in spec.description and len(template.line) < 60
+
+
+def test_every_kind_can_be_added_from_the_gallery():
+    made = {each.spec.kind for each in templates().values() if each.spec}
+    imported = {each.id for each in templates().values() if each.spec is None}
+    assert set(KINDS) <= made | imported
+
+
+@pytest.mark.parametrize("id", [id for id in PRESETS if templates()[id].needs not in ("nothing", "a model", "a key")])
+def test_what_has_no_default_is_asked_for(id):
+    missing = unmet(templates()[id], {})
+    assert missing
+    with pytest.raises(InvalidPool) as refused:
+        worker_from(templates()[id], {}, Pool(name="p"))
+    assert refused.value.problems == missing
+
+
+def test_role_prompts_are_distinct_and_fit_a_small_window():
+    prompts = [each.spec.config["role"] for each in templates().values() if each.runs_on_model and each.spec]
+    assert len(set(prompts)) == len(prompts) == 6
+    assert all(300 < len(str(prompt)) < 1500 for prompt in prompts)
+
+
+def test_each_model_of_a_pool_is_offered_once_and_endpoints_come_first():
+    chat = WorkerSpec(
+        name="far", kind="chat", description="d", config={"base_url": "http://127.0.0.1:9/v1", "model": "m"}
+    )
+    pool = starter_pool().with_worker(chat)
+    assert [spec.name for spec in model_bases(pool)] == ["far", "solver"]
+    assert base_for(pool) == chat and base_for(pool, "planner").name == "planner"
+    assert base_for(Pool(name="empty")) == SHIPPED_MODEL
+    with pytest.raises(InvalidPool):
+        base_for(pool, "nobody")
