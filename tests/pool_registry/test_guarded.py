@@ -263,6 +263,17 @@ def test_no_more_calls_a_minute_start_than_allowed():
     assert asyncio.run(many()) == 5  # the sixth would start after twelve seconds
 
 
+@pytest.mark.parametrize(
+    ("wait_s", "result"), [(None, True), (0.5, 0.5), (59.0, False)]  # longer than the worker's own time-out
+)  # fmt: skip
+def test_a_retry_waits_as_asked_unless_that_cannot_help(wait_s, result):
+    async def once() -> bool | float:
+        pool = open_live_pool(Pool(name="p", workers=(worker(timeout_s=10.0),)))
+        return pool.workers["a"]._backoff(WorkerFault("x", "y", retryable=True, retry_after_s=wait_s))
+
+    assert asyncio.run(once()) == result
+
+
 # Records
 
 

@@ -70,7 +70,9 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path):
 
 
 def test_a_database_of_a_newer_podium_is_refused_and_left_as_it_was(tmp_path):
-    store(tmp_path).save(Pool(name="p"))
+    engine = open_engine(find_home(tmp_path))
+    PoolStore(engine).save(Pool(name="p"))
+    engine.dispose()  # or its last connection writes the WAL into the file whenever it is collected
     path = tmp_path / "podium.db"
     connection = sqlite3.connect(path)
     connection.execute("UPDATE alembic_version SET version_num = '9999'")
