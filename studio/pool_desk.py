@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pool_registry.errors import InvalidPool, PoolError, WorkerFault
 from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
 from pool_registry.pool import Limits, Pool, disarmed, import_pool
+from pool_registry.secrets import redact
 from pool_registry.store import StoredPool
 from studio.gallery_desk import GalleryDesk
 from studio.import_desk import ImportDesk
@@ -58,7 +59,7 @@ class PoolDesk:
         except InvalidPool as error:
             return Reply(problems=tuple(error.problems)).document()
         except (PoolError, WorkerFault) as error:
-            return Reply(problems=(("", str(error)),)).document()
+            return Reply(problems=(("", redact(str(error))),)).document()
 
     # State
 
