@@ -25,7 +25,7 @@ KEPT_BYTES = 8000  # of standard error
 TOLD_LINES = 4
 TOLD_CHARS = 600
 END_S = 2.0  # for a program to end by itself once its standard input is closed
-ENDING_S = 5.0  # for one that has closed its output to end as well
+ENDING_S = 15.0  # for one that has closed its output to end as well
 COLLECT_S = 10.0  # for the guard to end after that; it needs GRACE_S at most
 
 

@@ -100,9 +100,9 @@ class Connection:
         except Exception as error:
             if self._opened.done():
                 raise
-            raise await self._refused(error, note) from error
+            raise await self._refused(_innermost(error), note) from error
 
-    async def _refused(self, error: Exception, note: Exchange) -> WorkerFault:
+    async def _refused(self, error: BaseException, note: Exchange) -> WorkerFault:
         """Why there is no connection."""
         if note.fault is not None:
             return note.fault

@@ -7,7 +7,7 @@ import time
 
 import psutil
 
-PATIENCE_S = 30.0  # a busy machine may take its time; a stray process would stay for ever
+PATIENCE_S = 120.0  # a busy machine may take its time; a stray process would stay for ever
 
 
 async def gone(pid: int) -> bool:

@@ -95,7 +95,9 @@ def main():
     if MODE == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin:
-        if MODE not in ("mute", "noise-alone"):
+        if MODE == "noise-alone":
+            return
+        if MODE != "mute":
             answer(json.loads(line))
     while MODE == "deaf":
         time.sleep(60)
