@@ -33,6 +33,12 @@ class Limits(BaseModel):
     deadline_s: float = Field(default=300.0, gt=0, le=86_400)
     max_tokens: int = Field(default=200_000, ge=1)
     max_cost: float | None = Field(default=None, gt=0, description="US dollars; empty means no cap.")
+    max_shown: int = Field(
+        default=24,
+        ge=2,
+        le=1000,
+        description="How many workers an orchestrating model sees; of a larger pool, those that fit the query best.",
+    )
 
 
 class Pool(BaseModel):
@@ -53,6 +59,8 @@ class Pool(BaseModel):
             for name in _LATER:
                 if worker[name] == WorkerSpec.model_fields[name].default:
                     del worker[name]
+        if self.limits.max_shown == Limits.model_fields["max_shown"].default:
+            del content["limits"]["max_shown"]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -157,11 +165,14 @@ def disarmed(pool: Pool) -> tuple[Pool, tuple[str, ...]]:
     A file may come from anybody: an MCP server's command or a Python function in it is code that runs with the
     user's own rights. Only a person who has read what it starts switches such a worker on.
     """
-    notes: list[str] = []
+    starts = {spec.name: kind_of(spec).load().runs(load_config(spec)) for spec in pool.enabled}
+    off = {name: what for name, what in starts.items() if what}
+    notes = [f"{name} starts {what} on this machine; it stays off until you enable it" for name, what in off.items()]
     workers: list[WorkerSpec] = []
     for spec in pool.workers:
-        starts = kind_of(spec).load().runs(load_config(spec)) if spec.enabled else ""
-        if starts:
-            notes.append(f"{spec.name} starts {starts} on this machine; it stays off until you enable it")
-        workers.append(spec.model_copy(update={"enabled": False}) if starts else spec)
+        enabled, fallback = spec.enabled and spec.name not in off, spec.fallback
+        if enabled and fallback in off:
+            notes.append(f"{spec.name} no longer falls back on {fallback}, which is off")
+            fallback = ""
+        workers.append(spec.model_copy(update={"enabled": enabled, "fallback": fallback}))
     return pool.model_copy(update={"workers": tuple(workers)}), tuple(notes)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pool_registry.diff import Change, diff, summary
-from pool_registry.pool import Limits, Pool, disarmed, export_pool, import_pool
+from pool_registry.pool import Limits, Pool, check_pool, disarmed, export_pool, import_pool
 from pool_registry.worker import WorkerSpec
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -44,14 +44,14 @@ POOLS = st.builds(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(POOLS)
 def test_a_pool_of_every_kind_comes_back_equal_from_its_file(pool):
     again = import_pool(export_pool(pool))
     assert again == pool and again.hash == pool.hash
 
 
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(POOLS)
 def test_a_pool_from_a_file_starts_nothing_before_a_person_agrees(pool):
     safe, notes = disarmed(pool)
@@ -75,14 +75,21 @@ def test_a_wrapped_worker_that_starts_a_program_is_disarmed_and_named():
     assert notes == ("outer starts the Python function os:getcwd on this machine; it stays off until you enable it",)
 
 
-@settings(deadline=None)
+def test_nothing_falls_back_on_a_disarmed_worker():
+    function = WorkerSpec(name="f", kind="function", description="d", config={"target": "os:getcwd"})
+    safe, notes = disarmed(Pool(name="p", workers=(worker("a", fallback="f"), function)))
+    check_pool(safe)
+    assert (safe.worker("a").fallback, safe.worker("a").enabled, len(notes)) == ("", True, 2)
+
+
+@settings(max_examples=40, deadline=None)
 @given(POOLS, POOLS)
 def test_there_is_no_difference_exactly_when_the_content_is_the_same(before, after):
     assert (diff(before, after) == ()) == (before.hash == after.hash)
     json.dumps([[change.before, change.after] for change in diff(before, after)])  # data, fit for the page
 
 
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(POOLS, POOLS)
 def test_the_difference_the_other_way_round_is_its_mirror(before, after):
     mirrored = {"added": "removed", "removed": "added", "changed": "changed"}
