@@ -91,7 +91,7 @@ def finished_run(page: Page, url: str) -> None:
     page.wait_for_function("document.querySelector('#query textarea')?.value")
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_test_id("verdict").wait_for()
-    page.locator(".og-card:visible").nth(6).click()
+    page.locator(".og-card:visible").nth(4).click()
     page.locator(".in-head").wait_for()
     page.evaluate("window.scrollTo(0, 0)")
     page.wait_for_timeout(400)

@@ -10,10 +10,13 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from orchestrator.budget import Budget
+from orchestrator.errors import OrchestratorError
 from orchestrator.policies import make_orchestrator
+from orchestrator.policies.model import warm_up
 from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
 from pool_registry.actions import Action, JsonValue, Observation, Status
@@ -47,6 +50,7 @@ class Runtime:
         self._recall = Recall(DatabaseShelf(store.engine))
         self._budgets: dict[str, Budget] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._warm: set[str] = set()
 
     def close(self) -> None:
         """Stop what runs, give back what is open, write out every event."""
@@ -78,6 +82,16 @@ class Runtime:
             return False
         self._loop.call_soon_threadsafe(budget.stop)
         return True
+
+    def warm_up(self, checkpoint: str) -> None:
+        """Load a checkpoint while nobody waits for it yet; what goes wrong is told when it is used."""
+        if checkpoint not in self._warm:
+            self._warm.add(checkpoint)
+            asyncio.run_coroutine_threadsafe(self._warm_up(checkpoint), self._loop)
+
+    async def _warm_up(self, checkpoint: str) -> None:
+        with suppress(OrchestratorError, WorkerFault):
+            await warm_up(checkpoint)
 
     async def _start(self, pool_name: str, name: str, query: str) -> str:
         pool = await self._live(self.store.pools.latest(pool_name).pool)

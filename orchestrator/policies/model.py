@@ -10,6 +10,8 @@ from orchestrator.dialects.base import Dialect
 from orchestrator.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, conversation
+from orchestrator.retrieval import narrowed, shown_to
+from pool_registry.agents import LanguageModel, Message
 from pool_registry.kinds import open_worker
 from pool_registry.live import LivePool, LiveWorker
 from pool_registry.worker import WorkerSpec
@@ -39,9 +41,11 @@ class ModelPolicy:
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
         max_rounds = self._pool.pool.limits.max_rounds
-        messages = conversation(episode, self._pool, self._dialect, max_rounds, self._style)
-        completion = await self._model.complete(messages, self._dialect.tools(self._pool), self._turn_tokens)
-        turn = self._dialect.parse(completion.text, episode.next_step_id, list(self._pool.workers))
+        shown = await shown_to(episode, self._pool) if self._style == "full" else None
+        pool = narrowed(self._pool, shown)
+        messages = conversation(episode, pool, self._dialect, max_rounds, self._style)
+        completion = await self._model.complete(messages, self._dialect.tools(pool), self._turn_tokens)
+        turn = self._dialect.parse(completion.text, episode.next_step_id, list(pool.workers))
         return Turn(
             turn.steps,
             turn.answer,
@@ -49,6 +53,7 @@ class ModelPolicy:
             turn.text,
             prompt=completion.prompt,
             usage=completion.usage,
+            shown=None if episode.shown else shown,
         )
 
 
@@ -63,6 +68,16 @@ def checkpoint_policy(pool: LivePool, name: str) -> ModelPolicy:
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
     dialect = dialect_named(checkpoint.dialect)
     return ModelPolicy(name, pool, model, dialect, checkpoint.prompt, checkpoint.turn_tokens)
+
+
+async def warm_up(name: str) -> None:
+    """Load a checkpoint's model by asking for one token, so that its first turn does not wait for PyTorch.
+
+    Raises UnknownOrchestrator or WorkerFault.
+    """
+    model = open_worker(checkpoint_worker(*find_checkpoint(name)))
+    assert isinstance(model, LanguageModel), "a checkpoint is a local model"
+    await model.complete([Message("user", "?")], max_tokens=1)
 
 
 def checkpoint_worker(folder: Path, checkpoint: Checkpoint) -> WorkerSpec:

@@ -25,8 +25,8 @@ from studio.shell import shell
 from trainer.tasks import SUITES, find_task
 
 STARTER = "starter"
-DEFAULT_ORCHESTRATOR = "oracle"
-FIRST_QUERY = ("atlas", 3)  # wide enough to show parallel steps, quick without any model
+SHIPPED = "starter-grpo"
+FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
 TAKES_AGENT = ("model", "direct", "fan_out")
 STARTER_LABELS = {
     "base": "Tiny, before training",
@@ -53,7 +53,7 @@ def build(runtime: Runtime) -> None:
                 orchestrator = gr.Dropdown(
                     label="Orchestrator",
                     choices=orchestrator_choices(),
-                    value=DEFAULT_ORCHESTRATOR,
+                    value=default_orchestrator(STARTER),
                     elem_id="run-orchestrator",
                     min_width=140,
                 )
@@ -124,6 +124,11 @@ def orchestrator_name(policy: str, agent: str | None, dialect: str | None) -> st
     return f"{policy}:{agent}" if agent and policy in TAKES_AGENT else policy
 
 
+def default_orchestrator(pool: str | None) -> str:
+    """The orchestrator that ships, on the pool that it has learnt; elsewhere the oracle."""
+    return SHIPPED if pool == STARTER and SHIPPED in checkpoint_names() else "oracle"
+
+
 def orchestrator_choices() -> list[tuple[str, str]]:
     """(label, name): the policies, the checkpoints of jobs with the newest first, then those that ship."""
     names = checkpoint_names()
@@ -143,19 +148,22 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     known = {name for _, name in choices}
     asked = request.query_params.get("episode") or ""
     chosen = request.query_params.get("pool") or ""
-    policy, agent, dialect = _split(request.query_params.get("orchestrator") or DEFAULT_ORCHESTRATOR)
-    family, level = FIRST_QUERY
-    text = find_task(family, level, "test", 0).query
+    asked_for, agent, dialect = _split(request.query_params.get("orchestrator") or "")
+    family, level, index = FIRST_QUERY
+    text = find_task(family, level, "test", index).query
     try:
         row = runtime.store.traces.row(asked) if asked else None
     except EpisodeNotFound:
         row = None  # the view itself says that there is no such episode
     if row is not None:
         chosen, text = row.pool, row.query
-        policy, agent, dialect = _split(row.orchestrator)
-    policy = policy if policy in known else DEFAULT_ORCHESTRATOR  # training's own episodes, a pruned checkpoint
+        asked_for, agent, dialect = _split(row.orchestrator)
     chosen = chosen or _last_pool(runtime)
     pool = chosen if chosen in names else (names[0] if names else None)
+    # Training's own episodes and pruned checkpoints cannot be chosen again.
+    policy = asked_for if asked_for in known else default_orchestrator(pool)
+    if policy == SHIPPED:
+        runtime.warm_up(policy)
     return (
         gr.update(choices=names, value=pool),
         gr.update(choices=choices, value=policy),

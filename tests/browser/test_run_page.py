@@ -19,7 +19,7 @@ FINISHED = re.compile("answered", re.IGNORECASE)
 
 def run_first_query(page: Page, url: str) -> str:
     """Open the page, press Run, wait for the finished graph; the episode's id."""
-    page.goto(f"{url}/?pool=starter")
+    page.goto(f"{url}/?pool=starter&orchestrator=oracle")
     expect(page.locator("#query textarea")).not_to_have_value("")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_test_id("state")).to_have_text(FINISHED)
@@ -179,7 +179,7 @@ def test_rounds_without_a_valid_turn_say_what_was_wrong(browser, studio: Studio)
 
 @pytest.mark.parametrize("query", ["", "x" * 100_000])
 def test_a_query_that_cannot_run_says_why_and_stays(page, studio_url, query):
-    page.goto(f"{studio_url}/?pool=starter")
+    page.goto(f"{studio_url}/?pool=starter&orchestrator=oracle")
     box = page.locator("#query textarea")
     expect(box).not_to_have_value("")
     box.fill(query)
@@ -189,7 +189,7 @@ def test_a_query_that_cannot_run_says_why_and_stays(page, studio_url, query):
 
 
 def test_a_query_without_reference_plan_says_what_the_oracle_needs(page, studio_url):
-    page.goto(f"{studio_url}/?pool=starter")
+    page.goto(f"{studio_url}/?pool=starter&orchestrator=oracle")
     expect(page.locator("#query textarea")).not_to_have_value("")
     page.locator("#query textarea").fill("Who are you?")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -197,7 +197,7 @@ def test_a_query_without_reference_plan_says_what_the_oracle_needs(page, studio_
 
 
 def test_a_query_can_be_drawn_from_any_suite(page, studio_url):
-    page.goto(f"{studio_url}/?pool=starter")
+    page.goto(f"{studio_url}/?pool=starter&orchestrator=oracle")
     box = page.locator("#query textarea")
     expect(box).not_to_have_value("")
     choose(page, "run-suite", "ledger · level 2")
@@ -220,7 +220,7 @@ def test_a_link_to_nowhere_says_so(browser, studio_url):
 @pytest.mark.parametrize("width", [390, 1440])
 def test_every_page_fits_and_is_readable_in_light_and_dark(browser, studio_url, path, dark, width):
     with watched_page(browser, width=width, height=844, dark=dark) as page:
-        page.goto(f"{studio_url}{path}?pool=starter")
+        page.goto(f"{studio_url}{path}?pool=starter&orchestrator=oracle")
         if path == "/":
             expect(page.locator("#query textarea")).not_to_have_value("")
             page.get_by_role("button", name="Run", exact=True).click()
@@ -256,7 +256,7 @@ def contrast(page: Page, selector: str) -> float:
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing_to_complain_about(browser, studio_url, path, dark):
     with watched_page(browser, dark=dark) as page:
-        page.goto(f"{studio_url}{path}?pool=starter")
+        page.goto(f"{studio_url}{path}?pool=starter&orchestrator=oracle")
         if path == "/":
             expect(page.locator("#query textarea")).not_to_have_value("")
             page.get_by_role("button", name="Run", exact=True).click()
