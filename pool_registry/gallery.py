@@ -96,6 +96,5 @@ def _on_model(role: WorkerSpec, base: WorkerSpec) -> WorkerSpec:
     config: dict[str, JsonValue] = {**base.config, "role": role.config["role"]}
     if base == SHIPPED_MODEL:
         config["max_tokens"] = role.config["max_tokens"]
-    return base.model_copy(
-        update={"name": role.name, "description": role.description, "config": config, "enabled": True}
-    )
+    own = {"name": role.name, "description": role.description, "config": config, "enabled": True}
+    return base.model_copy(update={**own, "output": None, "fallback": ""})

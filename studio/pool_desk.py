@@ -19,11 +19,11 @@ from pool_registry.store import StoredPool
 from studio.gallery_desk import GalleryDesk
 from studio.import_desk import ImportDesk
 from studio.pool_diff import diff_document
-from studio.pool_forms import named, spec_from
+from studio.pool_forms import named, placed, spec_from
 from studio.pool_view import runs_program, state_document
 from studio.reply import Command, Reply, table, text, version, words
 from studio.runtime import Runtime
-from studio.worker_test import arguments_for, observation_document
+from studio.worker_test import alone, arguments_for, observation_document
 
 
 class PoolDesk:
@@ -89,7 +89,7 @@ class PoolDesk:
         others = {old.name for old in pool.workers if old.name != replacing}
         if spec.name in others:
             raise InvalidPool([("name", f"this pool has a worker {spec.name!r} already")])
-        return self._saved(pool.with_worker(spec, replacing))
+        return self._saved(placed(pool, spec, replacing))
 
     def _remove_worker(self, request: Mapping[str, Any]) -> Reply:
         pool = self._pools.latest(text(request, "pool")).pool
@@ -126,7 +126,7 @@ class PoolDesk:
                     "seen": worker.sample_seen if takes_seen else None,
                 }
             )
-        seen = self._runtime.try_worker(spec, table(request, "arguments"), str(request.get("seen") or ""))
+        seen = self._runtime.try_worker(alone(spec), table(request, "arguments"), str(request.get("seen") or ""))
         return Reply(more={"observation": observation_document(seen)})
 
     # Pools and versions

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from pool_registry.errors import InvalidPool
-from pool_registry.kinds import field_problems
-from pool_registry.pool import Pool, check_pool
+from pool_registry.kinds import field_problems, load_config
+from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 
 
@@ -31,13 +31,24 @@ def spec_from(document: Mapping[str, Any]) -> WorkerSpec:
         config=config if isinstance(config, dict) else {},
     )
     try:
-        alone = probe.model_copy(update={"fallback": ""})  # the pool that it is saved in knows the others
-        check_pool(Pool(name="probe", workers=(alone,)))
+        load_config(probe)  # the pool that it is saved in knows its fallback
     except InvalidPool as error:
-        problems += [(where.removeprefix("workers.0."), what) for where, what in error.problems]
+        problems += [("kind" if where == "kind" else f"config.{where}", what) for where, what in error.problems]
     if spec is None or problems:
         raise InvalidPool(problems)
     return spec
+
+
+def placed(pool: Pool, spec: WorkerSpec, replacing: str | None) -> Pool:
+    """`pool` with `spec` in it. Raises InvalidPool with the worker's own problems at its fields, such as a
+    fallback that is not there; those of other workers name them."""
+    try:
+        return pool.with_worker(spec, replacing)
+    except InvalidPool as error:
+        names = [old.name for old in pool.workers]
+        own = names.index(replacing) if replacing in names else len(names)
+        problems = [(where.removeprefix(f"workers.{own}."), what) for where, what in error.problems]
+        raise InvalidPool(problems) from error
 
 
 def named(pool: Pool, name: str) -> Pool:

@@ -26,7 +26,7 @@ def worker_test(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
         status = "OK" if health.ok else "EXEC_ERR"
         latency_s = time.perf_counter() - started
         return {"how": "probe", "status": status, "latency_s": latency_s, "text": health.text, "asked": ""}
-    seen = runtime.try_worker(spec, worker.sample, worker.sample_seen)
+    seen = runtime.try_worker(alone(spec), worker.sample, worker.sample_seen)
     runtime.check_workers([spec])  # for the light of its card
     document = observation_document(seen)
     return {
@@ -36,6 +36,11 @@ def worker_test(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
         "text": str(document["value"] if seen.ok else document["error"])[:MAX_SHOWN_CHARS],
         "asked": as_text(next(iter(worker.sample.values()))),
     }
+
+
+def alone(spec: WorkerSpec) -> WorkerSpec:
+    """The worker without those that stand in for it: a test is about the worker itself."""
+    return spec.model_copy(update={"fallback": "", "cache": False})
 
 
 def observation_document(seen: Observation) -> dict[str, Any]:

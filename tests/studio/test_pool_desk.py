@@ -75,6 +75,17 @@ def test_a_key_in_plain_text_is_refused_and_not_repeated(desk, pool):
     assert reply["problems"][0][0] == "config.api_key" and "sk-very-secret" not in json.dumps(reply)
 
 
+def test_a_fallback_is_a_worker_of_the_pool_and_said_at_its_field_when_it_is_not(desk, pool):
+    backed = {**CALCULATOR, "name": "backed", "fallback": "abacus"}
+    refused = desk.handle({"action": "save_worker", "pool": pool, "worker": backed})
+    assert [where for where, _ in refused["problems"]] == ["fallback"]
+    desk.handle({"action": "save_worker", "pool": pool, "worker": CALCULATOR})
+    saved = desk.handle({"action": "save_worker", "pool": pool, "worker": backed})
+    assert workers(saved)["backed"]["fallback"] == "abacus"
+    tried = desk.handle({"action": "try_worker", "worker": backed, "arguments": {"expression": "1/0"}})
+    assert tried["observation"]["status"] == "EXEC_ERR"  # tried alone: no other worker stands in
+
+
 def test_disable_remove_limits_and_restore(desk, pool):
     desk.handle({"action": "save_worker", "pool": pool, "worker": CALCULATOR})
     off = desk.handle({"action": "set_enabled", "pool": pool, "name": "abacus", "enabled": False})
