@@ -38,7 +38,8 @@ _QUOTA_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CONTEXT_WORDS = re.compile(
-    r"(?:maximum|available|exceeds? the) (?:context|model) (?:length|window|size)|context (?:length|window) (?:exceeded|is)"
+    r"(?:maximum|available|exceeds? the) (?:context|model) (?:length|window|size)"
+    r"|context (?:length|window) (?:exceeded|is)"
     r"|exceeds? the (?:model'?s )?context|prompt is too long|input token count|longer than the maximum model length"
     r"|too large for model|initial prompt is greater than the context|`inputs` tokens",
     re.IGNORECASE,

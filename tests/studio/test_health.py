@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from sqlalchemy import insert
 
-from orchestrator.trace import EpisodeRow, EventRow, RecordedCall, open_store
+from orchestrator.trace import RecordedCall, open_store
 from pool_registry.breaker import FAILURES, Admission, Circuit, breaker_of
 from pool_registry.home import find_home
 from pool_registry.worker import WorkerSpec
@@ -59,20 +58,20 @@ def test_figures_come_with_the_light():
 def runtime(tmp_path_factory):
     """A studio with 10,000 episodes; only the oldest ones on pool `rare` called `calc`."""
     store = open_store(find_home(tmp_path_factory.mktemp("home")))
-    episodes = [
-        {"id": f"e{k}", "query": "q", "pool": "rare" if k < 3 else "main", "pool_hash": "h", "orchestrator": "o",
-         "started_at": f"{k:05}", "depth": 0, "state": "answered", "owner": "", "wall_s": 0, "steps": 3,
-         "failed_steps": 0, "tokens": 0, "cost": 0}
-        for k in range(10_000)
-    ]  # fmt: skip
-    events = [
-        {"episode": f"e{k}", "type": "step_ended", "worker": worker, "status": "OK" if k < 9990 else "EXEC_ERR",
-         "code": None if k < 9990 else "server_error", "latency_s": 0.001 * (k % 100), "body": "{}"}
-        for k in range(10_000) for worker in ("calc", "sql", "python")
-    ]  # fmt: skip
+    count = "WITH RECURSIVE n(k) AS (SELECT 0 UNION ALL SELECT k + 1 FROM n WHERE k < 9999) "
     with store.engine.begin() as connection:
-        connection.execute(insert(EpisodeRow.__table__), episodes)
-        connection.execute(insert(EventRow.__table__), events)
+        connection.exec_driver_sql(
+            "INSERT INTO episode (id, query, pool, pool_hash, orchestrator, started_at, depth, state, owner, wall_s,"
+            f" steps, failed_steps, tokens, cost) {count} SELECT 'e' || k, 'q', CASE WHEN k < 3 THEN 'rare' ELSE 'main'"
+            " END, 'h', 'o', printf('%05d', k), 0, 'answered', '', 0, 3, 0, 0, 0 FROM n"
+        )
+        for worker in ("calc", "sql", "python"):
+            connection.exec_driver_sql(
+                f"INSERT INTO event (episode, type, worker, status, code, latency_s, body) {count} SELECT 'e' || k,"
+                " 'step_ended', ?, CASE WHEN k < 9990 THEN 'OK' ELSE 'EXEC_ERR' END,"
+                " CASE WHEN k < 9990 THEN NULL ELSE 'server_error' END, 0.001 * (k % 100), '{}' FROM n",
+                (worker,),
+            )
     runtime = Runtime(store)
     yield runtime
     runtime.close()
