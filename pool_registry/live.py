@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cached_property
 
 from pool_registry.actions import NO_USAGE, Action, Failure, JsonValue, Observation, Status
@@ -18,6 +19,8 @@ from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
 from pool_registry.recall import Recall, key_of
 from pool_registry.worker import Call, Scope, Visible
+
+MAX_NAMES = 24  # in the sentence about an unknown worker: a model reads it
 
 __all__ = ["LivePool", "LiveWorker", "OnStart", "live_pool", "open_live_pool"]
 
@@ -59,7 +62,10 @@ class LivePool:
 
     def unknown_worker(self, name: str) -> str:
         """The sentence that tells a model which workers there are."""
-        return f"there is no worker {name[:80]!r}; use one of: {', '.join(self.workers)}"
+        known, which = list(self.workers), "use one of"
+        if len(known) > MAX_NAMES:
+            known, which = get_close_matches(name[:80], known, MAX_NAMES, cutoff=0), "the nearest names are"
+        return f"there is no worker {name[:80]!r}; {which}: {', '.join(known)}"
 
     async def close(self) -> None:
         for worker in self.workers.values():

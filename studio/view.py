@@ -15,6 +15,7 @@ from orchestrator.episode import Episode, Round, StepRun
 from orchestrator.graph import ANSWER, episode_graph
 from orchestrator.layout import COLUMN_GAP, NODE_HEIGHT, NODE_WIDTH, Layout, layered_layout, svg_path
 from orchestrator.metrics import totals
+from orchestrator.plan import Shown
 from orchestrator.trace import EpisodeRow
 from pool_registry.actions import Observation, as_text
 from pool_registry.kinds import KINDS
@@ -172,6 +173,7 @@ def _turn(done: Round) -> dict[str, Any]:
         "answers": bool(turn and turn.has_answer),
         "tokens_in": turn.usage.tokens_in if turn else 0,
         "tokens_out": turn.usage.tokens_out if turn else 0,
+        "shown": {"count": len(turn.shown.workers), "of": turn.shown.of} if turn and turn.shown else None,
     }
 
 
@@ -224,8 +226,16 @@ def turn_detail(episode: Episode, number: int) -> dict[str, Any] | None:
         **_turn(done),
         "text": turn.text if turn else "",
         "prompt": turn.prompt if turn else None,
+        "shown": _shown(turn.shown) if turn and turn.shown else None,
         "latency_s": (done.turn_ended_at - done.started_at) if done.turn_ended_at is not None else None,
     }
+
+
+def _shown(shown: Shown) -> dict[str, Any]:
+    """The workers that the orchestrator saw, best first."""
+    best_first = sorted(shown.workers.items(), key=lambda pair: -pair[1])
+    workers = [{"worker": name, "score": score} for name, score in best_first]
+    return {"count": len(workers), "of": shown.of, "by": shown.by, "workers": workers}
 
 
 def instruction(arguments: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from orchestrator.dialects.base import Dialect
 from orchestrator.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening
+from orchestrator.retrieval import narrowed, shown_to
 from orchestrator.run import EpisodeSpec, Sink, run_episode
 from pool_registry.actions import JsonValue, Status, Usage
 from pool_registry.agents import strip_special
@@ -121,7 +122,9 @@ class LearningPolicy:
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises TrainingFailed when the backend does; the episode then ends as orchestrator_failed."""
-        self._read(episode)
+        shown = await shown_to(episode, self._pool) if self._manner.style == "full" else None
+        pool = narrowed(self._pool, shown)
+        self._read(episode, pool)
         context = self.transcript.ids
         room = min(self._manner.turn_tokens, self._manner.max_length - len(context))
         if room < 1:
@@ -130,13 +133,13 @@ class LearningPolicy:
         ids = made.ids or [self._chat.tokenizer.eos_token_id]
         self._add(ids, made.logprobs if made.ids else [0.0], learn=True)
         text = self._chat.text(ids)
-        turn = self._manner.dialect.parse(text, episode.next_step_id, list(self._pool.workers))
-        return replace(turn, usage=Usage(len(context), len(ids)))
+        turn = self._manner.dialect.parse(text, episode.next_step_id, list(pool.workers))
+        return replace(turn, usage=Usage(len(context), len(ids)), shown=None if episode.shown else shown)
 
-    def _read(self, episode: Episode) -> None:
+    def _read(self, episode: Episode, pool: LivePool) -> None:
         """Put in front of the next turn what it answers to."""
         if not self.transcript.prompt:
-            opened = opening(episode.query, self._pool, self._manner.dialect, self._manner.style)
+            opened = opening(episode.query, pool, self._manner.dialect, self._manner.style)
             self.transcript.prompt = self._chat.prompt(opened)
             return
         last = episode.rounds[-2]

@@ -25,6 +25,7 @@ from orchestrator.plan import Step, Turn, references, substitute
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.base import written
 from orchestrator.prompt import PromptStyle, observation_text, opening
+from orchestrator.retrieval import choose, narrowed
 from orchestrator.run import Orchestrator, Sink
 from orchestrator.trace import TraceStore
 from pool_registry.actions import Action, JsonValue, Observation, Status, as_text
@@ -282,8 +283,10 @@ def demonstration(
 ) -> Demonstration:
     """An episode as the conversation that a model in this dialect would have had."""
     written_as = dialect_named(dialect)
-    names = list(pool.workers)
-    messages = [Said(role=m.role, content=m.content) for m in opening(episode.query, pool, written_as, style)]
+    called = {run.step.worker for run in episode.steps.values()}
+    seen = narrowed(pool, choose(episode.query, pool, called)) if style == "full" else pool
+    names = list(seen.workers)
+    messages = [Said(role=m.role, content=m.content) for m in opening(episode.query, seen, written_as, style)]
     for done in episode.rounds:
         if done.turn is None:
             continue

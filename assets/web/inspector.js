@@ -17,6 +17,12 @@ export class Inspector {
     this.root.replaceChildren(hint);
   }
 
+  /** Open one of the folded blocks. */
+  unfold(name) {
+    const block = this.root.querySelector(`details[data-block="${name}"]`);
+    if (block) block.open = true;
+  }
+
   /** Scroll just enough that what was asked for can be read. */
   reveal() {
     const box = this.root.getBoundingClientRect();
@@ -81,6 +87,7 @@ function turnParts(detail) {
   if (detail.error) parts.push(problem(detail.status, detail.error));
   const said = detail.text ? block(pretty(detail.text), "turn") : el("p", "in-about", "Nothing was written.");
   parts.push(section("What it wrote", [said]));
+  if (detail.shown) parts.push(section("Which workers it saw", [shownWorkers(detail.shown)]));
   if (detail.prompt) parts.push(section("What it was sent", [block(detail.prompt, "prompt", true)]));
   return parts;
 }
@@ -125,6 +132,16 @@ function seenParts(detail) {
     box.append(summary, block(seen.error || readable(seen.value), `see-${seen.step}`));
     return box;
   });
+}
+
+/** Of a pool that is too large to show whole: the workers that fit the query best, with their scores. */
+function shownWorkers({ count: shown, of, by, workers }) {
+  const box = el("details", "in-folded", null, { "data-block": "shown", "data-testid": "shown-workers" });
+  const list = el("dl", "in-scores");
+  for (const { worker, score } of workers) list.append(el("dt", "", worker), el("dd", "", score.toFixed(4)));
+  box.append(el("summary", "", `${count(shown)} of ${count(of)} workers shown`));
+  box.append(el("p", "in-about", `Those that fit the query best by ${by}; a plan may call the others, too.`), list);
+  return box;
 }
 
 function problem(code, text) {

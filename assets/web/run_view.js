@@ -25,7 +25,7 @@ class RunView {
     this.round = null;
     const select = (step) => this.select(step);
     const turn = (round) => this.selectTurn(round);
-    this.summary = new Summary();
+    this.summary = new Summary((round) => this.selectTurn(round, true));
     this.graph = new Graph(select, turn);
     this.timeline = new Timeline(select, turn);
     this.matrix = new Matrix(select);
@@ -148,12 +148,16 @@ class RunView {
     else this.inspector.clear();
   }
 
-  selectTurn(round) {
+  /** Show a turn; `open` unfolds the list of the workers that it saw. */
+  selectTurn(round, open = false) {
     this.step = null;
     this.round = round;
     remember("step", null);
     this.mark();
-    this.inspector.showTurn(this.episode, round).then(() => this.inspector.reveal());
+    this.inspector.showTurn(this.episode, round).then(() => {
+      if (open) this.inspector.unfold("shown");
+      this.inspector.reveal();
+    });
   }
 
   mark() {

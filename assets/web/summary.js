@@ -15,7 +15,9 @@ const OUTCOMES = {
 };
 
 export class Summary {
-  constructor() {
+  /** `onTurn(round)` shows a turn in the inspector. */
+  constructor(onTurn) {
+    this.onTurn = onTurn;
     this.root = el("section", "su", null, { "aria-label": "Summary" });
   }
 
@@ -25,9 +27,17 @@ export class Summary {
 
   draw(view, clock) {
     const { episode, totals } = view;
+    const shown = view.turns.find((turn) => turn.shown);
     this.root.dataset.state = episode.state;
     if (this.star?.episode !== episode.id) this.star = { episode: episode.id, node: starButton(episode.id, null, true) };
-    this.root.replaceChildren(heading(episode, this.star.node), result(episode), figures(totals, episode, clock));
+    this.root.replaceChildren(heading(episode, this.star.node, shown && this.shownLine(shown)), result(episode), figures(totals, episode, clock));
+  }
+
+  shownLine({ round, shown }) {
+    const label = `${count(shown.count)} of ${count(shown.of)} workers shown`;
+    const button = el("button", "pd-link", label, { type: "button", "data-testid": "shown", title: "Which ones, and why" });
+    button.addEventListener("click", () => this.onTurn(round));
+    return button;
   }
 
   /** Only the running clock. */
@@ -37,13 +47,14 @@ export class Summary {
   }
 }
 
-function heading(episode, star) {
+function heading(episode, star, shown) {
   const box = el("div", "su-heading");
   const line = el("div", "su-line");
   line.append(pill(episode), ...parentLink(episode));
   const version = episode.pool_version ? ` v${episode.pool_version}` : "";
   line.append(el("span", "su-about", `${episode.orchestrator} on ${episode.pool}${version}`));
   if (episode.task) line.append(el("span", "su-about", `${episode.task.family} level ${episode.task.level}`));
+  if (shown) line.append(shown);
   const actions = el("div", "su-actions");
   if (episode.state !== "running") actions.append(star);
   actions.append(copyButton(() => location.href, "Copy link"));

@@ -20,7 +20,10 @@ TURN_TOKENS = 512  # a worker's own limit is made for its answers, which may be 
 
 
 class ModelPolicy:
-    """Asks `model` directly, not as a step, for one turn after the other."""
+    """Asks `model` directly, not as a step, for one turn after the other.
+
+    `max_rounds` is how many turns it has learnt to take: the last of them is announced to it as such.
+    """
 
     def __init__(
         self,
@@ -30,6 +33,7 @@ class ModelPolicy:
         dialect: Dialect,
         style: PromptStyle = "full",
         turn_tokens: int = TURN_TOKENS,
+        max_rounds: int | None = None,
     ) -> None:
         self.name = name
         self._pool = pool
@@ -37,6 +41,8 @@ class ModelPolicy:
         self._dialect = dialect
         self._style = style
         self._turn_tokens = turn_tokens
+        allowed = pool.pool.limits.max_rounds
+        self._max_rounds = min(allowed, max_rounds or allowed)
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
@@ -67,7 +73,7 @@ def checkpoint_policy(pool: LivePool, name: str) -> ModelPolicy:
     folder, checkpoint = find_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
     dialect = dialect_named(checkpoint.dialect)
-    return ModelPolicy(name, pool, model, dialect, checkpoint.prompt, checkpoint.turn_tokens)
+    return ModelPolicy(name, pool, model, dialect, checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
 
 
 async def warm_up(name: str) -> None:

@@ -1,0 +1,160 @@
+"""Which workers of a large pool an orchestrator is shown for a query: `Limits.max_shown` of them at most.
+
+A pool that fits is shown whole, and nothing here runs. Otherwise every worker is scored by meaning (cosine of
+sentence vectors, embedding.py), and reranked by the words it shares with the query (BM25, also over the names of
+its arguments); a worker whose full name stands in the query comes first. The scores are added, not the ranks:
+where wording differs, BM25's ranks are noise, and equal rank fusion lost a third of Recall@8 (bench/retrieval.py).
+Where the sentence model is not installed BM25 ranks alone.
+
+What was shown is a part of the episode's first turn, so that the trace, the page and a demonstration made of it
+know. Agents are no answer to "which tool fits": their descriptions say how they work, not what a query is about.
+They keep their places, up to half of all; beyond that they compete among themselves. A worker that is not shown
+can still be called: it is in the pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from orchestrator import embedding
+from orchestrator.episode import Episode
+from orchestrator.plan import Shown
+from pool_registry.actions import JsonValue
+from pool_registry.live import LivePool, LiveWorker
+
+WORDS_WEIGHT = 0.01  # a cosine is at most 1, and BM25 about 10 when most words agree
+NAMED = 1000.0  # above every other score
+MAX_QUERY_CHARS = 4000  # what a query is about stands in its first pages
+BY_WORDS, BY_BOTH = "words", "meaning and words"
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a worker is found by."""
+
+    name: str
+    description: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        return f"{' '.join(_WORD.findall(self.name))}: {self.description}"
+
+    @property
+    def words(self) -> str:
+        return " ".join((self.name, self.description, *self.arguments))
+
+
+async def shown_to(episode: Episode, pool: LivePool) -> Shown | None:
+    """What the orchestrator of this episode is shown; None when that is the whole pool. Chosen once an episode."""
+    if len(pool.workers) <= pool.pool.limits.max_shown:
+        return None
+    return episode.shown or await asyncio.to_thread(choose, episode.query, pool)
+
+
+def narrowed(pool: LivePool, shown: Shown | None) -> LivePool:
+    """The pool as a prompt and a dialect show it. Workers that it has no more are left out."""
+    if shown is None:
+        return pool
+    return LivePool(pool.pool, {name: worker for name, worker in pool.workers.items() if name in shown.workers})
+
+
+def choose(query: str, pool: LivePool, needed: Collection[str] = ()) -> Shown | None:
+    """The workers to show for a query, in pool order; None when all fit. `needed` ones are among them, whatever
+    their score: a demonstration must not call what its reader cannot see. Blocks: call it from a thread."""
+    limit, workers = pool.pool.limits.max_shown, list(pool.workers.values())
+    if len(workers) <= limit:
+        return None
+    scores, by = rank(query, [card_of(worker) for worker in workers])
+    tools = [worker.role == "tool" for worker in workers]
+    first = [place for place, worker in enumerate(workers) if worker.spec.name in needed]
+    places = pick(scores, tools, limit, first)
+    return Shown({workers[place].spec.name: round(scores[place], 4) for place in places}, len(workers), by)
+
+
+def pick(scores: Sequence[float], tools: Sequence[bool], limit: int, first: Sequence[int] = ()) -> list[int]:
+    """Places of what to show, ascending: all of `first`, agents in up to half of what is left, then tools by
+    score, then agents again where there are too few tools. Equal scores: the earlier place."""
+    order = sorted(set(range(len(scores))) - set(first), key=lambda place: (-scores[place], place))
+    agents = [place for place in order if not tools[place]]
+    room = max(0, limit - len(first))
+    kept = agents[: room // 2]
+    found = [place for place in order if tools[place]][: room - len(kept)]
+    spare = agents[len(kept) : room - len(found)]
+    return sorted({*first, *kept, *found, *spare})
+
+
+def rank(query: str, cards: Sequence[Card]) -> tuple[list[float], str]:
+    """A score for each card, higher is better, and what it rests on."""
+    query = query[:MAX_QUERY_CHARS]
+    words = by_words(query, cards)
+    if embedding.weights() is None:
+        scores, by = words, BY_WORDS
+    else:
+        scores, by = joined(by_meaning(query, cards), words), BY_BOTH
+    said = query.lower()
+    return [score + NAMED * _is_named(card, said) for score, card in zip(scores, cards, strict=True)], by
+
+
+def joined(meaning: Sequence[float], words: Sequence[float]) -> list[float]:
+    """The sum that ranks: a convex combination up to scale (Bruch et al., 2023), with little weight on words."""
+    return [one + WORDS_WEIGHT * other for one, other in zip(meaning, words, strict=True)]
+
+
+def by_words(query: str, cards: Sequence[Card]) -> list[float]:
+    """BM25 of the query on each card."""
+    words = _words(query)
+    if not words:
+        return [0.0] * len(cards)
+    return [float(score) for score in _index(tuple(card.words for card in cards)).get_scores(words)]
+
+
+def by_meaning(query: str, cards: Sequence[Card]) -> list[float]:
+    """Cosine of the query's sentence vector and each card's."""
+    vectors = embedding.embed([query, *(card.meaning for card in cards)])
+    return [float(score) for score in vectors[1:] @ vectors[0]]
+
+
+def card_of(worker: LiveWorker) -> Card:
+    spec = worker.spec
+    return Card(spec.name, spec.description, tuple(_arguments(worker.parameters)))
+
+
+def _arguments(schema: Mapping[str, JsonValue]) -> list[str]:
+    properties = schema.get("properties")
+    return list(properties) if isinstance(properties, Mapping) else []
+
+
+def _is_named(card: Card, said: str) -> bool:
+    """Whether a query calls a worker by its name. A single word may be just a word."""
+    together = "_" in card.name or "-" in card.name
+    return together and re.search(rf"(?<![\w-]){re.escape(card.name)}(?![\w-])", said) is not None
+
+
+@lru_cache(maxsize=16)
+def _index(texts: tuple[str, ...]) -> Any:
+    import bm25s
+
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it speaks of every index that it builds
+    retriever = bm25s.BM25(method="lucene")
+    retriever.index([_words(text) or [""] for text in texts], show_progress=False)
+    return retriever
+
+
+def _words(text: str) -> list[str]:
+    """Words that say something, in the singular, near enough: "rates" finds "rate"."""
+    from bm25s.stopwords import STOPWORDS_EN
+
+    return [_singular(word) for word in _WORD.findall(text.lower()) if word not in STOPWORDS_EN]
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
