@@ -18,6 +18,7 @@ from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from pool_registry.actions import as_text
 from pool_registry.live import LivePool
+from pool_registry.pool import Limits
 from trainer.grading import verdict
 from trainer.statistics import bootstrap_mean, quantile
 from trainer.tasks import recognize
@@ -78,8 +79,9 @@ async def evaluate(
     sink: Sink | None = None,
     concurrency: int = 8,
     make: Make | None = None,
+    limits: Limits | None = None,
 ) -> Evaluation:
-    """Run and grade every task, at most `concurrency` at a time.
+    """Run and grade every task, at most `concurrency` at a time, within the pool's limits or these.
 
     `make` gives the orchestrator of a task; without it `orchestrator` is looked up by name.
     Raises UnknownOrchestrator, before anything runs, when the name does not resolve on this pool.
@@ -91,7 +93,7 @@ async def evaluate(
 
     async def one(task: Task, policy: Orchestrator) -> Result:
         async with slots:
-            episode = await attempt(task, policy, pool, sink or NoSink())
+            episode = await attempt(task, policy, pool, sink or NoSink(), limits)
         return _result(task, episode, time.perf_counter() - started)
 
     async with asyncio.TaskGroup() as group:
@@ -104,10 +106,12 @@ def by_name(orchestrator: str, pool: LivePool) -> Make:
     return lambda task: make_orchestrator(orchestrator, pool, task.oracle_turn)
 
 
-async def attempt(task: Task, orchestrator: Orchestrator, pool: LivePool, sink: Sink) -> Episode:
+async def attempt(
+    task: Task, orchestrator: Orchestrator, pool: LivePool, sink: Sink, limits: Limits | None = None
+) -> Episode:
     """One episode on one task, graded into its trace."""
     spec = EpisodeSpec(task.query, task=task.ref)
-    episode = await run_episode(spec, orchestrator, pool, sink=sink, resolve=resolve)
+    episode = await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, resolve=resolve)
     await grade(episode, task, sink, pool)
     return episode
 

@@ -209,6 +209,9 @@ class Evaluate(Part):
     levels: tuple[int, ...] = Field(default=(), description="Levels of the families; empty for the recipe's.")
     split: Literal["validation", "test"] = Field(default="test", description="Which part of the tasks.")
     count: int = Field(default=60, ge=1, le=100_000, description="How many tasks.")
+    max_rounds: int | None = Field(
+        default=None, ge=1, le=64, description="Turns per episode; empty for those of GRPO, or the pool's limit."
+    )
     concurrency: int = Field(default=32, ge=1, le=256, description="Episodes at a time.")
 
 

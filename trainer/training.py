@@ -99,6 +99,9 @@ def _evaluate(training: Training, settings: Evaluate) -> bool:
     recipe, workspace = training.recipe, training.workspace
     source = source_named(settings.source or recipe.tasks.source)
     tasks = source.tasks(settings.split, settings.count, levels=settings.levels or recipe.tasks.levels)
+    limits = training.pool.pool.limits
+    rounds = settings.max_rounds or (recipe.grpo.rollouts.max_rounds if recipe.grpo else limits.max_rounds)
+    limits = limits.model_copy(update={"max_rounds": rounds})
     done = {str(row.get("orchestrator")) for row in read_lines(workspace.evaluations)}
     for name in orchestrators(training):
         if workspace.stopping:
@@ -106,7 +109,14 @@ def _evaluate(training: Training, settings: Evaluate) -> bool:
         if name not in done:
             log.info("evaluating %s on %d tasks", name, len(tasks))
             result = training.runner.run(
-                evaluate(name, tasks, training.pool, sink=training.store.traces, concurrency=settings.concurrency)
+                evaluate(
+                    name,
+                    tasks,
+                    training.pool,
+                    sink=training.store.traces,
+                    concurrency=settings.concurrency,
+                    limits=limits,
+                )
             )
             workspace.note_evaluation(result.model_dump(mode="json"))
             log.info("%s: %.3f [%.3f, %.3f]", name, result.mean, *result.interval)
