@@ -19,7 +19,6 @@ import argparse
 import asyncio
 import json
 import platform
-import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,10 +26,9 @@ from typing import Any
 
 from orchestrator.checkpoints import find_checkpoint, read_checkpoint
 from orchestrator.run import NoSink
-from orchestrator.trace import open_store
 from pool_registry.cache import CachingPool
-from pool_registry.home import choose_home, find_home
-from pool_registry.live import live_pool
+from pool_registry.home import choose_home
+from pool_registry.live import LivePool, live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.evaluate import Evaluation, evaluate
@@ -69,7 +67,6 @@ def main() -> None:
 
 async def matrix(options: argparse.Namespace) -> dict[str, Any]:
     """One row per orchestrator and group of tasks."""
-    store = open_store(find_home(tempfile.mkdtemp(prefix="podium-bench-")))
     rows = []
     share = options.tasks // len(LEVELS)
     for condition, families in (("seen", TRAIN_FAMILIES), ("renamed", TRAIN_FAMILIES), ("seen", HELD_OUT_FAMILIES)):
@@ -78,14 +75,37 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
         for name in options.orchestrators:
             started = time.perf_counter()
             async with live_pool(pool) as live:
-                result = await evaluate(
-                    name, remapped, CachingPool(live), sink=store.traces, concurrency=options.concurrency
-                )
+                result = await greedy(name, remapped, CachingPool(live), options.concurrency)
             row = {"condition": condition, **row_of(result, tasks), "wall_s": round(time.perf_counter() - started, 1)}
             rows.append(row)
             print(json.dumps({key: row[key] for key in ("condition", "orchestrator", "mean", "families")}), flush=True)
-    store.close()
     return {"tasks_per_family": share * len(LEVELS), "levels": LEVELS, "rows": rows}
+
+
+async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int) -> Evaluation:
+    """`evaluate` on the trainer's generator, which lets a new episode in as soon as another has ended."""
+    from orchestrator.dialects import dialect_named
+    from trainer.generation import Sampling, TransformersGenerator
+    from trainer.learner import load_learner
+    from trainer.recipe import Model
+    from trainer.rollouts import LearningPolicy, Manner
+    from trainer.transcript import ChatTokens
+
+    folder, known = find_checkpoint(name)
+    learner = load_learner(Model(base=known.base), 0, folder)
+    chat = ChatTokens(learner.tokenizer)
+    generator = TransformersGenerator(learner.model, learner.tokenizer, Sampling(0.0), concurrency)
+    manner = Manner(dialect_named(known.dialect), known.prompt, known.turn_tokens, 2048, pool.pool.limits.max_rounds)
+    try:
+        return await evaluate(
+            name,
+            tasks,
+            pool,
+            concurrency=concurrency,
+            make=lambda task: LearningPolicy(name, pool, generator, chat, manner),
+        )
+    finally:
+        generator.close()
 
 
 def two_turns(pool: Pool) -> Pool:
