@@ -54,6 +54,7 @@ KINDS: dict[str, Kind] = {
         Kind("function", "tool", "Python function", "Your own function, in a process of its own.", "pool_registry.workers.function:Function"),
         Kind("mcp", "tool", "MCP tool", "A tool of an MCP server: a program on this machine, or a URL.", "pool_registry.workers.mcp:Mcp"),
         Kind("flaky", "tool", "Flaky tool", "Another tool that fails now and then, to practise recovery.", "pool_registry.workers.flaky:Flaky"),
+        Kind("documents", "tool", "Documents", "BM25 over your own txt, md, pdf, csv and jsonl files.", "pool_registry.workers.documents:Documents"),
         Kind("web_fetch", "tool", "Web fetch", "Reads one public page as text.", "pool_registry.workers.web_fetch:WebFetch"),
         Kind("openapi", "tool", "OpenAPI operation", "One operation of an HTTP API.", "pool_registry.workers.openapi:OpenApi"),
         Kind("orchestrator", "recursion", "Orchestrator", "Runs an episode of its own, one level deeper.", "pool_registry.workers.recursion:Recursion"),

@@ -9,24 +9,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import logging
-import os
-import shutil
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pool_registry import bm25
 from pool_registry.actions import JsonValue
+from pool_registry.bm25 import Index
 from pool_registry.errors import WorkerFault
 from pool_registry.home import Home, find_home
 from pool_registry.worker import Call, Reply, Worker, one_string
 
 INDEX_VERSION = 2
-TITLE_WEIGHT = 3  # a passage's title counts as often as this
 MAX_FILE_BYTES = 50_000_000
 MAX_SHOWN_CHARS = 4000
 
@@ -40,24 +36,6 @@ class SearchConfig(BaseModel):
         description="starter:factbook, a .jsonl file with title and text, or a folder of .txt and .md files.",
     )
     top_k: int = Field(default=1, ge=1, le=50, description="How many passages a search returns.")
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """A searchable corpus: bm25s's retriever and the passages as they are shown."""
-
-    retriever: Any
-    shown: Sequence[str]
-
-    def search(self, query: str, top_k: int) -> list[str]:
-        """The best passages, best first; those that share no word with the query are left out."""
-        tokens = _bm25s().tokenize([query], stopwords=None, show_progress=False, return_ids=False)
-        if not tokens[0]:
-            return []
-        k = min(top_k, len(self.shown))
-        found, scores = self.retriever.retrieve(tokens, k=k, show_progress=False)
-        pairs = zip(found[0].tolist(), scores[0].tolist(), strict=True)
-        return [self.shown[place] for place, score in pairs if score > 0]
 
 
 class Search(Worker[SearchConfig]):
@@ -106,31 +84,9 @@ def _changed_at(corpus: str) -> float:
 def _load_or_build(corpus: str, home: Home) -> Index:
     titled = _read_corpus(corpus)
     folder = home.artifacts / f"search-v{INDEX_VERSION}-{_fingerprint(titled)}"
-    if not folder.exists():
-        _build(titled, folder)
+    bm25.made_once(folder, lambda draft: bm25.build(titled, draft))
     shown = [f"{title}: {text}"[:MAX_SHOWN_CHARS] if title else text[:MAX_SHOWN_CHARS] for title, text in titled]
-    return Index(_bm25s().BM25.load(str(folder), mmap=True), shown)
-
-
-def _bm25s() -> Any:
-    """The library, imported late (it brings numpy and more) and without its debug messages."""
-    import bm25s
-
-    logging.getLogger("bm25s").setLevel(logging.WARNING)
-    return bm25s
-
-
-def _build(titled: Sequence[tuple[str, str]], folder: Path) -> None:
-    bm25s = _bm25s()
-    texts = [" ".join([title] * TITLE_WEIGHT + [text]) for title, text in titled]
-    retriever = bm25s.BM25(method="lucene")
-    retriever.index(bm25s.tokenize(texts, stopwords=None, show_progress=False, return_ids=False), show_progress=False)
-    draft = folder.with_name(f"{folder.name}.{os.getpid()}")
-    retriever.save(str(draft))
-    try:
-        draft.rename(folder)
-    except OSError:  # another process was faster
-        shutil.rmtree(draft)
+    return Index(bm25.load(folder), shown)
 
 
 def _read_corpus(corpus: str) -> list[tuple[str, str]]:

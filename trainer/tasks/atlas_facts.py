@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from assets import asset
+from pool_registry.bm25 import Index
 from pool_registry.errors import WorkerFault
 from pool_registry.starter.factbook import SEPARATOR, Passage, passages
 from pool_registry.workers.extractor import country as read_country
 from pool_registry.workers.extractor import number as read_number
-from pool_registry.workers.search import Index, load_index
+from pool_registry.workers.search import load_index
 from trainer.tasks.atlas import FACTS_FILE, FIGURES, Figure
 
 _FIGURE = r"([\d,]+(?:\.\d+)?)(?: (thousand|million|billion|trillion))?"

@@ -1,0 +1,74 @@
+"""BM25 indexes on disk, through bm25s: built once for a content, loaded after that. For `search` and `documents`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TITLE_WEIGHT = 3  # a passage's title counts as often as this
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A searchable corpus: bm25s's retriever and the passages as they are shown."""
+
+    retriever: Any
+    shown: Sequence[str]
+
+    def search(self, query: str, top_k: int) -> list[str]:
+        """The best passages, best first; those that share no word with the query are left out."""
+        return [self.shown[place] for place in self.places(query, top_k)]
+
+    def places(self, query: str, top_k: int) -> list[int]:
+        """Where in `shown` the best passages stand."""
+        tokens = library().tokenize([query], stopwords=None, show_progress=False, return_ids=False)
+        if not tokens[0]:
+            return []
+        k = min(top_k, len(self.shown))
+        found, scores = self.retriever.retrieve(tokens, k=k, show_progress=False)
+        pairs = zip(found[0].tolist(), scores[0].tolist(), strict=True)
+        return [place for place, score in pairs if score > 0]
+
+
+def library() -> Any:
+    """bm25s, imported late (it brings numpy and more) and without its debug messages."""
+    import bm25s
+
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    return bm25s
+
+
+def build(titled: Sequence[tuple[str, str]], folder: Path) -> None:
+    """Index (title, text) pairs into `folder`, which must be empty or new."""
+    bm25s = library()
+    texts = [" ".join([title] * TITLE_WEIGHT + [text]) for title, text in titled]
+    retriever = bm25s.BM25(method="lucene")
+    retriever.index(bm25s.tokenize(texts, stopwords=None, show_progress=False, return_ids=False), show_progress=False)
+    retriever.save(str(folder))
+
+
+def load(folder: Path) -> Any:
+    """The retriever in `folder`, mapped into memory."""
+    return library().BM25.load(str(folder), mmap=True)
+
+
+def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """`folder`, made under another name and renamed: a crash or a second process leaves no half of it."""
+    if folder.exists():
+        return folder
+    draft = folder.with_name(f"{folder.name}.{os.getpid()}")
+    draft.mkdir(exist_ok=True)
+    try:
+        make(draft)
+        draft.rename(folder)
+    except OSError:
+        if not folder.exists():  # otherwise another process was faster
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder

@@ -1,0 +1,127 @@
+"""Kind `documents`: BM25 over a person's own files, passage by passage, each with its source.
+
+Files are read and indexed in a thread, once for their content; a changed, new or deleted file is noticed at
+the next call. A first call on many PDFs may run out of time: the work goes on, and the next call finds it done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pool_registry import bm25, document_files
+from pool_registry.actions import JsonValue
+from pool_registry.bm25 import Index
+from pool_registry.document_files import Collection, Found, Passage
+from pool_registry.errors import WorkerFault
+from pool_registry.home import Home, find_home
+from pool_registry.worker import Call, Reply, Worker, one_string
+
+INDEX_VERSION = 1
+MAX_NAMED = 5  # skipped files that a check names
+
+
+class DocumentsConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(min_length=1, description="A file or folder of .txt, .md, .pdf, .csv and .jsonl on this machine.")
+    top_k: int = Field(default=3, ge=1, le=50, description="How many passages a search returns.")
+
+
+class Documents(Worker[DocumentsConfig]):
+    Config = DocumentsConfig
+    cacheable = True
+    sample = {"query": "summary"}
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return one_string("query", "Words that the passage should hold.")
+
+    async def call(self, call: Call) -> Reply:
+        query, top_k = call.text("query"), self.config.top_k
+        library = await asyncio.to_thread(open_library, self.config.path)
+        found = await asyncio.to_thread(library.search, query, top_k)
+        if not found:
+            raise WorkerFault("no_hits", f"nothing matches {query[:120]!r}; use other words")
+        return Reply([{"source": each.source, "text": each.text} for each in found])
+
+    async def check(self) -> str:
+        library = await asyncio.to_thread(open_library, self.config.path)
+        said = f"{library.files:,} files, {len(library.collection.passages):,} passages"
+        skipped = library.collection.skipped
+        named = "; ".join(f"{name} ({reason})" for name, reason in skipped[:MAX_NAMED])
+        more = f" and {len(skipped) - MAX_NAMED:,} more" if len(skipped) > MAX_NAMED else ""
+        return f"{said}; skipped: {named}{more}" if skipped else said
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The passages of a place with their index. `files` counts those that were read."""
+
+    files: int
+    collection: Collection
+    index: Index
+
+    def search(self, query: str, top_k: int) -> list[Passage]:
+        return [self.collection.passages[place] for place in self.index.places(query, top_k)]
+
+
+State = tuple[tuple[str, int, int], ...]  # name, size and time of every file
+_open: dict[tuple[str, str], tuple[State, Library]] = {}
+_locks: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
+
+
+def open_library(path: str, home: Home | None = None) -> Library:
+    """The library at `path`, read again when a file has changed. Raises WorkerFault."""
+    home = home or find_home()
+    key = path, str(home.root)
+    with _locks[key]:
+        found = document_files.find(path)
+        state = _state(found)
+        if key not in _open or _open[key][0] != state:
+            _open[key] = state, _load(found, home)
+        return _open[key][1]
+
+
+def _state(found: Found) -> State:
+    stats = [(found.name(file), file.stat()) for file in found.files]
+    skipped = [(f"{name}: {reason}", 0, 0) for name, reason in found.skipped]
+    return (*((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats), *skipped)
+
+
+def _load(found: Found, home: Home) -> Library:
+    """Passages and index from the data folder; read from the files first when this content is new."""
+
+    def make(folder: Path) -> None:
+        collection = document_files.read(found)
+        bm25.build([(each.title, each.text) for each in collection.passages], folder)
+        stored = {"passages": [astuple(each) for each in collection.passages], "skipped": collection.skipped}
+        (folder / "passages.json").write_text(json.dumps(stored), encoding="utf-8")
+
+    folder = bm25.made_once(home.artifacts / f"documents-v{INDEX_VERSION}-{_fingerprint(found)}", make)
+    stored = json.loads((folder / "passages.json").read_text(encoding="utf-8"))
+    passages = [Passage(*each) for each in stored["passages"]]
+    skipped = [(name, reason) for name, reason in stored["skipped"]]
+    read = len(found.files) - (len(skipped) - len(found.skipped))
+    return Library(read, Collection(passages, skipped), Index(bm25.load(folder), [each.text for each in passages]))
+
+
+def _fingerprint(found: Found) -> str:
+    """Of names and contents: the same files elsewhere share an index."""
+    digest = hashlib.blake2b(json.dumps(found.skipped).encode(), digest_size=12)
+    for file in found.files:
+        try:
+            with file.open("rb") as opened:
+                content = hashlib.file_digest(opened, "blake2b").digest()
+        except OSError:  # told as skipped when it is read
+            content = b"unreadable"
+        digest.update(found.name(file).encode("utf-8", "surrogateescape") + b"\0" + content)
+    return digest.hexdigest()
