@@ -69,7 +69,7 @@ def test_a_click_on_a_step_shows_what_it_saw_was_sent_and_returned(page, studio_
     number = last.get_attribute("data-id")
     last.click()
     inspector = page.locator(".in")
-    expect(inspector).to_contain_text("calculator")
+    expect(inspector).to_contain_text("calendar")
     expect(inspector).to_contain_text("Step ")  # what it was allowed to see
     expect(inspector.locator(".in-seen").first).to_be_visible()
     expect(page.locator(f".tl-row[aria-pressed=true][data-key*='{number}']")).to_have_count(1)
