@@ -12,6 +12,7 @@ from pool_registry.worker import Worker, WorkerSpec
 from studio.runtime import Runtime
 
 MAX_SHOWN_CHARS = 2000
+NO_HITS = "no_hits"
 
 
 def worker_test(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
@@ -21,13 +22,11 @@ def worker_test(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
     """
     worker = open_worker(spec)
     if not worker.sample or spec.kind == "orchestrator":
-        started = time.perf_counter()
-        health = runtime.check_workers([spec])[0]
-        status = "OK" if health.ok else "EXEC_ERR"
-        latency_s = time.perf_counter() - started
-        return {"how": "probe", "status": status, "latency_s": latency_s, "text": health.text, "asked": ""}
+        return _probed(runtime, spec)
     seen = runtime.try_worker(alone(spec), worker.sample, worker.sample_seen)
-    runtime.check_workers([spec])  # for the light of its card
+    probe = _probed(runtime, spec)  # for the light of its card, too
+    if seen.error is not None and seen.error.code == NO_HITS:
+        return probe  # a person's own documents need not hold the sample's words
     document = observation_document(seen)
     return {
         "how": "call",
@@ -36,6 +35,14 @@ def worker_test(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
         "text": str(document["value"] if seen.ok else document["error"])[:MAX_SHOWN_CHARS],
         "asked": as_text(next(iter(worker.sample.values()))),
     }
+
+
+def _probed(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
+    started = time.perf_counter()
+    health = runtime.check_workers([spec])[0]
+    latency_s = time.perf_counter() - started
+    status = "OK" if health.ok else "EXEC_ERR"
+    return {"how": "probe", "status": status, "latency_s": latency_s, "text": health.text, "asked": ""}
 
 
 def alone(spec: WorkerSpec) -> WorkerSpec:

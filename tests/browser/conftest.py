@@ -62,7 +62,11 @@ class Studio:
             self.process = subprocess.Popen(
                 [*command, "--home", str(self.home)], env=environment, stdout=log, stderr=log
             )
-        self._wait()
+        try:
+            self._wait()
+        except AssertionError:
+            self.process.kill()
+            raise
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         assert self.process is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -193,6 +194,27 @@ def test_functions_of_a_file_become_tools(page, gallery_studio, tmp_path):
     drawer.get_by_label("Width").fill("3")
     drawer.get_by_role("button", name="Call it").click()
     expect(drawer.locator(".pp-value")).to_have_text("6", timeout=SLOW_MS)
+
+
+def test_uploaded_documents_can_be_searched(page, gallery_studio, tmp_path):
+    drawer = new_pool(page, gallery_studio.url, "library")
+    (tmp_path / "tides.md").write_text("# Tides\n\nThe spring tide comes twice a month.\n")
+    (tmp_path / "moons.txt").write_text("Phobos is the larger moon of Mars.\n")
+    page.get_by_role("button", name="Add worker").click()
+    template(page, "documents").locator(".pg-add").click()
+    (tmp_path / "program.exe").write_text("no document")
+    upload = drawer.get_by_label("Upload documents")
+    upload.set_input_files(tmp_path / "program.exe")
+    expect(drawer.locator(".fm-problem:not(:empty)")).to_contain_text(".pdf")
+    upload.set_input_files([tmp_path / "tides.md", tmp_path / "moons.txt"])
+    expect(drawer.get_by_label("Documents", exact=True)).to_have_value(re.compile("artifacts.documents"))
+    drawer.get_by_role("button", name="Add Documents").click()
+    add_and_test(page, template(page, "documents"), "2 files")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Try it documents").click()
+    drawer.get_by_label("Query").fill("larger moon of Mars")
+    drawer.get_by_role("button", name="Call it").click()
+    expect(drawer.locator(".pp-value")).to_contain_text("Phobos", timeout=SLOW_MS)
 
 
 def test_operations_of_an_api_become_tools_and_one_answers(page, gallery_studio):
