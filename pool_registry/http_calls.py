@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.message import Message
 from typing import Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -77,6 +77,15 @@ def header_value(argument: str, value: str) -> str:
     if not (value.isascii() and value.isprintable()):
         raise BadCall(f"{argument}: a header takes printable ASCII in one line only")
     return value
+
+
+def checked_path(path: str) -> str:
+    """`path` itself. Raises BadCall when it would lead elsewhere: `.` or `..` as a part, or a name not filled in."""
+    if "{" in path or "}" in path:
+        raise BadCall(f"the path {path} needs every one of its arguments")
+    if any(unquote(part) in (".", "..") for part in path.split("/")):
+        raise BadCall("an argument of the path must not be `.` or `..`")
+    return path
 
 
 @contextmanager

@@ -56,6 +56,7 @@ KINDS: dict[str, Kind] = {
         Kind("flaky", "tool", "Flaky tool", "Another tool that fails now and then, to practise recovery.", "pool_registry.workers.flaky:Flaky"),
         Kind("documents", "tool", "Documents", "BM25 over your own txt, md, pdf, csv and jsonl files.", "pool_registry.workers.documents:Documents"),
         Kind("web_fetch", "tool", "Web fetch", "Reads one public page as text.", "pool_registry.workers.web_fetch:WebFetch"),
+        Kind("http", "tool", "HTTP endpoint", "One address of an HTTP API, described by hand.", "pool_registry.workers.http:Http"),
         Kind("openapi", "tool", "OpenAPI operation", "One operation of an HTTP API.", "pool_registry.workers.openapi:OpenApi"),
         Kind("orchestrator", "recursion", "Orchestrator", "Runs an episode of its own, one level deeper.", "pool_registry.workers.recursion:Recursion"),
     )

@@ -9,14 +9,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pool_registry import egress, secrets
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall
-from pool_registry.http_calls import READING, Auth, Method, authorized, header_value, once, reachable, value_of
+from pool_registry.http_calls import (
+    READING,
+    Auth,
+    Method,
+    authorized,
+    checked_path,
+    header_value,
+    once,
+    reachable,
+    value_of,
+)
 from pool_registry.reach import ALLOW_PRIVATE, Reach
 from pool_registry.schemas import schema_problem
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
@@ -139,8 +149,7 @@ def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> tuple[str, d
             whole = value
     if cookies:
         headers["cookie"] = "; ".join(cookies)
-    _check_path(path)
-    url = f"{config.base_url}{path}" + (f"?{urlencode(query, quote_via=quote)}" if query else "")
+    url = f"{config.base_url}{checked_path(path)}" + (f"?{urlencode(query, quote_via=quote)}" if query else "")
     return url, headers, _body(config, whole, fields, headers)
 
 
@@ -198,11 +207,3 @@ def _listed(value: Any, place: Place, written: Callable[[Any], str] = _plain) ->
         equals = "=" if place.explode else between
         return between.join(f"{written(name)}{equals}{written(each)}" for name, each in value.items())
     return written(value)
-
-
-def _check_path(path: str) -> None:
-    """Refuse what would leave the operation: `.` or `..` as a part, a name that was not filled in."""
-    if "{" in path or "}" in path:
-        raise BadCall(f"the path {path} needs every one of its arguments")
-    if any(unquote(part) in (".", "..") for part in path.split("/")):
-        raise BadCall("an argument of the path must not be `.` or `..`")

@@ -1,0 +1,240 @@
+"""Kind `http`: one address of an HTTP API, described by hand.
+
+`{name}` in the URL, a header, the query or the body stands for an argument. A value in the URL is
+percent-encoded; a text of the body that is nothing but `{name}` takes the argument with its type.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import jsonpointer
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pool_registry import egress
+from pool_registry.actions import JsonValue, as_text
+from pool_registry.errors import BadCall, WorkerFault
+from pool_registry.http_calls import (
+    OWN_HEADERS,
+    READING,
+    TOKEN,
+    Method,
+    checked_path,
+    header_value,
+    once,
+    reachable,
+    value_of,
+)
+from pool_registry.mcp_client.server import SECRET_NAME, resolved
+from pool_registry.reach import ALLOW_PRIVATE, Reach
+from pool_registry.schemas import schema_problem
+from pool_registry.secrets import REFERENCE
+from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
+
+
+class HttpConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    url: str = Field(description="With placeholders such as {city} after the host; each becomes an argument.")
+    method: Method = "GET"
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="Such as Authorization: Bearer env:NAME; keys as env:NAME or keyring:NAME."
+    )
+    query: dict[str, str] = Field(default_factory=dict, description="Query fields; left out when their argument is.")
+    body: Any = Field(default=None, description="JSON with placeholders; null for none.")
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="JSON Schema of the arguments; empty: every placeholder is a required text."
+    )
+    pointer: str = Field(default="", description="What to return of a JSON answer, such as /current/temperature.")
+    allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
+
+    @field_validator("url")
+    @classmethod
+    def _is_url(cls, value: str) -> str:
+        value = value.strip()
+        if "{" in value.partition("://")[2].partition("/")[0]:
+            raise ValueError("the host must not have a placeholder: a model would choose who is called")
+        egress.check_url(PLACEHOLDER.sub("x", value), Reach(private=True, typed=True))
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _are_headers(cls, values: dict[str, str]) -> dict[str, str]:
+        for name, value in values.items():
+            if not TOKEN.fullmatch(name) or name.lower() in OWN_HEADERS or not value.isprintable():
+                raise ValueError(f"{name!r} cannot be set as a header with this value")
+            if SECRET_NAME.search(name) and value and not _is_secret(value):
+                raise ValueError(f"{name} looks like a secret: write env:NAME or keyring:NAME; the key is never stored")
+        return values
+
+    @field_validator("query")
+    @classmethod
+    def _holds_no_secret(cls, values: dict[str, str]) -> dict[str, str]:
+        for name, value in values.items():
+            if re.search(r"key|secret|token|passw", name, re.IGNORECASE) and not (
+                REFERENCE.match(value) or PLACEHOLDER.search(value) or not value
+            ):
+                raise ValueError(f"{name} looks like a secret: write env:NAME or keyring:NAME; the key is never stored")
+        return values
+
+    @field_validator("pointer")
+    @classmethod
+    def _is_pointer(cls, value: str) -> str:
+        try:
+            jsonpointer.JsonPointer(value)
+        except jsonpointer.JsonPointerException as error:
+            raise ValueError("write a JSON Pointer, such as /data/0/name") from error
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> HttpConfig:
+        problem = schema_problem(self.schema_of_arguments())
+        if problem:
+            raise ValueError(problem)
+        known = self.schema_of_arguments().get("properties") or {}
+        lost = sorted(set(self.placeholders()) - set(known))
+        if lost:
+            raise ValueError(f"the schema of the arguments has no {', '.join(lost)}")
+        if self.body is not None and self.method in READING:
+            raise ValueError(f"a {self.method} request has no body; choose POST or PUT")
+        return self
+
+    def placeholders(self) -> list[str]:
+        """Names of the arguments, in the order in which they are first used."""
+        texts = [self.url, *self.headers.values(), *self.query.values(), *_texts(self.body)]
+        return list(dict.fromkeys(name for text in texts for name in PLACEHOLDER.findall(text)))
+
+    def schema_of_arguments(self) -> dict[str, Any]:
+        """The given schema, or one required text for each placeholder."""
+        if self.parameters:
+            return self.parameters
+        names = self.placeholders()
+        return {
+            "type": "object",
+            "properties": {name: {"type": "string", "minLength": 1} for name in names},
+            "required": names,
+            "additionalProperties": False,
+        }
+
+    @property
+    def policy(self) -> Reach:
+        return Reach(private=self.allow_private, typed=True)
+
+
+class Http(Worker[HttpConfig]):
+    """Only calls of methods that may be repeated (GET, PUT, DELETE) are retried; only GET and HEAD are cached."""
+
+    Config = HttpConfig
+    remote = True
+
+    def __init__(self, spec: WorkerSpec, config: HttpConfig) -> None:
+        super().__init__(spec, config)
+        self.cacheable = config.method in READING  # type: ignore[misc]  # the class can only say no for all
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return self.config.schema_of_arguments()
+
+    async def call(self, call: Call) -> Reply:
+        config = self.config
+        url, headers, body = request(config, call.arguments)
+        with once(config.method):
+            answer = await egress.ask(
+                config.method, url, headers=headers, body=body, timeout_s=self.spec.timeout_s, policy=config.policy
+            )
+            egress.demand(answer)
+        value = value_of(config.method, answer)
+        return Reply(_pointed(value, config.pointer) if config.pointer else value)
+
+    async def check(self) -> str:
+        resolved(self.config.headers)
+        resolved(self.config.query)
+        parts = urlsplit(self.config.url)
+        return await reachable(f"{parts.scheme}://{parts.netloc}/", self.config.policy)
+
+
+def request(config: HttpConfig, arguments: Mapping[str, Any]) -> tuple[str, dict[str, str], bytes | None]:
+    """URL, headers and body of a call. Raises BadCall for an argument that cannot be written, WorkerFault for a key."""
+    place, _, fixed = config.url.partition("?")
+    host = place.find("/", place.index("://") + 3)
+    origin, path = (place, "") if host < 0 else (place[:host], place[host:])
+    empty = [name for name in PLACEHOLDER.findall(path) if arguments.get(name) in (None, "")]
+    if empty:
+        raise BadCall(f"{empty[0]}: an argument of the path must not be empty")
+    fields = urlencode(list(_values(config.query, arguments).items()), quote_via=quote)
+    query = "&".join(part for part in (_filled(fixed, arguments, quoted=True), fields) if part)
+    url = f"{origin}{checked_path(_filled(path, arguments, quoted=True))}" + (f"?{query}" if query else "")
+    headers = {"accept": "application/json, text/*;q=0.8, */*;q=0.5"}
+    for name, value in _values(config.headers, arguments).items():
+        headers[name.lower()] = header_value(name, value)
+    if config.body is None:
+        return url, headers, None
+    headers.setdefault("content-type", "application/json")
+    return url, headers, json.dumps(_body(config.body, arguments)).encode()
+
+
+def _values(templates: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Secrets from their references, everything else filled in: an argument is never read as a reference."""
+    secret = resolved({name: value for name, value in templates.items() if _is_secret(value)})
+    return {
+        name: secret[name] if name in secret else _filled(value, arguments)
+        for name, value in templates.items()
+        if name in secret or _has(value, arguments)
+    }
+
+
+def _is_secret(value: str) -> bool:
+    """A reference, or one behind a word: `Bearer env:NAME`."""
+    return bool(REFERENCE.match(value.rpartition(" ")[2]))
+
+
+def _has(template: str, arguments: Mapping[str, Any]) -> bool:
+    return all(name in arguments for name in PLACEHOLDER.findall(template))
+
+
+def _filled(template: str, arguments: Mapping[str, Any], quoted: bool = False) -> str:
+    """`template` with every placeholder replaced; one that was not given becomes empty."""
+
+    def value(match: re.Match[str]) -> str:
+        text = "" if arguments.get(match[1]) is None else as_text(arguments[match[1]])
+        return quote(text, safe="") if quoted else text
+
+    return PLACEHOLDER.sub(value, template)
+
+
+def _body(template: Any, arguments: Mapping[str, Any]) -> Any:
+    """The body's template with arguments in it; fields whose argument was not given are left out."""
+    if isinstance(template, str):
+        whole = PLACEHOLDER.fullmatch(template)
+        return arguments.get(whole[1]) if whole else _filled(template, arguments)
+    if isinstance(template, list):
+        return [_body(each, arguments) for each in template]
+    if isinstance(template, dict):
+        return {
+            name: _body(each, arguments)
+            for name, each in template.items()
+            if not isinstance(each, str) or _has(each, arguments)
+        }
+    return template
+
+
+def _texts(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, dict | list):
+        for each in node.values() if isinstance(node, dict) else node:
+            yield from _texts(each)
+
+
+def _pointed(value: JsonValue, pointer: str) -> JsonValue:
+    try:
+        found: JsonValue = jsonpointer.resolve_pointer(value, pointer)
+    except (jsonpointer.JsonPointerException, TypeError) as error:
+        raise WorkerFault("invalid_response", f"the answer has nothing at {pointer}") from error
+    return found
