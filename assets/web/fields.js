@@ -8,6 +8,8 @@ import { ACTIONS } from "./icons.js";
 
 const REFERENCE = /^(env|keyring):[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
 const VARIABLE = /^[A-Z_][A-Z0-9_]{2,}$/;
+const DOCUMENTS = [".txt", ".md", ".pdf", ".csv", ".jsonl"]; // these two as in studio/uploads.py
+const MAX_DOCUMENT_BYTES = 50_000_000;
 const HOW_TO_STORE = "This looks like a key itself, so it was not kept. Store it with  export NAME=...  or  keyring set podium NAME  and write env:NAME or keyring:NAME here.";
 
 /** A reference to a secret. The key itself is never asked for here, and one that is pasted is thrown away. */
@@ -121,11 +123,13 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
 export function documentsField({ label, about = "" }) {
   const input = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "/path/to/a/file/or/folder" });
   const field = labelled(label, input, about);
-  const files = el("input", "", null, { type: "file", multiple: "", accept: ".txt,.md,.pdf,.csv,.jsonl", "aria-label": "Upload documents" });
+  const files = el("input", "", null, { type: "file", multiple: "", accept: DOCUMENTS.join(","), "aria-label": "Upload documents" });
   const said = el("span", "fm-about", "", { role: "status" });
   files.addEventListener("change", async () => {
     field.say("");
     input.value = "";
+    const unfit = [...files.files].map(unfitFor).find(Boolean);
+    if (unfit) return field.say(unfit);
     let folder = "";
     let last = null;
     for (const [index, file] of [...files.files].entries()) {
@@ -146,6 +150,12 @@ export function documentsField({ label, about = "" }) {
   });
   field.node.append(files, said);
   return { ...field, read: textOf(input, field), input };
+}
+
+/** Why a file will not be taken, or "". */
+function unfitFor(file) {
+  if (!DOCUMENTS.some((ending) => file.name.toLowerCase().endsWith(ending))) return `${file.name}: choose files that end in ${DOCUMENTS.join(", ")}`;
+  return file.size > MAX_DOCUMENT_BYTES ? `${file.name} has ${count(file.size)} bytes; ${count(MAX_DOCUMENT_BYTES)} are the most` : "";
 }
 
 /** One line of text that must not be empty, unless it is optional. */
