@@ -58,6 +58,7 @@ KINDS: dict[str, Kind] = {
         Kind("web_fetch", "tool", "Web fetch", "Reads one public page as text.", "pool_registry.workers.web_fetch:WebFetch"),
         Kind("http", "tool", "HTTP endpoint", "One address of an HTTP API, described by hand.", "pool_registry.workers.http:Http"),
         Kind("openapi", "tool", "OpenAPI operation", "One operation of an HTTP API.", "pool_registry.workers.openapi:OpenApi"),
+        Kind("space", "tool", "Hugging Face Space", "One endpoint of a Space, or of any Gradio app.", "pool_registry.workers.space:Space"),
         Kind("orchestrator", "recursion", "Orchestrator", "Runs an episode of its own, one level deeper.", "pool_registry.workers.recursion:Recursion"),
     )
 }  # fmt: skip

@@ -1,0 +1,105 @@
+"""What a Hugging Face Space, or any Gradio app, offers: one worker of kind `space` for each named endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from pool_registry.errors import InvalidPool
+from pool_registry.imports import Offer, worker_name
+from pool_registry.kinds import field_problems
+from pool_registry.schemas import schema_problem
+from pool_registry.worker import WorkerSpec
+from pool_registry.workers.space import CHECK_S, Door, SpaceConfig
+
+MAX_DESCRIPTION = 1_000
+
+
+class Unfit(Exception):
+    """Why an endpoint cannot become a worker."""
+
+
+async def offers(space: str, *, token: str = "", allow_private: bool = False) -> list[Offer]:
+    """The endpoints of a Space: owner/name or a URL; `token` is a reference.
+
+    Raises InvalidPool for what a person can mend, WorkerFault when the Space does not answer.
+    """
+    given: dict[str, Any] = {"space": space, "token": token}
+    if allow_private:
+        given["allow_private"] = True
+    try:
+        config = SpaceConfig.model_validate(given)
+    except ValidationError as error:
+        raise InvalidPool(field_problems(error)) from error
+    app = await Door(config, CHECK_S).app()
+    found: dict[str, Offer] = {}
+    short = config.space.rpartition("/")[2].partition(":")[0]
+    for api_name, endpoint in app.endpoints.items():
+        name = worker_name(f"{short}_{api_name.strip('/')}" if len(app.endpoints) > 1 else short, found)
+        found[name] = _offer(name, {**given, "space": config.space, "api_name": api_name}, endpoint)
+    if not found:
+        raise InvalidPool([("space", "it has no endpoint with a name, so there is nothing to call")])
+    return list(found.values())
+
+
+def _offer(name: str, config: dict[str, Any], endpoint: Mapping[str, Any]) -> Offer:
+    described = endpoint.get("description")
+    description = described if isinstance(described, str) else ""
+    problem = ""
+    try:
+        config = {**config, **_arguments(endpoint)}
+    except Unfit as reason:
+        problem = str(reason)
+    description = (description.strip() or f"{config['api_name']} of {config['space']}")[:MAX_DESCRIPTION]
+    return Offer(WorkerSpec(name=name, kind="space", description=description, config=config, timeout_s=120), problem)
+
+
+def _arguments(endpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """`inputs` and `parameters` of the configuration. Raises Unfit."""
+    listed = endpoint.get("parameters")
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise Unfit("it does not say what it takes")
+    inputs: list[dict[str, Any]] = []
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for number, each in enumerate(listed, start=1):
+        name = str(each.get("parameter_name") or f"input_{number}")
+        has_default = each.get("parameter_has_default") is True
+        if name in properties:
+            raise Unfit(f"two of its inputs are called {name[:60]}")
+        properties[name], is_file = _schema(name, each, has_default)
+        inputs.append({"name": name, "is_file": is_file, "default": each.get("parameter_default")})
+        if not has_default:
+            required.append(name)
+    parameters = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+    problem = schema_problem(parameters)
+    if problem:
+        raise Unfit(problem)
+    return {"inputs": inputs, "parameters": parameters}
+
+
+def _schema(name: str, parameter: Mapping[str, Any], has_default: bool) -> tuple[dict[str, Any], bool]:
+    """An input's JSON Schema, and whether it is a file. Raises Unfit."""
+    python = parameter.get("python_type")
+    kind = str(python.get("type", "")) if isinstance(python, dict) else ""
+    label = str(parameter.get("label") or name)[:200]
+    if "filepath" in kind:
+        if kind.removesuffix(" | None") != "filepath":
+            raise Unfit(f"its input {name[:60]} is not one file but {kind[:80]}")
+        rule: dict[str, Any] = {"type": ["string", "null"] if has_default else "string", "pattern": "^https?://"}
+        return {**rule, "description": f"{label}: URL of a file"}, True
+    schema = parameter.get("type")
+    rule = dict(schema) if isinstance(schema, dict) else {}
+    more = rule.pop("additional_description", None)
+    described = rule.get("description") or label
+    rule["description"] = f"{described}. {more}" if isinstance(more, str) and more else described
+    if has_default and "default" not in rule:
+        rule["default"] = parameter.get("parameter_default")
+    return rule, False
