@@ -137,7 +137,7 @@ function seenParts(detail) {
 /** Of a pool that is too large to show whole: the workers that fit the query best, with their scores. */
 function shownWorkers({ count: shown, of, by, workers }) {
   const box = el("details", "in-folded", null, { "data-block": "shown", "data-testid": "shown-workers" });
-  const list = el("dl", "in-scores");
+  const list = el("dl", "in-scores", null, { tabindex: "0" }); // scrolls, so it must take the focus
   for (const { worker, score } of workers) list.append(el("dt", "", worker), el("dd", "", score.toFixed(4)));
   box.append(el("summary", "", `${count(shown)} of ${count(of)} workers shown`));
   box.append(el("p", "in-about", `Those that fit the query best by ${by}; a plan may call the others, too.`), list);

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from orchestrator.episode import replay
 from orchestrator.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
-from orchestrator.plan import Step, Turn
+from orchestrator.plan import Shown, Step, Turn
 from orchestrator.trace import EpisodeRow
 from pool_registry.actions import Observation, Status, Usage
 from pool_registry.pool import Pool
@@ -81,3 +82,14 @@ def test_the_detail_of_a_step_shows_what_it_was_allowed_to_see_and_nothing_else(
 def test_the_detail_of_a_turn_has_its_text():
     detail = turn_detail(replay("e", EVENTS), 1)
     assert detail is not None and detail["text"] == "{}" and detail["latency_s"] == 0.5
+
+
+def test_of_a_large_pool_the_view_says_what_was_shown_best_first():
+    shown = Shown({"calc": 0.25, "read": 0.5}, of=200, by="meaning and words")
+    events = [*EVENTS[:2], TurnTaken(1, replace(EVENTS[2].turn, shown=shown), 0.5), *EVENTS[3:]]
+    turn = episode_view(replay("e", events), ROW, POOL, 1)["turns"][0]
+    assert turn["shown"] == {"count": 2, "of": 200}
+    detail = turn_detail(replay("e", events), 1)
+    assert detail is not None and detail["shown"]["by"] == "meaning and words"
+    assert [(each["worker"], each["score"]) for each in detail["shown"]["workers"]] == [("read", 0.5), ("calc", 0.25)]
+    assert view()["turns"][0]["shown"] is None

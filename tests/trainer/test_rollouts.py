@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from orchestrator.dialects import dialect_named
 from orchestrator.events import TaskRef
 from orchestrator.prompt import conversation
+from orchestrator.retrieval import narrowed
 from orchestrator.run import NoSink
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, Kind
@@ -168,6 +169,24 @@ def test_the_transcript_is_the_chat_template_of_the_conversation(chat, turns, st
     messages = [{"role": message.role, "content": message.content} for message in told]
     assert rollout.transcript.ids == chat.tokenizer.apply_chat_template(messages, return_dict=False)
     assert learnt_text(chat, rollout) == "".join(f"{done.turn.text}<|end|>" for done in episode.rounds)
+
+
+def test_of_a_large_pool_a_rollout_sees_what_a_model_in_use_sees(chat, monkeypatch):
+    monkeypatch.setattr("orchestrator.embedding.weights", lambda: None)
+    workers = [
+        WorkerSpec(name=f"repeats{n or ''}", kind="repeats", description=f"Says words of kind {n}.") for n in range(30)
+    ]
+    pool = open_live_pool(Pool(name="p", workers=tuple(workers), limits=Limits(max_shown=4)))
+    generator = Written(chat, lambda _, number: answer_of("right") if number > 1 else call_of("x"))
+    task = a_task("say words of kind 17")
+    rollout = asyncio.run(an_engine(chat, pool, style="full", max_rounds=2).episode(task, generator))
+    episode = rollout.sample.episode
+    seen = narrowed(pool, episode.shown)
+    assert len(seen.workers) == 4 and "repeats17" in seen.workers and len(episode.rounds) == 2
+    used = conversation(episode, seen, dialect_named("plan"), 2)[:-1]
+    messages = [{"role": message.role, "content": message.content} for message in used]
+    assert rollout.transcript.ids == chat.tokenizer.apply_chat_template(messages, return_dict=False)
+    assert [done.turn.shown is None for done in episode.rounds] == [False, True]
 
 
 def test_a_turn_that_was_cut_off_gets_an_end_that_is_not_learnt(chat):
