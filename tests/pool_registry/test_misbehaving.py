@@ -68,7 +68,11 @@ def mcp(url: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"server": {"name": "s", "transport": "http", "url": url}, "tool": "t"}, {}
 
 
-ADAPTERS = {each.__name__: each for each in (chat, openapi, http, web_fetch, mcp) if each.__name__ in KINDS}
+def space(url: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"space": url}, {"inputs": []}
+
+
+ADAPTERS = {each.__name__: each for each in (chat, openapi, http, web_fetch, space, mcp) if each.__name__ in KINDS}
 
 
 def call(kind: str, urls: list[str], timeout_s: float) -> list[Observation]:
