@@ -65,8 +65,7 @@ SHIPPED_MODEL = WorkerSpec(
 @cache
 def templates() -> Mapping[str, Template]:
     """Every template by its id, in the order of the gallery."""
-    every = (*_models(), *_roles(), *_tools(), *_imports())
-    return {each.id: each for each in every if each.spec is None or each.spec.kind in KINDS}
+    return {each.id: each for each in (*_models(), *_roles(), *_tools(), *_imports())}
 
 
 def _models() -> Iterator[Template]:
@@ -204,11 +203,13 @@ def _tools() -> Iterator[Template]:
         "Business days and public holidays: 'last business day of Q2 2023 in US'.",
     )
     yield _tool(
-        "http", "Calls one address of an HTTP API.", "Calls an HTTP endpoint.", needs="an address", fields=(_URL,)
+        "http",
+        "Calls one address of an HTTP API.",
+        "Calls an HTTP endpoint; say here what it answers.",
+        needs="an address",
+        fields=(_URL,),
     )
-    yield _tool(
-        "space", "A Hugging Face Space as a tool.", "Calls a Hugging Face Space.", needs="an address", fields=(_SPACE,)
-    )
+    yield Template("space", "tools", "Hugging Face Space", "Endpoints of a Space, or of any Gradio app.", "an address")
     yield _tool(
         "airports",
         "Country, time zone, place of an airport.",
@@ -271,7 +272,6 @@ _DATABASE = Need(
 )
 _DOCUMENTS = Need("path", "Documents", "Upload files, or name a file or folder on this machine.", "documents")
 _URL = Need("url", "URL", "Placeholders such as {city} become arguments.")
-_SPACE = Need("space", "Space", "owner/name, or the Space's URL.")
 
 
 def _imports() -> Iterator[Template]:
@@ -295,4 +295,4 @@ def _tool(
 ) -> Template:
     """A template of a kind in the table, under the kind's own label."""
     spec = WorkerSpec(name=name or kind, kind=kind, description=description, config=config or {}, timeout_s=timeout_s)
-    return Template(kind, "tools", title or (KINDS[kind].label if kind in KINDS else kind), line, needs, spec, fields)
+    return Template(kind, "tools", title or KINDS[kind].label, line, needs, spec, fields)

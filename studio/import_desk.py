@@ -42,6 +42,7 @@ class ImportDesk:
             "mcp": self._from_mcp,
             "openapi": self._from_openapi,
             "function": self._from_function,
+            "space": self._from_space,
         }
         self.commands: dict[str, Command] = {
             "look": self._look,
@@ -122,6 +123,13 @@ class ImportDesk:
         from pool_registry.imports.functions import offers
 
         return self._runtime.run(offers(text(request, "target")))
+
+    def _from_space(self, request: Mapping[str, Any]) -> list[Offer]:
+        from pool_registry.imports.space import offers
+
+        private = request.get("allow_private") is True
+        token = words(request, "token")
+        return self._runtime.run(offers(text(request, "space"), token=token, allow_private=private))
 
 
 def server_from(form: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import { el, icon } from "./dom.js";
 import { documentsField, keyField, modelField, textField } from "./fields.js";
 import { ACTIONS, KINDS, NEEDS, templateIcon } from "./icons.js";
 import { testResult, testWorker } from "./pool_card.js";
-import { openFunction, openMcp, openOpenApi, openPoolFile } from "./pool_imports.js";
+import { openFunction, openMcp, openOpenApi, openPoolFile, openSpace } from "./pool_imports.js";
 import { openWorker } from "./pool_worker.js";
 
 const GROUPS = [
@@ -15,7 +15,7 @@ const GROUPS = [
   ["tools", "Tools", "Code that does one thing exactly."],
   ["imports", "Imports", "Workers that something else already describes."],
 ];
-const IMPORTS = { mcp: openMcp, openapi: openOpenApi, function: openFunction, pool_file: openPoolFile };
+const IMPORTS = { mcp: openMcp, openapi: openOpenApi, function: openFunction, space: openSpace, pool_file: openPoolFile };
 
 export class Gallery {
   constructor(page) {

@@ -53,9 +53,7 @@ export function openOpenApi(page, back = null) {
   const base = textField({ label: "Base URL", about: "Where its operations are called; empty for what the document says.", optional: true });
   const key = keyField(page, { label: "API key", about: "A reference, when the API wants a key." });
   const header = textField({ label: "Header of the key", about: "Only where the document's own rule is wrong.", optional: true, placeholder: "X-API-Key" });
-  const near = el("input", "", null, { type: "checkbox" });
-  const local = { ...labelled("Allow private addresses", near, "For an API in the local network. This machine's own addresses need no permission."), read: () => near.checked };
-  local.node.classList.add("fm-check");
+  const local = privateField();
   const more = el("details", "pp-more");
   more.append(el("summary", "", "More"), header.node, local.node);
   text.node.insertBefore(file, text.node.querySelector("textarea"));
@@ -70,6 +68,32 @@ export function openOpenApi(page, back = null) {
     back,
     request: () => ({ source: "openapi", ...valuesOf(fields) }),
   });
+}
+
+export function openSpace(page, back = null) {
+  const space = textField({ label: "Space", about: "owner/name at Hugging Face, or the URL of any Gradio app.", placeholder: "owner/name" });
+  const token = keyField(page, { label: "Token", about: "A reference, for a private Space." });
+  const local = privateField();
+  const more = el("details", "pp-more");
+  more.append(el("summary", "", "More"), local.node);
+  const fields = { space, token, allow_private: local };
+  openSource(page, {
+    title: "Import from a Hugging Face Space",
+    parts: [space.node, token.node, more],
+    fields,
+    verb: "Look",
+    doing: "Looking …",
+    back,
+    request: () => ({ source: "space", ...valuesOf(fields) }),
+  });
+}
+
+/** Whether a worker may reach the local network. */
+function privateField() {
+  const box = el("input", "", null, { type: "checkbox" });
+  const field = labelled("Allow private addresses", box, "For what runs in the local network. This machine's own addresses need no permission.");
+  field.node.classList.add("fm-check");
+  return { ...field, read: () => box.checked };
 }
 
 export function openFunction(page, back = null) {
