@@ -328,12 +328,12 @@ def test_the_models_are_what_the_migrations_make(tmp_path):
     from alembic.autogenerate import compare_metadata
     from alembic.runtime.migration import MigrationContext
 
-    import trainer.jobs  # noqa: F401  its table is in the same database
+    import trainer.jobs  # noqa: F401  their tables are in the same database
 
     engine = store_module.open_engine(find_home(tmp_path))
     with engine.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), SQLModel.metadata)
-    tables = {"episode", "event", "star", "job", "pool_version", "pool_head"}
+    tables = {"episode", "event", "star", "job", "pool_version", "pool_head", "recorded"}
     ours = [found for found in differences if not (found[0] == "add_table" and found[1].name not in tables)]
     assert ours == []
 
