@@ -148,7 +148,8 @@ export function documentsField({ label, about = "" }) {
     said.textContent = `${count(files.files.length)} ${files.files.length === 1 ? "file is" : "files are"} in Podium's data folder.`;
     return null;
   });
-  field.node.append(files, said);
+  field.node.insertBefore(files, input);
+  field.node.insertBefore(said, input);
   return { ...field, read: textOf(input, field), input };
 }
 

@@ -83,10 +83,10 @@ function makeField(id, name, rule, value, required) {
   return { node, say, read };
 }
 
-/** "base_url" -> "Base URL" */
+/** "base_url" -> "Base URL", "timeout_s" -> "Timeout (seconds)" */
 function words(name) {
   const text = name.replaceAll("_", " ").replace(/\b(url|api|sql|id)\b/g, (word) => word.toUpperCase());
-  return text[0].toUpperCase() + text.slice(1);
+  return (text[0].toUpperCase() + text.slice(1)).replace(/ s$/, " (seconds)");
 }
 
 function makeInput(type, rule, value) {
