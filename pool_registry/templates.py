@@ -49,7 +49,6 @@ class Template:
     fields: tuple[Need, ...] = ()
     note: str = ""  # what a person should know before choosing it
     runs_on_model: bool = False  # a role agent: takes endpoint and model from another agent
-    by_hand: bool = False  # needs more than a few fields: opens the whole form
 
 
 SHIPPED_MODEL = WorkerSpec(

@@ -125,7 +125,6 @@ def template_document(template: Template) -> dict[str, Any]:
         "note": template.note,
         "fields": [asdict(need) for need in template.fields],
         "runs_on_model": template.runs_on_model,
-        "by_hand": template.by_hand,
         "kind": spec.kind if spec else template.id,
         "preset": spec.model_dump(mode="json") if spec else None,
     }
