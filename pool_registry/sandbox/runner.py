@@ -155,7 +155,7 @@ class Sandbox:
     async def _server(self) -> _Server:
         """The server of this sandbox; calls that come while it starts wait for the same one."""
         if self._starting is None:
-            self._starting = asyncio.ensure_future(_start(await self._found_level(), self._cpu_s))
+            self._starting = asyncio.ensure_future(self._start())
         starting = self._starting
         try:
             return await asyncio.shield(starting)
@@ -163,6 +163,9 @@ class Sandbox:
             if self._starting is starting:  # the next call tries again
                 self._starting = None
             raise
+
+    async def _start(self) -> _Server:
+        return await _start(await self._found_level(), self._cpu_s)
 
     async def _found_level(self) -> Level:
         if self._level is None:

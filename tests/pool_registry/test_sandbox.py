@@ -544,3 +544,16 @@ def test_without_a_sandbox_nothing_runs(monkeypatch):
 
     with pytest.raises(WorkerFault, match="no Landlock"):
         asyncio.run(once())
+
+
+def test_the_first_calls_may_come_together(monkeypatch):
+    monkeypatch.setattr(runner, "_isolation", None)  # so that finding the level takes its time
+
+    async def first_calls():
+        sandbox = Sandbox()
+        try:
+            return await asyncio.gather(*(sandbox.run(str(n)) for n in range(8)))
+        finally:
+            await sandbox.close()
+
+    assert [result.value for result in asyncio.run(first_calls())] == list(range(8))
