@@ -7,9 +7,8 @@ An operation that cannot be called is offered with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin, urlsplit
 
 from pydantic import ValidationError
 
@@ -17,8 +16,10 @@ from pool_registry import egress, secrets
 from pool_registry.errors import InvalidPool
 from pool_registry.http_calls import OWN_HEADERS, TOKEN, decoded
 from pool_registry.imports import Offer, worker_name
-from pool_registry.imports.openapi_document import MAX_CHARS, Document, Schemas, Unfit, read
-from pool_registry.reach import Reach, literal_address
+from pool_registry.imports.openapi_document import MAX_CHARS, Document, Unfit, read
+from pool_registry.imports.openapi_schemas import Schemas
+from pool_registry.imports.openapi_servers import Given, first_problem, security_of, server_of
+from pool_registry.reach import Reach
 from pool_registry.schemas import schema_problem
 from pool_registry.worker import WorkerSpec
 
@@ -60,9 +61,9 @@ def offers(
     without a host), `api_key` a reference to the key, `key_header` the header for it where the document's
     own rule is wrong. Raises InvalidPool saying what to mend in the document or in these settings.
     """
-    _check_settings(base_url, api_key, key_header)
+    _check_settings(base_url, api_key, key_header, Reach(private=allow_private, typed=True))
     document = read(text)
-    given = _Given(base_url.rstrip("/"), api_key, key_header, source, allow_private)
+    given = Given(base_url.rstrip("/"), api_key, key_header, source, allow_private)
     found: dict[str, Offer] = {}
     for path, method, item, operation in _operations(document):
         if len(found) == MAX_OPERATIONS:
@@ -75,29 +76,22 @@ def offers(
     return list(found.values())
 
 
-def _check_settings(base_url: str, api_key: str, key_header: str) -> None:
+def _check_settings(base_url: str, api_key: str, key_header: str, policy: Reach) -> None:
     problems = []
-    for field, check, value in (
-        ("base_url", egress.check_url, base_url),
-        ("api_key", secrets.check_reference, api_key),
-    ):
-        try:
-            if value:
-                check(value)
-        except ValueError as error:
-            problems.append((field, str(error)))
+    try:
+        if base_url:
+            egress.check_url(base_url, policy)
+    except ValueError as error:
+        problems.append(("base_url", str(error)))
+    try:
+        if api_key:
+            secrets.check_reference(api_key)
+    except ValueError as error:
+        problems.append(("api_key", str(error)))
     if key_header and not TOKEN.fullmatch(key_header):
         problems.append(("key_header", "a header's name has letters, digits and - only"))
     if problems:
         raise InvalidPool(problems)
-
-
-class _Given:
-    """What a person set for the whole document."""
-
-    def __init__(self, base_url: str, api_key: str, key_header: str, source: str, allow_private: bool) -> None:
-        self.base_url, self.api_key, self.key_header = base_url, api_key, key_header
-        self.source, self.allow_private = source, allow_private
 
 
 def _operations(document: Document) -> Iterator[tuple[str, str, dict[str, Any], Any]]:
@@ -114,7 +108,7 @@ def _operations(document: Document) -> Iterator[tuple[str, str, dict[str, Any], 
 class _Reading:
     """One operation on its way to an offer."""
 
-    def __init__(self, document: Document, given: _Given, path: str, method: str, item: dict[str, Any]) -> None:
+    def __init__(self, document: Document, given: Given, path: str, method: str, item: dict[str, Any]) -> None:
         self._document, self._given = document, given
         self._path, self._method, self._item = path, method, item
         self._schemas = Schemas(document)
@@ -139,13 +133,13 @@ class _Reading:
             self._add_parameter(parameter)
         body = self._add_body(raw.get("requestBody"))
         config = {
-            "base_url": self._server(raw),
+            "base_url": server_of(self._document, self._given, (raw, self._item)),
             "method": self._method.upper(),
             "path": self._path,
             "places": self._places,
             "body": body,
             "parameters": self._parameters_schema(),
-            **self._security(operation),
+            **security_of(self._document, self._given, operation.security),
         }
         if self._given.allow_private:
             config["allow_private"] = True
@@ -167,7 +161,7 @@ class _Reading:
         try:
             parameter = Parameter.model_validate({k: v for k, v in raw.items() if k in _PARAMETER_FIELDS})
         except ValidationError as error:
-            raise Unfit(f"parameter {str(raw.get('name'))[:60]}: {_first(error)}") from error
+            raise Unfit(f"parameter {str(raw.get('name'))[:60]}: {first_problem(error)}") from error
         at, wire = parameter.param_in.value, parameter.name
         if at == "header" and wire.lower() in ("accept", "content-type", "authorization"):
             return  # OpenAPI says that these are not parameters
@@ -228,83 +222,6 @@ class _Reading:
             raise Unfit(problem)
         return schema
 
-    def _server(self, raw: Mapping[str, Any]) -> str:
-        """The server's URL: the person's, or the document's first, its variables at their defaults. Raises Unfit."""
-        from openapi_pydantic.v3.v3_1 import Server
-
-        given = self._given
-        if given.base_url:
-            return given.base_url
-        listed = next((each["servers"] for each in (raw, self._item, self._document.root) if each.get("servers")), None)
-        first = listed[0] if isinstance(listed, list) else {"url": "/"}
-        try:
-            server = Server.model_validate(first)
-        except ValidationError as error:
-            raise Unfit(f"its server: {_first(error)}") from error
-        url = server.url
-        for name, variable in (server.variables or {}).items():
-            url = url.replace(f"{{{name}}}", variable.default)
-        if "{" in url:
-            raise Unfit(f"its server {url[:120]!r} has a variable without a value; give the base URL")
-        try:
-            url = urljoin(given.source, url) if given.source else url
-            policy = Reach(private=given.allow_private, typed=True)
-            egress.check_url(url, policy)
-        except ValueError as error:
-            raise Unfit(f"its server {url[:120]!r} cannot be used ({error}); give the base URL") from error
-        if given.source and _names_this_machine(url) and not _names_this_machine(given.source):
-            raise Unfit(f"a document from elsewhere names {urlsplit(url).netloc} as its server; give the base URL")
-        return url.rstrip("/")
-
-    def _security(self, operation: Operation) -> dict[str, Any]:
-        """`auth` and `api_key` of the configuration. Raises Unfit when a key is missing or cannot be sent."""
-        given, rule = self._given, operation.security
-        if given.key_header and given.api_key:
-            return {"api_key": given.api_key, "auth": {"kind": "header", "name": given.key_header}}
-        ways = rule if rule is not None else self._document.root.get("security") or []
-        if not isinstance(ways, list):
-            raise Unfit("its `security` is no list")
-        if not ways or (not given.api_key and {} in ways):
-            return {"api_key": given.api_key} if given.api_key else {}
-        reasons = []
-        for way in ways:
-            try:
-                auth = self._auth(way)
-            except Unfit as reason:
-                reasons.append(str(reason))
-                continue
-            if not given.api_key:
-                raise Unfit("it needs a key; give a reference to it, such as env:NAME")
-            return {"api_key": given.api_key, "auth": auth}
-        raise Unfit(reasons[0] if reasons else "its security cannot be read")
-
-    def _auth(self, way: Any) -> dict[str, str]:
-        """Where one way of `security` wants the key. Raises Unfit."""
-        from openapi_pydantic.v3.v3_1 import SecurityScheme
-
-        if not isinstance(way, dict) or len(way) != 1:
-            raise Unfit("it needs more than one key in a request, which is not supported")
-        name = next(iter(way))
-        components = self._document.root.get("components")
-        schemes = components.get("securitySchemes") if isinstance(components, dict) else None
-        if not isinstance(schemes, dict) or name not in schemes:
-            raise Unfit(f"its security scheme {name[:60]!r} is not described")
-        raw = self._document.follow(schemes[name])
-        try:
-            scheme = SecurityScheme.model_validate({key: value for key, value in raw.items() if key != "flows"})
-        except ValidationError as error:
-            raise Unfit(f"its security scheme {name[:60]!r}: {_first(error)}") from error
-        if scheme.type in ("oauth2", "openIdConnect"):
-            return {"kind": "bearer"}  # the person brings a token
-        if scheme.type == "http" and (scheme.scheme or "").lower() in ("bearer", "basic"):
-            return {"kind": str(scheme.scheme).lower()}
-        where = str(scheme.security_scheme_in)
-        if scheme.type == "apiKey" and where in ("header", "query", "cookie") and scheme.name:
-            if where != "query" and (not TOKEN.fullmatch(scheme.name) or scheme.name.lower() in OWN_HEADERS):
-                raise Unfit(f"its key belongs in {scheme.name[:60]!r}, which is no name for a {where}")
-            return {"kind": where, "name": scheme.name}
-        raise Unfit(f"its security scheme {name[:60]!r} ({scheme.type}) is not supported")
-
 
 _PARAMETER_FIELDS = {"name", "in", "description", "required", "style", "explode"}
 
@@ -317,7 +234,7 @@ def _checked(raw: Mapping[str, Any]) -> Operation:
     try:
         return Operation.model_validate(kept)
     except ValidationError as error:
-        raise Unfit(_first(error)) from error
+        raise Unfit(first_problem(error)) from error
 
 
 def _description(operation: Operation) -> str:
@@ -358,15 +275,3 @@ def _is_spreadable(schema: Any) -> bool:
         and isinstance(schema.get("required", []), list)
         and schema.get("additionalProperties", False) is False
     )
-
-
-def _names_this_machine(url: str) -> bool:
-    host = (urlsplit(url).hostname or "").rstrip(".")
-    address = literal_address(host)
-    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
-
-
-def _first(error: ValidationError) -> str:
-    """The first of pydantic's complaints, in one line."""
-    first: Sequence[Any] = error.errors(include_url=False, include_input=False)[:1]
-    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in first)[:300]

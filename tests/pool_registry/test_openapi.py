@@ -295,6 +295,14 @@ def test_wrong_settings_are_told_by_field(document):
     assert [field for field, _ in told.value.problems] == ["base_url", "api_key", "key_header"]
 
 
+def test_a_private_server_needs_the_switch():
+    with pytest.raises(InvalidPool, match="allow_private"):
+        one(paths(), base_url="http://10.0.0.5/v1")
+    assert "allow_private" in one({**paths(), "servers": [{"url": "http://10.0.0.5/v1"}]}).problem
+    [offer] = openapi.offers(json.dumps(paths()), base_url="http://10.0.0.5/v1", allow_private=True)
+    assert load_config(offer.spec).policy.private
+
+
 def test_tangled_references_are_refused_and_not_followed_for_ever():
     schemas = {f"S{n}": {"anyOf": [{"$ref": f"#/components/schemas/S{n + 1}"}] * 2} for n in range(16)}
     schemas["S16"] = {"type": "string"}

@@ -9,7 +9,7 @@ import pypdf
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse, Response
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pool_registry.actions import Action, Observation, Status
@@ -161,7 +161,7 @@ def test_hostile_nesting_does_not_hold_up_the_reader(address):
     assert fetch(f"{address}/deep").ok
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.sampled_from(["<p>", "<div>", "</div>", "<b", ">", "<!--", "-->", "<table><td>", "x", "&amp;", "<li>", "\0",

@@ -1,0 +1,124 @@
+"""The schemas of an OpenAPI operation as JSON Schema 2020-12.
+
+References are inlined; those that lead back to themselves become `$defs`. Keywords of OpenAPI's own are
+translated (3.0's `nullable` and exclusive bounds) or left out, properties that only answers have are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pool_registry.actions import JsonValue
+from pool_registry.imports.openapi_document import Document, Unfit
+
+MAX_SCHEMA_NODES = 5_000  # of one operation's arguments: a model has to read them
+MAX_SCHEMA_DEPTH = 50
+
+_MAPS = {"properties", "patternProperties", "dependentSchemas"}  # keyword -> {name: schema}
+_DATA = {"enum", "const", "default", "required", "dependentRequired"}  # keywords that hold no schema
+_DROPPED = {"xml", "externalDocs", "discriminator", "example", "examples", "deprecated", "readOnly", "writeOnly"}
+_DROPPED |= {"$schema", "$id", "$anchor", "$comment", "$defs", "definitions"}  # references into $defs are inlined
+_NOTES = {"title", "description", "default"}  # what may stand beside a reference without changing its meaning
+
+
+class Schemas:
+    """The schemas of one operation as JSON Schema 2020-12; `definitions` are those that refer to themselves."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._names: dict[str, str] = {}
+        self._nodes = self._depth = 0
+        self.definitions: dict[str, JsonValue] = {}
+
+    def schema(self, node: Any) -> Any:
+        """`node` with local references inlined and OpenAPI's own keywords translated. Raises Unfit."""
+        self._nodes += 1
+        self._depth += 1
+        if self._nodes > MAX_SCHEMA_NODES:
+            raise Unfit(f"the schema of its arguments has more than {MAX_SCHEMA_NODES:,} parts")
+        if self._depth > MAX_SCHEMA_DEPTH:
+            raise Unfit(f"the schema of its arguments is nested more than {MAX_SCHEMA_DEPTH} deep")
+        try:
+            return self._translated(node)
+        finally:
+            self._depth -= 1
+
+    def _translated(self, node: Any) -> Any:
+        if isinstance(node, bool):
+            return node
+        if not isinstance(node, dict):
+            raise Unfit("a schema in it is neither an object nor true or false")
+        reference = node.get("$ref")
+        if isinstance(reference, str):
+            return self._referred(reference, {key: value for key, value in node.items() if key != "$ref"})
+        if "$dynamicRef" in node:
+            raise Unfit("its schema uses $dynamicRef, which cannot be recorded here")
+        plain = {
+            key: self._keyword(key, value)
+            for key, value in node.items()
+            if key not in _DROPPED and not key.startswith("x-")
+        }
+        _drop_read_only(plain, node, self._document)
+        return _from_30(plain) if self._document.is_30 else plain
+
+    def _keyword(self, key: str, value: Any) -> JsonValue:
+        if key in _DATA:
+            return value
+        if key in _MAPS and isinstance(value, dict):
+            return {name: self.schema(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self.schema(each) if isinstance(each, dict | bool) else each for each in value]
+        return self.schema(value) if isinstance(value, dict) else value
+
+    def _referred(self, reference: str, beside: Mapping[str, Any]) -> Any:
+        if reference in self._document.recursive:
+            target: Any = {"$ref": f"#/$defs/{self._defined(reference)}"}
+        else:
+            target = self.schema(self._document.at(reference))
+        if not isinstance(target, dict):
+            return target
+        if self._document.is_30:  # which ignores what stands beside a reference; a description does no harm
+            beside = {key: value for key, value in beside.items() if key in _NOTES}
+        more = self.schema(beside) if beside else {}
+        if more.keys() & target.keys() - _NOTES:
+            return {"allOf": [target], **more}
+        return {**target, **more}
+
+    def _defined(self, reference: str) -> str:
+        if reference not in self._names:
+            last = reference.rpartition("/")[2]
+            wanted = "".join(each if each.isascii() and each.isalnum() else "_" for each in last) or "root"
+            taken = set(self._names.values())
+            name = next(each for each in (wanted, *(f"{wanted}_{n}" for n in range(2, 10_000))) if each not in taken)
+            self._names[reference] = name
+            self.definitions[name] = self.schema(self._document.at(reference))
+        return self._names[reference]
+
+
+def _drop_read_only(plain: dict[str, Any], node: Mapping[str, Any], document: Document) -> None:
+    """Take out the properties that a caller must not send."""
+    properties = node.get("properties")
+    for name, each in properties.items() if isinstance(properties, dict) else ():
+        if isinstance(each, dict) and document.follow(each).get("readOnly") is True:
+            plain["properties"].pop(name)
+            if isinstance(plain.get("required"), list):
+                plain["required"] = [other for other in plain["required"] if other != name]
+
+
+def _from_30(schema: dict[str, Any]) -> dict[str, Any]:
+    """OpenAPI 3.0's own keywords in JSON Schema's: `nullable`, and exclusive bounds as true or false."""
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        flag = schema.get(exclusive)
+        if isinstance(flag, bool):
+            del schema[exclusive]
+            if flag and bound in schema:
+                schema[exclusive] = schema.pop(bound)
+    if schema.pop("nullable", False) is not True:
+        return schema
+    if "enum" in schema and isinstance(schema["enum"], list) and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    if isinstance(schema.get("type"), str):
+        schema["type"] = [schema["type"], "null"]
+        return schema
+    return {"anyOf": [schema, {"type": "null"}]} if schema else schema
