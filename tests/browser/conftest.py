@@ -124,8 +124,8 @@ def _is_problem(message: ConsoleMessage) -> bool:
 
 
 def _is_left(text: str) -> bool:
-    """What a browser says of a request that was cut off because its page was left."""
-    return "AbortError" in text or "aborted" in text
+    """What a browser and Gradio say of a request that was cut off because its page was left."""
+    return "AbortError" in text or "aborted" in text or "Connection errored out" in text
 
 
 @contextlib.contextmanager
@@ -139,7 +139,12 @@ def watched_page(browser: Browser, width: int = 1440, height: int = 900, dark: b
     page = context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: None if _is_left(str(error)) else problems.append(f"page error: {error}"))
-    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console",
+        lambda message: (
+            problems.append(message.text) if message.type == "error" and not _is_left(message.text) else None
+        ),
+    )
     page.on("request", lambda request: problems.extend(_foreign(request.url)))
     page.on(
         "response", lambda answer: problems.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None
