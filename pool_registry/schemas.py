@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import jsonschema_rs
+from pydantic import AfterValidator
 
 from pool_registry.actions import as_text
 
@@ -57,3 +58,14 @@ def without_wording(schema: Any, words: tuple[str, ...] = ("title", "description
         elif not (key in words and isinstance(value, str)):
             kept[key] = without_wording(value, words)
     return kept
+
+
+def _usable(schema: dict[str, Any]) -> dict[str, Any]:
+    problem = schema_problem(schema)
+    if problem:
+        raise ValueError(problem)
+    return schema
+
+
+# A field of a worker's configuration that holds the JSON Schema of its arguments, as recorded at import.
+ArgumentsSchema = Annotated[dict[str, Any], AfterValidator(_usable)]

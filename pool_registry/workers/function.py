@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.functions.process import FunctionProcess, parse, started
-from pool_registry.schemas import changed_arguments, schema_problem
+from pool_registry.schemas import ArgumentsSchema, changed_arguments
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 
@@ -24,7 +23,7 @@ class FunctionConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     target: str = Field(description="module:function or path/to/file.py:function. Its code is run as you.")
-    parameters: dict[str, Any] = Field(
+    parameters: ArgumentsSchema = Field(
         default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
     )
     python: str = Field(default="", description="Another interpreter, which must have pydantic; empty for Podium's.")
@@ -39,14 +38,6 @@ class FunctionConfig(BaseModel):
         if not target.function:
             raise ValueError("name the function as well: module:function or path/to/file.py:function")
         return value.strip()
-
-    @field_validator("parameters")
-    @classmethod
-    def _is_usable(cls, value: dict[str, Any]) -> dict[str, Any]:
-        problem = schema_problem(value)
-        if problem:
-            raise ValueError(problem)
-        return value
 
 
 class Function(Worker[FunctionConfig]):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import WorkerFault
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.mcp_client.session import Session, borrow, give_back
-from pool_registry.schemas import changed_arguments, schema_problem
+from pool_registry.schemas import ArgumentsSchema, changed_arguments
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 if TYPE_CHECKING:
@@ -27,17 +27,9 @@ class McpConfig(BaseModel):
 
     server: McpServer
     tool: str = Field(min_length=1, max_length=256, description="The tool's name at the server.")
-    parameters: dict[str, Any] = Field(
+    parameters: ArgumentsSchema = Field(
         default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
     )
-
-    @field_validator("parameters")
-    @classmethod
-    def _is_usable(cls, value: dict[str, Any]) -> dict[str, Any]:
-        problem = schema_problem(value)
-        if problem:
-            raise ValueError(problem)
-        return value
 
 
 class Mcp(Worker[McpConfig]):

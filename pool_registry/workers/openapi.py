@@ -28,7 +28,7 @@ from pool_registry.http_calls import (
     value_of,
 )
 from pool_registry.reach import ALLOW_PRIVATE, Reach
-from pool_registry.schemas import schema_problem
+from pool_registry.schemas import ArgumentsSchema
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 Style = Literal["simple", "form", "space", "pipe", "deep", "json"]
@@ -58,7 +58,7 @@ class OpenApiConfig(BaseModel):
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
     places: list[Place] = Field(default_factory=list, description="Where each argument goes.")
     body: Literal["", "json", "form", "text"] = Field(default="", description="How the body is written.")
-    parameters: dict[str, Any] = Field(
+    parameters: ArgumentsSchema = Field(
         default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
     )
 
@@ -71,14 +71,6 @@ class OpenApiConfig(BaseModel):
     @classmethod
     def _is_reference(cls, value: str) -> str:
         return secrets.check_reference(value) if value else value
-
-    @field_validator("parameters")
-    @classmethod
-    def _is_usable(cls, value: dict[str, Any]) -> dict[str, Any]:
-        problem = schema_problem(value)
-        if problem:
-            raise ValueError(problem)
-        return value
 
     @model_validator(mode="after")
     def _fits(self) -> OpenApiConfig:
