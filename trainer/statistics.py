@@ -1,8 +1,13 @@
-"""Means with intervals, resampled over tasks."""
+"""Means with intervals, resampled over tasks; differences of pairs; counts of wins.
+
+Everything here depends on the values alone and not on their order: two evaluations that found the same
+report the same, to the last digit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 RESAMPLES = 10_000
@@ -23,19 +28,76 @@ def bootstrap_mean(scores: Sequence[float], seed: int = 0, resamples: int = RESA
     When all scores are equal the bootstrap sees no spread; then Wilson's interval (1927) is given, which
     stays honest about how few tasks there were.
     """
-    import numpy as np
-
     if not scores:
         return Estimate(0.0, 0.0, 1.0)
-    values = np.asarray(scores, dtype=float)
-    mean = float(values.mean())
-    if float(values.min()) == float(values.max()):
-        return Estimate(mean, *wilson(mean, len(values)))
-    # How often each distinct score is drawn is multinomial: the same resampling without an array of all draws
-    distinct, counts = np.unique(values, return_counts=True)
+    centre = mean(scores)
+    if min(scores) == max(scores):
+        return Estimate(centre, *wilson(centre, len(scores)))
+    return Estimate(centre, *_percentiles(scores, seed, resamples))
+
+
+def bootstrap_difference(differences: Sequence[float], seed: int = 0, resamples: int = RESAMPLES) -> Estimate:
+    """Mean of paired differences in [-1, 1] with a 95 % percentile bootstrap interval over the pairs.
+
+    A against B is the mirror image of B against A, exactly. When all differences are equal, the share of tasks
+    that might be otherwise has Wilson's bound for none out of so many, and each of them could be -1 or 1.
+    """
+    if not differences:
+        return Estimate(0.0, -1.0, 1.0)
+    centre = mean(differences)
+    if min(differences) == max(differences):
+        _, others = wilson(0.0, len(differences))
+        return Estimate(centre, centre - others * (centre + 1), centre + others * (1 - centre))
+    negated = [-value for value in differences]
+    if sorted(negated) > sorted(differences):  # resample one of the two mirror images, always the same
+        low, high = _percentiles(negated, seed, resamples)
+        return Estimate(centre, -high, -low)
+    return Estimate(centre, *_percentiles(differences, seed, resamples))
+
+
+def _percentiles(values: Sequence[float], seed: int, resamples: int) -> tuple[float, float]:
+    """The 2.5 and 97.5 % percentiles of the mean of resampled values."""
+    import numpy as np
+
+    # How often each distinct value is drawn is multinomial: the same resampling without an array of all draws
+    distinct, counts = np.unique(np.asarray(values, dtype=float), return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(values), counts / len(values), size=resamples)
     low, high = np.percentile(drawn @ distinct / len(values), [2.5, 97.5])
-    return Estimate(mean, float(low), float(high))
+    return float(low), float(high)
+
+
+def pass_at(k: int, right: int, samples: int) -> float:
+    """The chance that at least one of `k` samples is right, of which `right` of `samples` were:
+    1 - C(n - c, k) / C(n, k), unbiased (Chen et al., arXiv 2107.03374). `k` is at most `samples`."""
+    return 1.0 - math.comb(samples - right, k) / math.comb(samples, k)
+
+
+def pass_all(k: int, right: int, samples: int) -> float:
+    """The chance that all of `k` samples are right: C(c, k) / C(n, k), unbiased (tau-bench's pass^k, Yao et al.,
+    arXiv 2406.12045). `k` is at most `samples`."""
+    return math.comb(right, k) / math.comb(samples, k)
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """The two-sided p-value of the exact sign test: how likely so uneven counts are when winning and losing a
+    task are equally likely. Ties are left out. With one sample a task this is McNemar's exact test (1947)."""
+    decided = wins + losses
+    if decided == 0:
+        return 1.0
+    tail = sum(math.comb(decided, count) for count in range(min(wins, losses) + 1))
+    return min(1.0, 2 * (tail / 2**decided))
+
+
+def entropy(counts: Collection[int]) -> float:
+    """Shannon's entropy of a distribution given by counts, in bits; 0 without any."""
+    total = sum(counts)
+    shares = [count / total for count in counts if count]
+    return abs(math.fsum(-share * math.log2(share) for share in shares))
+
+
+def mean(values: Collection[float]) -> float:
+    """The mean, correctly rounded and therefore the same in any order; 0 without values."""
+    return math.fsum(values) / len(values) if values else 0.0
 
 
 def wilson(share: float, count: int, z: float = 1.959964) -> tuple[float, float]:

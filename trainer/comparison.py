@@ -1,0 +1,296 @@
+"""What evaluations say about orchestrators: figures with intervals, paired differences, who is worth their cost.
+
+Pure functions over result rows (results.py). The unit is the task: a task's score is the share of its samples
+that were right, every task counts the same, and intervals are resampled over tasks, because samples of one
+task are no independent evidence. No figure depends on the order of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from trainer.results import ResultRow, TaskKey
+from trainer.statistics import (
+    Estimate,
+    bootstrap_difference,
+    bootstrap_mean,
+    entropy,
+    mean,
+    pass_all,
+    pass_at,
+    quantile,
+    sign_test,
+)
+
+Key = Literal["orchestrator", "family", "level", "condition", "split", "source"]
+Price = Literal["cost", "tokens", "p50_s"]
+DIRECT = "direct:"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Figures(_Frozen):
+    """Everything about one set of episodes.
+
+    `k` is the number of samples that every task has at least; `mean` is mean@k, `pass_at_k` the chance that one
+    of k samples is right, `pass_all_k` (pass^k) that all are. `valid_turns` is the share of turns that were
+    turns; `recovery` the share of episodes with a failed call that were right all the same, `failed_episodes`
+    how many had one. `cost` in US dollars, `cost` and `tokens` for all episodes together, `*_per_episode` means.
+    `busy_s` is the time in which at least one episode ran; `speedup` what steps and turns would take one after
+    another over what the episode took. `turns`, `steps`, `depth`, `width` are means over episodes.
+    `access_precision`, `access_recall`, `matched`, `extra_steps`, `extra_depth` and `overshared_chars` compare with
+    the reference plan (access.py); None where no task has one. `entropy` of worker use is in bits, `shares` are
+    those of all calls.
+    """
+
+    tasks: int
+    episodes: int
+    k: int
+    mean: Estimate
+    pass_at_k: Estimate
+    pass_all_k: Estimate
+    valid_turns: float | None
+    statuses: dict[str, int]
+    recovery: float | None
+    failed_episodes: int
+    outcomes: dict[str, int]
+    cost: float
+    cost_per_episode: float
+    tokens: int
+    tokens_per_episode: float
+    p50_s: float
+    p95_s: float
+    busy_s: float
+    speedup: float | None
+    turns: float
+    steps: float
+    depth: float
+    width: float
+    access_precision: float | None
+    access_recall: float | None
+    matched: float | None
+    extra_steps: float | None
+    extra_depth: float | None
+    overshared_chars: float | None
+    entropy: float
+    shares: dict[str, float]
+
+
+class TaskChange(_Frozen):
+    """One task under both: scores are shares of right samples, `episodes` the traces behind them."""
+
+    task: TaskKey
+    condition: str
+    query: str
+    score: float
+    reference_score: float
+    episodes: tuple[str, ...]
+    reference_episodes: tuple[str, ...]
+
+
+class Paired(_Frozen):
+    """An orchestrator against a reference on the tasks that both have done.
+
+    `difference` is the mean over tasks of score minus reference score, with a 95 % interval over tasks; `p` that
+    of the exact sign test. `unpaired` counts tasks that only one of them has done: they count for nothing here.
+    """
+
+    tasks: int
+    unpaired: int
+    difference: Estimate
+    wins: int
+    losses: int
+    ties: int
+    p: float
+    improved: tuple[TaskChange, ...]
+    regressed: tuple[TaskChange, ...]
+    equal: tuple[TaskChange, ...]
+
+
+class ParetoPoint(_Frozen):
+    """An orchestrator's price and score; `efficient` when none is as cheap and better, or as good and cheaper."""
+
+    name: str
+    price: float
+    mean: Estimate
+    efficient: bool
+
+
+class _Unit(NamedTuple):
+    """What is paired: a task, in a condition unless conditions are what is compared."""
+
+    task: TaskKey
+    condition: str
+    query: str
+
+
+def figures(rows: Collection[ResultRow]) -> Figures:
+    """The figures of these rows; they may be of several conditions, a task then counts once in each."""
+    scores = [(sum(row.correct for row in each), len(each)) for each in _by_unit(rows).values()]
+    k = min((samples for _, samples in scores), default=0)
+    calls = _added(row.workers for row in rows)
+    failed = [row for row in rows if row.failed_calls]
+    turns = sum(row.turns for row in rows)
+    speedups = [row.serial_s / row.wall_s for row in rows if row.wall_s > 0]
+    cost, tokens = [row.cost for row in rows], [row.tokens_in + row.tokens_out for row in rows]
+    walls = [row.wall_s for row in rows]
+    planned = [row for row in rows if row.oracle_steps is not None]
+    return Figures(
+        tasks=len(scores),
+        episodes=len(rows),
+        k=k,
+        mean=bootstrap_mean([right / samples for right, samples in scores]),
+        pass_at_k=bootstrap_mean([pass_at(k, *score) for score in scores]),
+        pass_all_k=bootstrap_mean([pass_all(k, *score) for score in scores]),
+        valid_turns=1 - sum(row.turn_errors for row in rows) / turns if turns else None,
+        statuses=_added(row.statuses for row in rows),
+        recovery=_mean_of([float(row.correct) for row in failed]),
+        failed_episodes=len(failed),
+        outcomes=_added({row.outcome: 1} for row in rows),
+        cost=math.fsum(cost),
+        cost_per_episode=mean(cost),
+        tokens=sum(tokens),
+        tokens_per_episode=mean(tokens),
+        p50_s=quantile(walls, 0.50),
+        p95_s=quantile(walls, 0.95),
+        busy_s=busy_s(rows),
+        speedup=_mean_of(speedups),
+        turns=mean([row.turns for row in rows]),
+        steps=mean([row.steps for row in rows]),
+        depth=mean([row.depth for row in rows]),
+        width=mean([row.width for row in rows]),
+        access_precision=_mean_of([row.access_precision for row in planned]),
+        access_recall=_mean_of([row.access_recall for row in planned]),
+        matched=_mean_of([_over(row.matched_steps, row.oracle_steps) for row in planned]),
+        extra_steps=_mean_of([row.steps - (row.oracle_steps or 0) for row in planned]),
+        extra_depth=_mean_of([row.depth - (row.oracle_depth or 0) for row in planned]),
+        overshared_chars=_mean_of([row.overshared_chars for row in planned]),
+        entropy=entropy(list(calls.values())),
+        shares={name: count / sum(calls.values()) for name, count in calls.items()},
+    )
+
+
+def split(rows: Iterable[ResultRow], key: Key) -> dict[str, list[ResultRow]]:
+    """The rows apart by a key, in the order of first appearance."""
+    parts: dict[str, list[ResultRow]] = {}
+    for row in rows:
+        parts.setdefault(str(getattr(row, key)), []).append(row)
+    return parts
+
+
+def by(rows: Iterable[ResultRow], key: Key) -> dict[str, Figures]:
+    """The figures by orchestrator, family, level, condition, split or source."""
+    return {value: figures(part) for value, part in split(rows, key).items()}
+
+
+def paired(
+    rows: Collection[ResultRow], reference_rows: Collection[ResultRow], *, across_conditions: bool = False
+) -> Paired:
+    """One orchestrator's rows against a reference's, task by task. The sides change places and every sign with
+    them. With `across_conditions` a task pairs with itself in whatever condition it was done: what an ablation
+    or a renamed pool costs."""
+    mine, theirs = _by_unit(rows, across_conditions), _by_unit(reference_rows, across_conditions)
+    changes = [_change(unit, mine[unit], theirs[unit]) for unit in sorted(mine.keys() & theirs.keys())]
+    differences = [change.score - change.reference_score for change in changes]
+    improved = tuple(change for change in changes if change.score > change.reference_score)
+    regressed = tuple(change for change in changes if change.score < change.reference_score)
+    equal = tuple(change for change in changes if change.score == change.reference_score)
+    return Paired(
+        tasks=len(changes),
+        unpaired=len(mine.keys() ^ theirs.keys()),
+        difference=bootstrap_difference(differences),
+        wins=len(improved),
+        losses=len(regressed),
+        ties=len(equal),
+        p=sign_test(len(improved), len(regressed)),
+        improved=improved,
+        regressed=regressed,
+        equal=equal,
+    )
+
+
+def pareto(found: Mapping[str, Figures], price: Price = "cost") -> list[ParetoPoint]:
+    """Who is worth their price: US dollars an episode, tokens an episode, or median seconds. Cheapest first."""
+    prices = {name: _price(each, price) for name, each in found.items()}
+
+    def beaten(name: str) -> bool:
+        mine = (prices[name], -found[name].mean.mean)
+        others = ((prices[other], -found[other].mean.mean) for other in found)
+        return any(other != mine and other[0] <= mine[0] and other[1] <= mine[1] for other in others)
+
+    points = [
+        ParetoPoint(name=name, price=prices[name], mean=found[name].mean, efficient=not beaten(name)) for name in found
+    ]
+    return sorted(points, key=lambda point: (point.price, -point.mean.mean, point.name))
+
+
+def best_single(found: Mapping[str, Figures]) -> str | None:
+    """Which of the `direct:AGENT` rows has the highest mean (the cheaper one of two); None without any."""
+    single = [name for name in found if name.startswith(DIRECT)]
+    return min(single, key=lambda name: (-found[name].mean.mean, found[name].cost_per_episode, name), default=None)
+
+
+def busy_s(rows: Iterable[ResultRow]) -> float:
+    """How long at least one episode ran, in seconds: pauses between a kill and a resume do not count."""
+    total, until = 0.0, float("-inf")
+    for start, end in sorted((row.at - row.wall_s, row.at) for row in rows):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def _by_unit(rows: Iterable[ResultRow], across_conditions: bool = False) -> dict[_Unit, list[ResultRow]]:
+    found: dict[_Unit, list[ResultRow]] = {}
+    for row in rows:
+        unit = _Unit(row.task_key, "" if across_conditions else row.condition, row.query)
+        found.setdefault(unit, []).append(row)
+    return found
+
+
+def _change(unit: _Unit, rows: Sequence[ResultRow], reference: Sequence[ResultRow]) -> TaskChange:
+    return TaskChange(
+        task=unit.task,
+        condition=unit.condition,
+        query=unit.query,
+        score=_score(rows),
+        reference_score=_score(reference),
+        episodes=_episodes(rows),
+        reference_episodes=_episodes(reference),
+    )
+
+
+def _score(rows: Sequence[ResultRow]) -> float:
+    return sum(row.correct for row in rows) / len(rows)
+
+
+def _episodes(rows: Sequence[ResultRow]) -> tuple[str, ...]:
+    return tuple(row.episode for row in sorted(rows, key=lambda row: row.sample))
+
+
+def _price(found: Figures, price: Price) -> float:
+    return {"cost": found.cost_per_episode, "tokens": found.tokens_per_episode, "p50_s": found.p50_s}[price]
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """All counts together, the largest first."""
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _over(part: int | None, whole: int | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+def _mean_of(values: Iterable[float | None]) -> float | None:
+    """The mean of what is there; None without anything."""
+    there = [value for value in values if value is not None]
+    return mean(there) if there else None
