@@ -11,10 +11,9 @@ import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-# Read by Gradio and huggingface_hub when they are imported: no call home from a local studio.
-os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-os.environ.setdefault("HF_HUB_DISABLE_UPDATE_CHECK", "1")
+import pool_registry  # noqa: F401  before Gradio's import of the Hub client, whose reporting it turns off
+
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read by Gradio when it is imported: no call home
 
 import gradio as gr
 from fastapi import FastAPI
