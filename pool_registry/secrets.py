@@ -10,7 +10,10 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from urllib.parse import quote, quote_plus
 
 from pydantic import SecretStr
@@ -25,6 +28,8 @@ MIN_CHARS = 8  # a shorter one ("ollama", "none") is a word, and words are not t
 _URL_SAFE = str.maketrans("+/", "-_")
 _known: set[str] = set()
 _pattern: re.Pattern[str] | None = None
+_lent: ContextVar[Mapping[str, str] | None] = ContextVar("lent", default=None)
+_lenders: Counter[str] = Counter()  # how many contexts lend a value that is known for their sake only
 
 
 def check_reference(reference: str) -> str:
@@ -40,7 +45,7 @@ def resolve(reference: str) -> SecretStr:
     if match is None:
         raise SecretNotFound("a secret must be given as env:NAME or keyring:NAME")
     source, name = match.groups()
-    value = os.environ.get(name) if source == "env" else _from_keyring(name)
+    value = _from_environment(name) if source == "env" else _from_keyring(name)
     if not value or value.isspace():
         hint = f"export {name}=..." if source == "env" else f"keyring set {KEYRING_SERVICE} {name}"
         raise SecretNotFound(f"{reference} is not set on this machine; set it with: {hint}")
@@ -74,6 +79,27 @@ def keep(name: str, value: str) -> str:
     return reference
 
 
+@contextmanager
+def lending(values: Mapping[str, str]) -> Iterator[None]:
+    """Let `env:NAME` resolve to `values[NAME]` here and in the tasks that start here, and nowhere else.
+
+    For a server whose visitors bring their own keys: each run sees the keys of its own visitor. They are
+    redacted as long as one such run lasts and forgotten with the last.
+    """
+    kept = {name: value.strip() for name, value in values.items() if value.strip()}
+    fresh = [value for value in kept.values() if value not in _known or _lenders[value]]
+    _lenders.update(fresh)
+    for value in fresh:
+        _remember(value)
+    token = _lent.set(kept)
+    try:
+        yield
+    finally:
+        _lent.reset(token)
+        _lenders.subtract(fresh)
+        _forget({value for value in fresh if not _lenders[value]})
+
+
 def redact(text: str) -> str:
     """`text` with every secret resolved so far replaced, also where it stands base64-, URL-, hex- or JSON-encoded."""
     return text if _pattern is None else _pattern.sub(REDACTED, text)
@@ -92,14 +118,37 @@ def redact_value(value: JsonValue) -> JsonValue:
     return value
 
 
+def written_forms(secret: str) -> frozenset[bytes]:
+    """The bytes that give a secret away: itself, and its usual encodings, without those too short to mean anything."""
+    forms = (form.encode(errors="replace") for form in _forms(secret))
+    return frozenset(form for form in forms if len(form) >= MIN_CHARS)
+
+
 def _remember(value: str) -> None:
     """Redact `value` from now on, in this process."""
-    global _pattern
     if len(value) < MIN_CHARS or value in _known:
         return
     _known.add(value)
+    _compile()
+
+
+def _forget(values: set[str]) -> None:
+    """Values that nobody lends any more."""
+    if values & _known:
+        _known.difference_update(values)
+        _compile()
+    for value in values:
+        del _lenders[value]
+
+
+def _compile() -> None:
+    global _pattern
     forms = sorted({form for secret in _known for form in _forms(secret)}, key=len, reverse=True)
-    _pattern = re.compile("|".join(map(re.escape, forms)))
+    _pattern = re.compile("|".join(map(re.escape, forms))) if forms else None
+
+
+def _from_environment(name: str) -> str | None:
+    return (_lent.get() or {}).get(name) or os.environ.get(name)
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
@@ -16,10 +16,12 @@ from orchestrator.graph import ANSWER, episode_graph
 from orchestrator.layout import COLUMN_GAP, NODE_HEIGHT, NODE_WIDTH, Layout, layered_layout, svg_path
 from orchestrator.metrics import totals
 from orchestrator.plan import Shown
-from orchestrator.trace import EpisodeRow
 from pool_registry.actions import Observation, as_text
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
+
+if TYPE_CHECKING:
+    from orchestrator.trace import EpisodeRow  # a published Space draws episodes, too, and has no database
 
 SHORT = 160  # characters of an instruction on a card
 LANE_PADDING = 14
