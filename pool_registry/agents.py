@@ -40,6 +40,15 @@ class Completion:
     finish: str = "stop"
 
 
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How a reply is to be drawn. Temperature 0 takes the likeliest token; a seed gives the same draw again
+    where the model can (a local one; endpoints differ too much in whether they know a seed)."""
+
+    temperature: float = 0.0
+    seed: int | None = None
+
+
 @runtime_checkable
 class LanguageModel(Protocol):
     """A worker that can also be asked directly, as an orchestrator."""
@@ -50,8 +59,10 @@ class LanguageModel(Protocol):
         *,
         tools: Sequence[Mapping[str, JsonValue]] | None = None,
         max_tokens: int | None = None,
-        temperature: float | None = None,
-    ) -> Completion: ...
+        draw: Draw | None = None,
+    ) -> Completion:
+        """`draw` in the place of how the worker is configured to draw."""
+        ...
 
 
 def agent_messages(

@@ -29,7 +29,7 @@ from pool_registry.actions import (
     clean_text,
     storable,
 )
-from pool_registry.agents import Completion, LanguageModel, Message
+from pool_registry.agents import Completion, Draw, LanguageModel, Message
 from pool_registry.breaker import FAILURES, Admission, Breaker, breaker_of
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.handoff import BadOutput, Handoff, compile_schema
@@ -104,10 +104,11 @@ class LiveWorker:
         messages: Sequence[Message],
         tools: Sequence[Mapping[str, JsonValue]] | None = None,
         room: int = 0,
+        draw: Draw | None = None,
     ) -> Completion:
         """Ask the model behind this worker directly, as an orchestrator does: same queue, rate, time-out,
         retries and prices as a call. The reply may have `room` tokens, or more where the worker is
-        configured so. Raises WorkerFault."""
+        configured so, and is drawn as `draw` says, where that is given. Raises WorkerFault."""
         model = self.worker
         if not isinstance(model, LanguageModel):
             raise WorkerFault("not_a_model", f"{self.spec.name} is no language model; choose an agent")
@@ -117,7 +118,9 @@ class LiveWorker:
                 await self._rate.acquire()
             try:
                 async with asyncio.timeout(self.spec.timeout_s):
-                    completion = await self._retrying(lambda: model.complete(messages, tools=tools, max_tokens=limit))
+                    completion = await self._retrying(
+                        lambda: model.complete(messages, tools=tools, max_tokens=limit, draw=draw)
+                    )
             except TimeoutError:
                 sentence = f"{self.spec.name} did not answer within {self.spec.timeout_s:g} s"
                 raise WorkerFault("timeout", sentence) from None

@@ -145,9 +145,15 @@ def _be_quiet() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How to generate; requests with equal sampling share a batch. Temperature 0 is greedy."""
+    """How to generate. Temperature 0 is greedy. With a seed the tokens depend on the prompt and the seed alone,
+    whatever else is in the batch (but for rounding), and are drawn from the whole distribution."""
 
     temperature: float = 0.0
+    seed: int | None = None
+
+    def fits(self, other: Sampling) -> bool:
+        """Whether requests of both can share a batch."""
+        return self.temperature == other.temperature and (self.seed is None) == (other.seed is None)
 
 
 @dataclass(slots=True, eq=False)
@@ -226,7 +232,7 @@ class LoadedModel:
             while not self._requests.empty():
                 waiting.append(self._requests.get())
             waiting = [request for request in waiting if not request.cancelled.is_set()]
-            batch = [request for request in waiting if request.sampling == waiting[0].sampling][:MAX_BATCH]
+            batch = [request for request in waiting if request.sampling.fits(waiting[0].sampling)][:MAX_BATCH]
             aside = [request for request in waiting if request not in batch]
             if batch:
                 self._generate(batch)
@@ -248,12 +254,11 @@ class LoadedModel:
         padded = self.tokenizer.pad(
             {"input_ids": [request.ids for request in batch]}, return_tensors="pt", padding=True
         ).to(self.device)
-        temperature = batch[0].sampling.temperature
-        sampling = {"do_sample": True, "temperature": temperature} if temperature > 0 else {"do_sample": False}
+        drawn = _drawn([request.sampling for request in batch])
         with torch.inference_mode():
             output = self.model.generate(
                 **padded,
-                **sampling,
+                **drawn,
                 max_new_tokens=max(request.max_tokens for request in batch),
                 pad_token_id=self.tokenizer.pad_token_id,
                 stopping_criteria=StoppingCriteriaList([_stop_when_done(batch, padded["input_ids"].shape[1])]),
@@ -266,6 +271,34 @@ class LoadedModel:
         ends = [kept.index(end) + 1 for end in _end_tokens(self.model) if end in kept]
         kept = kept[: min(ends)] if ends else kept
         return self.tokenizer.decode(kept, skip_special_tokens=True).strip(), len(kept)
+
+
+def _drawn(batch: Sequence[Sampling]) -> dict[str, Any]:
+    """The arguments of `generate` for requests that share a batch."""
+    temperature = batch[0].temperature
+    if temperature == 0:
+        return {"do_sample": False}
+    seeds = [sampling.seed for sampling in batch if sampling.seed is not None]
+    if not seeds:
+        return {"do_sample": True, "temperature": temperature}
+    from transformers import LogitsProcessorList
+
+    return {"do_sample": False, "logits_processor": LogitsProcessorList([_with_noise(seeds, temperature)])}
+
+
+def _with_noise(seeds: Sequence[int], temperature: float) -> Callable[..., Any]:
+    """Adds noise to each row's logits so that their largest is a draw from softmax(logits / temperature): the
+    Gumbel-max trick (Gumbel 1954). Each row has a source of its own, on the CPU: equal on every device."""
+    import torch
+
+    sources = [torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
+
+    def noisy(_ids: Any, logits: Any) -> Any:
+        uniform = torch.stack([torch.rand(logits.shape[-1], generator=source) for source in sources])
+        gumbel = -torch.log(-torch.log(uniform.clamp(1e-20, 1 - 1e-7)))
+        return logits.float() / temperature + gumbel.to(logits.device)
+
+    return noisy
 
 
 def _stop_when_done(batch: list[Request], prompt_length: int) -> Callable[..., Any]:

@@ -27,7 +27,7 @@ class TaskKey(NamedTuple):
     family: str
     level: int
     split: str
-    index: int
+    index: int  # type: ignore[assignment]  # tuple.index is not missed
 
 
 class Slot(NamedTuple):

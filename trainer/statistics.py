@@ -85,7 +85,7 @@ def sign_test(wins: int, losses: int) -> float:
     if decided == 0:
         return 1.0
     tail = sum(math.comb(decided, count) for count in range(min(wins, losses) + 1))
-    return min(1.0, 2 * (tail / 2**decided))
+    return min(1.0, float(2 * tail / 2**decided))
 
 
 def entropy(counts: Collection[int]) -> float:

@@ -19,17 +19,19 @@ from orchestrator.policies.model import agent_policy, checkpoint_policy
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.policies.pipeline import PipelinePolicy
 from orchestrator.run import Orchestrator
+from pool_registry.agents import Draw
 from pool_registry.live import LivePool
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A parsed name with what it may need."""
+    """A parsed name with what it may need. `draw`: how models sample; policies of chance go by its seed."""
 
     worker: str
     dialect: str
     pool: LivePool
     reference: Turn | None
+    draw: Draw | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ POLICIES: dict[str, Policy] = {
             "model",
             "Model",
             "A chat or local model writes the turns, in any dialect.",
-            lambda w: agent_policy(w.pool, agent_named(w), dialect_named(w.dialect or "plan")),
+            lambda w: agent_policy(w.pool, agent_named(w), dialect_named(w.dialect or "plan"), w.draw),
         ),
         Policy("direct", "Direct", "One agent answers alone.", lambda w: DirectPolicy(agent_named(w))),
         Policy(
@@ -78,8 +80,10 @@ POLICIES: dict[str, Policy] = {
 }
 
 
-def make_orchestrator(name: str, pool: LivePool, reference: Turn | None = None) -> Orchestrator:
-    """The orchestrator called `name` on an open pool; `reference` is the oracle's plan.
+def make_orchestrator(
+    name: str, pool: LivePool, reference: Turn | None = None, draw: Draw | None = None
+) -> Orchestrator:
+    """The orchestrator called `name` on an open pool; `reference` is the oracle's plan, `draw` how it samples.
 
     Raises UnknownOrchestrator saying which names there are or what the pool lacks.
     """
@@ -88,13 +92,13 @@ def make_orchestrator(name: str, pool: LivePool, reference: Turn | None = None) 
     policy = POLICIES.get(policy_name)
     if policy is None:
         try:
-            return checkpoint_policy(pool, name.strip())
+            return checkpoint_policy(pool, name.strip(), draw)
         except UnknownOrchestrator as error:
             raise UnknownOrchestrator(
                 f"there is no orchestrator {name!r}; use one of: {', '.join(POLICIES)} "
                 f"(direct:WORKER, model:WORKER:DIALECT), or a checkpoint: {error}"
             ) from error
-    return policy.make(Wanted(worker, dialect, pool, reference))
+    return policy.make(Wanted(worker, dialect, pool, reference, draw))
 
 
 def agents_of(pool: LivePool) -> list[str]:

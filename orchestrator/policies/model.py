@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.checkpoints import Checkpoint, find_checkpoint
@@ -11,7 +12,7 @@ from orchestrator.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, conversation
 from orchestrator.retrieval import narrowed, shown_to
-from pool_registry.agents import LanguageModel, Message
+from pool_registry.agents import Draw, LanguageModel, Message
 from pool_registry.kinds import open_worker
 from pool_registry.live import LivePool, LiveWorker
 from pool_registry.worker import WorkerSpec
@@ -23,6 +24,7 @@ class ModelPolicy:
     """Asks `model` directly, not as a step, for one turn after the other.
 
     `max_rounds` is how many turns it has learnt to take: the last of them is announced to it as such.
+    `draw` says how turns are sampled; without it as the model is configured (a checkpoint: greedily).
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class ModelPolicy:
         style: PromptStyle = "full",
         turn_tokens: int = TURN_TOKENS,
         max_rounds: int | None = None,
+        draw: Draw | None = None,
     ) -> None:
         self.name = name
         self._pool = pool
@@ -41,6 +44,7 @@ class ModelPolicy:
         self._dialect = dialect
         self._style = style
         self._turn_tokens = turn_tokens
+        self._draw = draw
         allowed = pool.pool.limits.max_rounds
         self._max_rounds = min(allowed, max_rounds or allowed)
 
@@ -50,7 +54,9 @@ class ModelPolicy:
         shown = await shown_to(episode, self._pool) if self._style == "full" else None
         pool = narrowed(self._pool, shown)
         messages = conversation(episode, pool, self._dialect, max_rounds, self._style)
-        completion = await self._model.complete(messages, self._dialect.tools(pool), self._turn_tokens)
+        completion = await self._model.complete(
+            messages, self._dialect.tools(pool), self._turn_tokens, _again(self._draw, episode)
+        )
         turn = self._dialect.parse(completion.text, episode.next_step_id, list(pool.workers))
         return Turn(
             turn.steps,
@@ -63,17 +69,25 @@ class ModelPolicy:
         )
 
 
-def agent_policy(pool: LivePool, agent: str, dialect: Dialect) -> ModelPolicy:
+def _again(draw: Draw | None, episode: Episode) -> Draw | None:
+    """The draw of an episode's next turn: every round has a seed of its own."""
+    if draw is None or draw.seed is None:
+        return draw
+    return replace(draw, seed=draw.seed * 1009 + len(episode.rounds))
+
+
+def agent_policy(pool: LivePool, agent: str, dialect: Dialect, draw: Draw | None = None) -> ModelPolicy:
     """An agent of the pool as its orchestrator."""
-    return ModelPolicy(f"model:{agent}:{dialect.name}", pool, pool.workers[agent], dialect)
+    return ModelPolicy(f"model:{agent}:{dialect.name}", pool, pool.workers[agent], dialect, draw=draw)
 
 
-def checkpoint_policy(pool: LivePool, name: str) -> ModelPolicy:
+def checkpoint_policy(pool: LivePool, name: str, draw: Draw | None = None) -> ModelPolicy:
     """A trained checkpoint as the orchestrator. Raises UnknownOrchestrator when there is none called so."""
     folder, checkpoint = find_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
     dialect = dialect_named(checkpoint.dialect)
-    return ModelPolicy(name, pool, model, dialect, checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
+    learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
+    return ModelPolicy(name, pool, model, dialect, *learnt, draw=draw)
 
 
 async def warm_up(name: str) -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pool_registry import egress, provider_errors, providers, secrets
 from pool_registry.actions import JsonValue, Usage, clean_text
-from pool_registry.agents import INSTRUCTION, Completion, Message, answer, prompt_text
+from pool_registry.agents import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
 from pool_registry.errors import WorkerFault
 from pool_registry.reach import ALLOW_PRIVATE, Reach
 from pool_registry.worker import Call, Reply, Worker
@@ -74,14 +74,14 @@ class Chat(Worker[ChatConfig]):
         *,
         tools: Sequence[Mapping[str, JsonValue]] | None = None,
         max_tokens: int | None = None,
-        temperature: float | None = None,
+        draw: Draw | None = None,
     ) -> Completion:
-        """Ask the endpoint. Raises WorkerFault."""
+        """Ask the endpoint. A seed is not sent: some refuse a request that has one. Raises WorkerFault."""
         config = self.config
         body: dict[str, JsonValue] = {
             "model": config.model,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
-            "temperature": config.temperature if temperature is None else temperature,
+            "temperature": config.temperature if draw is None else draw.temperature,
             config.token_limit: max_tokens or config.max_tokens,
             **config.extra,
         }

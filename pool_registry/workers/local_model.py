@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pool_registry.actions import JsonValue
-from pool_registry.agents import INSTRUCTION, Completion, Message, answer, prompt_text
+from pool_registry.agents import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
 from pool_registry.local_models import STARTER, LoadedModel, Sampling, is_available, model_path, shared_model
 from pool_registry.worker import Call, Reply, Worker
 from pool_registry.workers.chat import DEFAULT_ROLE
@@ -47,14 +47,14 @@ class LocalModel(Worker[LocalModelConfig]):
         *,
         tools: Sequence[Mapping[str, JsonValue]] | None = None,
         max_tokens: int | None = None,
-        temperature: float | None = None,
+        draw: Draw | None = None,
     ) -> Completion:
         """Generate a reply. Raises WorkerFault when the model is missing or the prompt too long."""
         model = await asyncio.to_thread(self._load)
-        chosen = self.config.temperature if temperature is None else temperature
+        chosen = Sampling(self.config.temperature) if draw is None else Sampling(draw.temperature, draw.seed)
         chat = [{"role": message.role, "content": message.content} for message in messages]
         limit = max_tokens or self.config.max_tokens
-        text, usage = await model.generate(chat, limit, Sampling(chosen), tools)
+        text, usage = await model.generate(chat, limit, chosen, tools)
         return Completion(text, usage, prompt_text(messages))
 
     async def check(self) -> str:

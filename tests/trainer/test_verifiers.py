@@ -104,7 +104,7 @@ class Says(Worker[NoConfig]):
     async def call(self, call):
         raise AssertionError("a judge is asked directly, without its role")
 
-    async def complete(self, messages, *, tools=None, max_tokens=None, temperature=None):
+    async def complete(self, messages, *, tools=None, max_tokens=None, draw=None):
         self.asked = messages
         if isinstance(self.says, Exception):
             raise self.says
