@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
+from orchestrator.alignment import Aligned
 from orchestrator.episode import Episode, Round, StepRun
 from orchestrator.graph import ANSWER, episode_graph
 from orchestrator.layout import COLUMN_GAP, NODE_HEIGHT, NODE_WIDTH, Layout, layered_layout, svg_path
@@ -27,13 +28,15 @@ SHORT = 160  # characters of an instruction on a card
 LANE_PADDING = 14
 
 
-def episode_view(episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None) -> dict[str, Any]:
-    """The whole view of an episode so far."""
-    graph = episode_graph(episode, pool)
+def episode_view(
+    episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None, aligned: Aligned | None = None
+) -> dict[str, Any]:
+    """The whole view of an episode so far; `aligned` places its steps beside those of other episodes."""
+    graph = aligned.graph if aligned else episode_graph(episode, pool)
     return {
         "clock_s": episode.last_at,
         "episode": _head(episode, row, version),
-        "graph": _graph(graph),
+        "graph": _graph(graph, aligned.layout if aligned else layered_layout(graph)),
         "turns": [_turn(done) for done in episode.rounds],
         "totals": asdict(totals(episode)),
     }
@@ -72,8 +75,7 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None) -> dict[str, A
     }
 
 
-def _graph(graph: nx.DiGraph) -> dict[str, Any]:
-    layout = layered_layout(graph)
+def _graph(graph: nx.DiGraph, layout: Layout) -> dict[str, Any]:
     answer = None
     if ANSWER in graph:
         x, y = layout.places[ANSWER]

@@ -1,0 +1,188 @@
+"""What two decompositions of a query have in common: the diff of two step graphs.
+
+Steps are paired by what they are asked to do, not by their numbers: two orchestrators rarely count alike. A pair may
+differ in its place, worker, arguments or access list; steps without a partner are added or removed. `$k` and access
+lists are compared through the pairing, so that a step which quotes the same earlier step is the same step.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator.episode import Episode
+from orchestrator.plan import Step, references, substitute
+from pool_registry.actions import JsonValue
+
+MOVED, WORKER, ARGUMENTS, ACCESS = "moved", "worker", "arguments", "access"
+CHANGES = (WORKER, ARGUMENTS, ACCESS, MOVED)  # most telling first
+LIKE = 0.5  # share of common words from which steps of different workers may be one step
+Names = Mapping[int, str]
+_WORD = re.compile(r"\w+")
+_QUOTE = re.compile(r"\$[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedStep:
+    """A step and its place: its round, and how many steps of that round it has to wait for, one after another."""
+
+    step: Step
+    round: int
+    depth: int
+
+    @property
+    def id(self) -> int:
+        return self.step.id
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One step on both sides; `changes` says in what it differs, nothing when it is the same."""
+
+    left: PlacedStep
+    right: PlacedStep
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDiff:
+    """From left to right: `added` are steps of the right side only, `removed` of the left side only."""
+
+    pairs: tuple[Pair, ...]
+    added: tuple[PlacedStep, ...]
+    removed: tuple[PlacedStep, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether both sides are the same graph."""
+        return not (self.added or self.removed or any(pair.changes for pair in self.pairs))
+
+    def counts(self) -> dict[str, int]:
+        """How many steps are the same, added and removed, and how many differ in what. A step may differ in
+        several ways."""
+        told = Counter({"same": sum(not pair.changes for pair in self.pairs)})
+        told.update(change for pair in self.pairs for change in pair.changes)
+        told.update({"added": len(self.added), "removed": len(self.removed)})
+        return {name: told[name] for name in ("same", *CHANGES, "added", "removed")}
+
+
+def placed_steps(episode: Episode) -> tuple[PlacedStep, ...]:
+    """The steps of an episode so far, in their order."""
+    found: list[PlacedStep] = []
+    for done in episode.rounds:
+        depth: dict[int, int] = {}
+        for run in done.steps:  # ids are a topological order: access lists name earlier steps only
+            depth[run.step.id] = 1 + max((depth[k] for k in run.step.access if k in depth), default=-1)
+            found.append(PlacedStep(run.step, done.number, depth[run.step.id]))
+    return tuple(found)
+
+
+def diff(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> GraphDiff:
+    """What changes from `left` to `right`."""
+    partner = pairing(left, right)
+    by_id = {placed.id: placed for placed in right}
+    pairs = [Pair(placed, by_id[partner[placed.id]], ()) for placed in left if placed.id in partner]
+    taken = set(partner.values())
+    ours = {placed.id: f"step {partner.get(placed.id)}" if placed.id in partner else "removed" for placed in left}
+    theirs = {placed.id: f"step {placed.id}" for placed in right}
+    return GraphDiff(
+        pairs=tuple(Pair(pair.left, pair.right, tuple(_changes(pair, ours, theirs))) for pair in pairs),
+        added=tuple(placed for placed in right if placed.id not in taken),
+        removed=tuple(placed for placed in left if placed.id not in partner),
+    )
+
+
+def pairing(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> dict[int, int]:
+    """Ids of the right side by ids of the left side: the most alike first, each step once.
+
+    Of equally alike pairs the one nearer in place wins, then the one nearer in number; so a graph is paired with
+    itself step by step, and exchanging the sides gives the inverse.
+    """
+    partner: dict[int, int] = {}
+    taken: set[int] = set()
+    for _, one, other in sorted(_candidates(left, right)):
+        if one not in partner and other not in taken:
+            partner[one] = other
+            taken.add(other)
+    return partner
+
+
+def _candidates(
+    left: Sequence[PlacedStep], right: Sequence[PlacedStep]
+) -> Iterator[tuple[tuple[float, ...], int, int]]:
+    """(rank, left id, right id) of every pair that may be one step; the lowest rank is the best."""
+    words = {id(placed): _words(placed.step) for placed in (*left, *right)}
+    texts = {id(placed): _wording(placed.step) for placed in (*left, *right)}
+    for one in left:
+        for other in right:
+            same = one.step.worker == other.step.worker
+            like = _likeness(words[id(one)], words[id(other)])
+            if not same and like < LIKE:
+                continue
+            score = 2.0 * same + like + (texts[id(one)] == texts[id(other)])
+            numbers = (abs(one.id - other.id), min(one.id, other.id), max(one.id, other.id))
+            yield (-score, abs(one.round - other.round), abs(one.depth - other.depth), *numbers), one.id, other.id
+
+
+def _changes(pair: Pair, ours: Names, theirs: Names) -> Iterator[str]:
+    """In what a pair differs; both sides call the same step by the same name."""
+    one, other = pair.left.step, pair.right.step
+    if one.worker != other.worker:
+        yield WORKER
+    if _quoting(one, ours) != _quoting(other, theirs):
+        yield ARGUMENTS
+    if _named(one.access, ours) != _named(other.access, theirs):
+        yield ACCESS
+    if (pair.left.round, pair.left.depth) != (pair.right.round, pair.right.depth):
+        yield MOVED
+
+
+def _quoting(step: Step, names: Names) -> str:
+    """The arguments as text; quoted steps are called by their names."""
+    arguments = dict(step.arguments)
+    return _text(substitute(arguments, {k: f"<{_name(k, names)}>" for k in references(arguments)}))
+
+
+def _named(access: Iterable[int], names: Names) -> set[str]:
+    return {_name(k, names) for k in access}
+
+
+def _name(k: int, names: Names) -> str:
+    return names.get(k, f"no step {k}")  # a malformed step may name what does not exist
+
+
+def _wording(step: Step) -> str:
+    """The arguments as text; which steps they quote is left out."""
+    arguments = dict(step.arguments)
+    return _text(substitute(arguments, dict.fromkeys(references(arguments), "<step>")))
+
+
+def _text(value: JsonValue) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _words(step: Step) -> frozenset[str]:
+    return frozenset(word.casefold() for word in _all_words(step.arguments.values()))
+
+
+def _all_words(values: Iterable[JsonValue]) -> Iterator[str]:
+    """Every word of some JSON values; a quoted step is no word."""
+    for value in values:
+        if isinstance(value, str):
+            yield from _WORD.findall(_QUOTE.sub(" ", value))
+        elif isinstance(value, Mapping):
+            yield from _all_words(value.values())
+        elif isinstance(value, list | tuple):
+            yield from _all_words(value)
+        elif value is not None:
+            yield str(value)
+
+
+def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    """Jaccard's share of common words (1901); of two without any, one."""
+    if not one and not other:
+        return 1.0
+    return len(one & other) / len(one | other)
