@@ -63,7 +63,7 @@ def queries(cards: Sequence[Card]) -> list[Query]:
 
 
 def shared(text: str, card: Card) -> float:
-    words, known = set(retrieval._words(text)), set(retrieval._words(card.words.replace("_", " ")))
+    words, known = set(retrieval.content_words(text)), set(retrieval.content_words(card.words.replace("_", " ")))
     return len(words & known) / max(1, len(words))
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from orchestrator.edits import WhatIf
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, Observation, clean_text
 
@@ -50,6 +51,8 @@ class EpisodeStarted:
     parent: ParentStep | None = None
     task: TaskRef | None = None
     at: float = 0.0
+    what_if: WhatIf | None = None
+    user: str = ""  # who asked, where people log in or clients have tokens
     type: Literal["episode_started"] = "episode_started"
 
 

@@ -58,12 +58,35 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Lesson:
+    """One sentence about an earlier episode that failed on a similar query (reflection.py), how similar that query
+    is (1 is the same) and who wrote it: "rule", or an agent of the pool."""
+
+    query: str
+    sentence: str
+    written_by: str
+    episode: str
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a pool's failure memory gave an orchestrator for its query, most similar first: perhaps nothing. `of`
+    is how many lessons there were to choose from, `by` what their similarity rests on."""
+
+    lessons: tuple[Lesson, ...]
+    of: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What an orchestrator emitted: `steps` and/or `answer`, or `error` when it is no turn at all.
 
     `text` is the raw output, `prompt` what the orchestrating model was sent. `failed` says that the
     orchestrator itself could not answer (its endpoint is down ...): there is no point in asking again.
-    `shown` stands in an episode's first turn, when not all workers were in the prompt.
+    `shown` stands in an episode's first turn, when not all workers were in the prompt, and `recalled`, when the
+    pool's failure memory is on.
     """
 
     steps: tuple[Step, ...] = ()
@@ -74,6 +97,7 @@ class Turn:
     usage: Usage = NO_USAGE
     failed: bool = False
     shown: Shown | None = None
+    recalled: Recalled | None = None
 
     @property
     def has_answer(self) -> bool:
@@ -128,6 +152,22 @@ def _substitute_text(text: str, values: Mapping[int, JsonValue]) -> JsonValue:
     if whole is not None and whole.group(1) != "$":
         return values[int(whole.group(1))]
     return _REFERENCE.sub(lambda found: "$" if found.group(1) == "$" else as_text(values[int(found.group(1))]), text)
+
+
+def requoted(value: JsonValue, ids: Mapping[int, int]) -> JsonValue:
+    """`value` with every `$k` quoting `ids[k]` instead; `$$`, and what `ids` does not know, stay as they are."""
+    if isinstance(value, str):
+        return _REFERENCE.sub(lambda found: _other_id(found, ids), value) if "$" in value else value
+    if isinstance(value, dict | Mapping):
+        return {key: requoted(item, ids) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [requoted(item, ids) for item in value]
+    return value
+
+
+def _other_id(found: re.Match[str], ids: Mapping[int, int]) -> str:
+    k = found.group(1)
+    return found.group() if k == "$" else f"${ids.get(int(k), k)}"
 
 
 def check_turn(turn: Turn, pool: LivePool, earlier: Collection[int]) -> Turn:

@@ -111,7 +111,7 @@ def joined(meaning: Sequence[float], words: Sequence[float]) -> list[float]:
 
 def by_words(query: str, cards: Sequence[Card]) -> list[float]:
     """BM25 of the query on each card."""
-    words = _words(query)
+    words = content_words(query)
     if not words:
         return [0.0] * len(cards)
     return [float(score) for score in _index(tuple(card.words for card in cards)).get_scores(words)]
@@ -145,11 +145,11 @@ def _index(texts: tuple[str, ...]) -> Any:
 
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # it speaks of every index that it builds
     retriever = bm25s.BM25(method="lucene")
-    retriever.index([_words(text) or [""] for text in texts], show_progress=False)
+    retriever.index([content_words(text) or [""] for text in texts], show_progress=False)
     return retriever
 
 
-def _words(text: str) -> list[str]:
+def content_words(text: str) -> list[str]:
     """Words that say something, in the singular, near enough: "rates" finds "rate"."""
     from bm25s.stopwords import STOPWORDS_EN
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
 from orchestrator.budget import Budget, explain
+from orchestrator.edits import WhatIf
 from orchestrator.episode import Episode
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.events import (
@@ -76,13 +77,19 @@ Resolve = Callable[[str, str, LivePool], Orchestrator]
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSpec:
-    """What to run. `parent` and `depth` are set for recursive episodes only."""
+    """What to run. `parent` and `depth` are set for recursive episodes only.
+
+    `kept` holds observations of steps that are not to be called again (what_if.py), by step id.
+    """
 
     query: str
     task: TaskRef | None = None
     depth: int = 0
     parent: ParentStep | None = None
     id: str = ""
+    what_if: WhatIf | None = None
+    kept: Mapping[int, Observation] = field(default_factory=dict)
+    user: str = ""  # who asked; inner episodes have the outer one's
 
 
 def new_episode_id() -> str:
@@ -200,7 +207,17 @@ class _Loop:
             ended=lambda step, observation: self._record(StepEnded(step, observation, self._now())),
         )
         scope_of = self._scope_of if self.resolve is not None else lambda _: None
-        await RoundRun(turn.steps, self._seen, self.pool, self.budget, recorder, scope_of).run()
+        steps = self._take_over(turn.steps) if self.spec.kept else turn.steps
+        await RoundRun(steps, self._seen, self.pool, self.budget, recorder, scope_of).run()
+
+    def _take_over(self, steps: Sequence[Step]) -> list[Step]:
+        """Record what is known of these steps already; returns those that are left to run."""
+        for step in steps:
+            observation = self.spec.kept.get(step.id)
+            if observation is not None:  # no StepStarted: its worker was not called
+                self._seen[step.id] = (step.worker, observation)
+                self._record(StepEnded(step.id, observation, self._now()))
+        return [step for step in steps if step.id not in self._seen]
 
     def _scope_of(self, step: Step) -> EpisodeScope | None:
         return EpisodeScope(self, step)
@@ -231,6 +248,8 @@ class _Loop:
                 depth=spec.depth,
                 parent=spec.parent,
                 task=spec.task,
+                what_if=spec.what_if,
+                user=spec.user,
             )
         )
 
@@ -261,7 +280,7 @@ class EpisodeScope:
         query = with_context(query, visible)
         name = outer.orchestrator.name if orchestrator == "same" else orchestrator
         inner = await run_episode(
-            EpisodeSpec(query, depth=depth, parent=ParentStep(outer.episode.id, self._step.id)),
+            EpisodeSpec(query, depth=depth, parent=ParentStep(outer.episode.id, self._step.id), user=outer.spec.user),
             outer.resolve(name, query, outer.pool),
             outer.pool,
             limits=outer.limits,

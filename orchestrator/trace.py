@@ -24,6 +24,7 @@ from sqlmodel import Field, Session, SQLModel, col, select
 from orchestrator.episode import Episode, replay
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.events import EpisodeEnded, EpisodeStarted, Event, Graded, StepEnded, dump_event, load_event
+from orchestrator.memory import ReflectionStore
 from pool_registry.actions import Observation, as_text
 from pool_registry.errors import StorageError
 from pool_registry.home import Home
@@ -47,6 +48,7 @@ class EpisodeRow(SQLModel, table=True):
     started_at: str = Field(index=True)
     depth: int = 0
     parent: str | None = Field(default=None, index=True)
+    what_if_of: str | None = Field(default=None, index=True)
     family: str | None = None
     state: str = Field(default="running", index=True)
     owner: str = ""
@@ -57,6 +59,7 @@ class EpisodeRow(SQLModel, table=True):
     failed_steps: int = 0
     tokens: int = 0
     cost: float = 0.0
+    user_name: str = Field(default="", index=True)
 
 
 class EventRow(SQLModel, table=True):
@@ -92,6 +95,7 @@ class TraceFilter:
     orchestrator: str = ""
     state: str = ""
     text: str = ""
+    user: str = ""
     nested: bool = False  # recursive episodes too
     limit: int = 100
     offset: int = 0
@@ -253,6 +257,7 @@ class Store:
     engine: Engine
     pools: PoolStore
     traces: TraceStore
+    reflections: ReflectionStore
 
     def close(self) -> None:
         self.traces.close()
@@ -261,7 +266,7 @@ class Store:
 def open_store(home: Home) -> Store:
     """The migrated store of a data folder. Raises StorageError saying what to do."""
     engine = open_engine(home)
-    return Store(home, engine, PoolStore(engine), TraceStore(engine))
+    return Store(home, engine, PoolStore(engine), TraceStore(engine), ReflectionStore(engine))
 
 
 class _Writer:
@@ -375,6 +380,7 @@ def _first_row(episode_id: str, event: EpisodeStarted) -> dict[str, object]:
         "started_at": event.started_at,
         "depth": event.depth,
         "parent": event.parent.episode if event.parent else None,
+        "what_if_of": event.what_if.episode if event.what_if else None,
         "family": event.task.family if event.task else None,
         "state": "running",
         "owner": this_process(),
@@ -383,6 +389,7 @@ def _first_row(episode_id: str, event: EpisodeStarted) -> dict[str, object]:
         "failed_steps": 0,
         "tokens": 0,
         "cost": 0.0,
+        "user_name": event.user,
     }
 
 
@@ -436,6 +443,8 @@ def _conditions(wanted: TraceFilter) -> Iterable[ColumnElement[bool]]:
         yield col(EpisodeRow.pool) == wanted.pool
     if wanted.orchestrator:
         yield col(EpisodeRow.orchestrator) == wanted.orchestrator
+    if wanted.user:
+        yield col(EpisodeRow.user_name) == wanted.user
     if wanted.state == "correct":
         yield col(EpisodeRow.correct).is_(True)
     elif wanted.state == "wrong":

@@ -21,6 +21,7 @@ from sqlalchemy.exc import OperationalError
 from sqlmodel import SQLModel
 
 from orchestrator import trace
+from orchestrator.edits import AddStep, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
 from orchestrator.episode import replay
 from orchestrator.errors import EpisodeNotFound
 from orchestrator.events import (
@@ -37,7 +38,7 @@ from orchestrator.events import (
     dump_event,
     load_event,
 )
-from orchestrator.plan import Step, Turn
+from orchestrator.plan import Lesson, Recalled, Step, Turn
 from orchestrator.trace import Store, TraceFilter, is_alive, open_store, this_process
 from pool_registry import home as home_module
 from pool_registry import store as store_module
@@ -90,13 +91,34 @@ observation = st.builds(
     st.none() | text,
 )
 steps = st.builds(Step, st.integers(1, 99), text, arguments, st.lists(st.integers(1, 99)).map(tuple), st.none() | text)
+lesson = st.builds(Lesson, text, text, text, text, st.floats(-1, 1))
 turns = st.builds(
-    Turn, st.lists(steps, max_size=3).map(tuple), values, st.none() | text, text, st.none() | text, usage, st.booleans()
+    Turn,
+    st.lists(steps, max_size=3).map(tuple),
+    values,
+    st.none() | text,
+    text,
+    st.none() | text,
+    usage,
+    st.booleans(),
+    recalled=st.none() | st.builds(Recalled, st.lists(lesson, max_size=3).map(tuple), st.integers(0, 99), text),
 )
+numbers = st.integers(1, 99)
+edit = st.one_of(
+    st.builds(ChangeStep, numbers, text, arguments, st.lists(numbers).map(tuple)),
+    st.builds(AddStep, numbers, text, arguments, st.lists(numbers).map(tuple)),
+    st.builds(RemoveStep, numbers),
+    st.builds(RunAgain, numbers),
+    st.builds(SetAnswer, values),
+)
+edits = st.lists(edit, max_size=4).map(tuple)
+what_if = st.none() | st.builds(WhatIf, text, numbers, edits, st.dictionaries(numbers, numbers))
 task = st.none() | st.builds(TaskRef, text, st.integers(0, 9), text, st.integers(0), st.integers(0, 9))
 parent = st.none() | st.builds(ParentStep, text, st.integers(1, 99))
 events = st.one_of(
-    st.builds(EpisodeStarted, text, text, text, text, arguments, text, st.integers(0, 9), parent, task, seconds),
+    st.builds(
+        EpisodeStarted, text, text, text, text, arguments, text, st.integers(0, 9), parent, task, seconds, what_if
+    ),
     st.builds(TurnStarted, st.integers(1, 99), seconds),
     st.builds(TurnTaken, st.integers(1, 99), turns, seconds),
     st.builds(StepStarted, st.integers(1, 99), seconds, arguments),
@@ -334,7 +356,7 @@ def test_the_models_are_what_the_migrations_make(tmp_path):
     engine = store_module.open_engine(find_home(tmp_path))
     with engine.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), SQLModel.metadata)
-    tables = {"episode", "event", "star", "job", "pool_version", "pool_head", "recorded"}
+    tables = {"episode", "event", "star", "job", "pool_version", "pool_head", "recorded", "reflection"}
     ours = [found for found in differences if not (found[0] == "add_table" and found[1].name not in tables)]
     assert ours == []
 

@@ -1,0 +1,159 @@
+"""What is remembered of a pool's failed episodes, and which of it fits a query.
+
+A lesson belongs to the pool, by name, whose episode it was made of, and is never read on another. Only an
+orchestrating model whose pool has `limits.memory` on is shown lessons; reflection.py says how they are written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from sqlalchemy import Engine, delete, func
+from sqlmodel import Field, Session, SQLModel, col, select
+
+from orchestrator import embedding
+from orchestrator.plan import Lesson, Recalled
+from orchestrator.retrieval import MAX_QUERY_CHARS, content_words
+from pool_registry.store import writing
+
+MAX_SHOWN = 3  # lessons in a prompt
+MAX_READ = 2000  # the newest of a pool; older ones are kept and not looked at
+LIKE_BY_MEANING = 0.6  # cosine of sentence vectors
+LIKE_BY_WORDS = 0.5  # share of common words, where the sentence model is not installed
+BY_MEANING, BY_WORDS = "meaning", "words"
+
+
+class ReflectionRow(SQLModel, table=True):
+    """One lesson. `written_by` is "rule" or an agent's name, `instead_of` why the agent that was to write it did
+    not, `tokens` and `cost` (US dollars) what its writing took."""
+
+    __tablename__ = "reflection"
+
+    id: int | None = Field(default=None, primary_key=True)
+    pool: str = Field(index=True)
+    episode: str = Field(unique=True)
+    query: str
+    sentence: str
+    written_by: str
+    instead_of: str = ""
+    tokens: int = 0
+    cost: float = 0.0
+    created_at: datetime
+
+
+class Memory(Protocol):
+    """Where an orchestrating model gets its lessons from."""
+
+    async def recall(self, query: str) -> Recalled: ...
+
+
+class ReflectionStore:
+    """The lessons of all pools."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, row: ReflectionRow) -> None:
+        """Keep a lesson in the place of the one that this episode had before, if any."""
+        with writing(self._engine) as session:
+            session.connection().execute(delete(ReflectionRow).where(col(ReflectionRow.episode) == row.episode))
+            session.add(row)
+
+    def of_pool(self, pool: str, limit: int = MAX_READ) -> list[ReflectionRow]:
+        """A pool's lessons, newest first."""
+        query = select(ReflectionRow).where(ReflectionRow.pool == pool)
+        with Session(self._engine) as session:
+            return list(session.exec(query.order_by(col(ReflectionRow.id).desc()).limit(limit)))
+
+    def count(self, pool: str) -> int:
+        """How many lessons a pool has."""
+        query = select(func.count(col(ReflectionRow.id))).where(ReflectionRow.pool == pool)
+        with Session(self._engine) as session:
+            return session.exec(query).one()
+
+    def forget(self, pool: str, lesson: int | None = None) -> int:
+        """Delete one lesson of a pool, or all of them; returns how many there were."""
+        chosen = delete(ReflectionRow).where(col(ReflectionRow.pool) == pool)
+        if lesson is not None:
+            chosen = chosen.where(col(ReflectionRow.id) == lesson)
+        with writing(self._engine) as session:
+            return session.connection().execute(chosen).rowcount
+
+
+def row_of(pool: str, lesson: Lesson, instead_of: str = "", tokens: int = 0, cost: float = 0.0) -> ReflectionRow:
+    """A lesson as it is stored."""
+    return ReflectionRow(
+        pool=pool,
+        episode=lesson.episode,
+        query=lesson.query,
+        sentence=lesson.sentence,
+        written_by=lesson.written_by,
+        instead_of=instead_of,
+        tokens=tokens,
+        cost=cost,
+        created_at=datetime.now(UTC),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMemory:
+    """A pool's memory as it stands at each query."""
+
+    store: ReflectionStore
+    pool: str
+
+    async def recall(self, query: str) -> Recalled:
+        return await asyncio.to_thread(lambda: similar(query, self.lessons()))
+
+    def lessons(self) -> list[Lesson]:
+        """Every lesson of the pool, newest first."""
+        rows = self.store.of_pool(self.pool)
+        return [Lesson(row.query, row.sentence, row.written_by, row.episode, 0.0) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenMemory:
+    """A memory as it stood at one moment: the same query gets the same lessons, whatever is learnt meanwhile."""
+
+    lessons: tuple[Lesson, ...]
+
+    async def recall(self, query: str) -> Recalled:
+        return await asyncio.to_thread(similar, query, self.lessons)
+
+
+def similar(query: str, lessons: Sequence[Lesson]) -> Recalled:
+    """The lessons whose queries are like this one, at most MAX_SHOWN, each sentence once. Blocks: use a thread."""
+    if embedding.weights() is None:
+        likeness, least, by = by_words(query, lessons), LIKE_BY_WORDS, BY_WORDS
+    else:
+        likeness, least, by = by_meaning(query, lessons), LIKE_BY_MEANING, BY_MEANING
+    found: dict[str, Lesson] = {}
+    for score, place in sorted((-score, place) for place, score in enumerate(likeness) if score >= least):
+        lesson = replace(lessons[place], similarity=round(-score, 4))
+        if len(found) < MAX_SHOWN:
+            found.setdefault(lesson.sentence, lesson)
+    return Recalled(tuple(found.values()), len(lessons), by)
+
+
+def by_meaning(query: str, lessons: Sequence[Lesson]) -> list[float]:
+    """Cosine of the sentence vectors of the query and each lesson's query."""
+    if not lessons:
+        return []
+    vectors = embedding.embed([query[:MAX_QUERY_CHARS], *(lesson.query[:MAX_QUERY_CHARS] for lesson in lessons)])
+    return [min(1.0, float(score)) for score in vectors[1:] @ vectors[0]]
+
+
+def by_words(query: str, lessons: Sequence[Lesson]) -> list[float]:
+    """Dice's coefficient (1945) of the words that say something: twice those in common over those of both."""
+    mine = Counter(content_words(query[:MAX_QUERY_CHARS]))
+    return [_dice(mine, Counter(content_words(lesson.query[:MAX_QUERY_CHARS]))) for lesson in lessons]
+
+
+def _dice(one: Counter[str], other: Counter[str]) -> float:
+    total = one.total() + other.total()
+    return 2 * (one & other).total() / total if total else 0.0
