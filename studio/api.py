@@ -166,14 +166,19 @@ class Follower:
         return self._row.family is not None and self._row.state != "interrupted"
 
     def _message(self, events: list[Event]) -> str:
-        shape = (len(self._episode.steps), len(self._episode.rounds), self._row.state == "interrupted")
-        reshaped = shape != self._shape or any(isinstance(event, TurnTaken | EpisodeEnded) for event in events)
-        self._shape = shape
-        self._told_interrupted = self._row.state == "interrupted"
+        reshaped = self._reshaped(events)
         build = episode_view if reshaped else view_patch
         document = build(self._episode, self._row, self._pool, self._version)
         name = "view" if reshaped else "patch"
         return f"id: {self._last_id}\nevent: {name}\ndata: {json.dumps(document, ensure_ascii=False)}\n\n"
+
+    def _reshaped(self, events: list[Event]) -> bool:
+        """Whether the picture has another shape than the one that was told last; it is told now."""
+        shape = (len(self._episode.steps), len(self._episode.rounds), self._row.state == "interrupted")
+        reshaped = shape != self._shape or any(isinstance(event, TurnTaken | EpisodeEnded) for event in events)
+        self._shape = shape
+        self._told_interrupted = self._row.state == "interrupted"
+        return reshaped
 
 
 def _row(runtime: Runtime, episode_id: str) -> EpisodeRow:
