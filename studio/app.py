@@ -22,7 +22,8 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from assets import asset
 from studio.api import routes
-from studio.pages import pool, run, traces, train
+from studio.compare_api import compare_routes
+from studio.pages import compare, pool, run, traces, train
 from studio.runtime import Runtime
 from studio.security import LOOPBACK, SameOrigin
 from studio.theme import HEAD, theme
@@ -30,7 +31,12 @@ from studio.train_api import train_routes
 from studio.uploads import upload_routes
 
 # title, path below /, module with build(runtime)
-PAGES = (("Pool", "pool", pool), ("Train", "train", train), ("Traces", "traces", traces))
+PAGES = (
+    ("Pool", "pool", pool),
+    ("Train", "train", train),
+    ("Compare", "compare", compare),
+    ("Traces", "traces", traces),
+)
 
 
 def create_app(runtime: Runtime) -> FastAPI:
@@ -46,6 +52,7 @@ def create_app(runtime: Runtime) -> FastAPI:
         app.mount(f"/podium/{part}", StaticFiles(directory=asset(part)))
     app.include_router(routes(runtime))
     app.include_router(train_routes(runtime))
+    app.include_router(compare_routes(runtime))
     app.include_router(upload_routes())
     app.add_middleware(SameOrigin)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))

@@ -1,0 +1,114 @@
+"""The diff of two episodes as the Compare page shows it: marks on the steps, places of what is gone, and sentences.
+
+The keys are the contract with assets/web/compare_graphs.js.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from orchestrator.alignment import Aligned
+from orchestrator.episode import Episode
+from orchestrator.graph_diff import ACCESS, ARGUMENTS, MOVED, WORKER, GraphDiff, Pair, PlacedStep, diff, placed_steps
+from studio.view import SHORT, instruction
+
+
+def diff_document(reference: tuple[Episode, Aligned], other: tuple[Episode, Aligned]) -> dict[str, Any]:
+    """What changes from the reference to the other; `marks` are by step id of the other."""
+    (first, laid_out), (second, aligned) = reference, other
+    found = diff(placed_steps(first), placed_steps(second))
+    marks = {str(pair.right.id): list(pair.changes) or ["same"] for pair in found.pairs}
+    return {
+        "counts": found.counts(),
+        "marks": marks | {str(each.id): ["added"] for each in found.added},
+        "ghosts": [_ghost(each, laid_out) for each in found.removed],
+        "entries": list(_entries(found, aligned.slots, laid_out.slots)),
+        "empty": found.empty,
+    }
+
+
+def _ghost(gone: PlacedStep, laid_out: Aligned) -> dict[str, Any]:
+    """A step that the reference has and the other has not, where it stands in the reference."""
+    x, y = laid_out.layout.places[gone.id]
+    return {"id": gone.id, "x": round(x), "y": round(y), **_told(gone)}
+
+
+def _entries(
+    found: GraphDiff, slots: Mapping[int, int], reference_slots: Mapping[int, int]
+) -> Iterator[dict[str, Any]]:
+    """One entry a step, in the order of the other's steps; what was removed comes last."""
+    theirs = {pair.left.id: pair.right.id for pair in found.pairs}
+    both = {pair.right.id: pair for pair in found.pairs}
+    new = {each.id: each for each in found.added}
+    for k in sorted({*both, *new}):
+        if k in new:
+            yield {
+                "what": ["added"],
+                "left": None,
+                "right": k,
+                "slot": slots[k],
+                "says": [f"{_called(new[k])} is only here"],
+            }
+        else:
+            pair = both[k]
+            yield {
+                "what": list(pair.changes) or ["same"],
+                "left": pair.left.id,
+                "right": k,
+                "slot": slots[k],
+                "says": list(_sentences(pair, theirs)) or [_same(pair)],
+            }
+    for each in found.removed:
+        says = f"{_called(each)} of the reference is not here"
+        yield {"what": ["removed"], "left": each.id, "right": None, "slot": reference_slots[each.id], "says": [says]}
+
+
+def _same(pair: Pair) -> str:
+    numbers = "" if pair.left.id == pair.right.id else f" (step {pair.left.id} of the reference)"
+    return f"{_called(pair.right)} is the same{numbers}"
+
+
+def _sentences(pair: Pair, theirs: Mapping[int, int]) -> Iterator[str]:
+    name = _called(pair.right)
+    one, other = pair.left.step, pair.right.step
+    if WORKER in pair.changes:
+        yield f"{name} is done by {other.worker or '?'} instead of {one.worker or '?'}"
+    if ARGUMENTS in pair.changes:
+        before, after = (instruction(step.arguments)[:SHORT] for step in (one, other))
+        yield f"{name} is told “{after}” instead of “{before}”"
+    if ACCESS in pair.changes:
+        yield f"{name} {_access(one.access, other.access, theirs)}"
+    if MOVED in pair.changes:
+        yield f"{name} runs {_place(pair.right)} instead of {_place(pair.left)}"
+
+
+def _access(before: Sequence[int], after: Sequence[int], theirs: Mapping[int, int]) -> str:
+    """What a step newly sees and what it sees no longer, in the other's numbers where there are any."""
+    kept = {theirs[k] for k in before if k in theirs}
+    newly = sorted(set(after) - kept)
+    no_longer = sorted(kept - set(after))
+    gone = sorted(k for k in before if k not in theirs)
+    parts = [
+        f"newly sees {_steps(newly)}" if newly else "",
+        f"sees {_steps(no_longer)} no longer" if no_longer else "",
+        f"lacks {_steps(gone)} of the reference" if gone else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _place(placed: PlacedStep) -> str:
+    """A round and a layer in it, as people count."""
+    return f"in round {placed.round}, layer {placed.depth + 1}"
+
+
+def _steps(ids: Sequence[int]) -> str:
+    return f"step{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
+
+
+def _called(placed: PlacedStep) -> str:
+    return f"Step {placed.id} ({placed.step.worker or '?'})"
+
+
+def _told(placed: PlacedStep) -> dict[str, Any]:
+    return {"worker": placed.step.worker or "?", "instruction": instruction(placed.step.arguments)[:SHORT]}
