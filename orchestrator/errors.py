@@ -15,6 +15,19 @@ class InvalidQuery(OrchestratorError):
     """The query is empty or longer than an episode takes."""
 
 
+class InvalidEdits(OrchestratorError):
+    """Edits of a recorded round break a rule; `problems` lists every one as (place, message), where the place is a
+    step's number, "answer", or "" for the whole."""
+
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(f"{_where(where)}{what}" for where, what in problems))
+
+
+def _where(where: str) -> str:
+    return f"step {where}: " if where.isdigit() else ""
+
+
 class DamagedTrace(OrchestratorError):
     """The events of a stored episode do not follow each other."""
 

@@ -1,0 +1,294 @@
+"""What if a recorded round had been planned otherwise? Edits it and runs only what the edits can change.
+
+A variation of an episode has its rounds up to the edited one. What came before is taken over whole; in the edited
+round a step is called anew when it was edited, or may see a step that is called anew; every other step keeps its
+observation, at no cost. Later rounds are dropped: the orchestrator wrote them from observations that may be others
+now. So the variation ends with the edited round, whose answer is worked out anew from its `$k`.
+
+Steps are numbered anew, in an order in which nobody sees what comes later; edits name them by their numbers in the
+recorded episode. The result is an ordinary trace that says what it varies, checked like any other plan: access
+lists are enforced, on the version of the pool that the recorded episode ran on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import networkx as nx
+
+from orchestrator.budget import Budget
+from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.edits import AddStep, AnyEdit, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
+from orchestrator.episode import Episode, Round
+from orchestrator.errors import InvalidEdits
+from orchestrator.events import TaskRef
+from orchestrator.plan import Step, Turn, check_step, references, requoted, with_shorthand
+from orchestrator.run import EpisodeSpec, Resolve, Sink, run_episode
+from pool_registry.actions import NO_USAGE, JsonValue, Observation, storable
+from pool_registry.live import LivePool
+
+NAME = "what-if"  # the orchestrator of a variation, in its trace: a person
+Problems = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """An episode with one round edited, ready to run.
+
+    `turns` are its rounds under their new numbers, `kept` the steps whose observation is taken over (new number to
+    old), `rerun` those that are called, `ids` the new numbers by those that the edits use. `dropped` rounds of the
+    recorded episode come after the edited one.
+    """
+
+    origin: Episode
+    round: int
+    edits: tuple[AnyEdit, ...]
+    turns: tuple[Turn, ...]
+    kept: Mapping[int, int]
+    rerun: tuple[int, ...]
+    ids: Mapping[int, int]
+    dropped: int
+
+    def observations(self) -> dict[int, Observation]:
+        """The observations that are taken over, by new number. They took no time and cost nothing now."""
+        known = self.origin.observations()
+        return {new: replace(known[old], latency_s=0.0, usage=NO_USAGE) for new, old in self.kept.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The edited round under the old numbers: its steps, those that an edit touched or that never ended, its
+    answer, and the numbers of steps in earlier rounds."""
+
+    steps: Mapping[int, Step]
+    touched: frozenset[int]
+    answer: JsonValue
+    earlier: frozenset[int]
+
+
+def vary(episode: Episode, number: int, edits: Sequence[AnyEdit], pool: LivePool) -> Variation:
+    """`episode` with round `number` edited. Without edits it is the same plan, and nothing is called.
+
+    Raises InvalidEdits with every problem at its step, before anything runs.
+    """
+    done = next((done for done in episode.rounds if done.number == number), None)
+    if done is None:
+        raise InvalidEdits([("", f"this episode has no round {number}")])
+    draft = _draft(episode, done, edits, pool)
+    order, called = _ordered(draft), _called(draft)
+    ids = {k: k for k in (*draft.earlier, *draft.steps)}
+    if edits:
+        ids |= {k: new for new, k in enumerate(order, max(draft.earlier, default=0) + 1)}
+    ended = episode.observations()
+    before = [each for each in episode.rounds if each.number < number]
+    edited = _turn(done, draft, order, ids) if edits else _taken_over(done)
+    return Variation(
+        origin=episode,
+        round=number,
+        edits=tuple(edits),
+        turns=(*map(_taken_over, before), edited),
+        kept={new: k for k, new in ids.items() if k not in called and k in ended},
+        rerun=tuple(ids[k] for k in order if k in called),
+        ids=ids,
+        dropped=len(episode.rounds) - len(before) - 1,
+    )
+
+
+async def run_variation(
+    wanted: Variation,
+    pool: LivePool,
+    *,
+    episode_id: str = "",
+    task: TaskRef | None = None,
+    sink: Sink | None = None,
+    budget: Budget | None = None,
+    resolve: Resolve | None = None,
+) -> Episode:
+    """Run a variation to its end as an episode of its own. Never raises for what workers do."""
+    limits = pool.pool.limits
+    limits = limits.model_copy(update={"max_rounds": max(limits.max_rounds, len(wanted.turns) + 1)})
+    spec = EpisodeSpec(
+        wanted.origin.query,
+        task=task,
+        id=episode_id,
+        what_if=WhatIf(wanted.origin.id, wanted.round, wanted.edits, wanted.kept),
+        kept=wanted.observations(),
+    )
+    resolve = _as_origin(resolve, wanted.origin) if resolve is not None else None
+    orchestrator = EditedTurns(wanted.turns)
+    return await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, budget=budget, resolve=resolve)
+
+
+class EditedTurns:
+    """The orchestrator of a variation: it has its turns written down."""
+
+    name = NAME
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self._turns = turns
+
+    async def turn(self, episode: Episode) -> Turn:
+        number = len(episode.rounds)
+        if number <= len(self._turns):
+            return self._turns[number - 1]
+        quotes = "its answer quotes a step that failed" if self._turns[-1].has_answer else "it has no answer"
+        return Turn(error=f"{quotes}, and a what-if ends with the edited round; edit that", failed=True)
+
+
+def _as_origin(resolve: Resolve, origin: Episode) -> Resolve:
+    """Inner episodes that run "the same" orchestrator get the recorded episode's, not a person."""
+    name = origin.started.orchestrator if origin.started else NAME
+    return lambda asked, query, pool: resolve(name if asked == NAME else asked, query, pool)
+
+
+# Planning
+
+
+def _draft(episode: Episode, done: Round, edits: Sequence[AnyEdit], pool: LivePool) -> Draft:
+    """The round with the edits made. Raises InvalidEdits with all that is wrong with them."""
+    turn = done.turn or Turn()
+    steps = {run.step.id: run.step for run in done.steps}
+    unended = {run.step.id for run in done.steps if run.observation is None}
+    answer = turn.answer if turn.error is None else None
+    places = {k: run.round for k, run in episode.steps.items()}
+    earlier = frozenset(k for k, place in places.items() if place < done.number)
+    touched, gone, problems = set(unended), set[int](), Problems()
+    seen: set[object] = set()
+    for edit in edits:
+        key = "answer" if isinstance(edit, SetAnswer) else edit.step
+        problem = f"there are two edits of {_what(key)}" if key in seen else _misplaced(edit, places, done.number)
+        seen.add(key)
+        if problem is not None:
+            problems.append((str(key), problem))
+            continue
+        match edit:
+            case SetAnswer():
+                answer = edit.answer
+            case RemoveStep():
+                del steps[edit.step]
+                gone.add(edit.step)
+            case RunAgain():
+                touched.add(edit.step)
+            case ChangeStep() | AddStep():
+                step = _written(edit, pool)
+                if not _same(steps.get(edit.step), step):
+                    steps[edit.step] = step
+                    touched.add(edit.step)
+    draft = Draft(steps, frozenset(touched - gone), answer, earlier)
+    problems += _wrong(draft, gone, pool)
+    if problems:
+        raise InvalidEdits(problems)
+    return draft
+
+
+def _misplaced(edit: AnyEdit, places: Mapping[int, int], number: int) -> str | None:
+    """Why this edit names a step that it cannot be made on, or None."""
+    if isinstance(edit, SetAnswer):
+        return None
+    place = places.get(edit.step)
+    if isinstance(edit, AddStep):
+        if edit.step < 1:
+            return "a step's number is 1 or more"
+        return None if place is None else f"there is a step {edit.step} already; give the new one another number"
+    if place is None:
+        return f"this episode has no step {edit.step}"
+    return None if place == number else f"step {edit.step} belongs to round {place}; edit one round at a time"
+
+
+def _what(key: object) -> str:
+    return "the answer" if key == "answer" else f"step {key}"
+
+
+def _written(edit: ChangeStep | AddStep, pool: LivePool) -> Step:
+    """The step that an edit writes, as a parsed turn would hold it; the reason in it when it cannot be kept."""
+    access = tuple(dict.fromkeys(edit.access))
+    try:
+        arguments = storable(dict(edit.arguments))
+    except (ValueError, RecursionError) as error:
+        return Step(edit.step, edit.worker, access=access).malformed(f"arguments: {error}")
+    assert isinstance(arguments, dict), "made from a dict"
+    step = Step(edit.step, edit.worker, arguments, access)
+    worker = pool.workers.get(edit.worker)
+    return step if worker is None else with_shorthand(step, worker)
+
+
+def _same(old: Step | None, new: Step) -> bool:
+    return old is not None and (old.worker, old.arguments, old.access) == (new.worker, new.arguments, new.access)
+
+
+def _wrong(draft: Draft, gone: Collection[int], pool: LivePool) -> Problems:
+    """What is wrong with the edited round, at its steps and its answer."""
+    problems = Problems()
+    known = draft.earlier | draft.steps.keys()
+    for k, step in draft.steps.items():
+        missed = [each for each in step.access if each in gone]
+        if missed and not (step.problem and k not in draft.touched):
+            listed = ", ".join(map(str, missed))
+            problems.append((str(k), f"it may see step {listed}, which is removed; take that out of its access"))
+        elif k in draft.touched:
+            problem = check_step(step, pool, known - {k}).problem
+            problems += [(str(k), problem)] if problem else []
+    problems += [(str(k), said) for k, said in _circles(draft)]
+    try:
+        unknown = references(storable(draft.answer)) - known
+    except (ValueError, RecursionError) as error:
+        return [*problems, ("answer", f"the answer cannot be kept: {error}")]
+    if unknown:
+        listed = ", ".join(f"${k}" for k in sorted(unknown))
+        problems.append(("answer", f"the answer quotes {listed}, but there is no such step; quote another"))
+    return problems
+
+
+def _graph(draft: Draft) -> nx.DiGraph:
+    """The round's steps, with an edge from each to those that wait for it. A step that was malformed as recorded
+    waits for nobody: nothing can change how it ended."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(draft.steps)
+    for k, step in draft.steps.items():
+        if step.problem is None or k in draft.touched:
+            graph.add_edges_from((other, k) for other in step.access if other in draft.steps and other != k)
+    return graph
+
+
+def _circles(draft: Draft) -> Problems:
+    """A problem at every step that would wait for itself."""
+    problems = Problems()
+    for circle in nx.strongly_connected_components(_graph(draft)):
+        if len(circle) > 1:
+            listed = ", ".join(map(str, sorted(circle)))
+            problems += [(str(k), f"steps {listed} wait for each other; one must not see another") for k in circle]
+    return problems
+
+
+def _ordered(draft: Draft) -> list[int]:
+    """The steps in an order in which nobody sees what comes later, the old order where that is free."""
+    places = {k: place for place, k in enumerate(draft.steps)}
+    return list(nx.lexicographical_topological_sort(_graph(draft), key=places.__getitem__))
+
+
+def _called(draft: Draft) -> set[int]:
+    """The steps that are called: those touched, and all that may see, directly or not, one that is called."""
+    graph = _graph(draft)
+    return set(draft.touched).union(*(nx.descendants(graph, k) for k in draft.touched))
+
+
+# Turns
+
+
+def _taken_over(done: Round) -> Turn:
+    """A turn as it was taken; it costs nothing now."""
+    return replace(done.turn or Turn(), usage=NO_USAGE)
+
+
+def _turn(done: Round, draft: Draft, order: Sequence[int], ids: Mapping[int, int]) -> Turn:
+    """The edited turn under the new numbers, written out as an orchestrator would have written it."""
+    steps = tuple(_renumbered(draft.steps[k], ids) for k in order)
+    old = done.turn or Turn()
+    turn = Turn(steps, requoted(draft.answer, ids), shown=old.shown, recalled=old.recalled)
+    return replace(turn, text=PlanDialect().format(turn, ()))
+
+
+def _renumbered(step: Step, ids: Mapping[int, int]) -> Step:
+    arguments = {name: requoted(value, ids) for name, value in step.arguments.items()}
+    return replace(step, id=ids[step.id], arguments=arguments, access=tuple(ids.get(k, k) for k in step.access))
