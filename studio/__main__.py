@@ -12,12 +12,16 @@ import typer
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
+from studio import serve_commands
 
 app = typer.Typer(
     help="Podium: design a pool of agents and tools, train a small model to orchestrate it, watch it work.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(serve_commands.serve)
+app.add_typer(serve_commands.users, name="users")
+app.add_typer(serve_commands.tokens, name="tokens")
 HomeOption = Annotated[
     str | None,
     typer.Option("--home", help="Data folder. Default: PODIUM_HOME, or the platform's user data folder."),

@@ -1,0 +1,205 @@
+"""Who may use the studio and its served models: people with passwords, clients with tokens.
+
+Passwords are kept as argon2id hashes. Tokens and session keys are 256 random bits, so a plain SHA-256 of them
+is as hard to turn around as they are to guess; the originals are shown or set once and kept nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine, delete
+from sqlmodel import Field, Session, SQLModel, col, select
+
+from pool_registry.errors import PoolError
+from pool_registry.store import writing
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
+MIN_PASSWORD_CHARS = 10
+MAX_PASSWORD_CHARS = 1024
+SESSION_LASTS = timedelta(days=14)
+TOKEN_PREFIX = "podium_"  # noqa: S105  so that secret scanners can know one
+
+
+class AccountError(PoolError):
+    """What is wrong with a name or a password, or who is not there."""
+
+
+class AccountRow(SQLModel, table=True):
+    """A person who may log in."""
+
+    __tablename__ = "account"
+
+    name: str = Field(primary_key=True)
+    password_hash: str
+    created_at: datetime
+
+
+class SessionRow(SQLModel, table=True):
+    """An open login. `key_hash` is that of the cookie's value."""
+
+    __tablename__ = "login_session"
+
+    key_hash: str = Field(primary_key=True)
+    user_name: str = Field(foreign_key="account.name", ondelete="CASCADE")
+    expires_at: datetime
+
+
+class TokenRow(SQLModel, table=True):
+    """A client of the served models."""
+
+    __tablename__ = "api_token"
+
+    name: str = Field(primary_key=True)
+    token_hash: str = Field(unique=True)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An account or a token, as it is listed."""
+
+    name: str
+    created_at: str
+
+
+class Accounts:
+    """People who may log in to the studio, and their sessions."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, name: str, password: str) -> None:
+        """Let a person in, or give a known one a new password (which ends their sessions). Raises AccountError."""
+        _check_name(name)
+        if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
+            raise AccountError(f"a password needs {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS:,} characters")
+        hashed = _hasher().hash(password)
+        with writing(self._engine) as session:
+            session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
+            session.merge(AccountRow(name=name, password_hash=hashed, created_at=_now()))
+
+    def remove(self, name: str) -> None:
+        """Let a person in no longer; open sessions end at once. Raises AccountError."""
+        with writing(self._engine) as session:
+            row = session.get(AccountRow, name)
+            if row is None:
+                raise AccountError(f"there is no user {name!r}; `python -m studio users list` shows who there is")
+            session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
+            session.delete(row)
+
+    def list(self) -> list[Known]:
+        with Session(self._engine) as session:
+            rows = session.exec(select(AccountRow).order_by(AccountRow.name))
+            return [Known(row.name, _iso(row.created_at)) for row in rows]
+
+    def check(self, name: str, password: str) -> bool:
+        """Whether this is the person's password. Takes as long for people who are not there."""
+        with Session(self._engine) as session:
+            row = session.get(AccountRow, name)
+        return _matches(row.password_hash if row else _nobody(), password) and row is not None
+
+    def open_session(self, name: str) -> str:
+        """A new session of a person; returns the cookie's value. Sessions that ran out are cleared away."""
+        key, now = secrets.token_urlsafe(32), _now()
+        with writing(self._engine) as session:
+            session.exec(delete(SessionRow).where(col(SessionRow.expires_at) < now))
+            session.add(SessionRow(key_hash=_hashed(key), user_name=name, expires_at=now + SESSION_LASTS))
+        return key
+
+    def session_user(self, key: str) -> str | None:
+        """Whose session this is, if it is open."""
+        with Session(self._engine) as session:
+            row = session.get(SessionRow, _hashed(key))
+        return row.user_name if row is not None and row.expires_at.replace(tzinfo=None) > _now() else None
+
+    def close_session(self, key: str) -> None:
+        with writing(self._engine) as session:
+            session.exec(delete(SessionRow).where(col(SessionRow.key_hash) == _hashed(key)))
+
+
+class Tokens:
+    """Clients of the served models."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, name: str) -> str:
+        """A new token, shown this once. Raises AccountError when the name is taken or no name."""
+        _check_name(name)
+        token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+        with writing(self._engine) as session:
+            if session.get(TokenRow, name) is not None:
+                raise AccountError(f"there is a token {name!r} already; remove it first, or choose another name")
+            session.add(TokenRow(name=name, token_hash=_hashed(token), created_at=_now()))
+        return token
+
+    def remove(self, name: str) -> None:
+        """The token opens nothing any more, from now on. Raises AccountError."""
+        with writing(self._engine) as session:
+            row = session.get(TokenRow, name)
+            if row is None:
+                raise AccountError(f"there is no token {name!r}; `python -m studio tokens list` shows which there are")
+            session.delete(row)
+
+    def list(self) -> list[Known]:
+        with Session(self._engine) as session:
+            return [
+                Known(row.name, _iso(row.created_at)) for row in session.exec(select(TokenRow).order_by(TokenRow.name))
+            ]
+
+    def owner(self, token: str) -> str | None:
+        """The name of the client with this token."""
+        with Session(self._engine) as session:
+            return session.exec(select(TokenRow.name).where(TokenRow.token_hash == _hashed(token))).first()
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise AccountError("a name has letters, digits and . _ @ + -, starts with a letter or digit, 64 at most")
+
+
+def _hashed(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    from argon2 import PasswordHasher
+
+    return PasswordHasher()
+
+
+@cache
+def _nobody() -> str:
+    """A hash that no password has."""
+    return _hasher().hash(secrets.token_urlsafe(32))
+
+
+def _matches(hashed: str, password: str) -> bool:
+    from argon2.exceptions import VerificationError
+
+    if len(password) > MAX_PASSWORD_CHARS:
+        return False
+    try:
+        return _hasher().verify(hashed, password)
+    except VerificationError:
+        return False
+
+
+def _now() -> datetime:
+    """UTC without a zone, as the database keeps it."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.replace(tzinfo=UTC).isoformat(timespec="seconds")

@@ -1,0 +1,148 @@
+"""`/v1/responses`: an episode as a response, whole or streamed.
+
+Progress is the summary of a reasoning item, the answer a message item after it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from orchestrator.episode import Episode
+from orchestrator.events import EpisodeEnded
+from pool_registry.actions import Usage
+from studio.serve_chat import answer_text
+from studio.serve_errors import ApiError, failure_of
+from studio.serve_progress import Progress
+from studio.serve_service import Running
+from studio.serve_sse import KEEP_ALIVE, KEEP_ALIVE_S, data
+
+
+class Answer:
+    """One response in the making; its id holds the trace's."""
+
+    def __init__(self, model: str, episode: str, instructions: str | None) -> None:
+        self._episode = episode
+        self._number = -1
+        self._head: dict[str, Any] = {
+            "id": f"resp_{episode}",
+            "object": "response",
+            "created_at": int(time.time()),
+            "model": model,
+            "instructions": instructions,
+            "metadata": {},
+            "parallel_tool_calls": True,
+            "temperature": 1.0,
+            "top_p": 1.0,
+            "tool_choice": "auto",
+            "tools": [],
+            "text": {"format": {"type": "text"}},
+            "truncation": "disabled",
+            "store": False,
+        }
+
+    def whole(self, episode: Episode, ended: EpisodeEnded, reasoning: str = "") -> dict[str, Any]:
+        """The response of an episode that has an answer, or ran out of tokens."""
+        complete = ended.outcome == "answered"
+        output = [self._reasoning(reasoning)] if reasoning else []
+        if complete:
+            output.append(self._message(answer_text(ended)))
+        return {
+            **self._document("completed" if complete else "incomplete", output),
+            "incomplete_details": None if complete else {"reason": "max_output_tokens"},
+            "usage": usage(episode.usage),
+        }
+
+    async def stream(self, running: Running) -> AsyncIterator[str]:
+        """The API's own events; the episode is stopped when nobody reads them any more."""
+        progress, reasoning = Progress(), ""
+        try:
+            yield self._event("created", response=self._document("in_progress"))
+            yield self._event("in_progress", response=self._document("in_progress"))
+            async for event in running.events(KEEP_ALIVE_S):
+                if event is None:
+                    yield KEEP_ALIVE
+                elif (line := progress.line(event)) is not None:
+                    if not reasoning:
+                        yield self._item("added", 0, self._reasoning("", "in_progress"))
+                        yield self._summary("part.added", part=_summary_text(""))
+                    reasoning += line
+                    yield self._summary("text.delta", delta=line)
+            if reasoning:
+                yield self._summary("text.done", text=reasoning)
+                yield self._summary("part.done", part=_summary_text(reasoning))
+                yield self._item("done", 0, self._reasoning(reasoning))
+            episode, ended = await running.result()
+            failure = failure_of(ended, running.id)
+            if failure is not None:
+                yield self._event("failed", response=self._failed(failure, reasoning))
+                return
+            if ended.outcome == "answered":
+                for message in self._answered(answer_text(ended), 1 if reasoning else 0):
+                    yield message
+            whole = self.whole(episode, ended, reasoning)
+            yield self._event(whole["status"], response=whole)
+        finally:
+            running.stop()
+
+    def _answered(self, text: str, index: int) -> list[str]:
+        """The message item, from its start to its end."""
+        where = {"item_id": f"msg_{self._episode}", "output_index": index, "content_index": 0}
+        return [
+            self._item("added", index, {**self._message(""), "content": [], "status": "in_progress"}),
+            self._event("content_part.added", **where, part=_output_text("")),
+            self._event("output_text.delta", **where, delta=text, logprobs=[]),
+            self._event("output_text.done", **where, text=text, logprobs=[]),
+            self._event("content_part.done", **where, part=_output_text(text)),
+            self._item("done", index, self._message(text)),
+        ]
+
+    def _event(self, name: str, **fields: Any) -> str:
+        self._number += 1
+        kind = f"response.{name}"
+        return data({"type": kind, "sequence_number": self._number, **fields}, kind)
+
+    def _item(self, what: str, index: int, item: dict[str, Any]) -> str:
+        return self._event(f"output_item.{what}", output_index=index, item=item)
+
+    def _summary(self, what: str, **fields: Any) -> str:
+        where = {"item_id": f"rs_{self._episode}", "output_index": 0, "summary_index": 0}
+        return self._event(f"reasoning_summary_{what}", **where, **fields)
+
+    def _document(self, status: str, output: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+        empty = {"error": None, "incomplete_details": None, "usage": None}
+        return {**self._head, **empty, "status": status, "output": output or []}
+
+    def _failed(self, failure: ApiError, reasoning: str) -> dict[str, Any]:
+        output = [self._reasoning(reasoning)] if reasoning else []
+        error = {"code": "server_error", "message": f"{failure.code}: {failure}"}
+        return {**self._document("failed", output), "error": error}
+
+    def _reasoning(self, text: str, status: str = "completed") -> dict[str, Any]:
+        summary = [_summary_text(text)] if text else []
+        return {"type": "reasoning", "id": f"rs_{self._episode}", "status": status, "summary": summary}
+
+    def _message(self, text: str) -> dict[str, Any]:
+        head = {"type": "message", "id": f"msg_{self._episode}", "role": "assistant", "status": "completed"}
+        return {**head, "content": [_output_text(text)]}
+
+
+def usage(total: Usage) -> dict[str, Any]:
+    """What all turns and workers used together; `cost` (US dollars) is ours."""
+    return {
+        "input_tokens": total.tokens_in,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": total.tokens_out,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": total.tokens,
+        "cost": total.cost,
+    }
+
+
+def _summary_text(text: str) -> dict[str, str]:
+    return {"type": "summary_text", "text": text}
+
+
+def _output_text(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
