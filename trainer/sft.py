@@ -14,8 +14,9 @@ from typing import Any
 
 from datasets import Dataset
 from transformers import PrinterCallback, set_seed
-from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
+from trl import SFTConfig  # type: ignore[attr-defined]  # lazily exported
 
+from trainer.cpu_sft import sft_trainer
 from trainer.errors import TrainingFailed
 from trainer.learner import (
     JobCallback,
@@ -60,7 +61,7 @@ def run_sft(training: Training) -> bool:
     clear_draft(workspace)
     set_seed(settings.optimizer.seed)
     callback = JobCallback(training, "sft", learner, 0, settings.steps)
-    trainer = SFTTrainer(
+    trainer = sft_trainer(learner.model)(
         model=learner.model,
         args=_arguments(recipe, settings, workspace),
         train_dataset=data,
