@@ -351,12 +351,17 @@ def test_the_models_are_what_the_migrations_make(tmp_path):
     from alembic.runtime.migration import MigrationContext
 
     import pool_registry.shelf  # noqa: F401  its table is in the same database
+    import studio.accounts  # noqa: F401  and so are its
     import trainer.jobs  # noqa: F401  and so is its
 
     engine = store_module.open_engine(find_home(tmp_path))
     with engine.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), SQLModel.metadata)
-    tables = {"episode", "event", "star", "job", "pool_version", "pool_head", "recorded", "reflection"}
+    tables = {"episode", "event", "star", "job", "pool_version", "pool_head", "recorded", "reflection"} | {
+        "account",
+        "login_session",
+        "api_token",
+    }
     ours = [found for found in differences if not (found[0] == "add_table" and found[1].name not in tables)]
     assert ours == []
 
