@@ -30,13 +30,13 @@ def sft_trainer(model: Any) -> type[SFTTrainer]:
     return CpuSftTrainer if model.device.type == "cpu" and plain and not routed else SFTTrainer
 
 
-class CpuSftTrainer(SFTTrainer):  # type: ignore[misc]  # not typed
+class CpuSftTrainer(SFTTrainer):
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         """Mean negative log-likelihood of the learnt tokens; `num_items_in_batch` is their number in a whole step."""
         if return_outputs or not model.training:
-            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)  # type: ignore[no-untyped-call]
         labels = inputs["labels"][:, 1:]
         learnt = labels != -100
         causal = getattr(model, "get_base_model", lambda: model)()
