@@ -49,7 +49,11 @@ def run(
     query: Annotated[str, typer.Argument(help="The question.")],
     pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",
     orchestrator: Annotated[
-        str, typer.Option(help="oracle, direct[:AGENT], fan_out, pipeline, model[:AGENT[:DIALECT]].")
+        str,
+        typer.Option(
+            help="oracle, direct[:AGENT], react[:AGENT[:DIALECT]], fan_out[:AGENT], pipeline, cascade, router, "
+            "group_chat[:CHAIR], random_plan[:SEED], model[:AGENT[:DIALECT]], or a checkpoint."
+        ),
     ] = "oracle",
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole trace as JSON.")] = False,
     home: HomeOption = None,

@@ -91,7 +91,8 @@ def evaluate(
     orchestrator: Annotated[
         str | None,
         typer.Option(
-            help="starter-sft, starter-grpo, base, JOB@STEP, oracle, direct[:AGENT], fan_out, pipeline, "
+            help="starter-sft, starter-grpo, base, JOB@STEP, oracle, direct[:AGENT], react[:AGENT[:DIALECT]], "
+            "fan_out[:AGENT], pipeline, cascade, router, group_chat[:CHAIR], random_plan[:SEED], "
             "model[:AGENT[:DIALECT]]."
         ),
     ] = None,

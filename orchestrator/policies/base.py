@@ -1,4 +1,4 @@
-"""What the fixed policies share: one turn written in advance."""
+"""What the fixed policies share: turns that no model writes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,18 @@ def agent_step(step_id: int, worker: str, instruction: str, access: Sequence[int
     return Step(step_id, worker, {"instruction": instruction}, tuple(access))
 
 
-def written(steps: Sequence[Step], answer: str) -> Turn:
+def written(steps: Sequence[Step], answer: str | None = None) -> Turn:
     """The turn together with its text in dialect `plan`, as a model would have written it."""
     turn = Turn(tuple(steps), answer)
     return Turn(turn.steps, turn.answer, text=_DIALECT.format(turn, ()))
+
+
+def limit_of(episode: Episode, name: str) -> int:
+    """A limit of this episode: `max_rounds`, `max_steps`."""
+    assert episode.started is not None, "an orchestrator is asked in a running episode"
+    value = episode.started.limits[name]
+    assert isinstance(value, int), f"{name} is counted"
+    return value
 
 
 def only_turn(episode: Episode, turn: Turn) -> Turn:

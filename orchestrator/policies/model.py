@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator.checkpoints import Checkpoint, find_checkpoint
 from orchestrator.dialects import dialect_named
@@ -12,10 +13,14 @@ from orchestrator.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, conversation
 from orchestrator.retrieval import narrowed, shown_to
+from orchestrator.run import Orchestrator
 from pool_registry.agents import Draw, LanguageModel, Message
 from pool_registry.kinds import open_worker
 from pool_registry.live import LivePool, LiveWorker
 from pool_registry.worker import WorkerSpec
+
+if TYPE_CHECKING:
+    from orchestrator.memory import Memory  # brings the database along
 
 TURN_TOKENS = 512  # a worker's own limit is made for its answers, which may be much shorter than a plan
 
@@ -25,6 +30,8 @@ class ModelPolicy:
 
     `max_rounds` is how many turns it has learnt to take: the last of them is announced to it as such.
     `draw` says how turns are sampled; without it as the model is configured (a checkpoint: greedily).
+    `memory` is where lessons of earlier failures come from; a model that has learnt one prompt by heart
+    (style `query`) reads none.
     """
 
     def __init__(
@@ -45,15 +52,23 @@ class ModelPolicy:
         self._style = style
         self._turn_tokens = turn_tokens
         self._draw = draw
+        self.memory: Memory | None = None
         allowed = pool.pool.limits.max_rounds
         self._max_rounds = min(allowed, max_rounds or allowed)
+
+    @property
+    def reads_memory(self) -> bool:
+        return self._style == "full"
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
         max_rounds = self._pool.pool.limits.max_rounds
         shown = await shown_to(episode, self._pool) if self._style == "full" else None
         pool = narrowed(self._pool, shown)
-        messages = conversation(episode, pool, self._dialect, max_rounds, self._style)
+        recalled = episode.recalled
+        if recalled is None and self.memory is not None and self.reads_memory:
+            recalled = await self.memory.recall(episode.query)
+        messages = conversation(episode, pool, self._dialect, max_rounds, self._style, recalled)
         completion = await self._model.complete(
             messages, self._dialect.tools(pool), self._turn_tokens, _again(self._draw, episode)
         )
@@ -66,6 +81,7 @@ class ModelPolicy:
             prompt=completion.prompt,
             usage=completion.usage,
             shown=None if episode.shown else shown,
+            recalled=None if episode.recalled else recalled,
         )
 
 
@@ -74,6 +90,13 @@ def _again(draw: Draw | None, episode: Episode) -> Draw | None:
     if draw is None or draw.seed is None:
         return draw
     return replace(draw, seed=draw.seed * 1009 + len(episode.rounds))
+
+
+def remembering(orchestrator: Orchestrator, memory: Memory | None) -> Orchestrator:
+    """`orchestrator` with this failure memory, if it is one that reads any: a language model that is told the rules."""
+    if isinstance(orchestrator, ModelPolicy) and orchestrator.reads_memory:
+        orchestrator.memory = memory
+    return orchestrator
 
 
 def agent_policy(pool: LivePool, agent: str, dialect: Dialect, draw: Draw | None = None) -> ModelPolicy:

@@ -27,7 +27,7 @@ from trainer.tasks import SUITES, find_task
 STARTER = "starter"
 SHIPPED = "starter-grpo"
 FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
-TAKES_AGENT = ("model", "direct", "fan_out")
+TAKES_AGENT = tuple(policy.name for policy in POLICIES.values() if policy.takes_agent)
 STARTER_LABELS = {
     "base": "Tiny, before training",
     "starter-sft": "Tiny after SFT",
@@ -162,12 +162,13 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     pool = chosen if chosen in names else (names[0] if names else None)
     # Training's own episodes and pruned checkpoints cannot be chosen again.
     policy = asked_for if asked_for in known else default_orchestrator(pool)
+    agents = _agent_names(runtime, pool)
     if policy == SHIPPED:
         runtime.warm_up(policy)
     return (
         gr.update(choices=names, value=pool),
         gr.update(choices=choices, value=policy),
-        gr.update(choices=_agent_names(runtime, pool), value=agent, visible=policy in TAKES_AGENT),
+        gr.update(choices=agents, value=agent if agent in agents else None, visible=policy in TAKES_AGENT),
         gr.update(value=dialect, visible=policy == "model"),
         gr.update(value=f"{family} {level}"),
         gr.update(value=text),

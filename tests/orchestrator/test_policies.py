@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -16,64 +12,9 @@ from orchestrator.plan import Step, Turn
 from orchestrator.policies import POLICIES, make_orchestrator
 from orchestrator.run import EpisodeSpec, run_episode
 from pool_registry.live import live_pool
-from pool_registry.pool import Limits, Pool
+from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-
-Reply = Callable[[list[dict]], "str | list[dict]"]
-
-
-class Endpoint(BaseHTTPRequestHandler):
-    """Answers /chat/completions with what `reply(messages)` says: text, or structured tool calls."""
-
-    reply: Reply = staticmethod(lambda messages: "")
-    bodies: list[dict] = []
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        Endpoint.bodies.append(body)
-        said = Endpoint.reply(body["messages"])
-        message = {"role": "assistant", "content": said} if isinstance(said, str) else {"tool_calls": said}
-        raw = json.dumps(
-            {
-                "choices": [{"message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 10, "completion_tokens": 5},
-            }
-        ).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_: object) -> None:
-        return
-
-
-@pytest.fixture
-def endpoint() -> Iterator[str]:
-    Endpoint.bodies = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-
-
-def agent(name: str, url: str) -> WorkerSpec:
-    config = {"base_url": url, "model": name, "role": f"You are {name}.", "max_tokens": 32}
-    return WorkerSpec(name=name, kind="chat", description=f"Agent {name}.", config=config, retries=0)
-
-
-def play(name: str, url: str, reply: Reply, agents: tuple[str, ...] = ("boss",), query: str = "6*7?") -> Episode:
-    Endpoint.reply = staticmethod(reply)
-    calculator = WorkerSpec(name="calc", kind="calculator", description="Computes.")
-    pool = Pool(name="p", workers=(calculator, *(agent(each, url) for each in agents)), limits=Limits(max_rounds=3))
-
-    async def once() -> Episode:
-        async with live_pool(pool) as live:
-            return await run_episode(EpisodeSpec(query), make_orchestrator(name, live), live)
-
-    return asyncio.run(once())
-
+from tests.orchestrator.endpoint import Endpoint, agent, play
 
 PLANS = {
     "plan": '{"steps": [{"worker": "calc", "instruction": "6*7", "access": []}], "answer": "$1"}',
@@ -175,6 +116,10 @@ def test_the_oracle_replays_its_reference():
         ("model:nobody", "boss"),
         ("model:boss:latin", "plan"),
         ("oracle", "suite"),
+        ("react:calc", "boss"),
+        ("react:boss:conductor", "use plan or tool_calls"),
+        ("group_chat:nobody", "boss"),
+        ("random_plan:x", "seed"),
     ],
 )
 def test_an_orchestrator_that_is_none_says_which_there_are(name, said):
@@ -194,7 +139,7 @@ def test_an_orchestrator_that_is_none_says_which_there_are(name, said):
         asyncio.run(make())
 
 
-@pytest.mark.parametrize("name", ["model", "direct", "fan_out", "pipeline"])
+@pytest.mark.parametrize("name", ["model", "direct", "fan_out", "pipeline", "react", "cascade", "router", "group_chat"])
 def test_a_pool_without_agents_says_what_to_add(name):
     async def make() -> None:
         async with live_pool(Pool(name="p")) as live:

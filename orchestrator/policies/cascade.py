@@ -1,0 +1,97 @@
+"""`cascade`: the cheapest agent answers first; a reply that fails the check goes to the next one
+(after FrugalGPT, arXiv 2305.05176).
+
+The check: the call went well, the reply is not empty, and the agent says that it is at least CONFIDENT sure. A reply
+that says nothing about that is not trusted. The last agent is not checked: nobody comes after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestrator.episode import Episode, StepRun
+from orchestrator.plan import Turn, escape
+from orchestrator.policies.base import agent_step, limit_of, written
+from pool_registry.actions import as_text
+from pool_registry.live import LivePool
+
+CONFIDENT = 70.0  # per cent
+ASK = (
+    "Answer this question. Write the answer alone, and below it the line 'Confidence: N', where N says from 0 to 100 "
+    "how sure you are.\n"
+)
+_STATED = re.compile(r"[^\w\n]*confidence[^\w\n.]{0,8}([0-9]{1,3}(?:\.[0-9]{1,6})?)\b[^\w\n]*(?:100\b)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An agent's reply without its last line, and how sure it says it is, in per cent (0 where it does not say)."""
+
+    text: str
+    confidence: float
+
+    @property
+    def trusted(self) -> bool:
+        return bool(self.text) and self.confidence >= CONFIDENT
+
+
+class CascadePolicy:
+    """`agents` with the cheapest first. Where a pool allows fewer rounds than it has agents, those before the last
+    one are left out."""
+
+    name = "cascade"
+
+    def __init__(self, agents: Sequence[str]) -> None:
+        self._agents = list(agents)
+
+    async def turn(self, episode: Episode) -> Turn:
+        rounds = limit_of(episode, "max_rounds")
+        agents = [*self._agents[: min(rounds, len(self._agents)) - 1], self._agents[-1]]
+        runs = list(episode.steps.values())
+        replies = [judged(run) for run in runs]
+        if replies and replies[-1].trusted:
+            return written([], escape(replies[-1].text))
+        if len(runs) < len(agents):
+            return self._ask(agents[len(runs)], episode, last=len(runs) == len(agents) - 1)
+        best = max(replies, key=lambda reply: (bool(reply.text), reply.confidence))
+        if best.text:
+            return written([], escape(best.text))
+        return Turn(error="no agent of the cascade has given an answer", failed=True)
+
+    def _ask(self, agent: str, episode: Episode, last: bool) -> Turn:
+        step, query = episode.next_step_id, escape(episode.query)
+        if last:
+            return written([agent_step(step, agent, query)], f"${step}")
+        return written([agent_step(step, agent, ASK + query)])
+
+
+def judged(run: StepRun) -> Judged:
+    """What the check reads in a step's reply."""
+    if run.observation is None or not run.observation.ok:
+        return Judged("", 0.0)
+    text = as_text(run.observation.value)
+    stated = None
+    for stated in _STATED.finditer(text):  # noqa: B007  the last one counts
+        pass
+    if stated is None:
+        return Judged(text.strip(), 0.0)
+    return Judged(text[: stated.start()].strip(), per_cent(stated[1]))
+
+
+def per_cent(number: str) -> float:
+    """ "85" and "0.85" are both 85; nobody can be more than 100 sure."""
+    value = float(number)
+    return min(100.0, 100 * value if "." in number and value <= 1 else value)
+
+
+def cheapest_first(agents: Sequence[str], pool: LivePool) -> list[str]:
+    """Agents by their declared prices; equal ones in the pool's order."""
+    return sorted(agents, key=lambda name: declared_price(name, pool))
+
+
+def declared_price(agent: str, pool: LivePool) -> float:
+    """US dollars for a call of a thousand tokens in and a thousand out."""
+    spec = pool.workers[agent].spec
+    return (spec.price_in + spec.price_out) / 1000 + spec.price_call

@@ -1,0 +1,76 @@
+"""`group_chat`: the agents speak in turns, each sees everything that was said, and a chair ends it
+(after AutoGen, arXiv 2308.08155).
+
+One lap is one turn: every speaker once, then the chair, who answers or lets them speak again. In the last lap that
+the limits allow the chair has to answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from orchestrator.episode import Episode
+from orchestrator.plan import Step, Turn, escape
+from orchestrator.policies.base import agent_step, limit_of, written
+from pool_registry.actions import as_text
+
+MAX_LAPS = 3
+SPEAK = (
+    "You discuss this question with others; what was said so far is shown, if anything was. Correct what is wrong, add "
+    "what is missing, and say in a few lines what you think the answer is.\n"
+)
+DECIDE = (
+    "You chair a discussion of this question; what was said is shown. If the answer is clear, write it, alone. "
+    "If it is not, write the one word CONTINUE, and everybody speaks again.\n"
+)
+CONCLUDE = "You chair a discussion of this question; what was said is shown. Write the final answer, alone.\n"
+_CONTINUE = re.compile(r"\W*(?:CONTINUE\b|[Cc]ontinue\W*$)")
+
+
+class GroupChatPolicy:
+    """`chair` speaks after the other agents; alone in a pool it only concludes."""
+
+    def __init__(self, agents: Sequence[str], chair: str) -> None:
+        self.name = f"group_chat:{chair}"
+        self._speakers = [agent for agent in agents if agent != chair]
+        self._chair = chair
+
+    async def turn(self, episode: Episode) -> Turn:
+        lap = len(episode.rounds)
+        if lap == 1:
+            return self._lap(episode)
+        verdict = list(episode.steps.values())[-1]
+        observation = verdict.observation
+        said = as_text(observation.value).strip() if observation is not None and observation.ok else ""
+        if said and not _CONTINUE.match(said):
+            return written([], escape(said))
+        if lap > self._laps(episode):
+            return Turn(error=f"the chair, {self._chair}, has not given an answer", failed=True)
+        return self._lap(episode)
+
+    def _lap(self, episode: Episode) -> Turn:
+        """Everybody speaks once; each may see all that was said before, in this lap and in earlier ones."""
+        first, query = episode.next_step_id, escape(episode.query)
+        speakers = self._speakers[: limit_of(episode, "max_steps") - 1]
+        steps = [_said_after(first + place, agent, SPEAK + query) for place, agent in enumerate(speakers)]
+        chair = first + len(speakers)
+        if len(episode.rounds) < self._laps(episode):
+            return written([*steps, _said_after(chair, self._chair, DECIDE + query)])
+        return written([*steps, _said_after(chair, self._chair, CONCLUDE + query)], f"${chair}")
+
+    def _laps(self, episode: Episode) -> int:
+        """How many laps fit into this episode's limits."""
+        if not self._speakers:
+            return 1
+        by_steps = limit_of(episode, "max_steps") // (len(self._speakers) + 1)
+        return max(1, min(MAX_LAPS, limit_of(episode, "max_rounds"), by_steps))
+
+
+def chair_of(agents: Sequence[str]) -> str:
+    """Who leads when nobody was named: an agent called so, one that checks answers, or the last."""
+    return next((name for name in ("chair", "verifier") if name in agents), agents[-1])
+
+
+def _said_after(step: int, agent: str, instruction: str) -> Step:
+    return agent_step(step, agent, instruction, range(1, step))

@@ -1,0 +1,54 @@
+"""`random_plan`: a random valid plan over the pool, the floor for what planning is worth.
+
+Steps, workers, access lists and quotes are drawn from a source seeded by the query and a seed, so that the same
+query gets the same plan on every machine. A worker takes part when arguments for it can be made up that its schema
+accepts: the query where it takes one text, its own sample, or values drawn by the schema's types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from orchestrator.episode import Episode
+from orchestrator.errors import UnknownOrchestrator
+from orchestrator.made_up_arguments import arguments_for
+from orchestrator.plan import Step, Turn
+from orchestrator.policies.base import limit_of, only_turn, written
+from pool_registry.live import LivePool
+
+MAX_STEPS = 6  # as long as the longest reference plans
+
+
+class RandomPlanPolicy:
+    def __init__(self, pool: LivePool, seed: int = 0) -> None:
+        self.name = f"random_plan:{seed}" if seed else "random_plan"
+        self._pool = pool
+        self._seed = seed
+
+    async def turn(self, episode: Episode) -> Turn:
+        """Raises UnknownOrchestrator when no worker of the pool can be called at random."""
+        return only_turn(episode, self._drawn(episode.query, limit_of(episode, "max_steps")))
+
+    def _drawn(self, query: str, max_steps: int) -> Turn:
+        random = Random(f"{self._seed}\n{query}")  # noqa: S311
+        # A recursive worker is left out: random plans inside random plans measure the limits and nothing else.
+        workers = [worker for worker in self._pool.workers.values() if worker.role != "recursion"]
+        drawn = {worker.spec.name: arguments_for(worker, query, random) for worker in workers}
+        known = {name: arguments for name, arguments in drawn.items() if arguments is not None}
+        if not known:
+            raise UnknownOrchestrator("no worker of this pool takes arguments that can be made up; add an agent to it")
+        steps = [
+            self._step(k, random.choice(list(known)), known, random)
+            for k in range(1, random.randint(1, min(MAX_STEPS, max_steps)) + 1)
+        ]
+        return written(steps, f"${random.randint(1, len(steps))}")
+
+    def _step(self, k: int, name: str, known: Mapping[str, dict[str, Any]], random: Random) -> Step:
+        """A step that may see some of the steps before it; one that takes a text may quote one of them instead."""
+        access = tuple(earlier for earlier in range(1, k) if random.random() < 0.5)
+        text = self._pool.workers[name].instruction_parameter
+        if text is not None and access and random.random() < 0.5:
+            return Step(k, name, {text: f"${random.choice(access)}"}, access)
+        return Step(k, name, known[name], access)

@@ -1,0 +1,66 @@
+"""`react`: one agent in a serial tool-calling loop over the whole pool (after ReAct, arXiv 2210.03629).
+
+The same model, prompt and dialect as `model`, but one call in each turn: the agent sees what came back before
+it makes the next. What the two differ in is thus what parallel plans are worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from orchestrator.dialects import dialect_named
+from orchestrator.dialects.base import Dialect
+from orchestrator.errors import UnknownOrchestrator
+from orchestrator.plan import Turn
+from orchestrator.policies.model import ModelPolicy
+from pool_registry.actions import JsonValue
+from pool_registry.agents import Draw
+from pool_registry.live import LivePool, LiveWorker
+
+ONE_CALL = (
+    "\nIn this conversation make exactly one call in each turn. Its output comes back before your next turn; "
+    "any further call, and an answer beside a call, is left out."
+)
+WHOLE_WORKFLOWS = ("conductor",)  # it writes a whole workflow in one turn: there is no loop in it
+
+
+class OneCall:
+    """A dialect of which only the first call of a turn counts, so that the loop is serial whatever a model writes."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self.name = dialect.name
+
+    def instructions(self, pool: LivePool) -> str:
+        return self._dialect.instructions(pool) + ONE_CALL
+
+    def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
+        return self._dialect.tools(pool)
+
+    def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
+        """The turn, cut to its first call. Its text is then that call alone: the model must not read later that
+        it made calls of which nothing came back."""
+        turn = self._dialect.parse(text, first_id, workers)
+        if not turn.steps or (len(turn.steps) == 1 and not turn.has_answer):
+            return turn
+        cut = Turn(turn.steps[:1])
+        return replace(cut, text=self._dialect.format(cut, workers))
+
+    def format(self, turn: Turn, workers: Sequence[str]) -> str:
+        return self._dialect.format(turn, workers)
+
+
+def react_policy(pool: LivePool, agent: str, dialect: str = "", draw: Draw | None = None) -> ModelPolicy:
+    """The loop of an agent of the pool. Raises UnknownOrchestrator for a dialect that has no single calls."""
+    written = dialect_named(dialect or _own_dialect(pool.workers[agent]))
+    if written.name in WHOLE_WORKFLOWS:
+        raise UnknownOrchestrator(
+            f"react makes one call in each turn, and {written.name} writes whole workflows; use plan or tool_calls"
+        )
+    return ModelPolicy(f"react:{agent}:{written.name}", pool, pool.workers[agent], OneCall(written), draw=draw)
+
+
+def _own_dialect(agent: LiveWorker) -> str:
+    """Endpoints have tool calling of their own; small models on this machine mostly do not, and read rules instead."""
+    return "tool_calls" if agent.worker.remote else "plan"

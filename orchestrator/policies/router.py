@@ -1,0 +1,64 @@
+"""`router`: one agent, the one that promises most for this query, gets it alone; where it fails, the next.
+
+With MIN_TASKS recorded tasks (record.py) an agent's promise is its success on recorded queries like this one, less
+a little for being slow or dear. Before that, rules: agents whose part is to plan, check or chair come last; those
+whose description shares more words with the query come first, then the cheaper ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from orchestrator.episode import Episode
+from orchestrator.plan import Turn, escape
+from orchestrator.policies.base import agent_step, written
+from orchestrator.policies.cascade import declared_price
+from orchestrator.retrieval import content_words
+from pool_registry.live import LivePool
+
+if TYPE_CHECKING:
+    from orchestrator.record import Record
+
+MIN_TASKS = 100
+SLOW, DEAR = 0.05, 0.05  # what the slowest and the dearest agent lose: it breaks ties, not 10 points of success
+HELPERS = ("planner", "verifier", "chair")
+
+
+class RouterPolicy:
+    """`record` is what was known when the policy was made: what happens later does not change its choices."""
+
+    name = "router"
+
+    def __init__(self, agents: Sequence[str], pool: LivePool, record: Record) -> None:
+        self._agents = list(agents)
+        self._pool = pool
+        self._record = record
+
+    async def turn(self, episode: Episode) -> Turn:
+        tried = len(episode.steps)
+        if tried == len(self._agents):
+            return Turn(error="none of the agents that the router can choose has given an answer", failed=True)
+        step, agent = episode.next_step_id, self.ranked(episode.query)[tried]
+        return written([agent_step(step, agent, escape(episode.query))], f"${step}")
+
+    def ranked(self, query: str) -> list[str]:
+        """The agents, the most promising first; equal ones in the pool's order."""
+        if self._record.tasks(self._agents) < MIN_TASKS:
+            return sorted(self._agents, key=lambda agent: self._by_rule(agent, query))
+        slow, dear = self._shares(self._record.wall_s), self._shares(self._record.cost)
+
+        def promise(agent: str) -> float:
+            return self._record.success(agent, query) - SLOW * slow[agent] - DEAR * dear[agent]
+
+        return sorted(self._agents, key=promise, reverse=True)
+
+    def _by_rule(self, agent: str, query: str) -> tuple[bool, int, float]:
+        described = set(content_words(self._pool.workers[agent].spec.description))
+        return agent in HELPERS, -len(described.intersection(content_words(query))), declared_price(agent, self._pool)
+
+    def _shares(self, mean: Callable[[str], float]) -> dict[str, float]:
+        """Each agent's mean as a share of the highest one."""
+        means = {agent: mean(agent) for agent in self._agents}
+        highest = max(means.values())
+        return {agent: value / highest if highest > 0 else 0.0 for agent, value in means.items()}

@@ -1,0 +1,109 @@
+"""What this data folder's traces say about each agent alone: on which queries it was right, how long it took and
+what it cost. The router decides by it.
+
+Only graded episodes in which no other worker was called count: who deserves the credit for an answer that several
+workers made cannot be told from a trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Engine, func
+from sqlmodel import Session, col, select
+
+from orchestrator.trace import EpisodeRow, EventRow
+from pool_registry.home import find_home
+from pool_registry.store import open_engine
+
+NEWEST = 5000  # graded episodes that are looked at
+NEIGHBOURS = 20
+SHRINKAGE = 2.0  # how many neighbours the success on all tasks counts for
+
+Words = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """One graded episode of one worker alone. Time in seconds from query to answer, cost in US dollars."""
+
+    worker: str
+    query: str
+    correct: bool
+    wall_s: float
+    cost: float
+
+
+class Record:
+    """Graded episodes of workers alone, and what they promise for a new query."""
+
+    def __init__(self, episodes: Iterable[Alone]) -> None:
+        self._of: dict[str, list[tuple[Words, Alone]]] = {}
+        for alone in episodes:
+            self._of.setdefault(alone.worker, []).append((words_of(alone.query), alone))
+
+    def tasks(self, workers: Sequence[str]) -> int:
+        """How many different queries these workers have on record."""
+        return len({alone.query for worker in workers for _, alone in self._of.get(worker, ())})
+
+    def success(self, worker: str, query: str) -> float:
+        """How likely a worker is right: its share on the NEIGHBOURS recorded queries most like this one, shrunk
+        towards its share on all. 0.5 where nothing is known (Laplace's rule of succession)."""
+        words, done = words_of(query), self._of.get(worker, [])
+        overall = (sum(alone.correct for _, alone in done) + 1) / (len(done) + 2)
+        nearest = sorted(done, key=lambda known: -alike(words, known[0]))[:NEIGHBOURS]
+        right = sum(alone.correct for _, alone in nearest)
+        return (right + SHRINKAGE * overall) / (len(nearest) + SHRINKAGE)
+
+    def wall_s(self, worker: str) -> float:
+        """Mean seconds of a task; 0 where nothing is known."""
+        return _mean([alone.wall_s for _, alone in self._of.get(worker, ())])
+
+    def cost(self, worker: str) -> float:
+        """Mean US dollars of a task; 0 where nothing is known."""
+        return _mean([alone.cost for _, alone in self._of.get(worker, ())])
+
+
+def recorded(pool: str) -> Record:
+    """The record of a pool, by its name, in this process's data folder. Raises StorageError."""
+    engine = open_engine(find_home())
+    try:
+        return Record(alone_in(engine, pool))
+    finally:
+        engine.dispose()
+
+
+def alone_in(engine: Engine, pool: str) -> list[Alone]:
+    """The newest graded episodes on a pool (recursive ones aside) that called one worker only, oldest first."""
+    graded = select(EpisodeRow.id).where(
+        col(EpisodeRow.pool) == pool, col(EpisodeRow.depth) == 0, col(EpisodeRow.correct).is_not(None)
+    )
+    newest = graded.order_by(col(EpisodeRow.started_at).desc(), col(EpisodeRow.id)).limit(NEWEST)
+    callers = (
+        select(col(EventRow.episode), func.min(EventRow.worker).label("worker"))
+        .where(col(EventRow.worker).is_not(None), col(EventRow.episode).in_(newest))
+        .group_by(col(EventRow.episode))
+        .having(func.count(func.distinct(EventRow.worker)) == 1)
+        .subquery()
+    )
+    query = select(callers.c.worker, EpisodeRow.query, EpisodeRow.correct, EpisodeRow.wall_s, EpisodeRow.cost)
+    query = query.join(callers, callers.c.episode == col(EpisodeRow.id))
+    query = query.order_by(col(EpisodeRow.started_at), col(EpisodeRow.id))
+    with Session(engine) as session:
+        return [Alone(*row) for row in session.exec(query)]
+
+
+def words_of(text: str) -> Words:
+    """The words of a query, for comparing it with others."""
+    return frozenset(re.findall(r"\w+", text.lower()))
+
+
+def alike(some: Words, others: Words) -> float:
+    """The share of words that two queries have in common (Jaccard's index)."""
+    return len(some & others) / max(1, len(some | others))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

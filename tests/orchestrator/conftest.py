@@ -1,0 +1,7 @@
+"""Fixtures of the engine's tests."""
+
+from __future__ import annotations
+
+from tests.orchestrator.endpoint import endpoint
+
+__all__ = ["endpoint"]

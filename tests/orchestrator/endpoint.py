@@ -1,0 +1,91 @@
+"""A scripted chat endpoint and a short way to play an episode of a pool of agents behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from orchestrator.episode import Episode
+from orchestrator.policies import make_orchestrator
+from orchestrator.run import EpisodeSpec, run_episode
+from pool_registry.live import live_pool
+from pool_registry.pool import Limits, Pool
+from pool_registry.worker import WorkerSpec
+
+Reply = Callable[[list[dict]], "str | list[dict]"]
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Answers /chat/completions with what `reply(messages)` says: text, or structured tool calls."""
+
+    reply: Reply = staticmethod(lambda messages: "")
+    bodies: list[dict] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        Endpoint.bodies.append(body)
+        said = Endpoint.reply(body["messages"])
+        message = {"role": "assistant", "content": said} if isinstance(said, str) else {"tool_calls": said}
+        raw = json.dumps(
+            {
+                "choices": [{"message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+            }
+        ).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    Endpoint.bodies = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+
+
+def agent(name: str, url: str, **changes: object) -> WorkerSpec:
+    config = {"base_url": url, "model": name, "role": f"You are {name}.", "max_tokens": 32}
+    described = {"description": f"Agent {name}.", "retries": 0, **changes}
+    return WorkerSpec(name=name, kind="chat", config=config, **described)
+
+
+def pool_of(url: str, *agents: str | WorkerSpec, **limits: int) -> Pool:
+    """A calculator and these agents; three rounds unless `limits` say otherwise."""
+    calculator = WorkerSpec(name="calc", kind="calculator", description="Computes.")
+    workers = (each if isinstance(each, WorkerSpec) else agent(each, url) for each in agents)
+    return Pool(name="p", workers=(calculator, *workers), limits=Limits(**{"max_rounds": 3, **limits}))
+
+
+def play(
+    name: str,
+    url: str,
+    reply: Reply,
+    agents: Sequence[str | WorkerSpec] = ("boss",),
+    query: str = "6*7?",
+    **limits: int,
+) -> Episode:
+    Endpoint.reply = staticmethod(reply)
+
+    async def once() -> Episode:
+        async with live_pool(pool_of(url, *agents, **limits)) as live:
+            return await run_episode(EpisodeSpec(query), make_orchestrator(name, live), live)
+
+    return asyncio.run(once())
+
+
+def asked() -> list[tuple[str, str]]:
+    """(agent, what it was sent last) of every request, in the order in which they came."""
+    return [(body["model"], body["messages"][-1]["content"]) for body in Endpoint.bodies]
