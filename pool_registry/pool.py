@@ -17,6 +17,7 @@ MAX_FALLBACKS = 3  # workers in a row, the one that is called among them
 # Fields that came later: where they stand at their default, the hash leaves them out, so that the
 # versions, episodes and checkpoints of older pools keep theirs.
 _LATER = ("output", "fallback", "rate_limit", "cache")
+_LATER_LIMITS = ("max_shown", "memory")
 
 
 class Limits(BaseModel):
@@ -39,6 +40,12 @@ class Limits(BaseModel):
         le=1000,
         description="How many workers an orchestrating model sees; of a larger pool, those that fit the query best.",
     )
+    memory: str = Field(
+        default="off",
+        pattern=NAME_PATTERN,
+        description="Who writes a sentence about each failed episode, to be shown before similar queries: "
+        "rule, or an agent of the pool. off keeps and shows none.",
+    )
 
 
 class Pool(BaseModel):
@@ -59,8 +66,9 @@ class Pool(BaseModel):
             for name in _LATER:
                 if worker[name] == WorkerSpec.model_fields[name].default:
                     del worker[name]
-        if self.limits.max_shown == Limits.model_fields["max_shown"].default:
-            del content["limits"]["max_shown"]
+        for name in _LATER_LIMITS:
+            if content["limits"][name] == Limits.model_fields[name].default:
+                del content["limits"][name]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 

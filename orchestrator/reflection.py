@@ -1,0 +1,155 @@
+"""What there is to learn from an episode that failed, in one sentence (after Reflexion, arXiv 2303.11366).
+
+An episode failed when its answer was graded wrong, or when it ended without one. The sentence is written by rule
+from the states of turns and steps, or by an agent of the pool that reads the attempt; which, stands beside it. The
+expected answer is never looked at: a lesson says what went wrong, not what would have been right. memory.py keeps
+lessons and finds them again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from orchestrator.episode import Episode, Round
+from orchestrator.memory import ReflectionRow, ReflectionStore, row_of
+from orchestrator.plan import Lesson
+from orchestrator.prompt import MAX_LESSON_CHARS, observation_text
+from pool_registry.actions import Observation, Status, as_text, clean_text
+from pool_registry.agents import agent_messages, strip_special
+from pool_registry.errors import WorkerFault
+from pool_registry.live import LivePool
+from pool_registry.worker import Visible
+
+OFF, RULE = "off", "rule"
+MAX_PIECE_CHARS = 120  # of an answer or an error inside a sentence
+MAX_TURN_CHARS = 2000
+MAX_REASON_CHARS = 300
+SENTENCE_TOKENS = 120
+LEARNS_NOTHING = ("stopped",)  # a person's doing
+
+ROLE = (
+    "You look back on a failed attempt at a question. An orchestrator wrote plans of steps for workers and read what "
+    "came back. Say in one plain sentence of at most 30 words what to do otherwise next time: which worker to call, "
+    "with what, or what to check. Do not guess the right answer. Write that sentence and nothing else."
+)
+ASK = "What should be done otherwise next time? One sentence."
+
+
+def has_failed(episode: Episode) -> bool:
+    """Whether there may be something to learn: a person's own variations and inner episodes are left out."""
+    started, ended = episode.started, episode.ended
+    if started is None or ended is None or started.depth or started.what_if is not None:
+        return False
+    if ended.outcome in LEARNS_NOTHING:
+        return False
+    return ended.outcome != "answered" or (episode.graded is not None and not episode.graded.correct)
+
+
+async def remember(episode: Episode, pool: LivePool, store: ReflectionStore) -> ReflectionRow | None:
+    """Keep the lesson of an episode that has ended, if it failed and the pool's memory is on."""
+    row = await reflect(episode, pool)
+    if row is not None:
+        store.add(row)
+    return row
+
+
+async def reflect(episode: Episode, pool: LivePool) -> ReflectionRow | None:
+    """The lesson of an episode, written as the pool's limits say; None when it is off or there is none.
+
+    An agent that cannot write it is no reason to lose the lesson: it is written by rule then, and says so.
+    """
+    author = pool.pool.limits.memory
+    ruled = by_rule(episode) if author != OFF and has_failed(episode) else None
+    if ruled is None:
+        return None
+    name = pool.pool.name
+    if author == RULE:
+        return row_of(name, _lesson(episode, ruled, RULE))
+    worker = pool.workers.get(author)
+    if worker is None:
+        return row_of(name, _lesson(episode, ruled, RULE), f"this pool has no enabled agent {author!r}")
+    attempt = (Visible(1, "attempt", Observation(Status.OK, attempt_text(episode))),)
+    try:
+        completion = await worker.complete(agent_messages(ROLE, ASK, attempt), room=SENTENCE_TOKENS)
+    except WorkerFault as fault:
+        return row_of(name, _lesson(episode, ruled, RULE), f"{author}: {fault.code}: {fault}"[:MAX_REASON_CHARS])
+    said, usage = one_sentence(completion.text), completion.usage
+    if not said:
+        return row_of(name, _lesson(episode, ruled, RULE), f"{author} wrote nothing", usage.tokens, usage.cost)
+    return row_of(name, _lesson(episode, said, author), "", usage.tokens, usage.cost)
+
+
+def _lesson(episode: Episode, sentence: str, author: str) -> Lesson:
+    return Lesson(episode.query, sentence, author, episode.id, 0.0)
+
+
+def by_rule(episode: Episode) -> str | None:
+    """The lesson as the states of turns and steps tell it; None when no turn came about at all (the orchestrator
+    could not be asked): that says nothing about how to plan."""
+    if not any(done.turn is not None and (done.turn.text or done.steps) for done in episode.rounds):
+        return None
+    causes = [*_no_turns(episode), *_failures(episode)]
+    if causes:
+        return _line(f"{_ending(episode)}: {'; '.join(causes[:2])}.")
+    called = ", ".join(dict.fromkeys(run.step.worker for run in episode.steps.values())) or "nobody"
+    return _line(f"{_ending(episode)}, though every step went well (it called {called}): plan it otherwise.")
+
+
+def _ending(episode: Episode) -> str:
+    if episode.answer is not None:
+        return f"It answered {_piece(as_text(episode.answer))}, which is wrong"
+    reason = episode.ended.reason if episode.ended and episode.ended.reason else "it just ended"
+    return f"It gave no answer ({_piece(reason.rstrip('.'))})"
+
+
+def _no_turns(episode: Episode) -> Iterator[str]:
+    ill = [done.turn.error for done in episode.rounds if done.turn and done.turn.error and not done.turn.failed]
+    if ill:
+        often = f"{len(ill)} of {len(episode.rounds)} turns were none" if len(ill) > 1 else "a turn was none"
+        yield f"{often}: {_piece(ill[0])}"
+
+
+def _failures(episode: Episode) -> Iterator[str]:
+    """The first step that failed by itself, and how many more did."""
+    failed = [run for run in episode.steps.values() if run.observation is not None and run.observation.error]
+    own = [run for run in failed if run.observation and run.observation.error and not _inherited(run.observation)]
+    if not own:
+        return
+    first = own[0].observation
+    assert first is not None and first.error is not None, "they are chosen so"
+    more = f", and {len(failed) - 1} more failed" if len(failed) > 1 else ""
+    what = f"{first.status} {first.error.code}: {_piece(first.error.message)}"
+    yield f"step {own[0].step.id} ({own[0].step.worker}) ended in {what}{more}"
+
+
+def _inherited(observation: Observation) -> bool:
+    return observation.error is not None and observation.error.code == "dependency_failed"
+
+
+def _piece(text: str) -> str:
+    return _line(text, MAX_PIECE_CHARS).rstrip(".")
+
+
+def attempt_text(episode: Episode) -> str:
+    """The attempt as an agent reads it that is to learn from it: all but what the right answer would have been."""
+    lines = [f"Question: {episode.query}"]
+    for done in episode.rounds:
+        lines += [f"Turn {done.number}: {_turn_text(done)}", observation_text(done, 0)] if done.turn else []
+    lines.append(f"{_ending(episode)}.")
+    return "\n".join(lines)
+
+
+def _turn_text(done: Round) -> str:
+    text = done.turn.text if done.turn else ""
+    return text if len(text) <= MAX_TURN_CHARS else f"{text[:MAX_TURN_CHARS]} …"
+
+
+def one_sentence(text: str) -> str:
+    """The first sentence of what an agent wrote, in one line that fits a prompt; "" when there is none."""
+    return _line(re.split(r"(?<=[.!?])\s+(?=[A-Z\"'(])", _line(text, len(text)), maxsplit=1)[0])
+
+
+def _line(text: str, longest: int = MAX_LESSON_CHARS) -> str:
+    line = " ".join(clean_text(strip_special(text)).split())
+    return line if len(line) <= longest else f"{line[: longest - 2]} …"
