@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Engine, func
-from sqlmodel import Session, col, select
+from sqlalchemy import Engine, func, select
+from sqlmodel import col
 
 from orchestrator.trace import EpisodeRow, EventRow
 from pool_registry.home import find_home
@@ -77,22 +77,22 @@ def recorded(pool: str) -> Record:
 
 def alone_in(engine: Engine, pool: str) -> list[Alone]:
     """The newest graded episodes on a pool (recursive ones aside) that called one worker only, oldest first."""
-    graded = select(EpisodeRow.id).where(
+    graded = select(col(EpisodeRow.id)).where(
         col(EpisodeRow.pool) == pool, col(EpisodeRow.depth) == 0, col(EpisodeRow.correct).is_not(None)
     )
     newest = graded.order_by(col(EpisodeRow.started_at).desc(), col(EpisodeRow.id)).limit(NEWEST)
     callers = (
-        select(col(EventRow.episode), func.min(EventRow.worker).label("worker"))
+        select(col(EventRow.episode), func.min(col(EventRow.worker)).label("worker"))
         .where(col(EventRow.worker).is_not(None), col(EventRow.episode).in_(newest))
         .group_by(col(EventRow.episode))
-        .having(func.count(func.distinct(EventRow.worker)) == 1)
+        .having(func.count(func.distinct(col(EventRow.worker))) == 1)
         .subquery()
     )
-    query = select(callers.c.worker, EpisodeRow.query, EpisodeRow.correct, EpisodeRow.wall_s, EpisodeRow.cost)
-    query = query.join(callers, callers.c.episode == col(EpisodeRow.id))
-    query = query.order_by(col(EpisodeRow.started_at), col(EpisodeRow.id))
-    with Session(engine) as session:
-        return [Alone(*row) for row in session.exec(query)]
+    columns = (EpisodeRow.query, EpisodeRow.correct, EpisodeRow.wall_s, EpisodeRow.cost)
+    found = select(callers.c.worker, *map(col, columns)).join(callers, callers.c.episode == col(EpisodeRow.id))
+    with engine.connect() as connection:
+        rows = connection.execute(found.order_by(col(EpisodeRow.started_at), col(EpisodeRow.id)))
+        return [Alone(*row) for row in rows]
 
 
 def words_of(text: str) -> Words:
