@@ -31,7 +31,11 @@ HomeOption = Annotated[
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.", min=1, max=65535)] = 7860,
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 7860,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than loopback need users who log in.")
+    ] = "127.0.0.1",
+    login: Annotated[bool, typer.Option("--login", help="Ask for a login on loopback, too.")] = False,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     home: HomeOption = None,
 ) -> None:
@@ -41,7 +45,7 @@ def start(
     from studio.serving import StartOptions, serve
 
     typer.echo("Starting Podium ...")
-    serve(StartOptions(port, home, browser))
+    serve(StartOptions(port, home, browser, host, login))
 
 
 @app.command()

@@ -120,7 +120,7 @@ class Accounts:
         """Whose session this is, if it is open."""
         with Session(self._engine) as session:
             row = session.get(SessionRow, _hashed(key))
-        return row.user_name if row is not None and row.expires_at.replace(tzinfo=None) > _now() else None
+        return row.user_name if row is not None and row.expires_at.replace(tzinfo=UTC) > _now() else None
 
     def close_session(self, key: str) -> None:
         with writing(self._engine) as session:
@@ -197,8 +197,7 @@ def _matches(hashed: str, password: str) -> bool:
 
 
 def _now() -> datetime:
-    """UTC without a zone, as the database keeps it."""
-    return datetime.now(UTC).replace(tzinfo=None)
+    return datetime.now(UTC)
 
 
 def _iso(moment: datetime) -> str:

@@ -21,12 +21,14 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from assets import asset
+from studio.accounts import Accounts
 from studio.api import routes
 from studio.compare_api import compare_routes
+from studio.login import LoginWall, login_routes, user_of
 from studio.pages import compare, pool, run, traces, train
 from studio.runtime import Runtime
 from studio.security import LOOPBACK, SameOrigin
-from studio.theme import HEAD, theme
+from studio.theme import HEAD, LOGGED_IN, theme
 from studio.train_api import train_routes
 from studio.uploads import upload_routes
 
@@ -39,8 +41,12 @@ PAGES = (
 )
 
 
-def create_app(runtime: Runtime) -> FastAPI:
-    """The application, ready for uvicorn. Closing it closes the runtime."""
+def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) -> FastAPI:
+    """The application, ready for uvicorn. Closing it closes the runtime.
+
+    With `login` everything stands behind the login page; without `loopback` others can reach it.
+    """
+    assert login or loopback, "a studio that others can reach has a login"
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -54,8 +60,13 @@ def create_app(runtime: Runtime) -> FastAPI:
     app.include_router(train_routes(runtime))
     app.include_router(compare_routes(runtime))
     app.include_router(upload_routes())
+    if login:
+        accounts = Accounts(runtime.store.engine)
+        app.include_router(login_routes(accounts))
+        app.add_middleware(LoginWall, accounts=accounts)
     app.add_middleware(SameOrigin)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
+    if loopback:  # elsewhere a page that found its way here by a name of its own has no session
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
     # Gradio says so of every application with several pages, also when nobody asked for SSR.
     warnings.filterwarnings("ignore", message="SSR mode is not supported")
     return gr.mount_gradio_app(
@@ -63,7 +74,8 @@ def create_app(runtime: Runtime) -> FastAPI:
         pages(runtime),
         path="/",
         theme=theme(),
-        head=HEAD,
+        head=HEAD + LOGGED_IN if login else HEAD,
+        auth_dependency=user_of if login else None,
         footer_links=[],
         run_history=False,
         ssr_mode=False,

@@ -61,13 +61,13 @@ class Runtime:
 
     # Episodes
 
-    def start_episode(self, pool_name: str, orchestrator: str, query: str) -> str:
-        """Start an episode and return its id as soon as its trace has begun.
+    def start_episode(self, pool_name: str, orchestrator: str, query: str, user: str = "") -> str:
+        """Start an episode for `user` and return its id as soon as its trace has begun.
 
         Raises PoolError or OrchestratorError when it cannot start or be recorded.
         """
         check_query(query)
-        episode_id = self._await(self._start(pool_name, orchestrator, query))
+        episode_id = self._await(self._start(pool_name, orchestrator, query, user))
         try:
             self.store.traces.flush()
         except StorageError:
@@ -93,11 +93,11 @@ class Runtime:
         with suppress(OrchestratorError, WorkerFault):
             await warm_up(checkpoint)
 
-    async def _start(self, pool_name: str, name: str, query: str) -> str:
+    async def _start(self, pool_name: str, name: str, query: str, user: str) -> str:
         pool = await self._live(self.store.pools.latest(pool_name).pool)
         task = recognize(query)
         orchestrator = make_orchestrator(name, pool, task.oracle_turn if task else None)
-        spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id())
+        spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user)
         budget = self._budgets[spec.id] = Budget(pool.pool.limits)
         running = asyncio.create_task(self._run(spec, orchestrator, pool, budget, task))
         self._tasks.add(running)

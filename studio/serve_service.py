@@ -16,8 +16,9 @@ from orchestrator.checkpoints import checkpoint_names
 from orchestrator.episode import Episode
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.events import EpisodeEnded, Event
+from orchestrator.memory import memory_of
 from orchestrator.policies import make_orchestrator
-from orchestrator.policies.model import warm_up
+from orchestrator.policies.model import remembering, warm_up
 from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
 from pool_registry.errors import WorkerFault
@@ -161,7 +162,9 @@ class Service:
         running.take(None)
 
     def _orchestrator(self) -> Orchestrator:
-        return make_orchestrator(self.offer.orchestrator, self._pool)
+        """It reads the pool's failure memory but never adds to it: strangers' queries teach it nothing."""
+        orchestrator = make_orchestrator(self.offer.orchestrator, self._pool)
+        return remembering(orchestrator, memory_of(self._pool.pool, self.store.reflections))
 
     async def _warm_up(self) -> None:
         """Load a checkpoint before the first request; what goes wrong is told to that request."""

@@ -16,6 +16,7 @@ from orchestrator.tuning import expect_many_episodes
 from pool_registry.errors import StorageError
 from pool_registry.home import Home, choose_home, find_home
 from pool_registry.starter import seed_starter
+from studio.security import LOOPBACK
 
 if TYPE_CHECKING:
     import uvicorn
@@ -28,6 +29,17 @@ class StartOptions:
     port: int
     home: str | None
     browser: bool
+    host: str = HOST
+    login: bool = False
+
+    @property
+    def loopback(self) -> bool:
+        return self.host in LOOPBACK
+
+    @property
+    def needs_login(self) -> bool:
+        """Always where others can reach it; on a shared machine also when it is wished."""
+        return self.login or not self.loopback
 
 
 def prepare(folder: str | None) -> Store:
@@ -54,24 +66,34 @@ def make_starter_data(home: Home, with_model: bool) -> None:
         model_path(STARTER_MODEL)
 
 
-def check_port(port: int) -> None:
+def check_port(port: int, host: str = HOST) -> None:
     """Raise StorageError when another program listens there."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            probe.bind((host, port))
         except OSError as error:
             raise StorageError(
-                f"port {port} cannot be used ({error.strerror}); "
+                f"port {port} of {host} cannot be used ({error.strerror}); "
                 "is a studio already running there? Choose another with --port (make studio PORT=7861)"
             ) from error
 
 
+def check_login(store: Store) -> None:
+    """Raise StorageError when nobody could log in."""
+    from studio.accounts import Accounts
+
+    if not Accounts(store.engine).list():
+        raise StorageError("nobody could log in; add a user first with `python -m studio users add NAME`")
+
+
 def serve(options: StartOptions) -> None:
     """Run the studio until it is interrupted."""
-    check_port(options.port)
+    check_port(options.port, options.host)
     home = choose_home(options.home)  # checkpoints and workers' data are looked up in it
     store = prepare(str(home.root))
+    if options.needs_login:
+        check_login(store)
 
     import uvicorn  # after the cheap checks: Gradio takes seconds to import
 
@@ -79,10 +101,10 @@ def serve(options: StartOptions) -> None:
     from studio.runtime import Runtime
 
     expect_many_episodes()
-    app = create_app(Runtime(store))
+    app = create_app(Runtime(store), login=options.needs_login, loopback=options.loopback)
     config = uvicorn.Config(
         app,
-        host=HOST,
+        host=options.host,
         port=options.port,
         log_level="warning",
         timeout_graceful_shutdown=1,
@@ -100,7 +122,9 @@ def _announce(server: uvicorn.Server, options: StartOptions) -> None:
         if server.should_exit:
             return
         time.sleep(0.02)
-    url = f"http://{HOST}:{options.port}/"
+    url = f"http://{options.host}:{options.port}/"
     typer.echo(f"Podium is ready: {url}  (stop with Ctrl-C)")
+    if not options.loopback:
+        typer.echo("Passwords travel unencrypted over http; outside a network you trust, put a TLS proxy in front.")
     if options.browser:
         webbrowser.open(url)

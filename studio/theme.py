@@ -35,6 +35,9 @@ HEAD = f"""
 <script>{DARK_MODE}</script>
 """
 
+# Who is logged in, and the way out.
+LOGGED_IN = '<script type="module" src="/podium/web/logged_in.js"></script>'
+
 
 def theme() -> gr.themes.Base:
     """Indigo on slate, bordered inputs, text that is dark enough to read (WCAG AA)."""

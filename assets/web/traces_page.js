@@ -3,7 +3,7 @@
 import { count, dollars, el, recall, remember, seconds } from "./dom.js";
 import { starButton } from "./star.js";
 
-const FILTERS = ["text", "pool", "orchestrator", "state", "nested"];
+const FILTERS = ["text", "pool", "orchestrator", "state", "user", "nested"];
 const REFRESH_MS = 4000;
 const WORDS = { max_rounds: "out of rounds", max_tokens: "out of tokens", max_cost: "out of budget", deadline: "out of time", orchestrator_failed: "orchestrator failed" };
 
@@ -21,7 +21,7 @@ class TracesPage {
     this.note = el("p", "tp-note", "", { role: "status" });
     this.more = el("button", "pp-button tp-more", "Show more", { type: "button" });
     this.more.addEventListener("click", () => this.load(true));
-    const table = el("table", "tp-table");
+    const table = (this.table = el("table", "tp-table"));
     table.append(head(), this.body);
     const frame = el("div", "tp-frame");
     frame.append(table);
@@ -47,7 +47,7 @@ class TracesPage {
       waiting = setTimeout(() => this.set("text", text.value), 200);
     });
     this.bar.append(text);
-    for (const [name, label] of [["pool", "All pools"], ["orchestrator", "All orchestrators"], ["state", "Any status"]]) {
+    for (const [name, label] of [["pool", "All pools"], ["orchestrator", "All orchestrators"], ["state", "Any status"], ["user", "Everybody"]]) {
       const select = el("select", "pp-select", null, { "aria-label": label, "data-filter": name });
       select.append(el("option", "", label, { value: "" }));
       select.addEventListener("change", () => this.set(name, select.value));
@@ -85,6 +85,8 @@ class TracesPage {
     this.fill("pool", found.pools);
     this.fill("orchestrator", found.orchestrators);
     this.fill("state", found.states, (state) => WORDS[state] || state);
+    this.fill("user", found.users);
+    this.shared(found.users.length > 0 || this.filters.user);
     const rows = found.rows.map(row);
     if (append) this.body.append(...rows);
     else this.body.replaceChildren(...rows);
@@ -93,6 +95,12 @@ class TracesPage {
     const filtered = Object.values(this.filters).some(Boolean);
     const nothing = filtered ? "No run matches these filters." : "Nothing has run yet. Press Run on the Run page.";
     this.note.textContent = found.problem ? `Traces cannot be written: ${found.problem}` : this.shown ? "" : nothing;
+  }
+
+  /** Who ran what is shown where people log in or clients have tokens. */
+  shared(several) {
+    this.inputs.user.hidden = !several;
+    this.table.classList.toggle("tp-shared", Boolean(several));
   }
 
   fill(name, values, word = (value) => value) {
@@ -117,7 +125,7 @@ function heading() {
 function head() {
   const node = el("thead");
   const line = el("tr");
-  for (const name of ["Query", "Result", "Orchestrator", "Pool", "Steps", "Time", "Tokens", "Cost", "Started", "Star"]) line.append(el("th", "", name, { scope: "col" }));
+  for (const name of ["Query", "Result", "Orchestrator", "Pool", "User", "Steps", "Time", "Tokens", "Cost", "Started", "Star"]) line.append(el("th", "", name, { scope: "col", "data-name": name }));
   node.append(line);
   return node;
 }
@@ -130,6 +138,7 @@ function row(trace) {
     cell("Result", result(trace)),
     cell("Orchestrator", trace.orchestrator),
     cell("Pool", trace.pool),
+    cell("User", trace.user),
     cell("Steps", trace.failed_steps ? `${trace.steps} (${trace.failed_steps} failed)` : String(trace.steps)),
     cell("Time", seconds(trace.wall_s)),
     cell("Tokens", count(trace.tokens)),

@@ -79,10 +79,10 @@ def build(runtime: Runtime) -> None:
     def open_page(request: gr.Request) -> tuple[Any, ...]:
         return _opened(runtime, request)
 
-    def start(pool_name: str, policy: str, agent_name: str, dialect_name: str, text: str) -> Any:
+    def start(pool_name: str, policy: str, agent_name: str, dialect_name: str, text: str, request: gr.Request) -> Any:
         name = orchestrator_name(policy, agent_name, dialect_name)
         try:
-            return runtime.start_episode(pool_name or "", name, text or ""), ""
+            return runtime.start_episode(pool_name or "", name, text or "", request.username or ""), ""
         except (PoolError, OrchestratorError) as error:
             return gr.skip(), _problem(str(error))
 

@@ -42,6 +42,7 @@ def trace_rows(runtime: Runtime, asked: Mapping[str, str]) -> dict[str, Any]:
         orchestrator=asked.get("orchestrator", ""),
         state=asked.get("state", ""),
         text=asked.get("text", "")[:500],
+        user=asked.get("user", ""),
         nested=asked.get("nested") == "1",
         limit=PAGE_SIZE + 1,
         offset=_offset(asked.get("offset")),
@@ -54,6 +55,7 @@ def trace_rows(runtime: Runtime, asked: Mapping[str, str]) -> dict[str, Any]:
         "pools": traces.distinct("pool"),
         "orchestrators": traces.distinct("orchestrator"),
         "states": STATES,
+        "users": [name for name in traces.distinct("user_name") if name],
         "problem": traces.problem,
     }
 
@@ -64,6 +66,7 @@ def _document(row: EpisodeRow) -> dict[str, Any]:
         "started_at": row.started_at,
         "query": row.query[:300],
         "pool": row.pool,
+        "user": row.user_name,
         "orchestrator": row.orchestrator,
         "state": row.state,
         "correct": row.correct,

@@ -1,0 +1,36 @@
+// The login page: sends name and password, then goes on to the page that was asked for.
+
+const form = document.getElementById("login");
+const problem = document.getElementById("problem");
+const button = form.querySelector("button");
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  problem.textContent = "";
+  button.disabled = true;
+  button.textContent = "Logging in …";
+  try {
+    const answer = await fetch("/login", { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    const said = await answer.json();
+    if (said.ok) return location.assign(goOn());
+    tell(said.said);
+  } catch {
+    tell("The studio does not answer. Try again.");
+  } finally {
+    button.disabled = false;
+    button.textContent = "Log in";
+  }
+});
+
+function tell(text) {
+  problem.textContent = text;
+  form.password.value = "";
+  form.password.focus();
+}
+
+/** The page of this studio that was asked for; never another site's. */
+function goOn() {
+  const asked = new URLSearchParams(location.search).get("next") || "/";
+  const there = new URL(asked, location.origin);
+  return there.origin === location.origin && asked.startsWith("/") ? there.pathname + there.search + there.hash : "/";
+}

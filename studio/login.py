@@ -1,0 +1,169 @@
+"""The wall in front of a studio that others can reach, and the page that opens it.
+
+Everything but the login page and its stylesheet needs a session. A session is a cookie that scripts cannot
+read and other sites' pages do not send; the database knows its hash and can end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from assets import asset
+from studio.accounts import SESSION_LASTS, Accounts
+
+COOKIE = "podium_session"
+OPEN = ("/login", "/podium/web/", "/podium/fonts/")  # what the login page itself is made of
+MAX_FAILURES = 5
+FORGET_S = 300.0
+CHECKS_AT_ONCE = 2  # argon2 takes 64 MiB for each
+
+
+class LoginWall:
+    """Lets through who has a session; their name is in `request.state.user`."""
+
+    def __init__(self, app: ASGIApp, accounts: Accounts) -> None:
+        self._app, self._accounts = app, accounts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket") or _is_open(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        key = session_key(scope)
+        user = await asyncio.to_thread(self._accounts.session_user, key) if key else None
+        if user is None:
+            await _turned_away(scope)(scope, receive, send)
+            return
+        scope.setdefault("state", {})["user"] = user
+        await self._app(scope, receive, send)
+
+
+def session_key(scope: Scope) -> str:
+    """The session cookie of a request, or ""."""
+    for name, value in scope["headers"]:
+        if name == b"cookie":
+            try:
+                found = SimpleCookie(value.decode("latin-1")).get(COOKIE)
+            except CookieError:
+                continue
+            if found is not None:
+                return found.value
+    return ""
+
+
+def user_of(request: Request) -> str:
+    """Who asks; "" where nobody logs in."""
+    return str(getattr(request.state, "user", ""))
+
+
+@dataclass(slots=True)
+class Brake:
+    """Counts failed logins by name and by address; the fifth within five minutes closes the door for the rest
+    of them. Bounded: the oldest entries are forgotten first."""
+
+    max_entries: int = 10_000
+    _failures: OrderedDict[str, tuple[int, float]] = field(default_factory=OrderedDict)
+
+    def wait_s(self, *keys: str) -> float:
+        """How long to wait before the next try; 0 when it may be now."""
+        now = time.monotonic()
+        waits = [since + FORGET_S - now for count, since in map(self._of, keys) if count >= MAX_FAILURES]
+        return max(0.0, max(waits, default=0.0))
+
+    def failed(self, *keys: str) -> None:
+        now = time.monotonic()
+        for key in keys:
+            count, since = self._of(key)
+            self._failures[key] = (count + 1, since if count else now)
+            self._failures.move_to_end(key)
+        while len(self._failures) > self.max_entries:
+            self._failures.popitem(last=False)
+
+    def succeeded(self, *keys: str) -> None:
+        for key in keys:
+            self._failures.pop(key, None)
+
+    def _of(self, key: str) -> tuple[int, float]:
+        count, since = self._failures.get(key, (0, 0.0))
+        return (count, since) if time.monotonic() - since < FORGET_S else (0, 0.0)
+
+
+def login_routes(accounts: Accounts) -> APIRouter:
+    """The login page, logging in, logging out."""
+    router = APIRouter()
+    brake, checks = Brake(), asyncio.Semaphore(CHECKS_AT_ONCE)
+
+    @router.get("/login")
+    async def page() -> Response:
+        return FileResponse(asset("web/login.html"), headers={"cache-control": "no-store"})
+
+    @router.post("/login")
+    async def login(
+        request: Request, name: Annotated[str, Form()] = "", password: Annotated[str, Form()] = ""
+    ) -> Response:
+        keys = (f"name {name[:64]}", f"address {request.client.host if request.client else ''}")
+        async with checks:  # tries that come at once are counted one after the other
+            wait = brake.wait_s(*keys)
+            if wait > 0:
+                said = f"Too many failed logins. Try again in {wait / 60:.0f} min."
+                return _said(said if wait >= 60 else "Too many failed logins. Try again in a minute.", 429, wait)
+            if not await asyncio.to_thread(accounts.check, name, password):
+                brake.failed(*keys)
+                return _said("Name or password is wrong.", 401)
+        brake.succeeded(keys[0])
+        answer = JSONResponse({"ok": True})
+        _set_cookie(answer, request, await asyncio.to_thread(accounts.open_session, name))
+        return answer
+
+    @router.post("/logout")
+    async def logout(request: Request) -> Response:
+        await asyncio.to_thread(accounts.close_session, session_key(request.scope))
+        answer = JSONResponse({"ok": True})
+        answer.delete_cookie(COOKIE)
+        return answer
+
+    @router.get("/api/me")
+    async def me(request: Request) -> JSONResponse:
+        return JSONResponse({"user": user_of(request)})
+
+    return router
+
+
+def _said(sentence: str, status: int, wait_s: float = 0.0) -> JSONResponse:
+    headers = {"retry-after": str(int(wait_s) + 1)} if wait_s else {}
+    return JSONResponse({"ok": False, "said": sentence}, status, headers)
+
+
+def _set_cookie(answer: Response, request: Request, key: str) -> None:
+    answer.set_cookie(
+        COOKIE,
+        key,
+        max_age=int(SESSION_LASTS.total_seconds()),
+        httponly=True,
+        samesite="lax",  # links from elsewhere find the person logged in; writes from elsewhere are refused anyway
+        secure=request.url.scheme == "https",
+    )
+
+
+def _is_open(path: str) -> bool:
+    return any(path == place or (place.endswith("/") and path.startswith(place)) for place in OPEN)
+
+
+def _turned_away(scope: Scope) -> Response:
+    """To the login page when a person opens a page, 401 for everything else."""
+    if scope["type"] == "websocket":
+        return Response(status_code=403)
+    if scope["method"] == "GET" and b"text/html" in dict(scope["headers"]).get(b"accept", b""):
+        query = scope["query_string"].decode("latin-1")
+        there = quote(f"{scope['path']}{'?' if query else ''}{query}", safe="")
+        return RedirectResponse(f"/login?next={there}", 303)
+    return JSONResponse({"detail": "log in first: open /login in a browser"}, 401)
