@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.episode import Episode, StepRun
+from orchestrator.plan import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +16,8 @@ class Totals:
 
     `serial_s` is what turns and steps take one after another, `critical_path_s` the longest chain of them
     that had to wait for each other, `speedup` serial over wall time (None before anything has ended).
-    `width` is how many steps could run at the same time, at most, `valid_turns` how many turns were turns.
+    `width` is how many steps could run at the same time, at most, `depth` how many had to wait for each other
+    (rounds wait for each other, so their depths add up), `valid_turns` how many turns were turns.
     """
 
     wall_s: float
@@ -28,6 +31,7 @@ class Totals:
     rounds: int
     valid_turns: int
     width: int
+    depth: int
     statuses: dict[str, int]
 
 
@@ -40,6 +44,7 @@ def totals(episode: Episode) -> Totals:
     serial_s = turns_s + sum(latency(run) for run in episode.steps.values())
     path_s = turns_s + sum(latency(episode.steps[k]) for k in critical_path(episode))
     wall_s = episode.ended.at if episode.ended else episode.last_at
+    layered = [layers for done in episode.rounds if (layers := layer_sizes([run.step for run in done.steps]))]
     return Totals(
         wall_s=wall_s,
         critical_path_s=path_s,
@@ -51,7 +56,8 @@ def totals(episode: Episode) -> Totals:
         steps=len(episode.steps),
         rounds=len(episode.rounds),
         valid_turns=sum(done.turn is not None and done.turn.error is None for done in episode.rounds),
-        width=max((_widest_layer(done.steps) for done in episode.rounds), default=0),
+        width=max((max(layers) for layers in layered), default=0),
+        depth=sum(map(len, layered)),
         statuses=dict(Counter(run.state for run in episode.steps.values())),
     )
 
@@ -64,12 +70,13 @@ def critical_path(episode: Episode) -> list[int]:
     return path
 
 
-def _widest_layer(runs: list[StepRun]) -> int:
-    """The size of the largest layer of a round's plan; steps are in topological order by id."""
+def layer_sizes(steps: Sequence[Step]) -> list[int]:
+    """How many steps of one plan stand at each depth; steps are in topological order by id."""
     depth: dict[int, int] = {}
-    for run in runs:
-        depth[run.step.id] = 1 + max((depth[k] for k in run.step.access if k in depth), default=0)
-    return max(Counter(depth.values()).values(), default=0)
+    for step in steps:
+        depth[step.id] = 1 + max((depth[k] for k in step.access if k in depth), default=0)
+    counted = Counter(depth.values())
+    return [counted[level] for level in sorted(counted)]
 
 
 def latency(run: StepRun) -> float:

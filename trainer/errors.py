@@ -33,6 +33,10 @@ class TrainingFailed(TrainerError):
         super().__init__(message)
 
 
+class SpendCapReached(TrainerError):
+    """A job has spent what its recipe allows. What it has measured so far stays, and it can go on."""
+
+
 class JobNotFound(TrainerError):
     """There is no job with this id."""
 

@@ -1,74 +1,53 @@
-"""Runs an orchestrator on tasks and says how good it is. Every episode is recorded as an ordinary trace."""
+"""Runs an orchestrator on tasks and says how good it is. Every episode is recorded as an ordinary trace.
+
+What is reproducible: tasks, conditions and their pools depend on the recipe's seed alone, and each sample of a
+task has a seed of its own for how turns are drawn. Fixed policies and local models therefore do the same again
+(a model up to rounding: who shares its batch can tip a token), as long as the workers they call do. Endpoints of
+others, and times, never repeat exactly.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-
-from pydantic import BaseModel
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
 
 from orchestrator.episode import Episode
-from orchestrator.events import Graded, TaskRef
-from orchestrator.metrics import Totals, totals
+from orchestrator.events import Graded
+from orchestrator.metrics import totals
 from orchestrator.plan import Turn
 from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from pool_registry.actions import as_text
+from pool_registry.agents import Draw
 from pool_registry.live import LivePool
 from pool_registry.pool import Limits
+from trainer.access import SameWork, access_of, work_of
 from trainer.grading import verdict
-from trainer.statistics import bootstrap_mean, quantile
-from trainer.tasks import recognize
+from trainer.results import GENERATED, ResultRow, Slot, TaskKey
+from trainer.summary import Evaluation, summarize
+from trainer.tasks import SUITES, recognize
+from trainer.tasks.suite import seeded
 from trainer.tasks.task import Task
 
-Make = Callable[[Task], Orchestrator]
+__all__ = ["Evaluation", "Make", "Trial", "attempt", "evaluate", "grade", "resolve", "run_trials", "trials_of"]
 
-
-class Evaluation(BaseModel):
-    """What an evaluation measured. Times in seconds, cost in US dollars; `interval` is 95 %, over tasks.
-
-    `family` and `split` are "all" and `level` is 0 where the tasks differ in them; `cells` then holds the
-    figures by family, level and split. `turns` counts turns, `turn_errors` those that were none; `steps` and
-    `width` (how many steps could run at once) are means over episodes.
-    """
-
-    orchestrator: str
-    family: str
-    level: int
-    split: str
-    tasks: int
-    mean: float
-    interval: tuple[float, float]
-    statuses: dict[str, int]
-    turns: int
-    turn_errors: int
-    steps: float
-    width: float
-    outcomes: dict[str, int]
-    wall_s: float
-    p50_s: float
-    p95_s: float
-    speedup: float | None
-    tokens: int
-    cost: float
-    episodes: list[str]
-    cells: list[Evaluation] = []
+SEVERAL = 1.0  # the temperature of several samples (ParaManager, arXiv 2604.17009); one sample is greedy
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A finished, graded episode in figures. `ended_s` counts from the start of the evaluation."""
+class Trial:
+    """One episode to run: its slot, its task, and how a model is to draw its turns."""
 
-    ref: TaskRef
-    episode: str
-    correct: bool
-    totals: Totals
-    outcome: str
-    turn_errors: int
-    ended_s: float = field(compare=False, default=0.0)
+    slot: Slot
+    task: Task
+    draw: Draw
+
+
+Make = Callable[[Trial], Orchestrator]
 
 
 async def evaluate(
@@ -80,30 +59,112 @@ async def evaluate(
     concurrency: int = 8,
     make: Make | None = None,
     limits: Limits | None = None,
+    samples: int = 1,
+    seed: int = 0,
+    condition: str = "seen",
 ) -> Evaluation:
-    """Run and grade every task, at most `concurrency` at a time, within the pool's limits or these.
+    """Run and grade every task `samples` times, at most `concurrency` episodes at a time, within the pool's
+    limits or these.
 
-    `make` gives the orchestrator of a task; without it `orchestrator` is looked up by name.
+    `make` gives the orchestrator of a trial; without it `orchestrator` is looked up by name.
     Raises UnknownOrchestrator, before anything runs, when the name does not resolve on this pool.
     """
-    make = make or by_name(orchestrator, pool)
-    policies = [make(task) for task in tasks]
-    slots = asyncio.Semaphore(concurrency)
-    started = time.perf_counter()
-
-    async def one(task: Task, policy: Orchestrator) -> Result:
-        async with slots:
-            episode = await attempt(task, policy, pool, sink or NoSink(), limits)
-        return _result(task, episode, time.perf_counter() - started)
-
-    async with asyncio.TaskGroup() as group:
-        running = [group.create_task(one(task, policy)) for task, policy in zip(tasks, policies, strict=True)]
-    return summarize(orchestrator, [done.result() for done in running])
+    trials = trials_of(orchestrator, tasks, condition=condition, samples=samples, seed=seed)
+    make = make or by_name(pool)
+    check_makeable(trials, make)
+    rows: list[ResultRow] = []
+    await run_trials(trials, pool, make, rows.append, sink=sink, concurrency=concurrency, limits=limits)
+    order = {trial.slot: place for place, trial in enumerate(trials)}
+    return summarize(orchestrator, sorted(rows, key=lambda row: order[row.slot]), condition)
 
 
-def by_name(orchestrator: str, pool: LivePool) -> Make:
-    """The orchestrator called so, made anew for each task (the oracle needs the task's plan)."""
-    return lambda task: make_orchestrator(orchestrator, pool, task.oracle_turn)
+def trials_of(
+    orchestrator: str,
+    tasks: Sequence[Task],
+    *,
+    source: str = GENERATED,
+    condition: str = "seen",
+    samples: int = 1,
+    temperature: float | None = None,
+    seed: int = 0,
+) -> list[Trial]:
+    """Every sample of every task, first all tasks once: what was done before a stop then covers all of them.
+
+    Without a temperature one sample is greedy and several are drawn at 1.0. The seed of a sample depends on
+    `seed`, the task and the number of the sample, and not on who orchestrates.
+    """
+    heat = temperature if temperature is not None else SEVERAL if samples > 1 else 0.0
+    keys = [key_of(task, source) for task in tasks]
+    return [
+        Trial(Slot(orchestrator, condition, key, sample), task, Draw(heat, _seed(seed, key, sample)))
+        for sample in range(samples)
+        for key, task in zip(keys, tasks, strict=True)
+    ]
+
+
+def key_of(task: Task, source: str = GENERATED) -> TaskKey:
+    """What names a task in results. A generated one is the same whatever selection it was drawn with, a file's
+    is known by the file's name."""
+    ref = task.ref
+    if ref.level > 0 and ref.family in SUITES:
+        source = GENERATED
+    elif source.startswith("file:"):
+        source = "file:" + source.replace("\\", "/").rpartition("/")[2].removeprefix("file:")
+    return TaskKey(source, ref.family, ref.level, ref.split, ref.index)
+
+
+def by_name(pool: LivePool, called: Callable[[str], str] = str) -> Make:
+    """Orchestrators by the name in the trial's slot, made anew for each (the oracle needs the task's plan).
+    `called` is what that name is in this pool, where workers go by other names."""
+    return lambda trial: make_orchestrator(called(trial.slot.orchestrator), pool, trial.task.oracle_turn, trial.draw)
+
+
+def check_makeable(trials: Sequence[Trial], make: Make) -> None:
+    """Raise UnknownOrchestrator if their orchestrator cannot be made for the first of them, or for the first whose
+    task has no reference plan."""
+    without_plan = (trial for trial in trials if trial.task.oracle_turn is None)
+    for trial in (*trials[:1], *islice(without_plan, 1)):
+        make(trial)
+
+
+async def run_trials(
+    trials: Iterable[Trial],
+    pool: LivePool,
+    make: Make,
+    keep: Callable[[ResultRow], None],
+    *,
+    sink: Sink | None = None,
+    settle: Callable[[], None] | None = None,
+    limits: Limits | None = None,
+    concurrency: int = 8,
+    proceed: Callable[[int], bool] = lambda _: True,
+) -> bool:
+    """Run and grade trials, at most `concurrency` at a time; `keep` gets each row as its episode has ended, after
+    `settle` has returned (in a thread: it waits until the trace is on disk). `proceed` is asked before each, told how
+    many run; when it says no, what runs is finished and may be followed by more if it then says yes. Returns
+    whether every trial was run."""
+    waiting = deque(trials)
+    same_work = work_of(pool.pool)
+    running = 0
+
+    async def lane() -> None:
+        nonlocal running
+        while waiting and proceed(running):
+            trial, running = waiting.popleft(), running + 1
+            episode = await attempt(trial.task, make(trial), pool, sink or NoSink(), limits)
+            if settle is not None:
+                await asyncio.to_thread(settle)
+            running -= 1
+            keep(row_of(trial, episode, same_work))
+
+    lanes = [asyncio.create_task(lane()) for _ in range(concurrency)]
+    try:
+        await asyncio.gather(*lanes)
+        return not waiting
+    finally:
+        for each in lanes:
+            each.cancel()
+        await asyncio.gather(*lanes, return_exceptions=True)
 
 
 async def attempt(
@@ -137,62 +198,38 @@ def reference_turn(query: str) -> Turn | None:
     return task.oracle_turn if task else None
 
 
-def _result(task: Task, episode: Episode, ended_s: float) -> Result:
+def row_of(trial: Trial, episode: Episode, same_work: SameWork) -> ResultRow:
+    """A finished, graded episode in figures."""
     assert episode.ended is not None and episode.graded is not None, "attempt ends and grades episodes"
-    errors = sum(done.turn is not None and done.turn.error is not None for done in episode.rounds)
-    correct = episode.graded.correct
-    return Result(task.ref, episode.id, correct, totals(episode), episode.ended.outcome, errors, ended_s)
-
-
-def summarize(orchestrator: str, results: Sequence[Result]) -> Evaluation:
-    """The figures of all results, and of each cell when there are several."""
-    cells: dict[tuple[str, int, str], list[Result]] = {}
-    for result in results:
-        cells.setdefault((result.ref.family, result.ref.level, result.ref.split), []).append(result)
-    whole = _figures(orchestrator, results)
-    if len(cells) < 2:
-        return whole
-    return whole.model_copy(update={"cells": [_figures(orchestrator, each) for each in cells.values()]})
-
-
-def _figures(orchestrator: str, results: Sequence[Result]) -> Evaluation:
-    estimate = bootstrap_mean([float(result.correct) for result in results])
-    measured = [result.totals for result in results]
-    walls = [each.wall_s for each in measured]
-    speedups = [each.speedup for each in measured if each.speedup is not None]
-    return Evaluation(
-        orchestrator=orchestrator,
-        family=_common([result.ref.family for result in results]),
-        level=int(_common([str(result.ref.level) for result in results], "0")),
-        split=_common([result.ref.split for result in results]),
-        tasks=len(results),
-        mean=estimate.mean,
-        interval=(estimate.low, estimate.high),
-        statuses=dict(sum((Counter(each.statuses) for each in measured), Counter[str]())),
-        turns=sum(each.rounds for each in measured),
-        turn_errors=sum(result.turn_errors for result in results),
-        steps=_mean([each.steps for each in measured]),
-        width=_mean([each.width for each in measured]),
-        outcomes=dict(Counter(result.outcome for result in results)),
-        wall_s=_span(results),
-        p50_s=quantile(walls, 0.50),
-        p95_s=quantile(walls, 0.95),
-        speedup=sum(speedups) / len(speedups) if speedups else None,
-        tokens=sum(each.tokens_in + each.tokens_out for each in measured),
-        cost=sum(each.cost for each in measured),
-        episodes=[result.episode for result in results],
+    measured = totals(episode)
+    access = access_of(episode, trial.task.oracle_turn, same_work)
+    slot = trial.slot
+    return ResultRow(
+        orchestrator=slot.orchestrator,
+        condition=slot.condition,
+        **slot.task._asdict(),
+        sample=slot.sample,
+        query=trial.task.query,
+        episode=episode.id,
+        correct=episode.graded.correct,
+        outcome=episode.ended.outcome,
+        turns=measured.rounds,
+        turn_errors=sum(done.turn is not None and done.turn.error is not None for done in episode.rounds),
+        steps=measured.steps,
+        depth=measured.depth,
+        width=measured.width,
+        statuses=measured.statuses,
+        failed_calls=measured.steps - measured.statuses.get("OK", 0),
+        wall_s=measured.wall_s,
+        serial_s=measured.serial_s,
+        tokens_in=measured.tokens_in,
+        tokens_out=measured.tokens_out,
+        cost=measured.cost,
+        workers=dict(Counter(run.step.worker for run in episode.steps.values())),
+        at=time.time(),
+        **(asdict(access) if access else {}),
     )
 
 
-def _span(results: Sequence[Result]) -> float:
-    """From the first episode's start to the last one's end."""
-    starts = [result.ended_s - result.totals.wall_s for result in results]
-    return max(result.ended_s for result in results) - max(0.0, min(starts)) if results else 0.0
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
-
-
-def _common(values: Sequence[str], otherwise: str = "all") -> str:
-    return values[0] if len(set(values)) == 1 else otherwise
+def _seed(seed: int, key: TaskKey, sample: int) -> int:
+    return seeded(f"draw/{seed}/{'/'.join(map(str, key))}/{sample}").getrandbits(63)

@@ -71,6 +71,8 @@ class JobStore:
         workspace = self.workspace(key).make()
         workspace.recipe.write_text(dump_recipe(recipe), encoding="utf-8")
         steps = sum(getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate")
+        if recipe.evaluate is not None and not steps:
+            steps = recipe.evaluate.episodes
         row = JobRow(id=key, kind="+".join(recipe.stages), name=recipe.name, steps=steps, created_at=_now())
         row.owner = this_process() if here else ""
         with self._changing() as session:
@@ -148,10 +150,11 @@ class JobStore:
             session.add(row)
         return True
 
-    def beat(self, job: str, stage: str, step: int) -> None:
-        """Say that the job's process lives, and how far it is."""
+    def beat(self, job: str, stage: str, step: int, steps: int | None = None) -> None:
+        """Say that the job's process lives, and how far it is; `steps`: of how many, where that is known better."""
         with self._changing() as session:
             row = self._row(session, job)
+            row.steps = row.steps if steps is None else steps
             row.heartbeat, row.stage, row.step = _now(), stage, step
             session.add(row)
 

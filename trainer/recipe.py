@@ -199,20 +199,51 @@ class Grpo(Part):
         return self
 
 
+CONDITIONS = ("seen", "renamed", "distractors", "missing", "flaky", "priced")
+_NAME = NAME_PATTERN.strip("^$")
+PoolCondition = Annotated[str, Field(pattern=rf"^({'|'.join(CONDITIONS)}|without:{_NAME}(,{_NAME})*)$")]
+
+
 class Evaluate(Part):
     """Measures orchestrators on tasks that no training has seen."""
 
     orchestrators: tuple[str, ...] = Field(
-        default=(), description="Names; empty for the base and what every stage of this job ended with."
+        default=(),
+        description="Names; direct:each is every agent alone. Empty: the base and what every stage ended with.",
+    )
+    reference: str = Field(
+        default="",
+        max_length=500,
+        description="What the others are compared with, task by task: one of them, or JOB/ORCHESTRATOR of an earlier "
+        "evaluation. Empty: the first.",
     )
     source: str = Field(default="", description="Families or another source; empty for the recipe's.")
     levels: tuple[int, ...] = Field(default=(), description="Levels of the families; empty for the recipe's.")
     split: Literal["validation", "test"] = Field(default="test", description="Which part of the tasks.")
     count: int = Field(default=60, ge=1, le=100_000, description="How many tasks.")
+    samples: int = Field(default=1, ge=1, le=64, description="Episodes per task; from 8 on pass^k means something.")
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="Of a model's turns. Empty: 0 (greedy) for one sample, 1 for several."
+    )
+    conditions: tuple[PoolCondition, ...] = Field(
+        default=("seen",),
+        min_length=1,
+        max_length=64,
+        description=f"Of the pool: {', '.join(CONDITIONS)}, or without:WORKER[,WORKER].",
+    )
+    seed: int = Field(default=0, ge=0, description="Of which tasks are drawn, of the conditions and of the samples.")
+    max_cost: float | None = Field(
+        default=None, gt=0, description="US dollars for this stage: no new episode starts beyond. Empty: no cap."
+    )
     max_rounds: int | None = Field(
         default=None, ge=1, le=64, description="Turns per episode; empty for those of GRPO, or the pool's limit."
     )
     concurrency: int = Field(default=32, ge=1, le=256, description="Episodes at a time.")
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes that makes, as far as it says so: a source may hold fewer tasks."""
+        return len(self.orchestrators) * self.count * self.samples * len(self.conditions)
 
 
 STAGES = ("sft", "grpo", "evaluate")

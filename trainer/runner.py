@@ -12,7 +12,7 @@ from types import FrameType
 from orchestrator.errors import OrchestratorError
 from orchestrator.trace import Store
 from pool_registry.errors import PoolError, WorkerFault
-from trainer.errors import InvalidRecipe, TrainerError, TrainingFailed
+from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, TrainingFailed
 from trainer.generation import ran_out_of_memory
 from trainer.jobs import JobStore
 from trainer.recipe import Grpo, Recipe
@@ -24,9 +24,10 @@ BEAT_S = 5.0
 
 @dataclass(slots=True)
 class _Place:
-    """Where the job is, shared with the heartbeat."""
+    """Where the job is, shared with the heartbeat. `steps` are all of the job's, where that is known only now."""
 
     stage: str = ""
+    steps: int | None = None
 
 
 def run_job(job: str, store: Store, jobs: JobStore) -> bool:
@@ -50,13 +51,17 @@ def _run(job: str, store: Store, jobs: JobStore, workspace: Workspace, place: _P
 
     def tell(stage: str, steps: int) -> None:
         place.stage = stage
-        log.info("stage %s: %d steps", stage, steps)
+        if recipe is not None and recipe.stages == ("evaluate",):
+            place.steps = steps
+        log.info("stage %s: %d %s", stage, steps, "episodes" if stage == "evaluate" else "steps")
 
     try:
         from trainer.training import run_recipe, seeded_pool
 
         recipe = jobs.recipe(job)
         finished = run_recipe(recipe, store, seeded_pool(store, recipe.pool), workspace, tell)
+    except SpendCapReached as reached:
+        return "stopped", "max_cost", str(reached)
     except Exception as error:
         code, message = explain(error, recipe)
         log.exception("job %s failed (%s)", job, code)
@@ -136,7 +141,7 @@ class _Heartbeat:
         rows = read_lines(self._workspace.metrics)
         step = max((int(str(row.get("step", 0))) for row in rows), default=0)
         try:
-            self._jobs.beat(self._job, self._place.stage, step)
+            self._jobs.beat(self._job, self._place.stage, step, self._place.steps)
         except Exception:
             log.warning("the heartbeat could not be written", exc_info=True)
 

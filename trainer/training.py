@@ -17,10 +17,10 @@ from pool_registry.local_models import TINY
 from pool_registry.pool import Pool
 from pool_registry.starter import seed_starter
 from trainer.errors import TrainingFailed, UnknownTask
-from trainer.recipe import Evaluate, Recipe
+from trainer.recipe import Recipe
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
-from trainer.workspace import Workspace, read_lines
+from trainer.workspace import Workspace
 
 if TYPE_CHECKING:
     from trainer.learner import Training
@@ -35,21 +35,28 @@ def run_recipe(recipe: Recipe, store: Store, pool: Pool, workspace: Workspace, t
     `tell(stage, steps)` is called as a stage begins. Raises TrainingFailed, InvalidRecipe, WorkerFault,
     UnknownOrchestrator or StorageError; each says what to do next.
     """
+    expect_many_episodes()
+    resumed = workspace.sound()
+    workspace.forget_after(resumed[0] if resumed else 0)
+    try:
+        trained = _trained(recipe, store, pool, workspace, tell) if recipe.sft or recipe.grpo else True
+        return trained and (recipe.evaluate is None or _evaluated(recipe, store, pool, workspace, tell))
+    finally:
+        store.traces.flush()
+
+
+def _trained(recipe: Recipe, store: Store, pool: Pool, workspace: Workspace, tell: Tell) -> bool:
+    """The stages that train. False when stopped on request."""
     from trainer.learner import Training, be_quiet
 
     be_quiet(recipe.threads)
-    expect_many_episodes()
-    tasks = training_tasks(recipe, pool) if recipe.sft or recipe.grpo else []
-    resumed = workspace.sound()
-    workspace.forget_after(resumed[0] if resumed else 0)
+    tasks = training_tasks(recipe, pool)
     with asyncio.Runner() as runner:
         live = runner.run(_opened(pool))
         try:
-            training = Training(recipe, tasks, live, store, workspace, runner, check=_check)
-            return _stages(training, tell)
+            return _stages(Training(recipe, tasks, live, store, workspace, runner, check=_check), tell)
         finally:
             runner.run(live.close())
-            store.traces.flush()
 
 
 def _stages(training: Training, tell: Tell) -> bool:
@@ -73,54 +80,32 @@ def _stages(training: Training, tell: Tell) -> bool:
             tell("grpo", recipe.grpo.steps)
             if not run_grpo(training, start, offset):
                 return False
-    if recipe.evaluate is not None:
-        tell("evaluate", len(orchestrators(training)))
-        return _evaluate(training, recipe.evaluate)
     return True
 
 
-def orchestrators(training: Training) -> list[str]:
+def orchestrators(recipe: Recipe, workspace: Workspace) -> list[str]:
     """What the evaluate stage measures: the recipe's choice, or where it began and what every stage made."""
-    wanted = training.recipe.evaluate
-    if wanted is not None and wanted.orchestrators:
-        return list(wanted.orchestrators)
-    job = training.workspace.folder.name
-    made = {
-        read_checkpoint(folder).stage: step for step, folder in reversed(complete_steps(training.workspace.checkpoints))
-    }
-    begun = training.recipe.model.start or ("base" if training.recipe.model.base == TINY else "")
+    if recipe.evaluate is not None and recipe.evaluate.orchestrators:
+        return list(recipe.evaluate.orchestrators)
+    job = workspace.folder.name
+    made = {read_checkpoint(folder).stage: step for step, folder in reversed(complete_steps(workspace.checkpoints))}
+    begun = recipe.model.start or ("base" if recipe.model.base == TINY else "")
     return [*([begun] if begun else []), *(f"{job}@{step}" for step in made.values())]
 
 
-def _evaluate(training: Training, settings: Evaluate) -> bool:
-    """Write one Evaluation per orchestrator into the folder. False when stopped on request."""
-    from trainer.evaluate import evaluate
+def _evaluated(recipe: Recipe, store: Store, pool: Pool, workspace: Workspace, tell: Tell) -> bool:
+    """The evaluate stage. False when stopped on request."""
+    from trainer.evaluation import EvaluationStage
 
-    recipe, workspace = training.recipe, training.workspace
-    source = source_named(settings.source or recipe.tasks.source)
-    tasks = source.tasks(settings.split, settings.count, levels=settings.levels or recipe.tasks.levels)
-    limits = training.pool.pool.limits
-    rounds = settings.max_rounds or (recipe.grpo.rollouts.max_rounds if recipe.grpo else limits.max_rounds)
-    limits = limits.model_copy(update={"max_rounds": rounds})
-    done = {str(row.get("orchestrator")) for row in read_lines(workspace.evaluations)}
-    for name in orchestrators(training):
-        if workspace.stopping:
-            return False
-        if name not in done:
-            log.info("evaluating %s on %d tasks", name, len(tasks))
-            result = training.runner.run(
-                evaluate(
-                    name,
-                    tasks,
-                    training.pool,
-                    sink=training.store.traces,
-                    concurrency=settings.concurrency,
-                    limits=limits,
-                )
-            )
-            workspace.note_evaluation(result.model_dump(mode="json"))
-            log.info("%s: %.3f [%.3f, %.3f]", name, result.mean, *result.interval)
-    return True
+    if recipe.threads:
+        from trainer.learner import be_quiet
+
+        be_quiet(recipe.threads)
+    newest = workspace.newest()
+    names = orchestrators(recipe, workspace)
+    stage = EvaluationStage(recipe, names, pool, store, workspace, newest[0] if newest else 0)
+    with asyncio.Runner() as runner:
+        return runner.run(stage.run(lambda episodes: tell("evaluate", episodes)))
 
 
 def _last_of(workspace: Workspace, stage: str) -> Any:

@@ -5,7 +5,8 @@ log.txt                what the process printed
 metrics.jsonl          one object per line: step, stage, figures
 rollouts.jsonl         one line per group of episodes (GRPO)
 demonstrations.jsonl   what SFT learnt from
-evaluations.jsonl      what the evaluate stage measured
+results.jsonl          one line per evaluated episode (results.py)
+evaluations.jsonl      what the evaluate stage measured, by orchestrator and condition
 checkpoints/STEP/      complete checkpoints (orchestrator/checkpoints.py)
 stop                   exists when somebody asked to stop
 """
@@ -27,6 +28,7 @@ from orchestrator.errors import UnknownOrchestrator
 from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
 from trainer.recipe import Recipe
+from trainer.results import RESULTS
 
 log = logging.getLogger(__name__)
 BEST_KEPT = "check/correct"
@@ -53,6 +55,10 @@ class Workspace:
     @property
     def rollouts(self) -> Path:
         return self.folder / "rollouts.jsonl"
+
+    @property
+    def results(self) -> Path:
+        return self.folder / RESULTS
 
     @property
     def evaluations(self) -> Path:

@@ -62,13 +62,12 @@ class ModelPolicy:
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
-        max_rounds = self._pool.pool.limits.max_rounds
         shown = await shown_to(episode, self._pool) if self._style == "full" else None
         pool = narrowed(self._pool, shown)
         recalled = episode.recalled
         if recalled is None and self.memory is not None and self.reads_memory:
             recalled = await self.memory.recall(episode.query)
-        messages = conversation(episode, pool, self._dialect, max_rounds, self._style, recalled)
+        messages = conversation(episode, pool, self._dialect, self._rounds(episode), self._style, recalled)
         completion = await self._model.complete(
             messages, self._dialect.tools(pool), self._turn_tokens, _again(self._draw, episode)
         )
@@ -83,6 +82,11 @@ class ModelPolicy:
             shown=None if episode.shown else shown,
             recalled=None if episode.recalled else recalled,
         )
+
+    def _rounds(self, episode: Episode) -> int:
+        """How many turns the episode can have: by its own limits, and by what the model has learnt."""
+        limits = episode.started.limits if episode.started else {}
+        return min(self._max_rounds, int(str(limits.get("max_rounds", self._max_rounds))))
 
 
 def _again(draw: Draw | None, episode: Episode) -> Draw | None:

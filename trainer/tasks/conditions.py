@@ -7,6 +7,7 @@ names; in `flaky` calls fail until another worker is asked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
@@ -191,6 +192,17 @@ def priced(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     return _with(pool, workers), renaming
 
 
+def without(pool: Pool, names: Sequence[str]) -> Pool:
+    """The pool with these workers switched off: what do they carry? Raises UnknownTask for one that is not there."""
+    known = [spec.name for spec in pool.enabled]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UnknownTask(f"the pool {pool.name} has no worker {unknown[0]!r}; it has: {', '.join(known)}")
+    if set(known) <= set(names):
+        raise UnknownTask(f"nothing would be left of the pool {pool.name}; leave a worker in it")
+    return _with(pool, [spec for spec in pool.workers if spec.name not in names])
+
+
 CONDITIONS: dict[str, Condition] = {
     condition.__name__: condition for condition in (seen, renamed, distractors, missing, flaky, priced)
 }
@@ -201,14 +213,26 @@ def under(condition: str, pool: Pool, tasks: Sequence[Task], seed: int = 0) -> t
 
     Raises UnknownTask when there is no such condition.
     """
-    if condition not in CONDITIONS:
-        raise UnknownTask(f"there is no condition {condition!r}; use one of: {', '.join(CONDITIONS)}")
-    changed, renaming = CONDITIONS[condition](pool, seed)
+    changed, renaming = changed_pool(condition, pool, seed)
+    return changed, in_words_of(renaming, tasks)
+
+
+def in_words_of(renaming: Renaming, tasks: Sequence[Task]) -> list[Task]:
+    """The tasks with reference plans that call workers by their new names."""
+    plans = [None if task.oracle_turn is None else remap(task.oracle_turn, renaming) for task in tasks]
+    return [replace(task, oracle_turn=plan) for task, plan in zip(tasks, plans, strict=True)]
+
+
+def changed_pool(condition: str, pool: Pool, seed: int = 0) -> tuple[Pool, Renaming]:
+    """A pool in this condition, under a name of its own, and what its workers are called there.
+
+    `condition` is one of CONDITIONS or `without:WORKER[,WORKER]`. Raises UnknownTask for any other.
+    """
+    changed, renaming = _changed(condition, pool, seed)
     changed = _with_fallbacks(changed, renaming)
     if changed != pool:
-        changed = changed.model_copy(update={"name": f"{pool.name}-{condition}"[:48]})
-    plans = [None if task.oracle_turn is None else remap(task.oracle_turn, renaming) for task in tasks]
-    return changed, [replace(task, oracle_turn=plan) for task, plan in zip(tasks, plans, strict=True)]
+        changed = changed.model_copy(update={"name": re.sub("[^a-z0-9_-]", "-", f"{pool.name}-{condition}")[:48]})
+    return changed, renaming
 
 
 def remap(turn: Turn, renaming: Renaming) -> Turn:
@@ -216,6 +240,16 @@ def remap(turn: Turn, renaming: Renaming) -> Turn:
     return replace(
         turn, steps=tuple(replace(step, worker=renaming.get(step.worker, step.worker)) for step in turn.steps)
     )
+
+
+def _changed(condition: str, pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+    kind, _, names = condition.partition(":")
+    if kind == "without" and names:
+        return without(pool, names.split(",")), {}
+    if condition in CONDITIONS:
+        return CONDITIONS[condition](pool, seed)
+    known = ", ".join(CONDITIONS)
+    raise UnknownTask(f"there is no condition {condition!r}; use one of: {known}, without:WORKER[,WORKER]")
 
 
 def _with_fallbacks(pool: Pool, renaming: Renaming) -> Pool:

@@ -1,0 +1,236 @@
+"""The evaluate stage of a job: every orchestrator, in every condition of the pool, on every task, some times.
+
+Each finished episode is one line of results.jsonl, written once its trace is on disk. What has a line is never
+run again: a job that was killed, stopped or has met its spend cap goes on with the samples that are missing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.errors import UnknownOrchestrator
+from orchestrator.policies import POLICIES
+from orchestrator.trace import Store
+from pool_registry.kinds import kind_of
+from pool_registry.live import LivePool, live_pool
+from pool_registry.pool import Limits, Pool
+from trainer.errors import SpendCapReached, TrainingFailed
+from trainer.evaluate import Trial, by_name, check_makeable, run_trials, trials_of
+from trainer.recipe import Recipe
+from trainer.results import ResultRow, Slot, append_result, mend, read_results
+from trainer.summary import summarize
+from trainer.tasks.conditions import changed_pool, in_words_of
+from trainer.tasks.source import source_named
+from trainer.tasks.task import Task
+from trainer.workspace import Workspace, read_lines
+
+log = logging.getLogger(__name__)
+EACH = "direct:each"
+NOTE_S = 1.0  # between two notes of how far it is
+
+
+class Progress:
+    """What of the wanted episodes is done, by earlier processes of the job too. `spent` is in US dollars and
+    counts every episode of the job, also those that its recipe no longer asks for."""
+
+    def __init__(self, wanted: set[Slot], rows: Sequence[ResultRow]) -> None:
+        self.wanted = wanted
+        self.rows: dict[Slot, ResultRow] = {}
+        self.done, self.spent = 0, 0.0
+        self._costs: dict[str, tuple[float, int]] = {}
+        for row in rows:
+            self.take(row)
+
+    def take(self, row: ResultRow) -> None:
+        self.rows[row.slot] = row
+        self.done += row.slot in self.wanted
+        self.spent += row.cost
+        cost, count = self._costs.get(row.orchestrator, (0.0, 0))
+        self._costs[row.orchestrator] = (cost + row.cost, count + 1)
+
+    def typical_cost(self, orchestrator: str) -> float:
+        """What an episode of this orchestrator has cost, on average."""
+        cost, count = self._costs.get(orchestrator, (0.0, 0))
+        return cost / count if count else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One orchestrator in one condition, on a pool that is open."""
+
+    orchestrator: str
+    condition: str
+    pool: LivePool
+    trials: Sequence[Trial]
+    renaming: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        return self.orchestrator if self.condition == "seen" else f"{self.orchestrator}, {self.condition}"
+
+    def called(self, name: str) -> str:
+        """What an orchestrator's name is in this pool: direct:solver is another one where solver has a new name."""
+        policy, colon, rest = name.partition(":")
+        worker, dialect, written = rest.partition(":")
+        if not colon or policy not in POLICIES:
+            return name
+        return f"{policy}:{self.renaming.get(worker, worker)}{dialect}{written}"
+
+
+class EvaluationStage:
+    """Runs the stage. `names` are the orchestrators, `step` is where training ended (0 without)."""
+
+    def __init__(
+        self, recipe: Recipe, names: Sequence[str], pool: Pool, store: Store, workspace: Workspace, step: int = 0
+    ) -> None:
+        assert recipe.evaluate is not None, "the recipe has this stage"
+        self._settings = recipe.evaluate
+        self._names, self._pool = each_agent(names, pool), pool
+        self._store, self._workspace, self._step = store, workspace, step
+        self._limits = _limits(recipe, pool)
+        self._source = self._settings.source or recipe.tasks.source
+        self._tasks = _tasks(recipe, self._source)
+        self._progress = Progress(set(), [])
+        self._noted_at = 0.0
+
+    async def run(self, tell: Callable[[int], None]) -> bool:
+        """Measure what is not measured yet; `tell` hears how many episodes there are in all. False when stopped
+        on request.
+
+        Raises SpendCapReached, and what an orchestrator, a source or a pool raises when it cannot be used.
+        """
+        mend(self._workspace.results)
+        async with AsyncExitStack() as opened:
+            cells = [cell for name in self._settings.conditions for cell in await self._cells(name, opened)]
+            cells = _runnable(cells)
+            wanted = {trial.slot for cell in cells for trial in cell.trials}
+            self._progress = Progress(wanted, read_results(self._workspace.results))
+            tell(len(wanted))
+            self._note()
+            for cell in cells:
+                if not await self._measure(cell):
+                    return False
+        return True
+
+    async def _cells(self, condition: str, opened: AsyncExitStack) -> list[Cell]:
+        """One cell per orchestrator. The changed pool is saved as a version, for traces name it."""
+        settings = self._settings
+        pool, renaming = changed_pool(condition, self._pool, settings.seed)
+        if pool != self._pool:
+            self._store.pools.save(pool)
+        live = await opened.enter_async_context(live_pool(pool))
+        tasks = in_words_of(renaming, self._tasks)
+        how: dict[str, Any] = {"source": self._source, "condition": condition, "seed": settings.seed}
+        how |= {"samples": settings.samples, "temperature": settings.temperature}
+        return [Cell(name, condition, live, trials_of(name, tasks, **how), renaming) for name in self._names]
+
+    async def _measure(self, cell: Cell) -> bool:
+        """Run what is missing of a cell and, when nothing is any more, write its summary."""
+        missing = [trial for trial in cell.trials if trial.slot not in self._progress.rows]
+        if missing:
+            log.info("%s: %d of %d episodes to run", cell.title, len(missing), len(cell.trials))
+        whole = await run_trials(
+            missing,
+            cell.pool,
+            by_name(cell.pool, cell.called),
+            self._keep,
+            sink=self._store.traces,
+            settle=self._store.traces.flush,
+            limits=self._limits,
+            concurrency=self._settings.concurrency,
+            proceed=lambda running: not self._workspace.stopping and self._affords(cell, running + 1),
+        )
+        self._note()
+        if whole:
+            self._summarize(cell)
+        elif not self._workspace.stopping:
+            raise SpendCapReached(self._spent(cell))
+        return whole
+
+    def _affords(self, cell: Cell, episodes: int) -> bool:
+        """Whether the spend cap has room for so many more episodes that cost what this orchestrator's have cost.
+        The first ones start without that knowledge."""
+        cap, done = self._settings.max_cost, self._progress
+        if cap is None:
+            return True
+        return done.spent < cap and done.spent + episodes * done.typical_cost(cell.orchestrator) <= cap
+
+    def _spent(self, cell: Cell) -> str:
+        done = self._progress
+        return (
+            f"${done.spent:.4f} spent on {done.done:,} of {len(done.wanted):,} episodes; evaluate.max_cost is "
+            f"${self._settings.max_cost:g} and an episode of {cell.orchestrator} costs about "
+            f"${done.typical_cost(cell.orchestrator):.4f}. What is finished counts. To go on, raise "
+            f"evaluate.max_cost in the job's recipe.yaml and resume"
+        )
+
+    def _keep(self, row: ResultRow) -> None:
+        append_result(self._workspace.results, row)
+        self._progress.take(row)
+        if time.monotonic() - self._noted_at >= NOTE_S:
+            self._note()
+
+    def _note(self) -> None:
+        """How far it is, for whoever watches. Without training before it, episodes are the job's steps."""
+        self._noted_at = time.monotonic()
+        done, total = self._progress.done, len(self._progress.wanted)
+        figures = {"evaluate/done": done, "evaluate/total": total, "evaluate/cost": self._progress.spent}
+        self._workspace.note("evaluate", self._step or done, figures)
+
+    def _summarize(self, cell: Cell) -> None:
+        known = [(row.get("orchestrator"), row.get("condition")) for row in read_lines(self._workspace.evaluations)]
+        if (cell.orchestrator, cell.condition) in known:
+            return
+        rows = [self._progress.rows[trial.slot] for trial in cell.trials]
+        found = summarize(cell.orchestrator, rows, cell.condition)
+        self._workspace.note_evaluation(found.model_dump(mode="json"))
+        log.info("%s: %.3f [%.3f, %.3f]", cell.title, found.mean, *found.interval)
+
+
+def _runnable(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells whose orchestrator can be made. Raises UnknownOrchestrator for one that can be in no condition;
+    where only an ablation takes away what it needs, that cell is left out, and the log says so."""
+    kept: list[Cell] = []
+    refused: dict[str, UnknownOrchestrator] = {}
+    for cell in cells:
+        try:
+            check_makeable(cell.trials, by_name(cell.pool, cell.called))
+        except UnknownOrchestrator as error:
+            refused.setdefault(cell.orchestrator, error)
+            log.warning("%s is not measured: %s", cell.title, error)
+        else:
+            kept.append(cell)
+    made = {cell.orchestrator for cell in kept}
+    for name, why in refused.items():
+        if name not in made:
+            raise why
+    return kept
+
+
+def _tasks(recipe: Recipe, source: str) -> list[Task]:
+    """What is asked. Raises TrainingFailed when there is nothing, UnknownTask or UnusableTasks."""
+    settings = recipe.evaluate
+    assert settings is not None
+    levels = settings.levels or recipe.tasks.levels
+    tasks = source_named(source).tasks(settings.split, settings.count, seed=settings.seed, levels=levels)
+    if not tasks:
+        raise TrainingFailed("tasks", f"{source} has no task in the {settings.split} split at these levels")
+    return tasks
+
+
+def each_agent(names: Sequence[str], pool: Pool) -> list[str]:
+    """The names with `direct:each` spelt out: every agent of the pool alone."""
+    agents = [f"direct:{spec.name}" for spec in pool.enabled if kind_of(spec).role == "agent"]
+    return list(dict.fromkeys(each for name in names for each in (agents if name == EACH else [name])))
+
+
+def _limits(recipe: Recipe, pool: Pool) -> Limits:
+    """The pool's limits with the recipe's rounds, those it was trained with where it says none."""
+    assert recipe.evaluate is not None
+    trained = recipe.grpo.rollouts.max_rounds if recipe.grpo else pool.limits.max_rounds
+    return pool.limits.model_copy(update={"max_rounds": recipe.evaluate.max_rounds or trained})

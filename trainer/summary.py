@@ -1,0 +1,93 @@
+"""The summary of one orchestrator in one condition, a line of `evaluations.jsonl`; computed from result rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from trainer.comparison import figures
+from trainer.results import ResultRow
+
+
+class Evaluation(BaseModel):
+    """What an evaluation measured. Times in seconds, cost in US dollars; intervals are 95 %, over tasks.
+
+    `mean` is mean@samples, `pass_at_k` and `pass_all_k` (pass^k) say how often one of the samples, or all of
+    them, were right. `family` and `split` are "all" and `level` is 0 where the tasks differ in them; `cells` then
+    holds the figures by family, level and split. `turns` counts turns, `turn_errors` those that were none; `steps`
+    and `width` (how many steps could run at once) are means over episodes. `wall_s` is how long at least one
+    episode ran.
+    """
+
+    orchestrator: str
+    condition: str = "seen"
+    family: str
+    level: int
+    split: str
+    tasks: int
+    samples: int = 1
+    mean: float
+    interval: tuple[float, float]
+    pass_at_k: float | None = None
+    pass_all_k: float | None = None
+    statuses: dict[str, int]
+    turns: int
+    turn_errors: int
+    steps: float
+    width: float
+    outcomes: dict[str, int]
+    wall_s: float
+    p50_s: float
+    p95_s: float
+    speedup: float | None
+    tokens: int
+    cost: float
+    episodes: list[str]
+    cells: list[Evaluation] = []
+
+
+def summarize(orchestrator: str, rows: Sequence[ResultRow], condition: str = "seen") -> Evaluation:
+    """The figures of all rows, and of each cell when there are several."""
+    cells: dict[tuple[str, int, str], list[ResultRow]] = {}
+    for row in rows:
+        cells.setdefault((row.family, row.level, row.split), []).append(row)
+    whole = _summary(orchestrator, condition, rows)
+    if len(cells) < 2:
+        return whole
+    parts = [_summary(orchestrator, condition, each) for each in cells.values()]
+    return whole.model_copy(update={"cells": parts})
+
+
+def _summary(orchestrator: str, condition: str, rows: Sequence[ResultRow]) -> Evaluation:
+    found = figures(rows)
+    return Evaluation(
+        orchestrator=orchestrator,
+        condition=condition,
+        family=_common([row.family for row in rows]),
+        level=int(_common([str(row.level) for row in rows], "0")),
+        split=_common([row.split for row in rows]),
+        tasks=found.tasks,
+        samples=found.k,
+        mean=found.mean.mean,
+        interval=(found.mean.low, found.mean.high),
+        pass_at_k=found.pass_at_k.mean,
+        pass_all_k=found.pass_all_k.mean,
+        statuses=found.statuses,
+        turns=sum(row.turns for row in rows),
+        turn_errors=sum(row.turn_errors for row in rows),
+        steps=found.steps,
+        width=found.width,
+        outcomes=found.outcomes,
+        wall_s=found.busy_s,
+        p50_s=found.p50_s,
+        p95_s=found.p95_s,
+        speedup=found.speedup,
+        tokens=found.tokens,
+        cost=found.cost,
+        episodes=[row.episode for row in rows],
+    )
+
+
+def _common(values: Sequence[str], otherwise: str = "all") -> str:
+    return values[0] if len(set(values)) == 1 else otherwise
