@@ -20,14 +20,16 @@ CHANGES_LOGITS = (
     "lm_head_multiplier",
     "output_multiplier",
 )
+SMALL_VOCABULARY = 8192  # beyond it whole logits cost more memory than the positions cost time
 
 
 def sft_trainer(model: Any) -> type[SFTTrainer]:
     """The trainer that is quickest for this model where it lies."""
     config = model.config.get_text_config()
     plain = all(getattr(config, name, None) is None for name in CHANGES_LOGITS)
-    routed = getattr(config, "output_router_logits", False)
-    return CpuSftTrainer if model.device.type == "cpu" and plain and not routed else SFTTrainer
+    plain = plain and not getattr(config, "output_router_logits", False)
+    small = config.vocab_size <= SMALL_VOCABULARY
+    return CpuSftTrainer if model.device.type == "cpu" and plain and small else SFTTrainer
 
 
 class CpuSftTrainer(SFTTrainer):
