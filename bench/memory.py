@@ -207,8 +207,8 @@ def lengths(rows: int, longest: int) -> list[int]:
 def run_sft(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the SFT stage."""
     from datasets import Dataset
-    from trl import SFTTrainer
 
+    from trainer.cpu_sft import sft_trainer
     from trainer.learner import load_learner
     from trainer.sft import _arguments
 
@@ -220,7 +220,8 @@ def run_sft(recipe: Any, folder: Path) -> Any:
     def run() -> None:
         learner = load_learner(recipe.model, 0)
         arguments = _arguments(recipe, settings, SimpleNamespace(draft=folder / "draft"))  # type: ignore[arg-type]
-        SFTTrainer(model=learner.model, args=arguments, train_dataset=data, processing_class=learner.tokenizer).train()
+        kind = sft_trainer(learner.model)
+        kind(model=learner.model, args=arguments, train_dataset=data, processing_class=learner.tokenizer).train()
 
     return run
 

@@ -12,6 +12,8 @@ import torch
 from torch.nn.functional import cross_entropy
 from trl import SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
+from trainer.fit import SMALL_VOCABULARY
+
 # What some models do to their logits after the head (TRL's add_fused_lm_head lists them)
 CHANGES_LOGITS = (
     "final_logit_softcapping",
@@ -20,7 +22,6 @@ CHANGES_LOGITS = (
     "lm_head_multiplier",
     "output_multiplier",
 )
-SMALL_VOCABULARY = 8192  # beyond it whole logits cost more memory than the positions cost time
 
 
 def sft_trainer(model: Any) -> type[SFTTrainer]:

@@ -23,13 +23,15 @@ from trainer.tasks.source import source_named
 GB = 1_000_000_000
 HEAD_ROWS, HEAD_COLUMNS = 4096, 32_768  # TRL's tile of logits: kernels/chunked_logprob.py, trainer/utils.py
 CPU_TILES = 7.25  # float32 copies of it without Triton: y, z, log_p, p, grad, two on the way, a mask (_backward_tile)
+SMALL_VOCABULARY = 65_536  # up to it SFT on a CPU makes all logits at once (cpu_sft.py)
+WHOLE_LOGITS = 4  # float32 copies of them then: the logits, their softmax, two on the way
 CUDA_RUNTIME = 700_000_000  # context, cuBLAS workspaces, allocator's rounding: assumed, not measured
 CPU_RUNTIME = 600_000_000  # a process that has imported torch, transformers, TRL and PEFT: 540 MiB measured
 VLLM_CPU_CACHE = 2 * 1024**3  # VLLM_CPU_KVCACHE_SPACE of trainer/vllm_server.py
 STEPS_WITHOUT_PLAN = 4
 SAMPLE_TASKS = 40
 TOKENS_IN, TOKENS_OUT = 500, 200  # assumed of one call, for prices by token
-EVALUATED_ROWS = 16  # pool_registry.local_models.MAX_BATCH
+EVALUATED_ROWS = 16  # pool_registry.loaded_models.MAX_BATCH
 
 
 class _Figures(BaseModel):
@@ -128,7 +130,9 @@ def _needed(recipe: Recipe, machine: Machine) -> tuple[str, list[Part]]:
 def _sft(recipe: Recipe, anatomy: Anatomy, machine: Machine) -> list[Part]:
     settings = recipe.sft
     assert settings is not None
-    step = _training_step(recipe, anatomy, machine, settings.batch, settings.max_length, settings.accumulation)
+    whole = not machine.gpu and anatomy.vocabulary <= SMALL_VOCABULARY
+    head = (_whole_head if whole else _tiled_head)(anatomy, machine, settings.batch * settings.max_length)
+    step = _training_step(recipe, anatomy, settings.batch, settings.max_length, settings.accumulation, head)
     return [*_standing(anatomy), *step, _runtime(machine)]
 
 
@@ -138,8 +142,9 @@ def _grpo(recipe: Recipe, anatomy: Anatomy, machine: Machine) -> list[Part]:
     assert settings is not None
     wanted = settings.rollouts
     episodes = wanted.prompts * wanted.group
+    head = _tiled_head(anatomy, machine, settings.micro_batch * wanted.max_length)
     step = _training_step(
-        recipe, anatomy, machine, settings.micro_batch, wanted.max_length, episodes // settings.micro_batch
+        recipe, anatomy, settings.micro_batch, wanted.max_length, episodes // settings.micro_batch, head
     )
     server, rollouts = _rollout_parts(recipe, anatomy, machine)
     taken, sampled = sum(part.bytes for part in step), sum(part.bytes for part in rollouts)
@@ -180,7 +185,7 @@ def _standing(anatomy: Anatomy) -> list[Part]:
 
 
 def _training_step(
-    recipe: Recipe, anatomy: Anatomy, machine: Machine, rows: int, length: int, accumulation: int
+    recipe: Recipe, anatomy: Anatomy, rows: int, length: int, accumulation: int, the_head: tuple[int, str]
 ) -> list[Part]:
     """The larger of two moments of a forward and backward pass over `rows` x `length` tokens.
 
@@ -195,7 +200,7 @@ def _training_step(
         # Non-reentrant checkpointing: every layer keeps its input; later one layer at a time is computed again.
         kept, again, how = inputs, layer, ", recomputed"
     kept += anatomy.rest.at(tokens) + _shared_mask(rows, length)
-    head, head_note = _head(anatomy, machine, tokens)
+    head, head_note = the_head
     head_gradient = anatomy.head * anatomy.width if anatomy.head_trained else 0
     inside = again + anatomy.backward.at(tokens) + head_gradient
     earlier = anatomy.trained if accumulation > 1 else 0
@@ -232,7 +237,14 @@ def _shared_mask(rows: int, length: int) -> int:
     return rows * length * length if rows > 1 else 0
 
 
-def _head(anatomy: Anatomy, machine: Machine, tokens: int) -> tuple[int, str]:
+def _whole_head(anatomy: Anatomy, _machine: Machine, tokens: int) -> tuple[int, str]:
+    """What the loss needs for a moment where all logits are made (cpu_sft.py), if every token is learnt."""
+    logits = tokens * anatomy.vocabulary * WHOLE_LOGITS * FLOAT32
+    hidden = tokens * anatomy.hidden * (FLOAT32 + anatomy.width)
+    return logits + hidden + _head_gradients(anatomy), f"logits of {tokens:,} tokens x {anatomy.vocabulary:,}"
+
+
+def _tiled_head(anatomy: Anatomy, machine: Machine, tokens: int) -> tuple[int, str]:
     """What the loss needs for a moment. TRL 1.16 never has all logits: it makes them tile by tile, twice
     (ChunkedLogProbFunction), and keeps the gradients of hidden states and of the head in float32."""
     rows = min(tokens, HEAD_ROWS)
@@ -243,9 +255,15 @@ def _head(anatomy: Anatomy, machine: Machine, tokens: int) -> tuple[int, str]:
     gradients = tokens * anatomy.hidden * FLOAT32
     if anatomy.width != FLOAT32:
         gradients += tokens * anatomy.hidden * anatomy.width
-    if anatomy.head_trained:
-        gradients += anatomy.head * FLOAT32 + (anatomy.head * anatomy.width if anatomy.width != FLOAT32 else 0)
+    gradients += _head_gradients(anatomy)
     return tile + gradients, f"logits in tiles of {rows:,} tokens x {min(anatomy.vocabulary, HEAD_COLUMNS):,}"
+
+
+def _head_gradients(anatomy: Anatomy) -> int:
+    """In float32, and once more where the head is less precise."""
+    if not anatomy.head_trained:
+        return 0
+    return anatomy.head * FLOAT32 + (anatomy.head * anatomy.width if anatomy.width != FLOAT32 else 0)
 
 
 def _reference(recipe: Recipe, anatomy: Anatomy) -> list[Part]:

@@ -60,7 +60,7 @@ def test_the_same_training_as_trls_own(tiny_base: Path, tmp_path: Path, lora: bo
             assert other[key] == pytest.approx(one[key], rel=2e-3), key
 
 
-@pytest.mark.parametrize(("key", "value"), [("final_logit_softcapping", 30.0), ("vocab_size", 49_152)])
+@pytest.mark.parametrize(("key", "value"), [("final_logit_softcapping", 30.0), ("vocab_size", 151_936)])
 def test_other_heads_are_left_to_trl(tiny_base: Path, key: str, value: float) -> None:  # noqa: F811
     model = AutoModelForCausalLM.from_pretrained(tiny_base)
     assert sft_trainer(model) is CpuSftTrainer
