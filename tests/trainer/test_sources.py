@@ -78,6 +78,13 @@ def test_a_file_without_a_task_says_how_to_look_into_it(tmp_path):
         source_named(f"file:{tmp_path / 'bad.jsonl'}")
 
 
+def test_lines_that_are_left_out_of_a_file_are_told(tmp_path, caplog):
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"query": "one", "answer": 1, "split": "train"}\n{"query": "two"}\n')
+    assert len(source_named(f"file:{path}").tasks("train", 9)) == 1
+    assert "line 2" in caplog.text and "1 tasks remain" in caplog.text
+
+
 def test_a_data_set_keeps_its_splits_and_gets_the_one_it_lacks(local_hub):
     source = source_named(local_hub)
     assert len(source.tasks("test", 1000)) == 20

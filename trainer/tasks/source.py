@@ -5,6 +5,7 @@ Every source draws the same tasks for the same split, count and seed; a smaller 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ from trainer.tasks.reasoning_gym import Family, open_family
 from trainer.tasks.suite import MAX_INDEX, SPLITS, Suite, seeded
 from trainer.tasks.task import Task
 
+log = logging.getLogger(__name__)
 SOURCES = (
     f"families with commas between them ({', '.join(SUITES)}), file:PATH.jsonl, "
     "hub:OWNER/NAME[:CONFIG] or reasoning_gym:FAMILY"
@@ -111,6 +113,12 @@ def _file(name: str, path: Path) -> Listed:
     if not read.tasks:
         line, what = read.problems[0] if read.problems else (1, "the file is empty")
         raise UnusableTasks(f"{path} holds no task (line {line}: {what}); see python -m trainer tasks check {path}")
+    if read.problems:
+        line, what = read.problems[0]
+        log.warning(
+            "%s: %d problems (line %d: %s); those lines are left out, %d tasks remain",
+            path, len(read.problems), line, what, len(read.tasks),
+        )  # fmt: skip
     return Listed(name, read.tasks)
 
 
