@@ -25,9 +25,11 @@ from studio.accounts import Accounts
 from studio.api import routes
 from studio.compare_api import compare_routes
 from studio.login import LoginWall, login_routes, user_of
-from studio.pages import compare, pool, run, traces, train
+from studio.pages import compare, pool, run, serve, traces, train
+from studio.pages.run import orchestrator_choices
 from studio.runtime import Runtime
 from studio.security import LOOPBACK, SameOrigin
+from studio.serve_desk import ServeDesk, serve_routes
 from studio.theme import HEAD, LOGGED_IN, theme
 from studio.train_api import train_routes
 from studio.uploads import upload_routes
@@ -38,6 +40,7 @@ PAGES = (
     ("Train", "train", train),
     ("Compare", "compare", compare),
     ("Traces", "traces", traces),
+    ("Serve", "serve", serve),
 )
 
 
@@ -60,6 +63,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     app.include_router(train_routes(runtime))
     app.include_router(compare_routes(runtime))
     app.include_router(upload_routes())
+    app.include_router(serve_routes(ServeDesk(runtime, orchestrator_choices)))
     if login:
         accounts = Accounts(runtime.store.engine)
         app.include_router(login_routes(accounts))
