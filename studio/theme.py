@@ -30,6 +30,7 @@ HEAD = f"""
 <link rel="stylesheet" href="/podium/web/pages.css">
 <link rel="stylesheet" href="/podium/web/pool.css">
 <link rel="stylesheet" href="/podium/web/train.css">
+<link rel="stylesheet" href="/podium/web/publish.css">
 <link rel="stylesheet" href="/podium/web/serve.css">
 <link rel="stylesheet" href="/podium/web/compare.css">
 <link rel="stylesheet" href="/podium/web/vendor/uplot/uPlot.min.css">

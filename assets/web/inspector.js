@@ -4,7 +4,9 @@ import { copyButton, count, dollars, el, icon, readable, seconds } from "./dom.j
 import { STATUSES, kindIcon } from "./icons.js";
 
 export class Inspector {
-  constructor() {
+  /** `read(path)` gives the details behind an address of the API, or throws an error that says why not. */
+  constructor(read = fetched) {
+    this.read = read;
     this.root = el("aside", "in", null, { "aria-label": "Inspector" });
     this.asked = null;
     this.clear();
@@ -43,10 +45,8 @@ export class Inspector {
     const asked = (this.asked = path);
     const again = this.root.dataset.path === path;
     try {
-      const answer = await fetch(path);
-      const detail = await answer.json();
+      const detail = await this.read(path);
       if (asked !== this.asked) return;
-      if (!answer.ok) throw new Error(detail.detail || answer.statusText);
       const open = again ? openBlocks(this.root) : null;
       this.root.dataset.path = path;
       this.root.replaceChildren(...parts(detail));
@@ -56,6 +56,13 @@ export class Inspector {
       if (asked === this.asked) this.root.replaceChildren(el("p", "in-problem", `This cannot be shown: ${error.message}`));
     }
   }
+}
+
+async function fetched(path) {
+  const answer = await fetch(path);
+  const detail = await answer.json();
+  if (!answer.ok) throw new Error(detail.detail || answer.statusText);
+  return detail;
 }
 
 function stepParts(detail) {

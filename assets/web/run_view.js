@@ -16,8 +16,9 @@ export function mount(root, { onState = () => {} } = {}) {
   return view;
 }
 
-class RunView {
-  constructor(root, onState) {
+/** `inspector` and `summary` may be given: a page without a server reads its details and offers its actions elsewhere. */
+export class RunView {
+  constructor(root, onState, { inspector = new Inspector(), summary = null } = {}) {
     this.onState = onState;
     this.episode = null;
     this.state = null;
@@ -25,11 +26,11 @@ class RunView {
     this.round = null;
     const select = (step) => this.select(step);
     const turn = (round) => this.selectTurn(round);
-    this.summary = new Summary((round) => this.selectTurn(round, true));
+    this.summary = summary || new Summary((round) => this.selectTurn(round, true));
     this.graph = new Graph(select, turn);
     this.timeline = new Timeline(select, turn);
     this.matrix = new Matrix(select);
-    this.inspector = new Inspector();
+    this.inspector = inspector;
     this.notice = el("div", "rv-notice", null, { role: "status" });
     this.empty = emptyState();
     this.full = el("div", "rv-full");

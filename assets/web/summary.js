@@ -1,6 +1,7 @@
 // The strip above the graph: query, state, answer, verdict and totals.
 
 import { copyButton, count, dollars, el, icon, seconds } from "./dom.js";
+import { exportMenu } from "./export_menu.js";
 import { ACTIONS } from "./icons.js";
 import { starButton } from "./star.js";
 
@@ -29,8 +30,18 @@ export class Summary {
     const { episode, totals } = view;
     const shown = view.turns.find((turn) => turn.shown);
     this.root.dataset.state = episode.state;
-    if (this.star?.episode !== episode.id) this.star = { episode: episode.id, node: starButton(episode.id, null, true) };
-    this.root.replaceChildren(heading(episode, this.star.node, shown && this.shownLine(shown)), result(episode), figures(totals, episode, clock));
+    if (this.kept?.episode !== episode.id) this.kept = { episode: episode.id, actions: this.actions(episode) };
+    const actions = this.kept.actions.filter((node) => episode.state !== "running" || !node.dataset.whenOver);
+    this.root.replaceChildren(heading(episode, actions, shown && this.shownLine(shown)), result(episode), figures(totals, episode, clock));
+  }
+
+  /** What can be done with an episode; those with `data-when-over` once it has ended. */
+  actions(episode) {
+    const star = starButton(episode.id, null, true);
+    const menu = exportMenu(episode.id);
+    star.dataset.whenOver = menu.dataset.whenOver = "1";
+    const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
+    return [star, copyButton(() => location.href, "Copy link"), el("a", "pd-link", "Download trace", download), menu];
   }
 
   shownLine({ round, shown }) {
@@ -47,7 +58,7 @@ export class Summary {
   }
 }
 
-function heading(episode, star, shown) {
+function heading(episode, actions, shown) {
   const box = el("div", "su-heading");
   const line = el("div", "su-line");
   line.append(pill(episode), ...parentLink(episode));
@@ -55,11 +66,9 @@ function heading(episode, star, shown) {
   line.append(el("span", "su-about", `${episode.orchestrator} on ${episode.pool}${version}`));
   if (episode.task) line.append(el("span", "su-about", `${episode.task.family} level ${episode.task.level}`));
   if (shown) line.append(shown);
-  const actions = el("div", "su-actions");
-  if (episode.state !== "running") actions.append(star);
-  actions.append(copyButton(() => location.href, "Copy link"));
-  actions.append(el("a", "pd-link", "Download trace", { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" }));
-  line.append(actions);
+  const doing = el("div", "su-actions");
+  doing.append(...actions);
+  line.append(doing);
   box.append(line, el("p", "su-query", episode.query));
   return box;
 }

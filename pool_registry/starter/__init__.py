@@ -5,9 +5,13 @@ The language model in it is the small one that ships as a package; `reader` is r
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pool_registry.pool import Pool
-from pool_registry.store import PoolStore
 from pool_registry.worker import WorkerSpec
+
+if TYPE_CHECKING:
+    from pool_registry.store import PoolStore  # a published Space has the starter's data, and no database
 
 STARTER_MODEL = "starter:smollm2"
 

@@ -1,0 +1,104 @@
+"""This Space: recorded runs that replay and, where space.json says so, the orchestrator itself, live.
+
+Start it with `python app.py`. Everything it shows comes from this folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read by Gradio when it is imported
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+import gradio as gr
+
+HERE = Path(__file__).resolve().parent
+SPACE: dict[str, Any] = json.loads((HERE / "space.json").read_text(encoding="utf-8"))
+PARALLEL = 4  # visitors whose runs are under way at the same time; others wait in Gradio's queue
+HEAD = (
+    f"<style>{(HERE / 'web/page.css').read_text(encoding='utf-8')}</style>"
+    f"<script>{(HERE / 'web/page.js').read_text(encoding='utf-8')}</script>"
+)
+MOUNT = """
+const root = element.querySelector('.sp-root');
+let page = null;
+const show = () => {
+  if (!window.PodiumReplay) return setTimeout(show, 30);
+  const told = JSON.parse(props.value);
+  if (told.live) page?.take(told.live);
+  else page = window.PodiumReplay.mount(root, told);
+};
+watch('value', show);
+show();
+"""
+
+
+def build() -> gr.Blocks:
+    """The page."""
+    traces = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((HERE / "traces").glob("*.json"))]
+    with gr.Blocks(title=SPACE["info"]["title"]) as demo:
+        composer = Composer(SPACE, traces) if SPACE["visitors"] != "replay" else None
+        view = gr.HTML(
+            value=json.dumps({"info": SPACE["info"], "traces": traces}),
+            html_template='<div class="sp-root"></div>',
+            js_on_load=MOUNT,
+            apply_default_css=False,
+            padding=False,
+        )
+        if composer is not None:
+            composer.connect(view)
+    return demo
+
+
+class Composer:
+    """Query, keys and buttons of a live Space."""
+
+    def __init__(self, space: dict[str, Any], traces: list[dict[str, Any]]) -> None:
+        from live import Stage  # the engine travels with live Spaces only
+
+        self.stage = Stage(space, HERE)
+        self.names = [key["name"] for key in space["keys"]] if space["visitors"] == "own_key" else []
+        first = next((each["view"]["episode"]["query"] for each in traces if each.get("listed")), "")
+        with gr.Column(elem_classes="sp-ask"):
+            self.query = gr.Textbox(label="Query", value=first, lines=2, max_lines=8, elem_id="query")
+            self.keys = [_key_box(key) for key in space["keys"]] if self.names else []
+            with gr.Row():
+                self.run = gr.Button("Run", variant="primary", elem_id="run")
+                self.stop = gr.Button("Stop", variant="stop", elem_id="stop")
+            self.problem = gr.HTML("", elem_id="problem")
+
+    def connect(self, view: gr.HTML) -> None:
+        async def ask(query: str, *keys: str) -> AsyncIterator[tuple[Any, Any]]:
+            given = {name: key for name, key in zip(self.names, keys, strict=True) if key and key.strip()}
+            try:
+                async for document in self.stage.run(query or "", given):
+                    yield json.dumps({"live": document}), ""
+            except self.stage.errors as error:
+                yield gr.skip(), f'<p role="alert"><b>This was not run.</b> {escape(str(error))}</p>'
+
+        started = self.run.click(
+            ask, [self.query, *self.keys], [view, self.problem], concurrency_limit=PARALLEL, show_progress="hidden"
+        )
+        self.stop.click(None, cancels=[started])
+
+
+def _key_box(key: dict[str, Any]) -> gr.Textbox:
+    info = f"For {', '.join(key['workers'])}. Used for your runs alone, and kept nowhere."
+    return gr.Textbox(label=f"Your {key['name']}", info=info, type="password", max_lines=1)
+
+
+if __name__ == "__main__":
+    build().queue(max_size=40).launch(
+        head=HEAD,
+        theme=gr.themes.Base(primary_hue="indigo", neutral_hue="slate"),
+        footer_links=[],
+        show_error=False,
+        run_history=False,
+        enable_monitoring=False,
+        ssr_mode=False,
+    )

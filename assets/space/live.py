@@ -1,0 +1,120 @@
+"""The engine of a live Space: the pool that travelled, the orchestrator, and one episode for each query."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("PODIUM_HOME", str(Path(tempfile.gettempdir()) / "podium-space"))
+
+from orchestrator.budget import Budget
+from orchestrator.episode import Episode
+from orchestrator.errors import OrchestratorError
+from orchestrator.events import Event
+from orchestrator.policies import make_orchestrator
+from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
+from pool_registry.errors import PoolError, WorkerFault
+from pool_registry.live import LivePool, live_pool
+from pool_registry.pool import Pool, import_pool
+from pool_registry.secrets import lending
+from studio.replay import Headline, replay_document
+
+LOOK_S = 0.1
+FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
+
+
+class Recorder:
+    """Keeps an episode's events in memory, and those of the episodes inside it apart."""
+
+    def __init__(self, episode: Episode) -> None:
+        self.episode = episode
+        self.count = 0
+
+    def append(self, episode_id: str, event: Event) -> None:
+        if episode_id == self.episode.id:
+            self.episode.apply(event)
+            self.count += 1
+
+
+class Stage:
+    """Runs queries. `errors` are those that a visitor can mend."""
+
+    errors = (OrchestratorError, PoolError, WorkerFault)
+
+    def __init__(self, space: Mapping[str, Any], here: Path) -> None:
+        self._space = space
+        self._here = here
+        self._pool: Pool = import_pool((here / "pool.json").read_bytes())
+
+    async def run(self, query: str, keys: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
+        """The episode as it grows, as documents of studio/replay.py. Leaving early stops it.
+
+        Raises OrchestratorError or PoolError when it cannot start.
+        """
+        check_query(query)
+        name = await asyncio.to_thread(self._orchestrator_name)
+        head = Headline(
+            new_episode_id(), query, self._pool.name, self._space["info"]["orchestrator"],
+            datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )  # fmt: skip
+        recorder = Recorder(Episode(head.id))
+        budget = Budget(self._pool.limits)
+        task = asyncio.create_task(self._episode(EpisodeSpec(query, id=head.id), name, keys, recorder, budget))
+        try:
+            async for _ in _changes(task, recorder):
+                yield replay_document(recorder.episode, head, self._pool, self._space.get("pool_version"))
+            await task
+        finally:
+            budget.stop()
+            with suppress(asyncio.CancelledError, *self.errors):
+                await task
+
+    async def _episode(
+        self, spec: EpisodeSpec, name: str, keys: Mapping[str, str], recorder: Recorder, budget: Budget
+    ) -> None:
+        """A task of its own: the visitor's keys are lent to it and to what it starts, to nobody else."""
+        with lending(keys):
+            async with live_pool(self._pool) as pool:
+                orchestrator = make_orchestrator(name, pool)
+                await run_episode(spec, orchestrator, pool, sink=recorder, budget=budget, resolve=_resolve)
+
+    def _orchestrator_name(self) -> str:
+        """The policy, or the folder of the checkpoint."""
+        return str(self._checkpoint or self._space["policy"])
+
+    @cached_property
+    def _checkpoint(self) -> Path | None:
+        """The checkpoint in this folder, or the published one at the revision that this Space was made for."""
+        inside = self._here / "checkpoint"
+        model = self._space.get("model")
+        if inside.is_dir() or not model:
+            return inside if inside.is_dir() else None
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+        try:
+            return Path(snapshot_download(model["repo"], revision=model["revision"] or None, allow_patterns=FILES))
+        except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise WorkerFault("model_missing", f"the model {model['repo']} cannot be fetched: {reason}") from error
+
+
+def _resolve(name: str, _query: str, pool: LivePool) -> Orchestrator:
+    return make_orchestrator(name, pool)
+
+
+async def _changes(task: asyncio.Task[None], recorder: Recorder) -> AsyncIterator[None]:
+    """Yields whenever something has been recorded, the last time after the end."""
+    seen = 0
+    while not task.done():
+        await asyncio.wait([task], timeout=LOOK_S)
+        if recorder.count != seen:
+            seen = recorder.count
+            yield

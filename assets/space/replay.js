@@ -1,0 +1,266 @@
+// A published page: recorded runs that play again, and in a live Space the run that is under way. It is the studio's
+// own run view on documents instead of a server; every document is {view, steps, turns} (studio/replay.py).
+
+import { el, icon, seconds } from "./dom.js";
+import { Inspector } from "./inspector.js";
+import { RunView } from "./run_view.js";
+import { Summary } from "./summary.js";
+
+const SHORTEST_S = 4; // of a replay: most tools answer in milliseconds, too quick to be seen
+const LONGEST_S = 20;
+const PLAY = "M8 5l11 7-11 7z";
+const PAUSE = "M8 5v14 M16 5v14";
+const STATES = { answered: "Answered", stopped: "Stopped", deadline: "Out of time", max_rounds: "Out of rounds", max_tokens: "Out of tokens", max_cost: "Out of budget", orchestrator_failed: "Failed" };
+
+/** Mount a page of recorded runs; `take(document)` shows a live one. */
+export function mount(root, { info, traces }) {
+  return new Page(root, info, traces);
+}
+
+/** The same without a server around it: follows the system's colours. */
+export function alone(root, data) {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const follow = () => document.body.classList.toggle("dark", dark.matches);
+  dark.addEventListener("change", follow);
+  follow();
+  return mount(root, data);
+}
+
+class Page {
+  constructor(root, info, traces) {
+    this.documents = new Map(traces.map((each) => [each.view.episode.id, each]));
+    this.listed = traces.filter((each) => each.listed !== false);
+    this.root = root;
+    this.player = el("div", "sp-player");
+    const stage = el("div", "sp-stage");
+    this.view = new Replay(stage, this.documents, this.player);
+    this.cards = el("div", "sp-cards", null, { role: "group", "aria-label": "Recorded runs" });
+    this.cards.append(...this.listed.map((each) => this.card(each)));
+    const box = el("div", "sp");
+    box.append(heading(info));
+    if (this.listed.length) box.append(el("h2", "sp-label", "Recorded runs"), this.cards);
+    box.append(this.player, stage, footing(info));
+    root.replaceChildren(box);
+    this.follow();
+    if (this.listed.length) this.open(this.listed[0].view.episode.id, null, false);
+  }
+
+  card(recorded) {
+    const { episode, totals } = recorded.view;
+    const node = el("button", "sp-card", null, { type: "button", "data-episode": episode.id, "aria-pressed": "false" });
+    const word = episode.verdict ? (episode.verdict.correct ? "Correct" : "Wrong") : STATES[episode.outcome] || "Recorded";
+    const kind = episode.verdict ? (episode.verdict.correct ? "good" : "bad") : episode.outcome === "answered" ? "good" : "odd";
+    const foot = el("span", "sp-card-foot");
+    foot.append(el("b", "", word, { "data-kind": kind }), el("span", "", `${totals.steps} steps · ${seconds(totals.wall_s)}`));
+    node.append(el("span", "sp-card-query", episode.query), foot);
+    node.addEventListener("click", () => this.open(episode.id));
+    return node;
+  }
+
+  open(id, step = null, play = true) {
+    for (const card of this.cards.children) card.setAttribute("aria-pressed", String(card.dataset.episode === id));
+    this.view.replay(id, step, play && !matchMedia("(prefers-reduced-motion: reduce)").matches);
+  }
+
+  /** A run that is under way, or has just ended. */
+  take(live) {
+    for (const card of this.cards.children) card.setAttribute("aria-pressed", "false");
+    this.view.live(live);
+  }
+
+  /** Links to other episodes lead to those that were recorded with this one. */
+  follow() {
+    this.root.addEventListener("click", (event) => {
+      const link = event.target.closest?.("a[href*='episode=']");
+      if (!link) return;
+      event.preventDefault();
+      const asked = new URLSearchParams(link.getAttribute("href").split("?")[1]);
+      if (this.documents.has(asked.get("episode"))) this.open(asked.get("episode"), Number(asked.get("step")) || null, false);
+      else link.replaceWith(el("span", "in-about", "That episode was not recorded here."));
+    });
+  }
+}
+
+class ReplaySummary extends Summary {
+  actions() {
+    return [];
+  }
+}
+
+class Replay extends RunView {
+  constructor(root, documents, player) {
+    const inspector = new Inspector((path) => this.read(path));
+    super(root, () => {}, { inspector, summary: new ReplaySummary((round) => this.selectTurn(round, true)) });
+    this.documents = documents;
+    this.player = player;
+    this.at = 0;
+    this.buildPlayer();
+    this.empty.querySelector("p").textContent = "Ask something: the steps, who may see whose output, and the answer appear here.";
+  }
+
+  /** Details come out of the document. */
+  async read(path) {
+    const [, part, key] = path.match(/\/(steps|turns)\/(\d+)$/);
+    const detail = this.document[part][key];
+    if (!detail) throw new Error("this step has not been planned yet");
+    return detail;
+  }
+
+  replay(id, step, play) {
+    this.begin(this.documents.get(id), step);
+    this.player.hidden = false;
+    this.seek(play ? 0 : this.wall());
+    if (play) this.play();
+  }
+
+  live(document) {
+    const fresh = document.view.episode.id !== this.episode;
+    if (fresh) this.begin(document, null);
+    this.document = document;
+    this.player.hidden = document.view.episode.state === "running";
+    this.at = this.wall();
+    this.take(document.view);
+    this.paintPlayer();
+    if (!fresh && this.step) this.inspector.showStep(this.episode, this.step);
+  }
+
+  begin(document, step) {
+    this.pause();
+    this.document = document;
+    this.episode = document.view.episode.id;
+    this.step = step;
+    this.round = null;
+    this.key = null;
+    for (const part of [this.summary, this.graph, this.timeline, this.matrix, this.inspector]) part.clear();
+  }
+
+  wall() {
+    return this.document.view.totals.wall_s;
+  }
+
+  /** The episode as it was `at` seconds after its beginning. */
+  seek(at) {
+    const back = at < this.at;
+    this.at = Math.max(0, Math.min(at, this.wall()));
+    const moment = momentOf(this.document.view, this.at);
+    const key = JSON.stringify([moment.episode.state, moment.turns.map((turn) => turn.status), moment.graph.nodes.map((node) => node.status)]);
+    if (key !== this.key) {
+      this.key = key;
+      if (back) this.timeline.clear();
+      this.take(moment);
+    } else {
+      this.summary.tick(this.at);
+      this.timeline.draw(this.state, this.at);
+    }
+    this.paintPlayer();
+  }
+
+  /** The clock is the player's; nothing grows by itself. */
+  clock() {
+    return this.at;
+  }
+
+  tick() {}
+
+  // The player
+
+  buildPlayer() {
+    this.button = el("button", "sp-play", null, { type: "button" });
+    this.range = el("input", "sp-range", null, { type: "range", min: 0, max: 1000, step: 1, "aria-label": "Moment of the run" });
+    this.time = el("output", "sp-time");
+    this.button.addEventListener("click", () => (this.playing ? this.pause() : this.play()));
+    this.range.addEventListener("input", () => {
+      this.pause();
+      this.seek((this.range.value / 1000) * this.wall());
+    });
+    this.player.append(this.button, this.range, this.time);
+    this.player.hidden = true;
+    this.pause();
+  }
+
+  play() {
+    if (this.at >= this.wall()) this.seek(0);
+    const rate = this.wall() / Math.min(LONGEST_S, Math.max(SHORTEST_S, this.wall()));
+    const from = this.at;
+    const since = performance.now();
+    const frame = (now) => {
+      this.seek(from + (Math.max(0, now - since) / 1000) * rate);
+      if (this.at < this.wall()) this.playing = requestAnimationFrame(frame);
+      else this.pause();
+    };
+    this.playing = requestAnimationFrame(frame);
+    this.showButton();
+  }
+
+  pause() {
+    cancelAnimationFrame(this.playing);
+    this.playing = null;
+    this.showButton();
+  }
+
+  showButton() {
+    this.button.replaceChildren(icon(this.playing ? PAUSE : PLAY));
+    this.button.setAttribute("aria-label", this.playing ? "Pause" : "Replay");
+  }
+
+  paintPlayer() {
+    const wall = this.wall();
+    this.range.value = wall ? Math.round((1000 * this.at) / wall) : 1000;
+    this.range.setAttribute("aria-valuetext", `${seconds(this.at)} of ${seconds(wall)}`);
+    this.time.textContent = `${seconds(this.at) || "0 ms"} of ${seconds(wall)}`;
+  }
+}
+
+/** What a finished view looked like `at` seconds after its beginning; places stay where they end up. */
+function momentOf(view, at) {
+  if (at >= view.totals.wall_s) return view;
+  const turns = view.turns.filter((turn) => turn.started_at <= at).map((turn) => (past(turn.ended_at, at) ? turn : { ...turn, status: "RUNNING", ended_at: null, error: null, steps: [] }));
+  const rounds = new Set(turns.filter((turn) => turn.ended_at !== null).map((turn) => turn.round));
+  const nodes = view.graph.nodes.filter((node) => rounds.has(node.round)).map((node) => stepAt(node, at));
+  const shown = new Set(nodes.map((node) => node.id));
+  const answering = view.turns.at(-1);
+  const answer = answering && past(answering.ended_at, at) ? view.graph.answer : null;
+  return {
+    ...view,
+    clock_s: at,
+    episode: { ...view.episode, state: "running", answer: null, outcome: null, reason: null, verdict: null },
+    turns,
+    graph: {
+      ...view.graph,
+      nodes,
+      lanes: view.graph.lanes.filter((lane) => rounds.has(lane.round)),
+      edges: view.graph.edges.filter((edge) => shown.has(edge.from) && shown.has(edge.to)),
+      answer,
+    },
+    totals: { ...view.totals, statuses: counted(nodes), steps: nodes.length, rounds: turns.length, speedup: null },
+  };
+}
+
+function stepAt(node, at) {
+  if (past(node.ended_at, at)) return node;
+  const started = past(node.started_at, at);
+  return { ...node, status: started ? "RUNNING" : "PENDING", started_at: started ? node.started_at : null, ended_at: null, latency_s: null, tokens_in: 0, tokens_out: 0, code: null };
+}
+
+const past = (time, at) => time !== null && time !== undefined && time <= at;
+
+function counted(nodes) {
+  const found = {};
+  for (const node of nodes) found[node.status] = (found[node.status] || 0) + 1;
+  return found;
+}
+
+function heading(info) {
+  const box = el("header", "sp-head");
+  box.append(el("h1", "", info.title));
+  if (info.about) box.append(el("p", "", info.about));
+  const facts = el("p", "sp-facts");
+  facts.append(el("b", "", info.orchestrator), ` on the pool ${info.pool}`);
+  for (const { label, href } of info.links || []) if (/^https:\/\//.test(href)) facts.append(" · ", el("a", "pd-link", label, { href, target: "_blank", rel: "noopener" }));
+  box.append(facts);
+  return box;
+}
+
+function footing(info) {
+  return el("footer", "sp-foot", `${info.live ? "Runs live, and replays" : "Replays"} what happened exactly as it was recorded. Click a step to see what it was allowed to see, was sent and returned. Made with Podium.`);
+}

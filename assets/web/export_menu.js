@@ -1,0 +1,53 @@
+// The formats in which an episode leaves the studio. PNG is painted here, from the SVG that the server lays out.
+
+import { el } from "./dom.js";
+
+const FORMATS = [
+  ["trace.jsonl", "Events, JSON Lines"],
+  ["otlp.json", "OpenTelemetry spans (OTLP JSON)"],
+  ["graph.svg", "Graph as SVG"],
+  ["graph.graphml", "Graph as GraphML"],
+  ["replay.html", "Page that replays it"],
+];
+const PNG_SCALE = 2;
+
+/** A folded list of downloads for an episode. */
+export function exportMenu(episode) {
+  const menu = el("details", "xp", null, { "data-testid": "export" });
+  const list = el("div", "xp-list");
+  const address = `/api/episodes/${encodeURIComponent(episode)}/export/`;
+  for (const [format, label] of FORMATS) list.append(el("a", "xp-item", label, { href: address + format, download: "" }));
+  const png = el("button", "xp-item", "Graph as PNG", { type: "button" });
+  png.addEventListener("click", () => savePng(`${address}graph.svg`, `podium-${episode}.png`).catch((error) => (png.textContent = `PNG failed: ${error.message}`)));
+  list.insertBefore(png, list.children[3]);
+  menu.append(el("summary", "pd-link", "Export"), list);
+  menu.addEventListener("keydown", (event) => event.key === "Escape" && (menu.open = false));
+  menu.addEventListener("focusout", (event) => !menu.contains(event.relatedTarget) && event.relatedTarget && (menu.open = false));
+  return menu;
+}
+
+async function savePng(address, name) {
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(answer.statusText);
+  const picture = await decoded(await answer.blob());
+  const canvas = document.createElement("canvas");
+  canvas.width = picture.naturalWidth * PNG_SCALE;
+  canvas.height = picture.naturalHeight * PNG_SCALE;
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
+  if (!blob) throw new Error("the graph is too large for a picture; take the SVG");
+  const link = el("a", "", null, { download: name, href: URL.createObjectURL(blob) });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+async function decoded(blob) {
+  const picture = new Image();
+  picture.src = URL.createObjectURL(blob);
+  try {
+    await picture.decode();
+  } finally {
+    URL.revokeObjectURL(picture.src);
+  }
+  return picture;
+}

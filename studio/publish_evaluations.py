@@ -1,0 +1,55 @@
+"""The evaluation tables of a model card: computed from result rows, and what the checkpoint says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orchestrator.checkpoints import Checkpoint
+from pool_registry.home import Home
+from studio.publish_card import table
+from trainer.comparison import Figures, by, figures
+from trainer.results import RESULTS, ResultRow, read_results
+
+HEAD = ("", "tasks", "mean, 95 %", "steps", "valid turns", "tokens an episode", "p50 s", "p95 s")
+
+
+def evaluation_tables(home: Home, orchestrator: str, checkpoint: Checkpoint) -> list[str]:
+    """Markdown: one table for each way to cut the results of every evaluation of this orchestrator."""
+    rows = list(_rows(home, orchestrator))
+    parts: list[str] = []
+    if rows:
+        families = by(rows, "family")
+        lines = [("**all**", figures(rows)), *((f"`{name}`", found) for name, found in families.items())]
+        parts.append(table(HEAD, [_line(name, found) for name, found in lines]))
+        conditions = by(rows, "condition")
+        if len(conditions) > 1:
+            parts.append("By condition of the pool:")
+            parts.append(table(HEAD, [_line(f"`{name}`", found) for name, found in conditions.items()]))
+        splits = ", ".join(sorted({row.split for row in rows}))
+        parts.append(f"{len(rows)} graded episodes of the split {splits}; intervals are bootstrapped over tasks.")
+    if checkpoint.metrics:
+        figures_kept = sorted(checkpoint.metrics.items())
+        parts.append("Measured while it was trained:")
+        parts.append(table(("figure", "value"), [(f"`{name}`", f"{value:.4g}") for name, value in figures_kept]))
+    return parts
+
+
+def _rows(home: Home, orchestrator: str) -> Iterator[ResultRow]:
+    """Results of this orchestrator in any job of the data folder."""
+    names = {orchestrator, orchestrator.rstrip("/").rpartition("/")[2]}
+    for path in sorted(home.jobs.glob(f"*/{RESULTS}")):
+        yield from (row for row in read_results(path) if row.orchestrator in names)
+
+
+def _line(name: str, found: Figures) -> tuple[str, ...]:
+    mean = found.mean
+    return (
+        name,
+        str(found.tasks),
+        f"{mean.mean:.2f} [{mean.low:.2f}, {mean.high:.2f}]",
+        f"{found.steps:.1f}",
+        "–" if found.valid_turns is None else f"{found.valid_turns:.2f}",
+        f"{found.tokens_per_episode:.0f}",
+        f"{found.p50_s:.2f}",
+        f"{found.p95_s:.2f}",
+    )

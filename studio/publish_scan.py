@@ -1,0 +1,112 @@
+"""The last look before anything leaves: no byte of a bundle may hold a secret.
+
+Looked for are the values of every secret this machine can name (references of the pool, variables whose names
+say so, the Hub's token), also encoded, and the shapes of well-known keys. One hit and nothing is sent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pool_registry.errors import SecretNotFound
+from pool_registry.mcp_client.server import SECRET_NAME
+from pool_registry.pool import Pool
+from pool_registry.secrets import MIN_CHARS, REFERENCE, resolve, written_forms
+from studio.publish_bundle import Bundle, Entry
+from studio.publish_request import PublishError
+
+# Shapes of keys that are secrets wherever they stand (as the providers document them).
+SHAPES: Mapping[str, re.Pattern[bytes]] = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "a Hugging Face token": rb"\bhf_[A-Za-z0-9]{30,}\b",
+        "an OpenAI or Anthropic key": rb"\bsk-(?:proj-|ant-|or-|svcacct-)?[A-Za-z0-9_-]{32,}\b",
+        "an AWS access key": rb"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+        "a GitHub token": rb"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,})\b",
+        "a Google API key": rb"\bAIza[A-Za-z0-9_-]{35}\b",
+        "a Slack token": rb"\bxox[abprs]-[A-Za-z0-9-]{20,}\b",
+        "a private key": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+        "a password in a URL": rb"\b[a-z][a-z0-9+.-]{2,20}://[^\s/:@\"'<>{}]{1,64}:[^\s/:@\"'<>{}]{4,200}@[A-Za-z0-9.-]+",
+    }.items()
+}
+BINARY = (".safetensors", ".woff2", ".png")  # weights can spell anything; only known values are looked for there
+OVERLAP = 4096
+HARMLESS = re.compile(r"(^|_)(MAX|MIN|NUM|COUNT|LIMIT|LENGTH|SIZE|TOKENIZERS|PUBLIC)(_|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Where something secret stands, and what it is; never its value."""
+
+    path: str
+    what: str
+
+
+def check_bundles(bundles: Iterable[Bundle], secrets: Mapping[str, str]) -> None:
+    """Raise PublishError naming every file that holds a secret. `secrets` is {what it is: value}."""
+    found = [finding for each in bundles for entry in each.entries for finding in findings(entry, secrets)]
+    if found:
+        places = "; ".join(f"{each.path} holds {each.what}" for each in found[:8])
+        more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+        raise PublishError(
+            f"nothing is published: {places}{more}. Take it out of the pool, the recipe or the chosen runs, "
+            "then publish again (and renew the key if others may have seen it)"
+        )
+
+
+def findings(entry: Entry, secrets: Mapping[str, str]) -> list[Finding]:
+    """What is secret in one file, its path included."""
+    forms = [(what, form) for what, value in secrets.items() for form in written_forms(value)]
+    shapes = {} if entry.path.endswith(BINARY) else SHAPES
+    found: set[str] = {what for what, form in forms if form in entry.path.encode()}
+    for piece in entry.chunks(OVERLAP):
+        found |= {what for what, form in forms if form in piece}
+        found |= {name for name, shape in shapes.items() if shape.search(piece)}
+    return [Finding(entry.path, what) for what in sorted(found)]
+
+
+def known_secrets(pool: Pool, token: str | None = None) -> dict[str, str]:
+    """{what it is: value} for every secret that this process can find out about."""
+    found = {f"the value of {reference}": value for reference, value in _resolved(references(pool))}
+    for name, value in os.environ.items():
+        if SECRET_NAME.search(name) and not HARMLESS.search(name) and _is_secret(value):
+            found.setdefault(f"the value of env:{name}", value.strip())
+    if token:
+        found["your Hugging Face token"] = token
+    return found
+
+
+def references(pool: Pool) -> list[str]:
+    """Every secret reference in a pool's workers, disabled ones included."""
+    return sorted(set(_references_in([spec.config for spec in pool.workers])))
+
+
+def _references_in(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _references_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _references_in(item)
+    elif isinstance(value, str) and REFERENCE.match(word := value.rpartition(" ")[2]):
+        yield word
+
+
+def _resolved(wanted: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for reference in wanted:
+        try:
+            value = resolve(reference).get_secret_value()
+        except SecretNotFound:
+            continue  # not set here, so nothing of it can have got into a file
+        if len(value) >= MIN_CHARS:
+            yield reference, value
+
+
+def _is_secret(value: str) -> bool:
+    """Long enough to be one, and no path: SSL_CERT_FILE and the like name files."""
+    value = value.strip()
+    return len(value) >= 12 and value.isprintable() and not Path(value).exists() and not value.isdigit()

@@ -1,0 +1,39 @@
+"""A whole episode as one document that a page can replay without a server: its view, every step, every turn.
+
+The same document serves recorded traces and a run that is still under way; assets/space/replay.js draws both.
+Nothing here needs a database, so that it travels with a published Space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.episode import Episode
+from pool_registry.pool import Pool
+from studio.view import episode_view, step_detail, turn_detail
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """What stands above an episode: an `EpisodeRow` without a database."""
+
+    id: str
+    query: str
+    pool: str
+    orchestrator: str
+    started_at: str
+    state: str = "running"
+    depth: int = 0
+
+
+def replay_document(
+    episode: Episode, headline: Any, pool: Pool | None = None, version: int | None = None
+) -> dict[str, Any]:
+    """The episode so far. `headline` is a `Headline` or an `EpisodeRow`."""
+    return {
+        "podium_replay": 1,
+        "view": episode_view(episode, headline, pool, version),
+        "steps": {str(k): step_detail(episode, k, pool) for k in episode.steps},
+        "turns": {str(done.number): turn_detail(episode, done.number) for done in episode.rounds},
+    }
