@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,13 +104,19 @@ def evaluate(
     tasks: Annotated[int, typer.Option(help="How many: of each level, or of the source.", min=1, max=100_000)] = 20,
     pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",
     concurrency: Annotated[int, typer.Option(help="Episodes at a time.", min=1, max=256)] = 8,
-    condition: Annotated[str, typer.Option(help="seen, renamed, distractors, missing, flaky or priced.")] = "seen",
+    condition: Annotated[
+        str, typer.Option(help="seen, renamed, distractors, missing, flaky, priced, or without:WORKER[,WORKER].")
+    ] = "seen",
+    samples: Annotated[
+        int, typer.Option(help="Episodes per task. One is greedy, several are sampled at temperature 1.", min=1, max=64)
+    ] = 1,
+    seed: Annotated[int, typer.Option(help="Of the condition, a source's draw and the samples.", min=0)] = 0,
     as_json: Json = False,
     home: Annotated[str | None, typer.Option("--home", help="Data folder.")] = None,
 ) -> None:
     """Score an orchestrator on tasks with known answers; every episode is recorded.
 
-    With a RECIPE, its evaluate stage runs as a job.
+    With a RECIPE, its evaluate stage runs as a job: `compare JOB` then shows the tables.
     """
     from trainer.printed import evaluation_text, show
 
@@ -118,15 +125,30 @@ def evaluate(
         return
     if orchestrator is None:
         raise UnknownTask("say what to evaluate: --orchestrator NAME, or a RECIPE with an evaluate stage")
-    chosen = sourced_tasks(source, family, level, split, tasks) or chosen_tasks(family or "", level, split, tasks)
-    result = asyncio.run(run_evaluation(orchestrator, chosen, pool, condition, concurrency, home))
+    chosen = sourced_tasks(source, family, level, split, tasks, seed) or chosen_tasks(family or "", level, split, tasks)
+    how = Asked(orchestrator, pool, condition, concurrency, samples, seed)
+    result = asyncio.run(run_evaluation(how, chosen, home))
     if as_json:
         typer.echo(result.model_dump_json(indent=1))
     else:
         show(evaluation_text(result))
 
 
-def sourced_tasks(source: str | None, family: str | None, level: int, split: str, count: int) -> list[Task] | None:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command is to measure, and how."""
+
+    orchestrator: str
+    pool: str
+    condition: str
+    concurrency: int
+    samples: int
+    seed: int
+
+
+def sourced_tasks(
+    source: str | None, family: str | None, level: int, split: str, count: int, seed: int = 0
+) -> list[Task] | None:
     """Tasks from a source; None where a family was given instead. Raises TrainerError."""
     if (source is None) == (family is None):
         raise UnknownTask("say where the tasks come from: give either --family or --source")
@@ -134,7 +156,7 @@ def sourced_tasks(source: str | None, family: str | None, level: int, split: str
         return None
     from trainer.tasks.source import source_named
 
-    return source_named(source).tasks(split, max(1, count), levels=None if level == 0 else (level,))
+    return source_named(source).tasks(split, max(1, count), seed, None if level == 0 else (level,))
 
 
 def chosen_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
@@ -144,25 +166,32 @@ def chosen_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
     return [suite.task(each, split, index) for suite, each in cells for index in range(count)]
 
 
-async def run_evaluation(
-    orchestrator: str, tasks: list[Task], pool: str, condition: str, concurrency: int, home: str | None
-) -> Evaluation:
+async def run_evaluation(asked: Asked, tasks: list[Task], home: str | None) -> Evaluation:
     """Evaluate with the data folder's pool and traces. Returns when every event is on disk."""
     from orchestrator.trace import open_store
     from orchestrator.tuning import expect_many_episodes
     from pool_registry.home import choose_home
     from pool_registry.live import live_pool
     from trainer.evaluate import evaluate as evaluate_tasks
-    from trainer.tasks.conditions import under
+    from trainer.tasks.conditions import changed_pool, in_words_of
     from trainer.training import seeded_pool
 
     expect_many_episodes()
     store = open_store(choose_home(home))
     try:
-        chosen, tasks = under(condition, seeded_pool(store, pool), tasks)
+        chosen, renaming = changed_pool(asked.condition, seeded_pool(store, asked.pool), asked.seed)
         store.pools.save(chosen)
         async with live_pool(chosen) as live:
-            result = await evaluate_tasks(orchestrator, tasks, live, sink=store.traces, concurrency=concurrency)
+            result = await evaluate_tasks(
+                asked.orchestrator,
+                in_words_of(renaming, tasks),
+                live,
+                sink=store.traces,
+                concurrency=asked.concurrency,
+                samples=asked.samples,
+                seed=asked.seed,
+                condition=asked.condition,
+            )
         store.traces.flush()
         return result
     finally:

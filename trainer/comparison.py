@@ -177,7 +177,7 @@ def figures(rows: Collection[ResultRow]) -> Figures:
     )
 
 
-def split(rows: Iterable[ResultRow], key: Key) -> dict[str, list[ResultRow]]:
+def split(rows: Iterable[ResultRow], key: Key | str) -> dict[str, list[ResultRow]]:
     """The rows apart by a key, in the order of first appearance."""
     parts: dict[str, list[ResultRow]] = {}
     for row in rows:

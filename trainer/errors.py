@@ -33,6 +33,10 @@ class TrainingFailed(TrainerError):
         super().__init__(message)
 
 
+class UnknownReference(TrainerError):
+    """There is no evaluation like the one that is to be compared with."""
+
+
 class SpendCapReached(TrainerError):
     """A job has spent what its recipe allows. What it has measured so far stays, and it can go on."""
 

@@ -24,6 +24,7 @@ from trainer.evaluate import Trial, by_name, check_makeable, run_trials, trials_
 from trainer.recipe import Recipe
 from trainer.results import ResultRow, Slot, append_result, mend, read_results
 from trainer.summary import summarize
+from trainer.tables import find_reference
 from trainer.tasks.conditions import changed_pool, in_words_of
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
@@ -108,6 +109,7 @@ class EvaluationStage:
         async with AsyncExitStack() as opened:
             cells = [cell for name in self._settings.conditions for cell in await self._cells(name, opened)]
             cells = _runnable(cells)
+            self._check_reference()
             wanted = {trial.slot for cell in cells for trial in cell.trials}
             self._progress = Progress(wanted, read_results(self._workspace.results))
             tell(len(wanted))
@@ -116,6 +118,11 @@ class EvaluationStage:
                 if not await self._measure(cell):
                     return False
         return True
+
+    def _check_reference(self) -> None:
+        """Raise UnknownReference before anything is spent, not when the table is drawn."""
+        if self._settings.reference and self._settings.reference not in self._names:
+            find_reference(self._workspace.folder.parent, [], self._settings.reference)
 
     async def _cells(self, condition: str, opened: AsyncExitStack) -> list[Cell]:
         """One cell per orchestrator. The changed pool is saved as a version, for traces name it."""

@@ -1,4 +1,4 @@
-"""The commands that train: `sft`, `grpo`, `train`, `run`, `recipes`, `jobs ...`, `demonstrations`."""
+"""The commands about jobs: `sft`, `grpo`, `train`, `run`, `recipes`, `jobs ...`, `demonstrations`, `compare`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ jobs_app = typer.Typer(help="Jobs: list, show, stop, resume.", no_args_is_help=T
 def register(app: typer.Typer) -> None:
     """Add these commands to the trainer's command line."""
     app.add_typer(jobs_app, name="jobs")
-    for command in (sft, grpo, train, run, recipes, demonstrations):
+    for command in (sft, grpo, train, run, recipes, demonstrations, compare):
         app.command()(command)
 
 
@@ -107,6 +107,36 @@ def demonstrations(
     typer.echo(f"{len(rows)} demonstrations written to {out}")
 
 
+def compare(
+    jobs: Annotated[list[str], typer.Argument(help="Evaluation jobs; what several measured, the last one says.")],
+    reference: Annotated[
+        str | None,
+        typer.Option(help="An orchestrator, or JOB/ORCHESTRATOR. Default: the recipe's, or the first orchestrator."),
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Take apart by family or level.")] = None,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="For a model card.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Every figure, for a spreadsheet.")] = False,
+    as_json: Json = False,
+    home: HomeOption = None,
+) -> None:
+    """Orchestrators side by side: intervals, paired differences, protocol, access lists, cost and time."""
+    from trainer import tables
+    from trainer.comparison_of_jobs import compared
+
+    with _store(home) as (_, store):
+        found = compared(store, jobs, reference, by)
+    if as_json:
+        typer.echo(json.dumps([line.document() for line in found.lines], indent=1))
+    elif as_csv:
+        typer.echo(tables.as_csv(found.lines, found.reference), nl=False)
+    elif as_markdown:
+        typer.echo(tables.markdown(found.lines, found.reference))
+    else:
+        from trainer.printed import comparison_text, show
+
+        show(comparison_text(found.lines, found.reference))
+
+
 @jobs_app.command("list")
 def list_jobs(as_json: Json = False, home: HomeOption = None) -> None:
     """Every job, newest first."""
@@ -136,7 +166,7 @@ def show_job(job: Job, as_json: Json = False, home: HomeOption = None) -> None:
         "checkpoints": [f"{job}@{step}" for step, _ in complete_steps(workspace.checkpoints)],
         "figures": figures[-1] if figures else {},
         "evaluations": [
-            {key: each[key] for key in ("orchestrator", "tasks", "mean", "interval")}
+            {key: each.get(key) for key in ("orchestrator", "condition", "tasks", "samples", "mean", "interval")}
             for each in read_lines(workspace.evaluations)
         ],
         "log": log_tail(workspace.log),

@@ -16,6 +16,7 @@ from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, as_text
 from trainer.evaluate import Evaluation
+from trainer.tables import WORDS, Line, Reference, tables
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.jsonl import TaskFile
 from trainer.tasks.task import Task
@@ -145,6 +146,19 @@ def evaluation_text(evaluation: Evaluation) -> Group:
         Text(f"steps: {_counts(evaluation.statuses)}; turns in error: {evaluation.turn_errors}"),
         Text(f"outcomes: {_counts(evaluation.outcomes)}; wall time {evaluation.wall_s:.1f} s"),
     )
+
+
+def comparison_text(lines: Sequence[Line], reference: Reference) -> Group:
+    """Evaluations side by side, for people."""
+    shown: list[RenderableType] = []
+    for title, columns in tables(lines, reference):
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for column in columns:
+            table.add_column(column.head, justify="left" if column.head in WORDS else "right", overflow="fold")
+        for line in lines:
+            table.add_row(*(Text(column.cell(line)) for column in columns))
+        shown += [Text(f"\n{title}", style="bold"), table]
+    return Group(*shown)
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -1,0 +1,45 @@
+"""What jobs have measured, put side by side: reads their results and finds the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainer.errors import InvalidRecipe, UnknownReference
+from trainer.jobs import JobStore
+from trainer.results import ResultRow, Slot, read_results
+from trainer.tables import APART, Line, Reference, find_reference, lines_of
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The lines of the tables and what they are compared with."""
+
+    lines: list[Line]
+    reference: Reference
+
+
+def compared(jobs: JobStore, names: Sequence[str], reference: str | None = None, apart: str | None = None) -> Compared:
+    """The tables of some evaluation jobs; what several of them measured, the last one says.
+
+    Without `reference` it is the one of the last job's recipe, or the first orchestrator. Raises JobNotFound, and
+    UnknownReference when nothing was measured, or the reference or `apart` is not to be found.
+    """
+    if apart is not None and apart not in APART:
+        raise UnknownReference(f"results cannot be taken apart by {apart!r}; use one of: {', '.join(APART)}")
+    rows: dict[Slot, ResultRow] = {}
+    for name in names:
+        rows |= {row.slot: row for row in read_results(jobs.workspace(jobs.get(name).id).results)}
+    if not rows:
+        raise UnknownReference(f"{', '.join(names)} measured nothing (yet); run an evaluation first")
+    wanted = _of_recipe(jobs, names[-1]) if reference is None else reference
+    found = find_reference(jobs.workspace(names[-1]).folder.parent, list(rows.values()), wanted)
+    return Compared(lines_of(list(rows.values()), found, apart), found)
+
+
+def _of_recipe(jobs: JobStore, job: str) -> str:
+    try:
+        recipe = jobs.recipe(job)
+    except (InvalidRecipe, OSError):  # a damaged recipe does not take the results with it
+        return ""
+    return recipe.evaluate.reference if recipe.evaluate is not None else ""
