@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pool_registry.actions import JsonValue
 from pool_registry.agents import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
-from pool_registry.local_models import STARTER, LoadedModel, Sampling, is_available, model_path, shared_model
+from pool_registry.loaded_models import LoadedModel, Sampling, shared_model
+from pool_registry.local_models import STARTER, is_available, model_path
 from pool_registry.worker import Call, Reply, Worker
 from pool_registry.workers.chat import DEFAULT_ROLE
 
@@ -20,7 +21,10 @@ class LocalModelConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model: str = Field(default=STARTER, min_length=1, description="starter:smollm2, a folder, or hub:owner/name.")
-    adapter: str = Field(default="", description="Folder of a LoRA adapter for it; empty for none.")
+    adapter: str = Field(
+        default="",
+        description="Folder of a LoRA adapter for it; empty for none. Adapters of one model share it in memory.",
+    )
     role: str = Field(default=DEFAULT_ROLE, description="System prompt.", max_length=20_000)
     max_tokens: int = Field(default=128, ge=1, le=32_768)
     temperature: float = Field(default=0.0, ge=0, le=2, description="0 is greedy.")
@@ -54,12 +58,15 @@ class LocalModel(Worker[LocalModelConfig]):
         chosen = Sampling(self.config.temperature) if draw is None else Sampling(draw.temperature, draw.seed)
         chat = [{"role": message.role, "content": message.content} for message in messages]
         limit = max_tokens or self.config.max_tokens
-        text, usage = await model.generate(chat, limit, chosen, tools)
+        text, usage = await model.generate(chat, limit, chosen, tools, self._adapter)
         return Completion(text, usage, prompt_text(messages))
 
     async def check(self) -> str:
         return await asyncio.to_thread(is_available, self.config.model)
 
     def _load(self) -> LoadedModel:
-        adapter = Path(self.config.adapter) if self.config.adapter else None
-        return shared_model(model_path(self.config.model), self.config.device, adapter)
+        return shared_model(model_path(self.config.model), self.config.device)
+
+    @property
+    def _adapter(self) -> Path | None:
+        return Path(self.config.adapter).expanduser() if self.config.adapter else None

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pool_registry import local_models
+from pool_registry import loaded_models, local_models
 from pool_registry.actions import Action, Status
 from pool_registry.live import live_pool
 from pool_registry.pool import Pool
@@ -26,12 +26,12 @@ def test_workers_share_one_model_and_answer_together():
             together = await asyncio.gather(*(pool.call(Action(name, question)) for name in "abab"))
             return alone, together
 
-    loaded = local_models._load.cache_info().misses
+    loaded = loaded_models._load.cache_info().misses
     alone, together = asyncio.run(ask())
     assert alone.ok and "Paris" in alone.value
     assert all(seen.ok and "Paris" in seen.value for seen in together)
     assert 0 < alone.usage.tokens_out <= 12 and alone.usage.tokens_in > 10
-    assert local_models._load.cache_info().misses <= loaded + 1  # other tests may have loaded it before
+    assert loaded_models._load.cache_info().misses <= loaded + 1  # other tests may have loaded it before
 
 
 def test_a_prompt_that_does_not_fit_is_an_error_and_not_a_crash():

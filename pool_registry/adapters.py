@@ -1,0 +1,113 @@
+"""LoRA adapters that share one base model in memory.
+
+An adapter is some per cent of its base, and to switch is to say which one the layers add: milliseconds, where loading
+a model takes seconds. The base's own weights are never touched, so that it stays there for those who want it bare.
+Adapters that would touch them (trained biases, initialisations that change the base) are refused.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from pool_registry.errors import WorkerFault
+
+KEPT = 8  # adapters of one base in memory; the one that was not used for longest makes room
+PLAIN_STARTS = (True, False, "gaussian")  # initialisations of LoRA weights that leave the base as it is
+_WEIGHTS = "adapter_model.safetensors"
+
+# Path and state of a file: another adapter may be saved under the same name.
+Key = tuple[Path, int, int]
+
+
+class Adapters:
+    """The adapters of one model. Not for several threads: only the one that generates may call it."""
+
+    def __init__(self, model: Any, kept: int = KEPT) -> None:
+        self._model = model
+        self._kept = kept
+        self._tuned: Any = None  # peft's view of the model, once there is an adapter
+        self._names: OrderedDict[Key, str] = OrderedDict()  # the latest used last
+        self._numbers = count()
+
+    @property
+    def loaded(self) -> list[Path]:
+        """Adapters in memory, the latest used last."""
+        return [path for path, *_ in self._names]
+
+    def use(self, adapter: Path | None) -> None:
+        """Let the model generate with `adapter` from now on, without one for None. Raises WorkerFault when it
+        cannot be used; the adapters before it stay as they are."""
+        if adapter is None:
+            if self._tuned is not None:
+                self._tuned.base_model.disable_adapter_layers()
+            return
+        key = _key(adapter)
+        name = self._names.get(key) or self._load(adapter)
+        self._names[key] = name
+        self._names.move_to_end(key)
+        self._tuned.base_model.enable_adapter_layers()
+        self._tuned.set_adapter(name, inference_mode=True)
+        while len(self._names) > self._kept:
+            self._tuned.delete_adapter(self._names.popitem(last=False)[1])
+
+    def _load(self, adapter: Path) -> str:
+        from peft import PeftModel
+
+        config = _checked_config(adapter)
+        name = f"adapter{next(self._numbers)}"
+        try:
+            if self._tuned is None:
+                self._tuned = PeftModel(self._model, config, adapter_name=name)
+            else:
+                self._tuned.add_adapter(name, config)
+            found = self._tuned.load_adapter(adapter, name, torch_device=str(self._model.device))
+        except (ValueError, RuntimeError, KeyError, TypeError) as error:  # what peft says of one that does not fit
+            self._forget(name)
+            raise _misfit(adapter, str(error).splitlines()[0]) from error
+        strange = [*found.missing_keys, *found.unexpected_keys]
+        if strange:
+            self._forget(name)
+            raise _misfit(adapter, f"{len(strange)} of its weights have no place there, such as {strange[0]}")
+        return name
+
+    def _forget(self, name: str) -> None:
+        """Take back what was put into the model for an adapter that turned out not to fit."""
+        if self._tuned is not None and name in self._tuned.peft_config:
+            self._tuned.delete_adapter(name)
+
+
+def _key(adapter: Path) -> Key:
+    try:
+        state = (adapter / _WEIGHTS).stat()
+    except OSError as error:
+        sentence = f"{adapter} has no {_WEIGHTS}; other formats can hold code"
+        raise WorkerFault("model_refused", sentence) from error
+    return adapter, state.st_mtime_ns, state.st_size
+
+
+def _checked_config(adapter: Path) -> Any:
+    """The adapter's configuration, when it is one that can share its base. Raises WorkerFault."""
+    from peft import LoraConfig, PeftConfig
+
+    try:
+        config = PeftConfig.from_pretrained(str(adapter))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise WorkerFault("model_refused", f"{adapter} has no adapter_config.json to go by: {reason}") from error
+    if not isinstance(config, LoraConfig):
+        raise WorkerFault("model_refused", f"{adapter} is no LoRA adapter (its peft_type is {config.peft_type})")
+    if config.bias != "none" or config.init_lora_weights not in PLAIN_STARTS:
+        raise WorkerFault(
+            "model_refused",
+            f"{adapter} changes its base model's own weights (bias {config.bias!r}, init_lora_weights "
+            f"{config.init_lora_weights!r}); merge it into a checkpoint of its own and give that as the model",
+        )
+    config.inference_mode = True
+    return config
+
+
+def _misfit(adapter: Path, reason: str) -> WorkerFault:
+    return WorkerFault("model_refused", f"the adapter {adapter} does not fit this base model: {reason}")

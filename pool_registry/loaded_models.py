@@ -1,0 +1,235 @@
+"""Transformers checkpoints in memory: loaded once, shared, run in batches.
+
+Several workers share one set of weights, and adapters of one base share that base (adapters.py). Requests that
+arrive while a batch runs are generated together in the next one, those with the same adapter and sampling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pool_registry.actions import Usage
+from pool_registry.adapters import Adapters
+from pool_registry.errors import WorkerFault
+from pool_registry.local_models import be_quiet, pick_device, pick_dtype
+
+MAX_BATCH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to generate. Temperature 0 is greedy. With a seed the tokens depend on the prompt and the seed alone,
+    whatever else is in the batch (but for rounding), and are drawn from the whole distribution."""
+
+    temperature: float = 0.0
+    seed: int | None = None
+
+    def fits(self, other: Sampling) -> bool:
+        """Whether requests of both can share a batch."""
+        return self.temperature == other.temperature and (self.seed is None) == (other.seed is None)
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One prompt on its way through the batcher. `adapter` is the folder of the one to generate with."""
+
+    ids: list[int]
+    max_tokens: int
+    sampling: Sampling
+    adapter: Path | None
+    done: Callable[[str | BaseException, int], None]
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def fits(self, other: Request) -> bool:
+        """Whether both can be in one batch."""
+        return self.adapter == other.adapter and self.sampling.fits(other.sampling)
+
+
+class LoadedModel:
+    """A checkpoint in memory with one thread that generates, and that alone touches the weights: adapters are
+    loaded, switched and forgotten between two batches. Get it from `shared_model`."""
+
+    def __init__(self, folder: Path, device: str) -> None:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        be_quiet()
+        self.device = pick_device(device)
+        self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, padding_side="left")
+        if self.tokenizer.pad_token_id is None:
+            self.tokenizer.pad_token = self.tokenizer.eos_token
+        self.model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=pick_dtype(self.device), local_files_only=True, trust_remote_code=False
+        )
+        self.model.to(self.device).eval()
+        self.adapters = Adapters(self.model)
+        self.context = int(getattr(self.model.config, "max_position_embeddings", 2048))
+        self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name=f"generate-{folder.name}", daemon=True).start()
+
+    async def generate(
+        self,
+        messages: Sequence[dict[str, str]],
+        max_tokens: int,
+        sampling: Sampling,
+        tools: Sequence[Any] | None = None,
+        adapter: Path | None = None,
+    ) -> tuple[str, Usage]:
+        """The reply to a chat, as the model with this adapter gives it, and what it used.
+
+        Raises WorkerFault: `context_overflow`, or why the adapter cannot be used.
+        """
+        ids = self._encode(messages, tools)
+        if len(ids) + max_tokens > self.context:
+            raise WorkerFault(
+                "context_overflow",
+                f"the prompt has {len(ids):,} tokens; with {max_tokens} for the reply it exceeds the model's "
+                f"context of {self.context:,}. Show it fewer or shorter outputs",
+            )
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[tuple[str, int]] = loop.create_future()
+
+        def done(text: str | BaseException, count: int) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, reply, text, count)
+
+        request = Request(ids, max_tokens, sampling, adapter, done)
+        self._requests.put(request)
+        try:
+            text, count = await reply
+        finally:
+            request.cancelled.set()
+        return text, Usage(len(ids), count)
+
+    def _encode(self, messages: Sequence[dict[str, str]], tools: Sequence[Any] | None) -> list[int]:
+        template = self.tokenizer.chat_template or ""
+        known = {"tools": list(tools)} if tools and "tools" in template else {}
+        text = self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True, **known)
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _work(self) -> None:
+        """Take what waits, generate what fits together, put the rest aside for the next round."""
+        aside: list[Request] = []
+        while True:
+            waiting = aside or [self._requests.get()]
+            while not self._requests.empty():
+                waiting.append(self._requests.get())
+            waiting = [request for request in waiting if not request.cancelled.is_set()]
+            batch = [request for request in waiting if request.fits(waiting[0])][:MAX_BATCH]
+            aside = [request for request in waiting if request not in batch]
+            if batch:
+                self._generate(batch)
+
+    def _generate(self, batch: list[Request]) -> None:
+        try:
+            self.adapters.use(batch[0].adapter)
+            texts = self._texts(batch)
+        except Exception as error:  # noqa: BLE001  out of memory and the like: every request must hear of it
+            known = isinstance(error, WorkerFault)
+            fault = error if known else WorkerFault("generation_failed", f"{type(error).__name__}: {error}")
+            for request in batch:
+                request.done(fault, 0)
+            return
+        for request, (text, count) in zip(batch, texts, strict=True):
+            request.done(text, count)
+
+    def _texts(self, batch: list[Request]) -> list[tuple[str, int]]:
+        import torch
+        from transformers import StoppingCriteriaList
+
+        padded = self.tokenizer.pad(
+            {"input_ids": [request.ids for request in batch]}, return_tensors="pt", padding=True
+        ).to(self.device)
+        drawn = _drawn([request.sampling for request in batch])
+        with torch.inference_mode():
+            output = self.model.generate(
+                **padded,
+                **drawn,
+                max_new_tokens=max(request.max_tokens for request in batch),
+                pad_token_id=self.tokenizer.pad_token_id,
+                stopping_criteria=StoppingCriteriaList([_stop_when_done(batch, padded["input_ids"].shape[1])]),
+            )
+        new = output[:, padded["input_ids"].shape[1] :].tolist()
+        return [self._decoded(ids, request) for ids, request in zip(new, batch, strict=True)]
+
+    def _decoded(self, ids: list[int], request: Request) -> tuple[str, int]:
+        kept = ids[: request.max_tokens]
+        ends = [kept.index(end) + 1 for end in _end_tokens(self.model) if end in kept]
+        kept = kept[: min(ends)] if ends else kept
+        return self.tokenizer.decode(kept, skip_special_tokens=True).strip(), len(kept)
+
+
+def _drawn(batch: Sequence[Sampling]) -> dict[str, Any]:
+    """The arguments of `generate` for requests that share a batch."""
+    temperature = batch[0].temperature
+    if temperature == 0:
+        return {"do_sample": False}
+    seeds = [sampling.seed for sampling in batch if sampling.seed is not None]
+    if not seeds:
+        return {"do_sample": True, "temperature": temperature}
+    from transformers import LogitsProcessorList
+
+    return {"do_sample": False, "logits_processor": LogitsProcessorList([_with_noise(seeds, temperature)])}
+
+
+def _with_noise(seeds: Sequence[int], temperature: float) -> Callable[..., Any]:
+    """Adds noise to each row's logits so that their largest is a draw from softmax(logits / temperature): the
+    Gumbel-max trick (Gumbel 1954). Each row has a source of its own, on the CPU: equal on every device."""
+    import torch
+
+    sources = [torch.Generator().manual_seed(seed % 2**63) for seed in seeds]
+
+    def noisy(_ids: Any, logits: Any) -> Any:
+        uniform = torch.stack([torch.rand(logits.shape[-1], generator=source) for source in sources])
+        gumbel = -torch.log(-torch.log(uniform.clamp(1e-20, 1 - 1e-7)))
+        return logits.float() / temperature + gumbel.to(logits.device)
+
+    return noisy
+
+
+def _stop_when_done(batch: list[Request], prompt_length: int) -> Callable[..., Any]:
+    """A stopping criterion per row: its own token limit, or nobody waits for it any more."""
+
+    def stop(ids: Any, _scores: Any, **_: Any) -> Any:
+        import torch
+
+        made = ids.shape[1] - prompt_length
+        over = [request.cancelled.is_set() or made >= request.max_tokens for request in batch]
+        return torch.tensor(over, dtype=torch.bool, device=ids.device)
+
+    return stop
+
+
+def _end_tokens(model: Any) -> list[int]:
+    end = model.generation_config.eos_token_id
+    return [] if end is None else list(end) if isinstance(end, list) else [end]
+
+
+def _settle(reply: asyncio.Future[tuple[str, int]], text: str | BaseException, count: int) -> None:
+    if reply.done():
+        return
+    if isinstance(text, BaseException):
+        reply.set_exception(text)
+    else:
+        reply.set_result((text, count))
+
+
+_load_lock = threading.Lock()
+
+
+def shared_model(folder: Path, device: str) -> LoadedModel:
+    """The checkpoint, loaded once per process and device."""
+    with _load_lock:
+        return _load(folder, pick_device(device))
+
+
+@cache
+def _load(folder: Path, device: str) -> LoadedModel:
+    return LoadedModel(folder, device)
