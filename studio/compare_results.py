@@ -56,8 +56,8 @@ class ResultShelf:
         self._lock = threading.Lock()
 
     def jobs(self) -> list[dict[str, Any]]:
-        """The jobs that have results, newest first, and what they measured."""
-        return [self._told(row) for row in self._with_results()]
+        """The jobs that have results or will have some, newest first, and what they measured."""
+        return [self._told(row) for row in self._jobs.all() if self._mark(row.id)[2] or _will_measure(row)]
 
     def newest(self) -> str | None:
         """The job that was evaluated last."""
@@ -114,6 +114,7 @@ class ResultShelf:
             "pool": recipe.pool if recipe else "",
             "name": row.name,
             "state": row.state,
+            "message": row.message,
             "created_at": moment(row.created_at),
             "episodes": len(rows),
             "orchestrators": orchestrators_in(rows),
@@ -145,3 +146,7 @@ class ResultShelf:
         except FileNotFoundError:
             return (0, 0, 0)
         return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def _will_measure(row: JobRow) -> bool:
+    return row.kind == "evaluate" and (row.active or row.state in ("queued", "failed"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from studio.compare_results import NoResults, ResultShelf, Selection
@@ -18,6 +19,7 @@ PAGE = 50
 MOST_TURNS = 6
 REFERENCES = ("base",)  # who is compared with when nobody is chosen, if it was measured
 SEEN = "seen"
+EVERY = "all"  # conditions
 SHOWN = (
     "tasks", "episodes", "k", "valid_turns", "statuses", "recovery", "failed_episodes", "outcomes", "cost",
     "cost_per_episode", "tokens_per_episode", "p50_s", "p95_s", "speedup", "turns", "steps", "depth", "width",
@@ -31,14 +33,15 @@ def suite_document(shelf: ResultShelf, selection: Selection, reference: str) -> 
 
     def make() -> dict[str, Any]:
         everything = shelf.rows(Selection(selection.jobs))
-        rows = shelf.rows(selection)
-        parts = split(rows, "orchestrator")
+        wanted = in_a_condition(selection, everything)
+        parts = split(shelf.rows(wanted), "orchestrator")
         chosen = chosen_reference(parts, reference)
         found = {name: figures(part) for name, part in parts.items()}
         against = {name: paired(part, parts[chosen]) for name, part in parts.items() if name != chosen}
         return {
             "ok": True,
             "reference": chosen,
+            "condition": wanted.condition or EVERY,
             "best_single": best_single(found),
             "rows": [_line(name, each, against.get(name)) for name, each in found.items()],
             "cells": _cells(parts),
@@ -60,7 +63,8 @@ def task_document(
         raise NoResults(f"Tasks are {', '.join(WHICH)}, not {which!r}.")
 
     def make() -> tuple[str, Paired]:
-        parts = split(shelf.rows(selection), "orchestrator")
+        wanted = in_a_condition(selection, shelf.rows(Selection(selection.jobs)))
+        parts = split(shelf.rows(wanted), "orchestrator")
         chosen = chosen_reference(parts, reference)
         if orchestrator not in parts:
             raise NoResults(f"{orchestrator} was not evaluated here; there are: {', '.join(parts)}.")
@@ -78,6 +82,12 @@ def task_document(
         "first": first,
         "tasks": [_task(change) for change in ordered[first : first + PAGE]],
     }
+
+
+def in_a_condition(selection: Selection, rows: Sequence[ResultRow]) -> Selection:
+    """The selection with the seen pool where no condition was asked for; EVERY mixes all of them."""
+    usual = SEEN if any(row.condition == SEEN for row in rows) else ""
+    return replace(selection, condition="" if selection.condition == EVERY else selection.condition or usual)
 
 
 def chosen_reference(names: Mapping[str, Any], asked: str) -> str:

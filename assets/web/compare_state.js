@@ -1,0 +1,37 @@
+// What the Compare page shows lives in its address: a name may occur several times (o=, e=, job=).
+
+export function one(name) {
+  return new URL(location.href).searchParams.get(name) || "";
+}
+
+export function all(name) {
+  return [...new Set(new URL(location.href).searchParams.getAll(name).filter(Boolean))];
+}
+
+/** Write names into the address: a list becomes several, nothing takes the name out. */
+export function put(values) {
+  const url = new URL(location.href);
+  for (const [name, value] of Object.entries(values)) {
+    url.searchParams.delete(name);
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== null && each !== undefined && each !== "") url.searchParams.append(name, each);
+  }
+  history.replaceState(history.state, "", url);
+}
+
+/** A question to the server with the given names; lists become several. */
+export function query(values) {
+  const found = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) for (const each of Array.isArray(value) ? value : [value]) if (each !== null && each !== undefined && each !== "") found.append(name, each);
+  return String(found);
+}
+
+/** What the server answers; a failure is an answer with a `hint`, too. */
+export async function ask(path, values = {}) {
+  try {
+    const answer = await fetch(`/api/compare/${path}?${query(values)}`);
+    const told = await answer.json();
+    return answer.ok ? told : { ok: false, hint: told.detail || answer.statusText };
+  } catch {
+    return { ok: false, hint: "The studio does not answer. Is it still running?" };
+  }
+}

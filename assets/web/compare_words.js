@@ -1,0 +1,41 @@
+// Numbers and colours as every part of the Compare page writes them.
+
+export const COLOURS = 8;
+
+/** A colour of its own for each of some names, in their order. */
+export function palette(names) {
+  return new Map(names.map((name, place) => [name, `var(--tr-${(place % COLOURS) + 1})`]));
+}
+
+export function percent(value, digits = 0) {
+  return value === null || value === undefined ? "–" : `${(value * 100).toFixed(digits)} %`;
+}
+
+/** A share with its interval: 62 % [51, 73]. */
+export function interval([mean, low, high]) {
+  return `${(mean * 100).toFixed(0)} % [${(low * 100).toFixed(0)}, ${(high * 100).toFixed(0)}]`;
+}
+
+/** A difference of shares in points: +4.2 [−1.0, +9.4]. */
+export function difference([mean, low, high]) {
+  return `${points(mean)} [${points(low)}, ${points(high)}]`;
+}
+
+export function points(value) {
+  const text = Math.abs(value * 100).toFixed(1);
+  return `${Number(text) === 0 ? "" : value > 0 ? "+" : "−"}${text}`;
+}
+
+export function fixed(value, digits = 2) {
+  return value === null || value === undefined ? "–" : Number(value).toFixed(digits);
+}
+
+export function plural(number, word, many = `${word}s`) {
+  return `${number} ${number === 1 ? word : many}`;
+}
+
+/** Dollars of one episode, which are often fractions of a cent. */
+export function price(value) {
+  if (!value) return "$0";
+  return value < 0.01 ? `$${value.toPrecision(2)}` : `$${value.toFixed(2)}`;
+}
