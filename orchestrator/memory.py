@@ -19,8 +19,11 @@ from sqlmodel import Field, Session, SQLModel, col, select
 from orchestrator import embedding
 from orchestrator.plan import Lesson, Recalled
 from orchestrator.retrieval import MAX_QUERY_CHARS, content_words
-from pool_registry.store import writing
+from pool_registry.home import find_home
+from pool_registry.pool import Pool
+from pool_registry.store import open_engine, writing
 
+OFF = "off"  # of Limits.memory
 MAX_SHOWN = 3  # lessons in a prompt
 MAX_READ = 2000  # the newest of a pool; older ones are kept and not looked at
 LIKE_BY_MEANING = 0.6  # cosine of sentence vectors
@@ -114,6 +117,20 @@ class PoolMemory:
         """Every lesson of the pool, newest first."""
         rows = self.store.of_pool(self.pool)
         return [Lesson(row.query, row.sentence, row.written_by, row.episode, 0.0) for row in rows]
+
+
+def memory_of(pool: Pool, store: ReflectionStore) -> PoolMemory | None:
+    """The failure memory of a pool; None when its limits say that it has none."""
+    return None if pool.limits.memory == OFF else PoolMemory(store, pool.name)
+
+
+def frozen_memory(pool: str) -> FrozenMemory:
+    """The lessons of a pool, by its name, in this process's data folder at this moment. Raises StorageError."""
+    engine = open_engine(find_home())
+    try:
+        return FrozenMemory(tuple(PoolMemory(ReflectionStore(engine), pool).lessons()))
+    finally:
+        engine.dispose()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,15 @@ lessons and finds them again.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 from collections.abc import Iterator
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from orchestrator.episode import Episode, Round
-from orchestrator.memory import ReflectionRow, ReflectionStore, row_of
+from orchestrator.memory import OFF, ReflectionRow, ReflectionStore, row_of
 from orchestrator.plan import Lesson
 from orchestrator.prompt import MAX_LESSON_CHARS, observation_text
 from pool_registry.actions import Observation, Status, as_text, clean_text
@@ -21,7 +25,8 @@ from pool_registry.errors import WorkerFault
 from pool_registry.live import LivePool
 from pool_registry.worker import Visible
 
-OFF, RULE = "off", "rule"
+log = logging.getLogger(__name__)
+RULE = "rule"
 MAX_PIECE_CHARS = 120  # of an answer or an error inside a sentence
 MAX_TURN_CHARS = 2000
 MAX_REASON_CHARS = 300
@@ -47,10 +52,16 @@ def has_failed(episode: Episode) -> bool:
 
 
 async def remember(episode: Episode, pool: LivePool, store: ReflectionStore) -> ReflectionRow | None:
-    """Keep the lesson of an episode that has ended, if it failed and the pool's memory is on."""
+    """Keep the lesson of an episode that has ended, if it failed and the pool's memory is on. A database that
+    refuses costs the lesson, never the episode: the log says so then."""
     row = await reflect(episode, pool)
-    if row is not None:
-        store.add(row)
+    if row is None:
+        return None
+    try:
+        await asyncio.to_thread(store.add, row)
+    except SQLAlchemyError as error:
+        log.warning("the lesson of episode %s cannot be kept: %s", episode.id, type(error).__name__)
+        return None
     return row
 
 

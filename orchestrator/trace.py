@@ -188,6 +188,12 @@ class TraceStore:
         with Session(self._engine) as session:
             return list(session.exec(query))
 
+    def variations(self, episode_id: str) -> list[EpisodeRow]:
+        """The what-ifs of an episode, newest first."""
+        query = select(EpisodeRow).where(EpisodeRow.what_if_of == episode_id)
+        with Session(self._engine) as session:
+            return list(session.exec(query.order_by(col(EpisodeRow.started_at).desc()).limit(100)))
+
     def distinct(self, column: str) -> list[str]:
         """The values that occur in a column of the summary (for filters)."""
         attribute = getattr(EpisodeRow, column)

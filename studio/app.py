@@ -33,6 +33,7 @@ from studio.serve_desk import ServeDesk, serve_routes
 from studio.theme import HEAD, LOGGED_IN, theme
 from studio.train_api import train_routes
 from studio.uploads import upload_routes
+from studio.what_if import what_if_routes
 
 # title, path below /, module with build(runtime)
 PAGES = (
@@ -64,6 +65,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     app.include_router(compare_routes(runtime))
     app.include_router(upload_routes())
     app.include_router(serve_routes(ServeDesk(runtime, orchestrator_choices)))
+    app.include_router(what_if_routes(runtime))
     if login:
         accounts = Accounts(runtime.store.engine)
         app.include_router(login_routes(accounts))

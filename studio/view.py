@@ -36,7 +36,7 @@ def episode_view(
     return {
         "clock_s": episode.last_at,
         "episode": _head(episode, row, version),
-        "graph": _graph(graph, aligned.layout if aligned else layered_layout(graph)),
+        "graph": _graph(graph, aligned.layout if aligned else layered_layout(graph), _kept(episode)),
         "turns": [_turn(done) for done in episode.rounds],
         "totals": asdict(totals(episode)),
     }
@@ -70,12 +70,19 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None) -> dict[str, A
         "started_at": row.started_at,
         "depth": row.depth,
         "parent": asdict(started.parent) if started and started.parent else None,
+        "what_if_of": started.what_if.episode if started and started.what_if else None,
         "task": asdict(started.task) if started and started.task else None,
         "verdict": {"correct": graded.correct, "expected": graded.expected} if graded else None,
     }
 
 
-def _graph(graph: nx.DiGraph, layout: Layout) -> dict[str, Any]:
+def _kept(episode: Episode) -> Mapping[int, int]:
+    """Of a what-if: its steps whose observation was taken over, and the step of the varied run that made it."""
+    what_if = episode.started.what_if if episode.started else None
+    return what_if.kept if what_if else {}
+
+
+def _graph(graph: nx.DiGraph, layout: Layout, kept: Mapping[int, int]) -> dict[str, Any]:
     answer = None
     if ANSWER in graph:
         x, y = layout.places[ANSWER]
@@ -94,7 +101,7 @@ def _graph(graph: nx.DiGraph, layout: Layout) -> dict[str, Any]:
         "node_width": NODE_WIDTH,
         "node_height": NODE_HEIGHT,
         "lanes": _lanes(graph),
-        "nodes": [_node(graph, layout, k) for k in graph if k != ANSWER],
+        "nodes": [{**_node(graph, layout, k), "reused": kept.get(k)} for k in graph if k != ANSWER],
         "edges": [
             {"from": u, "to": v, "used": graph.edges[u, v]["used"], "path": svg_path(route)}
             for (u, v), route in layout.routes.items()
@@ -178,6 +185,7 @@ def _turn(done: Round) -> dict[str, Any]:
         "tokens_in": turn.usage.tokens_in if turn else 0,
         "tokens_out": turn.usage.tokens_out if turn else 0,
         "shown": {"count": len(turn.shown.workers), "of": turn.shown.of} if turn and turn.shown else None,
+        "recalled": {"count": len(turn.recalled.lessons), "of": turn.recalled.of} if turn and turn.recalled else None,
     }
 
 
@@ -203,8 +211,16 @@ def step_detail(episode: Episode, step_id: int, pool: Pool | None) -> dict[str, 
         "prompt": observation.prompt if observation else None,
         "value": observation.value if observation else None,
         "instead_of": asdict(observation.instead_of) if observation and observation.instead_of else None,
+        "reused": _reused(episode, step_id),
         **_measured(observation),
     }
+
+
+def _reused(episode: Episode, step_id: int) -> dict[str, Any] | None:
+    """Where the observation of a step of a what-if was taken from, if it was."""
+    what_if = episode.started.what_if if episode.started else None
+    old = _kept(episode).get(step_id)
+    return {"episode": what_if.episode, "step": old} if what_if and old is not None else None
 
 
 def _seen(episode: Episode, k: int) -> dict[str, Any]:
@@ -231,6 +247,7 @@ def turn_detail(episode: Episode, number: int) -> dict[str, Any] | None:
         "text": turn.text if turn else "",
         "prompt": turn.prompt if turn else None,
         "shown": _shown(turn.shown) if turn and turn.shown else None,
+        "recalled": asdict(turn.recalled) if turn and turn.recalled else None,
         "latency_s": (done.turn_ended_at - done.started_at) if done.turn_ended_at is not None else None,
     }
 

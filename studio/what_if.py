@@ -1,0 +1,212 @@
+"""What-if in the studio: what the editor of a recorded round needs, its check while somebody types, its start, and
+what came of it beside the run that it varies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.edits import AddStep, AnyEdit, ChangeStep, Edit, RemoveStep, RunAgain, SetAnswer
+from orchestrator.episode import Episode, Round
+from orchestrator.errors import DamagedTrace, EpisodeNotFound, InvalidEdits
+from orchestrator.graph_diff import diff, placed_steps
+from orchestrator.plan import Step
+from orchestrator.trace import EpisodeRow
+from pool_registry.actions import JsonValue, as_text
+from pool_registry.errors import PoolError
+from pool_registry.live import LivePool
+from studio.runtime import Runtime
+
+MAX_EDITS = 1000
+
+
+class Wanted(BaseModel):
+    """Edits of one round, as the page sends them; steps by the numbers that they have in the recorded run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    round: int
+    edits: list[Edit] = Field(max_length=MAX_EDITS)
+
+
+def what_if_routes(runtime: Runtime) -> APIRouter:
+    """The routes, all below /api/episodes."""
+    router = APIRouter(prefix="/api/episodes")
+
+    @router.get("/{episode_id}/what-if")
+    def editor(episode_id: str) -> JSONResponse:
+        return _told(lambda: editor_document(runtime, episode_id))
+
+    @router.post("/{episode_id}/what-if/check")
+    def check(episode_id: str, wanted: Wanted) -> JSONResponse:
+        return _told(lambda: check_document(runtime, episode_id, wanted))
+
+    @router.post("/{episode_id}/what-if")
+    def start(episode_id: str, wanted: Wanted) -> JSONResponse:
+        return _told(lambda: {"episode": runtime.start_variation(episode_id, wanted.round, wanted.edits)})
+
+    @router.get("/{episode_id}/variations")
+    def variations(episode_id: str) -> JSONResponse:
+        return _told(lambda: variations_document(runtime, episode_id))
+
+    return router
+
+
+def _told(work: Callable[[], dict[str, Any]]) -> JSONResponse:
+    """What `work` returns, or the problems of the edits by their places: an answer like any other, while somebody
+    types."""
+    try:
+        return JSONResponse({"problems": [], **work()})
+    except InvalidEdits as error:
+        return JSONResponse({"problems": error.problems})
+    except EpisodeNotFound as error:
+        raise HTTPException(404, str(error)) from error
+    except (DamagedTrace, PoolError) as error:
+        raise HTTPException(409, str(error)) from error
+
+
+# The editor
+
+
+def editor_document(runtime: Runtime, episode_id: str) -> dict[str, Any]:
+    """The recorded rounds, and the workers that a step may call. Raises PoolNotFound when they are not kept."""
+    episode, pool = runtime.recorded(episode_id)
+    return {
+        "episode": episode_id,
+        "rounds": [_round(done) for done in episode.rounds],
+        "fresh": max(episode.steps, default=0) + 1,
+        "workers": [_worker(pool, name) for name in pool.workers],
+    }
+
+
+def _round(done: Round) -> dict[str, Any]:
+    turn = done.turn
+    return {
+        "round": done.number,
+        "error": turn.error if turn else None,
+        "answer": turn.answer if turn and turn.error is None else None,
+        "steps": [{**step_document(run.step), "status": run.state} for run in done.steps],
+    }
+
+
+def step_document(step: Step) -> dict[str, Any]:
+    """A step as it was planned."""
+    return {
+        "id": step.id,
+        "worker": step.worker,
+        "arguments": dict(step.arguments),
+        "access": list(step.access),
+        "problem": step.problem,
+    }
+
+
+def _worker(pool: LivePool, name: str) -> dict[str, Any]:
+    worker = pool.workers[name]
+    return {
+        "name": name,
+        "role": worker.role,
+        "kind": worker.spec.kind,
+        "description": worker.spec.description,
+        "parameters": dict(worker.parameters),
+        "instruction": worker.instruction_parameter,
+    }
+
+
+def check_document(runtime: Runtime, episode_id: str, wanted: Wanted) -> dict[str, Any]:
+    """Which steps these edits would call anew and which they would keep, by the numbers that the edits use."""
+    found = runtime.varied(episode_id, wanted.round, wanted.edits)
+    old = {new: k for k, new in found.ids.items()}
+    return {
+        "rerun": sorted(old[new] for new in found.rerun),
+        "kept": sorted(old[new] for new in found.kept),
+        "dropped": found.dropped,
+    }
+
+
+# What came of it
+
+
+def variations_document(runtime: Runtime, episode_id: str) -> dict[str, Any]:
+    """For a what-if: the run that it varies, the edits and the difference. For any run: its what-ifs."""
+    traces = runtime.store.traces
+    traces.row(episode_id)
+    made = [_result(row) for row in traces.variations(episode_id)]
+    episode = traces.episode(episode_id)
+    what_if = episode.started.what_if if episode.started else None
+    if what_if is None:
+        return {"origin": None, "variations": made}
+    try:
+        origin_row, origin = traces.row(what_if.episode), traces.episode(what_if.episode)
+    except EpisodeNotFound:
+        return {"origin": None, "variations": made}
+    return {
+        "origin": _result(origin_row),
+        "result": _result(traces.row(episode_id)),
+        "round": what_if.round,
+        "dropped": sum(done.number > what_if.round for done in origin.rounds),
+        "kept": len(what_if.kept),
+        "rerun": sum(run.started_at is not None for run in episode.steps.values()),
+        "edits": [_edit(edit, origin, what_if.round) for edit in what_if.edits],
+        "differences": diff(placed_steps(origin), placed_steps(episode)).counts(),
+        "variations": made,
+    }
+
+
+def _result(row: EpisodeRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "orchestrator": row.orchestrator,
+        "state": row.state,
+        "answer": row.answer,
+        "correct": row.correct,
+        "started_at": row.started_at,
+        "wall_s": row.wall_s,
+        "steps": row.steps,
+        "tokens": row.tokens,
+        "cost": row.cost,
+    }
+
+
+def _edit(edit: AnyEdit, origin: Episode, number: int) -> dict[str, Any]:
+    """An edit in words: what it did, to which step, and every field that is another now."""
+    if isinstance(edit, SetAnswer):
+        done = next((done for done in origin.rounds if done.number == number), None)
+        before = done.turn.answer if done and done.turn else None
+        return {"edit": edit.edit, "step": None, "fields": [_field("answer", _shown(before), _shown(edit.answer))]}
+    run = origin.steps.get(edit.step)
+    old = run.step if run else None
+    name = edit.worker if isinstance(edit, AddStep) else old.worker if old else ""
+    fields = _fields(old, edit) if isinstance(edit, ChangeStep | AddStep) else []
+    assert isinstance(edit, ChangeStep | AddStep | RemoveStep | RunAgain), "the answer was dealt with"
+    return {"edit": edit.edit, "step": edit.step, "worker": name, "fields": fields}
+
+
+def _fields(old: Step | None, new: ChangeStep | AddStep) -> list[dict[str, str]]:
+    before = {"worker": old.worker, **_arguments(old.arguments), "sees": _listed(old.access)} if old else {}
+    after = {"worker": new.worker, **_arguments(new.arguments), "sees": _listed(new.access)}
+    names = dict.fromkeys([*before, *after])
+    return [
+        _field(name, before.get(name, ""), after.get(name, ""))
+        for name in names
+        if before.get(name, "") != after.get(name, "")
+    ]
+
+
+def _arguments(arguments: Any) -> dict[str, str]:
+    return {name: _shown(value) for name, value in arguments.items()}
+
+
+def _listed(access: tuple[int, ...]) -> str:
+    return ", ".join(map(str, access)) or "nothing"
+
+
+def _shown(value: JsonValue) -> str:
+    return "" if value is None else as_text(value)
+
+
+def _field(name: str, before: str, after: str) -> dict[str, str]:
+    return {"field": name, "before": before, "after": after}
