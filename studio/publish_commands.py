@@ -39,8 +39,9 @@ def publish(
 ) -> None:
     """Publish an orchestrator and its pool to the Hugging Face Hub: a model repository and a Space."""
     from studio.publish_plan import make_plan
+    from studio.publish_record import new_record
     from studio.publish_traces import record_examples
-    from studio.publishing import go_on, new_record, publish_now
+    from studio.publishing import go_on, publish_now
     from studio.serving import prepare
 
     store = prepare(str(choose_home(home).root))

@@ -1,0 +1,175 @@
+"""The Hub, as publishing needs it: one commit for each repository, nothing public before it is whole.
+
+The official client does the talking. A repository that Podium did not make is never touched, and in one of ours
+only files that an earlier publish put there are removed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pool_registry.secrets import redact, resolve
+from studio.publish_bundle import LISTING, Bundle
+from studio.publish_request import Publication, PublishError
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+NOT_OURS = frozenset({".gitattributes", "README.md"})  # what a new repository holds by itself
+LOGIN = "log in with `hf auth login`, or name a token with a reference (env:NAME)"
+
+
+def find_token(asked: Publication) -> str:
+    """The token: of the reference, or of the Hub's own login. Raises PublishError or SecretNotFound."""
+    from huggingface_hub import get_token
+
+    token = resolve(asked.token).get_secret_value() if asked.token else get_token()
+    if not token:
+        raise PublishError(f"you are not logged in to the Hub; {LOGIN}")
+    return token
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """The Hub with one person's token."""
+
+    api: HfApi
+    user: str
+
+    @property
+    def endpoint(self) -> str:
+        return str(self.api.endpoint)
+
+    def repo_id(self, repo: str) -> str:
+        """OWNER/NAME; a bare name is the person's own."""
+        return repo if "/" in repo else f"{self.user}/{repo}"
+
+    def make(self, repo: str, kind: str, sdk: str | None = None) -> None:
+        """Make sure that a repository is there; a new one is private. Raises PublishError when it is not ours."""
+        with told(f"{kind} {repo}"):
+            if self.api.repo_exists(repo, repo_type=kind):
+                self._check_ours(repo, kind)
+            else:
+                self.api.create_repo(repo, repo_type=kind, private=True, exist_ok=True, space_sdk=sdk)
+
+    def send(self, repo: str, bundle: Bundle, message: str) -> str:
+        """Make the repository hold exactly the bundle, in one commit; the revision. Unchanged files are not sent."""
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+        with told(f"{bundle.kind} {repo}"):
+            head = self.api.repo_info(repo, repo_type=bundle.kind).sha
+            operations: list[Any] = [
+                CommitOperationAdd(
+                    path_in_repo=entry.path,
+                    path_or_fileobj=io.BytesIO(entry.content)
+                    if isinstance(entry.content, bytes)
+                    else str(entry.content),
+                )
+                for entry in bundle.entries
+            ]
+            stale = self._listed(repo, bundle.kind) - {entry.path for entry in bundle.entries}
+            operations += [CommitOperationDelete(path_in_repo=path) for path in sorted(stale)]
+            sent = self.api.create_commit(
+                repo, operations, commit_message=message, repo_type=bundle.kind, parent_commit=head
+            )
+            return str(sent.oid)
+
+    def hide_if_private(self, repo: str, kind: str, private: bool) -> None:
+        """Before files go to a repository that is to be private but is not."""
+        with told(f"{kind} {repo}"):
+            if private and not self.api.repo_info(repo, repo_type=kind).private:
+                self.api.update_repo_settings(repo, private=True, repo_type=kind)
+
+    def show(self, repo: str, kind: str) -> None:
+        """Make a repository public; the last step."""
+        with told(f"{kind} {repo}"):
+            if self.api.repo_info(repo, repo_type=kind).private:
+                self.api.update_repo_settings(repo, private=False, repo_type=kind)
+
+    def set_secret(self, repo: str, name: str, value: str) -> None:
+        with told(f"secret {name} of {repo}"):
+            self.api.add_space_secret(repo, name, value)
+
+    def want_hardware(self, repo: str, hardware: str) -> None:
+        """Ask for hardware unless the Space has it already."""
+        with told(f"hardware of {repo}"):
+            runtime = self.api.get_space_runtime(repo)
+            now = runtime.requested_hardware or runtime.hardware or "cpu-basic"
+            if str(now) != hardware:
+                self.api.request_space_hardware(repo, hardware)
+
+    def _check_ours(self, repo: str, kind: str) -> None:
+        files = set(self.api.list_repo_files(repo, repo_type=kind))
+        if LISTING not in files and files - NOT_OURS:
+            raise PublishError(
+                f"there is a {kind} {repo} already that Podium did not make; "
+                "choose another name, or empty it at the Hub"
+            )
+
+    def _listed(self, repo: str, kind: str) -> set[str]:
+        """The files that an earlier publish put there and that are still there."""
+        there = set(self.api.list_repo_files(repo, repo_type=kind))
+        if LISTING not in there:
+            return set()
+        path = self.api.hf_hub_download(repo, LISTING, repo_type=kind)
+        with open(path, "rb") as file:  # noqa: PTH123
+            try:
+                listed = json.load(file)["files"]
+            except (ValueError, KeyError, TypeError):
+                return set()
+        return {str(each) for each in listed} & there
+
+
+def open_hub(token: str) -> Hub:
+    """The Hub as the owner of `token`. Raises PublishError saying how to log in."""
+    from huggingface_hub import HfApi
+
+    api = HfApi(token=token, library_name="podium")
+    with told("your account"):
+        return Hub(api, str(api.whoami()["name"]))
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Turn the client's errors into one sentence that says what to do."""
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+    from huggingface_hub.utils import RepositoryNotFoundError
+
+    try:
+        yield
+    except (RepositoryNotFoundError, HfHubHTTPError) as error:
+        raise PublishError(_sentence(what, error)) from error
+    except HFValidationError as error:
+        raise PublishError(f"{what}: {error}") from error
+    except OfflineModeIsEnabled as error:
+        raise PublishError("the Hub's client is set to work offline; unset HF_HUB_OFFLINE and publish again") from error
+    except (OSError, *_network_errors()) as error:
+        reason = redact(str(error).splitlines()[0][:300]) if str(error) else type(error).__name__
+        raise PublishError(f"{what}: the Hub cannot be reached ({reason}); publish again to go on") from error
+
+
+def _network_errors() -> tuple[type[Exception], ...]:
+    import httpx2  # what the Hub's client speaks through
+
+    return (httpx2.HTTPError,)
+
+
+def _sentence(what: str, error: Any) -> str:
+    code = getattr(getattr(error, "response", None), "status_code", None)
+    said = redact(str(getattr(error, "server_message", None) or str(error).splitlines()[0])[:300])
+    if code == 401:
+        return f"{what}: the Hub does not know this token; {LOGIN}"
+    if code == 403:
+        return f"{what}: this token may not do that ({said}); make one with write access to your repositories"
+    if code == 402:
+        return f"{what}: the Hub wants a payment method for this ({said}); choose cpu-basic, or add one at the Hub"
+    if code in (409, 412):
+        return f"{what}: somebody changed it meanwhile; publish again"
+    if code == 429:
+        return f"{what}: the Hub asks for a pause ({said}); publish again in some minutes to go on"
+    return f"{what}: the Hub answered {code or 'with an error'}: {said}; publish again to go on"

@@ -1,0 +1,41 @@
+"""Recorded runs for tests: real workers on a reference plan, under any orchestrator's name, without a model."""
+
+from __future__ import annotations
+
+import asyncio
+
+from orchestrator.episode import Episode
+from orchestrator.plan import Turn
+from orchestrator.policies.oracle import OraclePolicy
+from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.trace import Store
+from pool_registry.live import live_pool
+from trainer.evaluate import grade, resolve
+from trainer.tasks import find_task
+
+
+class Named:
+    """An orchestrator that plays a given turn under another one's name."""
+
+    def __init__(self, name: str, turn: Turn) -> None:
+        self.name = name
+        self._turn = OraclePolicy(turn)
+
+    async def turn(self, episode: Episode) -> Turn:
+        return await self._turn.turn(episode)
+
+
+def record_run(store: Store, orchestrator: str, family: str = "itinerary", level: int = 3, index: int = 0) -> str:
+    """Run one task on the starter pool; the episode's id."""
+
+    async def run() -> str:
+        task = find_task(family, level, "test", index)
+        async with live_pool(store.pools.latest("starter").pool) as pool:
+            named = Named(orchestrator, task.oracle_turn)
+            spec = EpisodeSpec(task.query, task=task.ref)
+            episode = await run_episode(spec, named, pool, sink=store.traces, resolve=resolve)
+            await grade(episode, task, store.traces, pool)
+        store.traces.flush()
+        return episode.id
+
+    return asyncio.run(run())

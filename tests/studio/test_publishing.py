@@ -1,0 +1,197 @@
+"""Publishing to a Hub on this machine, through the official client: what arrives, when, and what never does."""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from pool_registry.home import find_home
+from pool_registry.pool import Pool
+from pool_registry.worker import WorkerSpec
+from studio.publish_record import records
+from studio.serving import prepare
+from tests.studio.hub_stand_in import TOKEN, USER, Hub, Repo, client_environment, hub_stand_in
+from tests.studio.recorded import record_run
+
+CANARY = "sk-canary/4711+env=secret&x-and-long-enough"
+KILLS = 20
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a pool whose worker needs a key, and runs of it to show."""
+    folder = tmp_path_factory.mktemp("publishing") / "home"
+    store = prepare(str(folder))
+    chat = {"base_url": "https://models.example.com/v1", "model": "m", "api_key": "env:PODIUM_CANARY"}
+    calculator = WorkerSpec(name="calculator", kind="calculator", description="Evaluates an expression.")
+    writer = WorkerSpec(name="writer", kind="chat", description="Writes.", config=chat)
+    near = writer.model_copy(update={"name": "near", "config": {**chat, "base_url": "http://127.0.0.1:9/v1"}})
+    store.pools.save(Pool(name="keyed", workers=(calculator, writer, near)))
+    record_run(store, "starter-grpo")
+    store.close()
+    return folder
+
+
+@pytest.fixture
+def hub() -> Iterator[tuple[str, Hub]]:
+    with hub_stand_in() as running:
+        yield running
+
+
+def _studio(arguments: list[str], home: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "studio", *arguments, "--home", str(home)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
+
+
+def _environment(address: str, home: Path, **more: str) -> dict[str, str]:
+    return {**os.environ, **client_environment(address, str(home.parent / "hf")), "PODIUM_CANARY": CANARY, **more}
+
+
+def _publish(hub: tuple[str, Hub], home: Path, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    wanted = ["publish", "--pool", "starter", "--orchestrator", "starter-grpo", "--repo", "tiny", *more]
+    return _studio(wanted, home, _environment(hub[0], home, **variables))
+
+
+def test_a_publish_makes_model_and_space_in_one_commit_each_and_a_repeat_changes_nothing(hub, home):
+    done = _publish(hub, home, "--visitors", "own_key", "--visibility", "public", "--hardware", "t4-small")
+    assert done.returncode == 0, done.stderr
+    model, space = hub[1].model("tiny"), hub[1].space("tiny")
+    assert len(model.heads) == len(space.heads) == 2, "one commit each"
+    assert not model.private and not space.private and space.hardware == "t4-small" and space.sdk == "gradio"
+    assert {"model.safetensors", "tokenizer.json", "README.md", "recipe.yaml", "pool.json"} <= set(model.files)
+    assert {"app.py", "live.py", "space.json", "requirements.txt", "README.md"} <= set(space.files)
+    assert "checkpoint/model.safetensors" not in space.files, "a public checkpoint is fetched at its revision"
+    assert model.head in space.files["space.json"].decode()
+    assert any(request.startswith("PUT /_lfs/") for request in hub[1].requests), "weights go through LFS"
+    _never_half_public(hub[1])
+    again = _publish(hub, home, "--visitors", "own_key", "--visibility", "public", "--hardware", "t4-small")
+    assert again.returncode == 0, again.stderr
+    assert len(model.heads) == len(space.heads) == 2, "what is there already is not sent again"
+
+    changed = _publish(hub, home, "--static", "--visibility", "public")
+    assert changed.returncode == 0, changed.stderr
+    assert "index.html" in space.files and "app.py" not in space.files, "files of the earlier publish are tidied up"
+    assert len(space.heads) == 3
+
+
+def test_secrets_go_through_the_secrets_api_and_into_no_file(hub, home):
+    done = _studio(
+        [
+            "publish",
+            "--pool",
+            "keyed",
+            "--orchestrator",
+            "model:writer:plan",
+            "--repo",
+            "keyed",
+            "--visitors",
+            "secrets",
+        ],
+        home,
+        _environment(hub[0], home),
+    )
+    assert done.returncode == 0, done.stderr
+    space = hub[1].space("keyed")
+    assert space.secrets == {"PODIUM_CANARY": CANARY} and space.private
+    assert "writer" in space.files["pool.json"].decode() and '"near"' not in space.files["pool.json"].decode()
+    forms = [CANARY.encode(), base64.b64encode(CANARY.encode())[:-4], quote(CANARY, safe="").encode(), TOKEN.encode()]
+    secret_request = re.compile(rb'^\{"key":\s*"PODIUM_CANARY"')
+    sent = [body for body in hub[1].bodies if not secret_request.match(body)]
+    for body in [*sent, *space.files.values(), *hub[1].lfs.values()]:
+        for data in (body, *_decoded(body)):
+            assert not any(form in data for form in forms)
+    kept = [path for path in home.rglob("*") if path.is_file()]
+    assert not any(form in path.read_bytes() for path in kept for form in forms)
+    assert not any(form.decode() in done.stdout + done.stderr for form in forms)
+
+
+def test_a_planted_secret_stops_everything_before_the_first_byte(hub, home):
+    wanted = [
+        "publish",
+        "--pool",
+        "keyed",
+        "--orchestrator",
+        "starter-grpo",
+        "--repo",
+        "leaky",
+        "--visitors",
+        "own_key",
+    ]
+    done = _studio([*wanted, "--about", f"my key is {CANARY}"], home, _environment(hub[0], home))
+    assert done.returncode == 2 and "README.md" in done.stderr and "env:PODIUM_CANARY" in done.stderr
+    assert CANARY not in done.stderr + done.stdout
+    assert not hub[1].repos and not any("POST" in request for request in hub[1].requests)
+
+
+def test_a_wrong_token_and_a_foreign_repository_are_told_in_a_sentence(hub, home):
+    refused = _publish(hub, home, HF_TOKEN="hf_wrong")
+    assert refused.returncode == 2 and "log in" in refused.stderr and "Traceback" not in refused.stderr
+    hub[1].repos["space", f"{USER}/tiny"] = Repo(False, "gradio", {"app.py": b"print('mine')"})
+    foreign = _publish(hub, home, "--no-model")
+    assert foreign.returncode == 2 and "did not make" in foreign.stderr
+    assert hub[1].space("tiny").files == {"app.py": b"print('mine')"}
+
+
+def test_a_hub_that_fails_in_the_middle_leaves_nothing_public_and_the_repeat_goes_on(hub, home):
+    hub[1].fail = lambda method, path: 500 if path.endswith("/commit/main") and "/spaces/" in path else None
+    failed = _publish(hub, home, "--visibility", "public")
+    assert failed.returncode == 2 and "publish again" in failed.stderr
+    assert hub[1].space("tiny").private and "app.py" not in hub[1].space("tiny").files
+    record = next(each for each in records(find_home(home)) if each.request.repo == "tiny")
+    assert record.state().state == "failed" and "model" in record.state().done
+    hub[1].fail = lambda method, path: None
+    assert _publish(hub, home, "--visibility", "public").returncode == 0
+    assert len(hub[1].model("tiny").heads) == 2
+    _never_half_public(hub[1])
+
+
+@pytest.mark.slow
+def test_a_publish_that_is_killed_at_any_moment_can_be_repeated(hub, home, monkeypatch):
+    """kill -9 at moments spread over the whole publish: before, between and in the middle of requests."""
+    environment = _environment(hub[0], home)
+    options = ["publish", "--pool", "starter", "--orchestrator", "starter-grpo", "--repo", "killed"]
+    command = [sys.executable, "-m", "studio", *options, "--visibility", "public", "--home", str(home)]
+    chance = random.Random(4711)
+    for _ in range(KILLS):
+        wanted = len(hub[1].requests) + chance.randint(0, 16)  # after so many requests, and a moment
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 300
+        while len(hub[1].requests) < wanted and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(chance.random() * 0.1)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with hub[1].lock:
+            _never_half_public(hub[1])
+    done = _studio([*options, "--visibility", "public"], home, environment)
+    assert done.returncode == 0, done.stderr
+    space, model = hub[1].space("killed"), hub[1].model("killed")
+    assert not space.private and {"app.py", "space.json"} <= set(space.files) and "model.safetensors" in model.files
+    assert len(model.heads) == len(space.heads) == 2, "repeats after kills commit nothing twice"
+    _never_half_public(hub[1])
+    found = next(each for each in records(find_home(home)) if each.request.repo == "killed")
+    assert found.state().state == "done"
+
+
+def _never_half_public(hub: Hub) -> None:
+    """At no moment could anybody else see a repository without all its files."""
+    for kind, name, private, files in hub.states:
+        whole = "podium_files.json" in files and ({"app.py", "index.html"} & files or kind == "model")
+        assert private or whole, f"{kind} {name} was public with {sorted(files)}"
+
+
+def _decoded(body: bytes) -> Iterator[bytes]:
+    """The files inside a commit, which travel as base64."""
+    for found in re.findall(rb'"content":\s*"([A-Za-z0-9+/=]+)"', body):
+        yield base64.b64decode(found)
