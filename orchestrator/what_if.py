@@ -104,6 +104,7 @@ async def run_variation(
     sink: Sink | None = None,
     budget: Budget | None = None,
     resolve: Resolve | None = None,
+    user: str = "",
 ) -> Episode:
     """Run a variation to its end as an episode of its own. Never raises for what workers do."""
     limits = pool.pool.limits
@@ -114,6 +115,7 @@ async def run_variation(
         id=episode_id,
         what_if=WhatIf(wanted.origin.id, wanted.round, wanted.edits, wanted.kept),
         kept=wanted.observations(),
+        user=user,
     )
     resolve = _as_origin(resolve, wanted.origin) if resolve is not None else None
     orchestrator = EditedTurns(wanted.turns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -28,6 +29,8 @@ MIN_PASSWORD_CHARS = 10
 MAX_PASSWORD_CHARS = 1024
 SESSION_LASTS = timedelta(days=14)
 TOKEN_PREFIX = "podium_"  # noqa: S105  so that secret scanners can know one
+# Who the request at hand comes from; "" where nobody logs in. Gradio's queued events have it as `username`.
+current_user: ContextVar[str] = ContextVar("current_user", default="")
 
 
 class AccountError(PoolError):

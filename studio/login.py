@@ -19,7 +19,7 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Resp
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from assets import asset
-from studio.accounts import SESSION_LASTS, Accounts
+from studio.accounts import SESSION_LASTS, Accounts, current_user
 
 COOKIE = "podium_session"
 OPEN = ("/login", "/podium/web/", "/podium/fonts/")  # what the login page itself is made of
@@ -44,7 +44,11 @@ class LoginWall:
             await _turned_away(scope)(scope, receive, send)
             return
         scope.setdefault("state", {})["user"] = user
-        await self._app(scope, receive, send)
+        token = current_user.set(user)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            current_user.reset(token)
 
 
 def session_key(scope: Scope) -> str:

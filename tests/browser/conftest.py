@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ class Studio:
 
     home: Path
     port: int = field(default_factory=free_port)
+    arguments: tuple[str, ...] = ()
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -60,7 +62,7 @@ class Studio:
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         with (self.home.parent / f"{self.home.name}.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--home", str(self.home)], env=environment, stdout=log, stderr=log
+                [*command, "--home", str(self.home), *self.arguments], env=environment, stdout=log, stderr=log
             )
         try:
             self._wait()
@@ -81,8 +83,13 @@ class Studio:
         deadline = time.monotonic() + 240  # a busy machine is no failure
         while time.monotonic() < deadline:
             assert self.process is not None and self.process.poll() is None, "the studio ended"
-            with contextlib.suppress(OSError), urllib.request.urlopen(self.url, timeout=2):
+            try:
+                with urllib.request.urlopen(self.url, timeout=2):
+                    return
+            except urllib.error.HTTPError:  # it asks for a login
                 return
+            except OSError:
+                pass
             time.sleep(0.1)
         raise AssertionError("the studio did not answer within 240 s")
 
