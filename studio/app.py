@@ -24,9 +24,11 @@ from assets import asset
 from studio.accounts import Accounts
 from studio.api import routes
 from studio.compare_api import compare_routes
+from studio.export_api import export_routes
 from studio.login import LoginWall, login_routes, user_of
-from studio.pages import compare, pool, run, serve, traces, train
+from studio.pages import compare, pool, publish, run, serve, traces, train
 from studio.pages.run import orchestrator_choices
+from studio.publish_api import publish_routes
 from studio.runtime import Runtime
 from studio.security import LOOPBACK, SameOrigin
 from studio.serve_desk import ServeDesk, serve_routes
@@ -40,6 +42,7 @@ PAGES = (
     ("Pool", "pool", pool),
     ("Train", "train", train),
     ("Compare", "compare", compare),
+    ("Publish", "publish", publish),
     ("Traces", "traces", traces),
     ("Serve", "serve", serve),
 )
@@ -63,6 +66,8 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     app.include_router(routes(runtime))
     app.include_router(train_routes(runtime))
     app.include_router(compare_routes(runtime))
+    app.include_router(publish_routes(runtime))
+    app.include_router(export_routes(runtime))
     app.include_router(upload_routes())
     app.include_router(serve_routes(ServeDesk(runtime, orchestrator_choices)))
     app.include_router(what_if_routes(runtime))

@@ -21,8 +21,8 @@ MAX_BYTES = 8_000_000  # of one run: 1,000 steps with long prompts; larger ones 
 UNKNOWN_ID = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def chosen_rows(store: Store, asked: Publication) -> list[EpisodeRow]:
-    """The runs to show, best first. Raises PublishError for an id that is not there."""
+def chosen_rows(store: Store, asked: Publication, most: int = SHOWN) -> list[EpisodeRow]:
+    """The runs to show, `most` of them, best first. Raises PublishError for an id that is not there."""
     if asked.traces:
         try:
             return [store.traces.row(each) for each in asked.traces]
@@ -32,7 +32,7 @@ def chosen_rows(store: Store, asked: Publication) -> list[EpisodeRow]:
     stars = set(store.traces.starred())
     found = store.traces.search(wanted)
     found.sort(key=lambda row: (row.correct is False, row.id not in stars, row.correct is not True, -min(row.steps, 8)))
-    return _different(found)[:SHOWN]
+    return _different(found)[:most]
 
 
 def record_examples(store: Store, asked: Publication) -> int:
@@ -60,7 +60,7 @@ def replays(store: Store, rows: list[EpisodeRow], shown_as: str) -> list[dict[st
     found: list[dict[str, Any]] = []
     for row in rows:
         found.append({**_document(store, row, shown_as), "listed": True})
-        found += [{**_document(store, inner, shown_as), "listed": False} for inner in _inside(store, row)]
+        found += [{**_document(store, inner, shown_as), "listed": False} for inner in inside(store, row)]
     return found
 
 
@@ -72,13 +72,13 @@ def _document(store: Store, row: EpisodeRow, shown_as: str) -> dict[str, Any]:
     return document
 
 
-def _inside(store: Store, row: EpisodeRow) -> Iterator[EpisodeRow]:
+def inside(store: Store, row: EpisodeRow) -> Iterator[EpisodeRow]:
     """The episodes that steps of this one ran, and theirs."""
     for run in store.traces.episode(row.id).steps.values():
         if run.observation is not None and run.observation.episode:
             inner = store.traces.row(run.observation.episode)
             yield inner
-            yield from _inside(store, inner)
+            yield from inside(store, inner)
 
 
 def _different(rows: list[EpisodeRow]) -> list[EpisodeRow]:

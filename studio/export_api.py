@@ -1,0 +1,54 @@
+"""Downloads of what a page shows: an episode as JSON Lines, OpenTelemetry spans, picture, graph or page; a plain
+Python file of a pool with an orchestrator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import Response
+
+from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
+from pool_registry.errors import PoolError
+from studio.export_python import python_file
+from studio.export_traces import jsonl, otlp_document, page_of, svg_of, xml_of
+from studio.runtime import Runtime
+
+
+def export_routes(runtime: Runtime) -> APIRouter:
+    """The routes, all below /api."""
+    router = APIRouter(prefix="/api")
+    store = runtime.store
+    formats: dict[str, tuple[str, Callable[[str], str]]] = {
+        "trace.jsonl": ("application/x-ndjson", lambda episode: jsonl(store, [episode])),
+        "otlp.json": ("application/json", lambda episode: json.dumps(otlp_document(store, [episode]), indent=1)),
+        "graph.svg": ("image/svg+xml", lambda episode: svg_of(store, episode)),
+        "graph.graphml": ("application/xml", lambda episode: xml_of(store, episode)),
+        "replay.html": ("text/html", lambda episode: page_of(store, episode)),
+    }
+
+    @router.get("/episodes/{episode_id}/export/{name}")
+    def episode(episode_id: str, name: str) -> Response:
+        if name not in formats:
+            raise HTTPException(404, f"there is no format {name!r}; there are: {', '.join(formats)}")
+        kind, write = formats[name]
+        try:
+            content = write(episode_id)
+        except EpisodeNotFound as error:
+            raise HTTPException(404, str(error)) from error
+        except DamagedTrace as error:
+            raise HTTPException(409, str(error)) from error
+        headers = {"content-disposition": f'attachment; filename="podium-{episode_id}-{name}"'}
+        return Response(content, media_type=kind, headers=headers)
+
+    @router.get("/export/python")
+    def python(pool: str, orchestrator: str) -> Response:
+        try:
+            content = python_file(store.pools.latest(pool).pool, orchestrator)
+        except (PoolError, OrchestratorError) as error:
+            raise HTTPException(400, str(error)) from error
+        headers = {"content-disposition": 'attachment; filename="orchestrate.py"'}
+        return Response(content, media_type="text/x-python", headers=headers)
+
+    return router

@@ -1,0 +1,209 @@
+"""What the Publish page can ask and do: choices, recorded runs, the preview of every file, publishing, its progress.
+
+A preview is the plan itself: what is shown is what would be sent. Plans are kept for a while so that single files
+can be looked into.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.checkpoints import checkpoint_names
+from orchestrator.errors import OrchestratorError
+from orchestrator.policies import POLICIES
+from pool_registry.errors import InvalidPool, PoolError, SecretNotFound, WorkerFault
+from pool_registry.secrets import redact, resolve
+from studio.publish_bundle import Bundle, Entry
+from studio.publish_page import static_page
+from studio.publish_plan import Plan, make_plan
+from studio.publish_record import STAGES, Record, find_record, new_record, records
+from studio.publish_request import HARDWARE, LICENCES, VISITORS, InvalidPublication, Publication, publication
+from studio.publish_traces import LOOKED_AT, SHOWN, chosen_rows, record_examples
+from studio.publishing import start
+from studio.reply import Reply, table, text
+from studio.runtime import Runtime
+
+KEPT = 4  # previews
+MAX_SHOWN = 200_000  # characters of a file
+BINARY = (".safetensors", ".woff2", ".png")
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A plan with the place of what was made for it, which is removed together with it."""
+
+    plan: Plan
+    bundles: tuple[Bundle, ...]
+    place: tempfile.TemporaryDirectory[str]
+
+    def entry(self, kind: str, path: str) -> Entry | None:
+        found = (entry for each in self.bundles if each.kind == kind for entry in each.entries)
+        return next((entry for entry in found if entry.path == path), None)
+
+
+class PublishDesk:
+    """The commands of the Publish page."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._store = runtime.store
+        self._previews: dict[str, Preview] = {}
+        self._commands: dict[str, Callable[[Mapping[str, Any]], Reply]] = {
+            "open": self._open,
+            "runs": self._runs,
+            "preview": self._preview,
+            "file": self._file,
+            "publish": self._publish,
+        }
+
+    def handle(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what `request["action"]` names. Never raises for what a person can mend."""
+        command = self._commands.get(str(request.get("action")))
+        if command is None:
+            return Reply(problems=(("", f"there is no command {request.get('action')!r}"),)).document()
+        try:
+            return command(request).document()
+        except (InvalidPublication, InvalidPool) as error:
+            return Reply(problems=tuple(error.problems)).document()
+        except (OrchestratorError, PoolError, WorkerFault) as error:
+            return Reply(problems=(("", redact(str(error))),)).document()
+
+    def page_of(self, preview: str) -> str | None:
+        """The plain page of a preview as HTML; None when it is no longer kept."""
+        kept = self._previews.get(preview)
+        if kept is None:
+            return None
+        asked = kept.plan.asked
+        info = {"title": asked.heading, "about": asked.about, "orchestrator": asked.orchestrator, "pool": asked.pool}
+        return static_page({**info, "live": False, "links": []}, kept.plan.traces)
+
+    def progress(self, key: str) -> dict[str, Any]:
+        """How far a publication is. Raises PublishError."""
+        return record_document(find_record(self._store.home, key))
+
+    def all(self) -> list[dict[str, Any]]:
+        """Every publication, newest first."""
+        return [record_document(each) for each in records(self._store.home)]
+
+    def _open(self, _: Mapping[str, Any]) -> Reply:
+        return Reply(
+            more={
+                "pools": self._store.pools.names(),
+                "checkpoints": checkpoint_names(),
+                "policies": [[name, policy.label] for name, policy in POLICIES.items()],
+                "hardware": HARDWARE,
+                "licences": LICENCES,
+                "visitors": VISITORS,
+                "logged_in": _logged_in(),
+            }
+        )
+
+    def _runs(self, request: Mapping[str, Any]) -> Reply:
+        """Recorded runs of an orchestrator on a pool; the first ones are those that a page shows unasked."""
+        asked = Publication(pool=text(request, "pool"), orchestrator=text(request, "orchestrator"), repo="any")
+        rows = chosen_rows(self._store, asked, LOOKED_AT)
+        documents = [
+            {"id": row.id, "query": row.query[:200], "correct": row.correct, "steps": row.steps, "shown": index < SHOWN}
+            for index, row in enumerate(rows)
+        ]
+        return Reply(more={"runs": documents})
+
+    def _preview(self, request: Mapping[str, Any]) -> Reply:
+        asked = publication(table(request, "publication"))
+        recorded = record_examples(self._store, asked)
+        place = tempfile.TemporaryDirectory(prefix="podium-preview-")
+        plan = make_plan(self._store, asked, Path(place.name))
+        bundles = tuple(each for each in (plan.space(asked.repo), plan.model) if each is not None)
+        key = secrets.token_hex(6)
+        self._previews[key] = Preview(plan, bundles, place)
+        for old in list(self._previews)[:-KEPT]:
+            self._previews.pop(old).place.cleanup()
+        return Reply(
+            more={
+                "preview": key,
+                "recorded": recorded,
+                "bundles": [_bundle_document(each) for each in bundles],
+                "secrets": [_secret_document(key.name, key.reference, key.workers) for key in plan.secrets],
+                "runs": sum(bool(each["listed"]) for each in plan.traces),
+                "inside": plan.model is not None and not plan.links_model,
+            }
+        )
+
+    def _file(self, request: Mapping[str, Any]) -> Reply:
+        kept = self._previews.get(text(request, "preview"))
+        entry = kept.entry(text(request, "kind"), text(request, "path")) if kept else None
+        if entry is None:
+            raise InvalidPublication([("", "this preview is no longer kept; preview again")])
+        return Reply(more={"path": entry.path, "size": entry.size, "content": _shown(entry)})
+
+    def _publish(self, request: Mapping[str, Any]) -> Reply:
+        asked = publication(table(request, "publication"))
+        record = new_record(self._store.home, asked)
+        if record.state().state == "running":
+            raise InvalidPublication([("repo", f"{asked.repo} is being published already; wait until that has ended")])
+        start(str(self._store.home.root), record)
+        return Reply(said=f"Publishing {asked.repo}", more={"key": record.key})
+
+
+def record_document(record: Record) -> dict[str, Any]:
+    """A publication with its stages, for the page."""
+    state, asked = record.state(), record.request
+    skipped = set()
+    if asked.static:
+        skipped.add("hardware")
+    if asked.visitors != "secrets":
+        skipped.add("secrets")
+    if state.state == "done":
+        skipped |= set(STAGES) - set(state.done)
+    stages = [
+        {"name": name, "label": label, "state": _stage_state(name, state.done, state.stage)}
+        for name, label in STAGES.items()
+        if name not in skipped
+    ]
+    return {
+        "key": record.key,
+        "repo": asked.repo,
+        "state": state.state,
+        "message": state.message,
+        "stages": stages,
+        "links": [[label, href] for label, href in (("Space", state.space), ("Model", state.model)) if href],
+        "visibility": asked.visibility,
+        "at": state.at,
+    }
+
+
+def _stage_state(name: str, done: tuple[str, ...], now: str) -> str:
+    return "done" if name in done else "running" if name == now else "waiting"
+
+
+def _bundle_document(found: Bundle) -> dict[str, Any]:
+    files = [{"path": entry.path, "size": entry.size, "about": entry.about} for entry in found.entries]
+    return {"kind": found.kind, "size": found.size, "files": files, "left_out": found.left_out}
+
+
+def _secret_document(name: str, reference: str, workers: tuple[str, ...]) -> dict[str, Any]:
+    try:
+        resolve(reference)
+        found = True
+    except SecretNotFound:
+        found = False
+    return {"name": name, "reference": reference, "workers": workers, "found": found}
+
+
+def _shown(entry: Entry) -> str:
+    if entry.path.endswith(BINARY):
+        return f"{entry.size:,} bytes of numbers, SHA-256 {entry.sha256}"
+    content = b"".join(entry.chunks()).decode("utf-8", "replace")
+    return content if len(content) <= MAX_SHOWN else f"{content[:MAX_SHOWN]}\n… {len(content) - MAX_SHOWN:,} more"
+
+
+def _logged_in() -> bool:
+    """Whether the Hub's own login has left a token here; nobody is asked."""
+    from huggingface_hub import get_token
+
+    return bool(get_token())
