@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from orchestrator.budget import Budget
-from orchestrator.errors import OrchestratorError
+from orchestrator.edits import AnyEdit
+from orchestrator.episode import Episode
+from orchestrator.errors import InvalidEdits, OrchestratorError
+from orchestrator.memory import memory_of
 from orchestrator.policies import make_orchestrator
-from orchestrator.policies.model import warm_up
-from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
+from orchestrator.policies.model import remembering, warm_up
+from orchestrator.reflection import remember
+from orchestrator.run import EpisodeSpec, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
+from orchestrator.what_if import Variation, run_variation, vary
 from pool_registry.actions import Action, JsonValue, Observation, Status
 from pool_registry.breaker import circuit_of
-from pool_registry.errors import PoolError, StorageError, WorkerFault
+from pool_registry.errors import PoolError, PoolNotFound, StorageError, WorkerFault
 from pool_registry.kinds import open_worker
 from pool_registry.live import LivePool, LiveWorker, open_live_pool
 from pool_registry.pool import Pool
@@ -69,7 +74,44 @@ class Runtime:
         Raises PoolError or OrchestratorError when it cannot start or be recorded.
         """
         check_query(query)
-        episode_id = self._await(self._start(pool_name, orchestrator, query, user or current_user.get()))
+        return self._begun(self._await(self._start(pool_name, orchestrator, query, user or current_user.get())))
+
+    def recorded(self, episode_id: str) -> tuple[Episode, LivePool]:
+        """A recorded episode that has ended, and the version of the pool that it ran on, open.
+
+        Raises EpisodeNotFound, DamagedTrace, PoolNotFound, or InvalidEdits while it is under way.
+        """
+        row = self.store.traces.row(episode_id)
+        if row.state == "running":
+            raise InvalidEdits([("", "this run is still under way; edit it when it has ended")])
+        stored = self.store.pools.by_hash(row.pool, row.pool_hash)
+        if stored is None:
+            raise PoolNotFound(
+                f"the version of pool {row.pool!r} that this run used is not kept in this data folder, "
+                "so its workers cannot be called anew"
+            )
+        return self.store.traces.episode(episode_id), self._await(self._live(stored.pool))
+
+    def varied(self, episode_id: str, number: int, edits: Sequence[AnyEdit]) -> Variation:
+        """What editing round `number` of a recorded episode would keep and call anew. Runs nothing.
+
+        Raises what `recorded` raises, and InvalidEdits with the problems at their steps.
+        """
+        episode, pool = self.recorded(episode_id)
+        return vary(episode, number, edits, pool)
+
+    def start_variation(self, episode_id: str, number: int, edits: Sequence[AnyEdit]) -> str:
+        """Start a recorded episode with one round edited (orchestrator/what_if.py) and return the new one's id.
+
+        Raises what `varied` raises, and InvalidEdits when nothing is edited.
+        """
+        if not edits:
+            raise InvalidEdits([("", "nothing is changed yet: edit, add or remove a step, or change the answer")])
+        episode, pool = self.recorded(episode_id)
+        return self._begun(self._await(self._start_variation(vary(episode, number, edits, pool), pool)))
+
+    def _begun(self, episode_id: str) -> str:
+        """The id of an episode that was started, once its trace is on disk; where that cannot be, it is stopped."""
         try:
             self.store.traces.flush()
         except StorageError:
@@ -99,25 +141,48 @@ class Runtime:
         pool = await self._live(self.store.pools.latest(pool_name).pool)
         task = recognize(query)
         orchestrator = make_orchestrator(name, pool, task.oracle_turn if task else None)
+        orchestrator = remembering(orchestrator, memory_of(pool.pool, self.store.reflections))
         spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user)
-        budget = self._budgets[spec.id] = Budget(pool.pool.limits)
-        running = asyncio.create_task(self._run(spec, orchestrator, pool, budget, task))
+        sink = self.store.traces
+        return await self._launch(
+            spec.id,
+            pool,
+            task,
+            lambda budget: run_episode(spec, orchestrator, pool, sink=sink, budget=budget, resolve=resolve),
+        )
+
+    async def _start_variation(self, wanted: Variation, pool: LivePool) -> str:
+        task, new_id, sink = recognize(wanted.origin.query), new_episode_id(), self.store.traces
+        ref, user = task.ref if task else None, current_user.get()  # the caller's context came along
+        return await self._launch(
+            new_id,
+            pool,
+            task,
+            lambda budget: run_variation(
+                wanted, pool, episode_id=new_id, task=ref, sink=sink, budget=budget, resolve=resolve, user=user
+            ),
+        )
+
+    async def _launch(
+        self, episode_id: str, pool: LivePool, task: Task | None, run: Callable[[Budget], Awaitable[Episode]]
+    ) -> str:
+        """Set an episode going beside this call."""
+        budget = self._budgets[episode_id] = Budget(pool.pool.limits)
+        running = asyncio.create_task(self._finish(episode_id, pool, task, run(budget)))
         self._tasks.add(running)
         running.add_done_callback(self._tasks.discard)
         await asyncio.sleep(0)  # its first event is on its way
-        return spec.id
+        return episode_id
 
-    async def _run(
-        self, spec: EpisodeSpec, orchestrator: Orchestrator, pool: LivePool, budget: Budget, task: Task | None
-    ) -> None:
+    async def _finish(self, episode_id: str, pool: LivePool, task: Task | None, running: Awaitable[Episode]) -> None:
+        """Run an episode to its end, grade it where its query has a known answer, and learn from it if it failed."""
         try:
-            episode = await run_episode(
-                spec, orchestrator, pool, sink=self.store.traces, budget=budget, resolve=resolve
-            )
+            episode = await running
             if task is not None:
                 await grade(episode, task, self.store.traces, pool)
         finally:
-            del self._budgets[spec.id]
+            del self._budgets[episode_id]
+        await remember(episode, pool, self.store.reflections)
 
     # Workers
 
