@@ -279,11 +279,11 @@ def _price(found: Figures, price: Price) -> float:
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """All counts together, the largest first."""
+    """All counts together, the largest first, without those of nothing."""
     total: Counter[str] = Counter()
     for each in counts:
         total.update(each)
-    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+    return dict(sorted((+total).items(), key=lambda item: (-item[1], item[0])))
 
 
 def _over(part: int | None, whole: int | None) -> float | None:
