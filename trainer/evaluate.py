@@ -13,13 +13,14 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from itertools import islice
 
 from orchestrator.episode import Episode
 from orchestrator.events import Graded
 from orchestrator.metrics import totals
 from orchestrator.plan import Turn
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies import make_orchestrator, maker
 from orchestrator.run import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from pool_registry.actions import as_text
 from pool_registry.agents import Draw
@@ -115,8 +116,10 @@ def key_of(task: Task, source: str = GENERATED) -> TaskKey:
 
 def by_name(pool: LivePool, called: Callable[[str], str] = str) -> Make:
     """Orchestrators by the name in the trial's slot, made anew for each (the oracle needs the task's plan).
-    `called` is what that name is in this pool, where workers go by other names."""
-    return lambda trial: make_orchestrator(called(trial.slot.orchestrator), pool, trial.task.oracle_turn, trial.draw)
+    `called` is what that name is in this pool, where workers go by other names. What a policy reads in the traces it
+    reads once: the episodes of an evaluation do not change its own choices."""
+    make = cache(lambda name: maker(name, pool))
+    return lambda trial: make(called(trial.slot.orchestrator))(trial.task.oracle_turn, trial.draw)
 
 
 def check_makeable(trials: Sequence[Trial], make: Make) -> None:
