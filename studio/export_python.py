@@ -7,7 +7,7 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies import POLICIES
 from pool_registry.pool import Pool, export_pool
 
-TEMPLATE = '''"""Asks the pool {pool!r} through the orchestrator {orchestrator!r}. Made by Podium.
+TEMPLATE = '''"""Asks the pool {pool} through an orchestrator. Made by Podium.
 
     pip install podium-studio
     python {file} "your query"
@@ -69,10 +69,5 @@ def python_file(pool: Pool, orchestrator: str, file: str = "orchestrate.py") -> 
     if name not in POLICIES:
         folder, _ = find_checkpoint(orchestrator)
         note = f"  # a checkpoint of this data folder ({folder.name}); elsewhere give the folder of its export"
-    document = export_pool(pool).replace("\\", "\\\\")
-    return TEMPLATE.format(pool=pool.name, orchestrator=orchestrator, file=file, note=note, document=_raw(document))
-
-
-def _raw(document: str) -> str:
-    """JSON as the inside of a raw triple-quoted string: backslashes stay single there, quotes cannot end it."""
-    return document.replace("\\\\", "\\").replace('"""', '\\"\\"\\"')
+    # Raw text: JSON's backslashes stay as they are, and it never holds three quotes in a row.
+    return TEMPLATE.format(pool=pool.name, orchestrator=orchestrator, file=file, note=note, document=export_pool(pool))
