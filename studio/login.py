@@ -11,10 +11,9 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
-from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -26,6 +25,7 @@ OPEN = ("/login", "/podium/web/", "/podium/fonts/")  # what the login page itsel
 MAX_FAILURES = 5
 FORGET_S = 300.0
 CHECKS_AT_ONCE = 2  # argon2 takes 64 MiB for each
+MAX_FORM_BYTES = 8192  # strangers may send one
 
 
 class LoginWall:
@@ -111,9 +111,9 @@ def login_routes(accounts: Accounts) -> APIRouter:
         return FileResponse(asset("web/login.html"), headers={"cache-control": "no-store"})
 
     @router.post("/login")
-    async def login(
-        request: Request, name: Annotated[str, Form()] = "", password: Annotated[str, Form()] = ""
-    ) -> Response:
+    async def login(request: Request) -> Response:
+        fields = await _fields(request)
+        name, password = fields.get("name", ""), fields.get("password", "")
         keys = (f"name {name[:64]}", f"address {request.client.host if request.client else ''}")
         async with checks:  # tries that come at once are counted one after the other
             wait = brake.wait_s(*keys)
@@ -140,6 +140,20 @@ def login_routes(accounts: Accounts) -> APIRouter:
         return JSONResponse({"user": user_of(request)})
 
     return router
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """The form that was sent. Raises HTTPException when it is none, or far larger than one can be."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_FORM_BYTES:
+            raise HTTPException(413, "this is more than a name and a password")
+    try:
+        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=8)
+    except ValueError as error:
+        raise HTTPException(400, "send name and password as a form") from error
+    return {name: values[0] for name, values in found.items()}
 
 
 def _said(sentence: str, status: int, wait_s: float = 0.0) -> JSONResponse:

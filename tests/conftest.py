@@ -21,6 +21,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_bench",
         "test_local_model",
         "test_commands",
+        "test_user_commands",
+        "test_serve",
         "test_sandbox",
         "test_evaluate",
         "test_fit",

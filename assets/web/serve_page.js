@@ -59,7 +59,7 @@ class ServePage {
   }
 
   startCard() {
-    const card = el("form", "sv-card", null, { "aria-label": "Serve a pool" });
+    const card = el("form", "sv-card", null, { "aria-label": "Serve a pool", novalidate: "" });
     this.pool = select([], "");
     this.orchestrator = select([], "");
     this.port = el("input", "sv-input", null, { type: "number", min: 1, max: 65535, inputmode: "numeric" });
@@ -130,9 +130,9 @@ class ServePage {
   }
 
   tokenCard() {
-    const card = el("form", "sv-card", null, { "aria-label": "Tokens" });
+    const card = el("form", "sv-card", null, { "aria-label": "Tokens", novalidate: "" });
     const line = el("div", "sv-line");
-    this.tokenName = el("input", "sv-input", null, { type: "text", placeholder: "For which client?", "aria-label": "Name of a new token", maxlength: 64, required: "" });
+    this.tokenName = el("input", "sv-input", null, { type: "text", placeholder: "For which client?", "aria-label": "Name of a new token", maxlength: 64 });
     const add = el("button", "pp-button", "New token", { type: "submit" });
     line.append(this.tokenName, add);
     this.tokenLead = el("p", "sv-lead");

@@ -87,7 +87,7 @@ def test_what_cannot_be_served_is_told_at_its_field_and_loses_nothing(edge, page
     page.get_by_label("Model name").fill(XSS)
     page.get_by_label("Port").fill(str(edge.port))
     page.get_by_role("button", name="Start serving").click()
-    expect(page.locator(".sv-problem").filter(has_text=f"port {edge.port}".capitalize()[1:])).to_be_visible()
+    expect(page.locator(".sv-problem").filter(has_text=f"{edge.port} of 127.0.0.1 cannot be used")).to_be_visible()
     page.get_by_label("Let other machines in").check()
     page.get_by_label("Port").fill("0")
     page.get_by_role("button", name="Start serving").click()

@@ -147,6 +147,11 @@ def test_another_sites_page_logs_nobody_in(shared):
     assert answer.status_code == 403
 
 
+@pytest.mark.parametrize(("body", "status"), [(b"x" * 9000, 413), (b"\xff\xfe", 400), (b"&a=1" * 20, 400), (b"", 401)])
+def test_what_is_no_login_form_is_refused(shared, body, status):
+    assert visitor(shared).post("/login", content=body).status_code == status
+
+
 def test_guessing_is_stopped_even_with_the_right_password(runtime):
     from studio.app import create_app
 
