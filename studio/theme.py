@@ -27,6 +27,7 @@ HEAD = f"""
 <link rel="preload" as="font" type="font/woff2" crossorigin href="/podium/fonts/inter-latin-wght-normal.woff2">
 <link rel="stylesheet" href="/podium/web/app.css">
 <link rel="stylesheet" href="/podium/web/run_view.css">
+<link rel="stylesheet" href="/podium/web/what_if.css">
 <link rel="stylesheet" href="/podium/web/pages.css">
 <link rel="stylesheet" href="/podium/web/pool.css">
 <link rel="stylesheet" href="/podium/web/train.css">

@@ -216,7 +216,7 @@ export class Graph {
     entry.node.dataset.status = node.status;
     entry.node.classList.toggle("og-critical", Boolean(node.critical));
     entry.status.replaceChildren(icon(path), el("b", "", word));
-    entry.time.textContent = seconds(node.latency_s);
+    entry.time.textContent = node.reused ? "kept" : seconds(node.latency_s);
     const tokens = node.tokens_in + node.tokens_out;
     entry.tokens.textContent = tokens ? `${count(node.tokens_in)} → ${count(node.tokens_out)} tok` : node.code || "";
     const seen = node.access.length ? `sees steps ${node.access.join(", ")}` : "sees its own instruction only";

@@ -9,6 +9,7 @@ export class Inspector {
     this.read = read;
     this.root = el("aside", "in", null, { "aria-label": "Inspector" });
     this.asked = null;
+    this.more = () => null; // something to do with a step, below its head
     this.clear();
   }
 
@@ -33,7 +34,11 @@ export class Inspector {
   }
 
   async showStep(episode, step) {
-    await this.load(`/api/episodes/${episode}/steps/${step}`, (detail) => stepParts(detail));
+    await this.load(`/api/episodes/${episode}/steps/${step}`, (detail) => {
+      const [top, ...rest] = stepParts(detail);
+      const more = this.more(detail);
+      return more ? [top, more, ...rest] : [top, ...rest];
+    });
   }
 
   async showTurn(episode, round) {

@@ -8,9 +8,11 @@ import { Matrix } from "./matrix.js";
 import { Summary } from "./summary.js";
 import { Timeline } from "./timeline.js";
 
-/** Mount into `root`. `onState(running)` hears when an episode starts and ends. */
-export function mount(root, { onState = () => {} } = {}) {
+/** Mount into `root`. `onState(running)` hears when an episode starts and ends, `onStarted(id)` of one that was
+ * started here. */
+export function mount(root, { onState = () => {}, onStarted = () => {} } = {}) {
   const view = new RunView(root, onState);
+  import("./what_if_view.js").then((module) => module.attach(view, onStarted)); // not where there is no server
   const linked = recall("episode");
   if (linked) view.show(linked);
   return view;
@@ -165,6 +167,7 @@ export class RunView {
     this.graph.select(this.step);
     this.timeline.select(this.step, this.round);
     this.matrix.select(this.step);
+    this.full.dispatchEvent(new CustomEvent("marked"));
   }
 }
 

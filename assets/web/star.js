@@ -3,15 +3,20 @@
 import { el, icon } from "./dom.js";
 import { ACTIONS } from "./icons.js";
 
-/** A toggle for an episode; `on` is its present state, null when it has to be asked for. */
-export function starButton(episode, on = null, withWord = false) {
+/** What is written on the toggle before and after; an edited run is saved rather than liked. */
+export const STAR = ["Star", "Starred"];
+export const SAVE = ["Save as demonstration", "Saved as demonstration"];
+
+/** A toggle for an episode; `on` is its present state, null when it has to be asked for. Without `words` it is a
+ * star alone. */
+export function starButton(episode, on = null, words = null) {
   const node = el("button", "pd-star", null, { type: "button" });
-  const word = el("span", withWord ? "" : "pd-offscreen");
+  const word = el("span", words ? "" : "pd-offscreen");
   node.append(icon(ACTIONS.star), word);
   const address = `/api/episodes/${encodeURIComponent(episode)}/star`;
   const show = (state) => {
     node.setAttribute("aria-pressed", String(state));
-    word.textContent = state ? "Starred" : "Star";
+    word.textContent = (words || STAR)[Number(state)];
     node.title = state ? "Starred: SFT imitates this run. Press to take the star back." : "Star this run: SFT will imitate it.";
   };
   show(Boolean(on));

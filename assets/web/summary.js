@@ -3,7 +3,7 @@
 import { copyButton, count, dollars, el, icon, seconds } from "./dom.js";
 import { exportMenu } from "./export_menu.js";
 import { ACTIONS } from "./icons.js";
-import { starButton } from "./star.js";
+import { SAVE, STAR, starButton } from "./star.js";
 
 const OUTCOMES = {
   answered: "Answered",
@@ -19,6 +19,7 @@ export class Summary {
   /** `onTurn(round)` shows a turn in the inspector. */
   constructor(onTurn) {
     this.onTurn = onTurn;
+    this.more = () => []; // further actions on an episode
     this.root = el("section", "su", null, { "aria-label": "Summary" });
   }
 
@@ -37,11 +38,11 @@ export class Summary {
 
   /** What can be done with an episode; those with `data-when-over` once it has ended. */
   actions(episode) {
-    const star = starButton(episode.id, null, true);
+    const star = starButton(episode.id, null, episode.what_if_of ? SAVE : STAR);
     const menu = exportMenu(episode.id);
     star.dataset.whenOver = menu.dataset.whenOver = "1";
     const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
-    return [star, copyButton(() => location.href, "Copy link"), el("a", "pd-link", "Download trace", download), menu];
+    return [...this.more(episode), star, copyButton(() => location.href, "Copy link"), el("a", "pd-link", "Download trace", download), menu];
   }
 
   shownLine({ round, shown }) {

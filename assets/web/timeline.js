@@ -68,7 +68,7 @@ export class Timeline {
     place(row.wait, ready, start ?? (node.status === "PENDING" ? ready : clock), this.span);
     row.bar.hidden = start === null;
     if (start !== null) place(row.bar, start, node.ended_at ?? clock, this.span);
-    row.time.textContent = node.latency_s === null ? "" : seconds(node.latency_s);
+    row.time.textContent = node.reused ? "kept" : node.latency_s === null ? "" : seconds(node.latency_s);
   }
 
   row(key, label, className, action) {

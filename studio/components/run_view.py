@@ -11,7 +11,10 @@ TEMPLATE = '<div class="rv-root"></div>'
 SCRIPT = """
 const root = element.querySelector('.rv-root');
 import('/podium/web/run_view.js').then((module) => {
-  const view = module.mount(root, { onState: (running) => document.body.classList.toggle('is-running', running) });
+  const view = module.mount(root, {
+    onState: (running) => document.body.classList.toggle('is-running', running),
+    onStarted: (id) => { props.value = id; },
+  });
   const follow = () => { if (props.value) view.show(props.value); };
   watch('value', follow);
   follow();

@@ -1,0 +1,90 @@
+// The draft of one round while it is edited: steps by their recorded numbers, and the edits that lead to them.
+
+export class Draft {
+  /** `round` as the studio tells it; `fresh` is the first number that no step has. */
+  constructor(round, earlier, fresh) {
+    this.round = round.round;
+    this.earlier = earlier; // steps of earlier rounds, which may be seen
+    this.fresh = fresh;
+    this.origin = new Map(round.steps.map((step) => [step.id, step]));
+    this.steps = new Map(round.steps.map((step) => [step.id, { ...copied(step), removed: false, again: false, isNew: false }]));
+    this.originAnswer = round.answer;
+    this.answer = asText(round.answer);
+  }
+
+  add(worker, parameters) {
+    const id = this.fresh++;
+    const names = Object.keys(parameters.properties || {});
+    this.steps.set(id, { id, worker, arguments: Object.fromEntries(names.filter((name) => parameters.required?.includes(name)).map((name) => [name, ""])), access: [], removed: false, again: false, isNew: true });
+    return id;
+  }
+
+  /** Take a step away; those that may see it, and do not quote it, see it no more. */
+  remove(id) {
+    const step = this.steps.get(id);
+    if (step.isNew) this.steps.delete(id);
+    else step.removed = true;
+    for (const other of this.steps.values()) {
+      if (!quotes(other.arguments, id)) other.access = other.access.filter((k) => k !== id);
+    }
+  }
+
+  /** A step as it was recorded. */
+  restore(id) {
+    this.steps.set(id, { ...copied(this.origin.get(id)), removed: false, again: false, isNew: false });
+  }
+
+  isChanged(id) {
+    const step = this.steps.get(id);
+    const old = this.origin.get(id);
+    return Boolean(old) && !step.removed && JSON.stringify(planned(step)) !== JSON.stringify(planned(old));
+  }
+
+  /** The steps that `id` could see. */
+  candidates(id) {
+    const here = [...this.steps.values()].filter((step) => step.id !== id && !step.removed);
+    return [...this.earlier, ...here];
+  }
+
+  edits() {
+    const made = [];
+    for (const step of this.steps.values()) {
+      if (step.removed) made.push({ edit: "remove", step: step.id });
+      else if (step.isNew) made.push({ edit: "add", step: step.id, ...planned(step) });
+      else if (this.isChanged(step.id)) made.push({ edit: "change", step: step.id, ...planned(step) });
+      else if (step.again) made.push({ edit: "again", step: step.id });
+    }
+    if (this.answer !== asText(this.originAnswer)) made.push({ edit: "answer", answer: this.answerValue() });
+    return made;
+  }
+
+  /** What was no text before is read as JSON again, where it is some. */
+  answerValue() {
+    if (this.answer.trim() === "") return null;
+    return this.originAnswer === null || typeof this.originAnswer === "string" ? this.answer : asValue(this.answer);
+  }
+}
+
+function copied(step) {
+  return { ...step, arguments: { ...step.arguments }, access: [...step.access] };
+}
+
+function planned({ worker, arguments: given, access }) {
+  return { worker, arguments: given, access: [...access].sort((a, b) => a - b) };
+}
+
+function quotes(value, id) {
+  return [...JSON.stringify(value).matchAll(/\$(\$|[1-9][0-9]*)/g)].some((found) => found[1] === String(id));
+}
+
+export function asText(value) {
+  return value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+}
+
+export function asValue(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
