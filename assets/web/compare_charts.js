@@ -15,7 +15,7 @@ export function dotPlot(width, groups, colours, { low = 0, high = 1, written }) 
   const legendHeight = names.length > 1 ? legendOf(null, names, colours, width) : 0;
   const heights = groups.map((group) => Math.max(ROW, group.points.length * 13 + 10));
   const height = heights.reduce((sum, each) => sum + each, 0) + 24 + legendHeight;
-  const x = scale(low, high, left, width - 14);
+  const x = scale(low, high, left, width - 24);
   const root = canvas(width, height, "Scores with 95 % intervals");
   if (names.length > 1) legendOf(root, names, colours, width);
   let y = legendHeight;
@@ -36,11 +36,12 @@ export function dotPlot(width, groups, colours, { low = 0, high = 1, written }) 
 export function differencePlot(width, rows, { written }) {
   const reach = Math.max(0.05, ...rows.flatMap((row) => row.value.map(Math.abs))) * 1.05;
   const left = gutter(rows.map((row) => row.label), width);
-  const right = Math.min(150, 14 + Math.max(...rows.map((row) => row.note.length)) * LETTER);
+  const told = width > 520; // else the table below says it
+  const right = told ? Math.min(170, 14 + Math.max(...rows.map((row) => row.note.length)) * LETTER) : 24;
   const height = rows.length * ROW + 24;
   const x = scale(-reach, reach, left, width - right);
   const root = canvas(width, height, "Differences with 95 % intervals");
-  axis(root, x, ticks(-reach, reach), 0, height - 22, written);
+  axis(root, x, ticks(-reach, reach, told ? 5 : 2), 0, height - 22, written);
   root.append(svg("line", { x1: x(0), x2: x(0), y1: 0, y2: height - 22, class: "ch-zero" }));
   rows.forEach((row, place) => {
     const at = place * ROW + ROW / 2;
@@ -48,7 +49,7 @@ export function differencePlot(width, rows, { written }) {
     const [from, to] = [Math.min(x(0), x(row.value[0])), Math.max(x(0), x(row.value[0]))];
     root.append(svg("rect", { x: from, y: at - 7, width: Math.max(1, to - from), height: 14, rx: 2, fill: colour, "fill-opacity": 0.25 }));
     root.append(text(cut(row.label, left), left - 10, at, "ch-label", "end"), whisker(x, at, row, colour, `${row.label}: ${row.note}`));
-    root.append(text(row.note, width - right + 8, at, "ch-value"));
+    if (told) root.append(text(row.note, width - right + 8, at, "ch-value"));
   });
   return root;
 }
@@ -84,7 +85,7 @@ export function scatter(width, dots, colours, { label, written }) {
   const most = Math.max(...dots.map((dot) => dot.x), 1e-12);
   const least = Math.min(...dots.filter((dot) => dot.x > 0).map((dot) => dot.x));
   const wide = dots.every((dot) => dot.x > 0) && most / least > 30;
-  const reach = wide ? [Math.log10(least) - 0.15, Math.log10(most) + 0.15] : [0, most * 1.08];
+  const reach = wide ? [Math.log10(least) - 0.15, Math.log10(most) + 0.15] : [-0.03 * most, most * 1.08];
   const place = scale(...reach, left, width - 16);
   const x = (value) => place(wide ? Math.log10(value) : value);
   const y = scale(0, 1, height - bottom, top);
@@ -111,7 +112,7 @@ export function scatter(width, dots, colours, { label, written }) {
 }
 
 /** Lines over steps: [{name, points: [[step, value, low?, high?]], dots?}]. `onStep(step)` hears a click. */
-export function lineChart(width, series, colours, { written, low = null, high = null, marks = [], onStep = null, height = 190 }) {
+export function lineChart(width, series, colours, { written, low = null, high = null, marks = [], onStep = null, range = null, height = 190 }) {
   const shown = series.filter((each) => each.points.length);
   const names = shown.map((each) => each.name);
   const legendHeight = names.length > 1 ? legendOf(null, names, colours, width) : 0;
@@ -119,13 +120,14 @@ export function lineChart(width, series, colours, { written, low = null, high = 
   const steps = [...new Set(shown.flatMap((each) => each.points.map(([step]) => step)))].sort((a, b) => a - b);
   const values = shown.flatMap((each) => each.points.flatMap(([, value, ...more]) => [value, ...more])).filter((value) => value !== null && value !== undefined);
   const [bottomValue, topValue] = [low ?? Math.min(...values, 0), high ?? (Math.max(...values) * 1.08 || 1)];
-  const x = scale(steps[0], steps.at(-1) === steps[0] ? steps[0] + 1 : steps.at(-1), left, width - 10);
+  const [begin, end] = range || [steps[0], steps.at(-1)];
+  const x = scale(begin, end === begin ? begin + 1 : end, left, width - 14);
   const y = scale(bottomValue, topValue, legendHeight + height - bottom, legendHeight + 8);
   const root = canvas(width, legendHeight + height, names.join(", "));
   if (names.length > 1) legendOf(root, names, colours, width);
   for (const tick of ticks(bottomValue, topValue, 4)) root.append(svg("line", { x1: left, x2: width - 10, y1: y(tick), y2: y(tick), class: "ch-grid" }), text(written(tick), left - 7, y(tick), "ch-tick", "end"));
-  for (const tick of ticks(steps[0], steps.at(-1), Math.max(2, Math.floor(width / 90))).filter(Number.isInteger)) root.append(text(String(tick), x(tick), legendHeight + height - 8, "ch-tick", "middle"));
-  for (const mark of marks) if (mark.step >= steps[0] && mark.step <= steps.at(-1)) root.append(diamond(x(mark.step), legendHeight + height - bottom, mark));
+  for (const tick of ticks(begin, end, Math.max(2, Math.floor(width / 90))).filter(Number.isInteger)) root.append(text(String(tick), x(tick), legendHeight + height - 8, "ch-tick", "middle"));
+  for (const mark of marks) if (mark.step >= begin && mark.step <= end) root.append(diamond(x(mark.step), legendHeight + height - bottom, mark));
   for (const each of shown) root.append(...line(each, x, y, colours.get(each.name)));
   if (onStep) root.append(clickable(steps, shown, x, { top: legendHeight, height: height - bottom, left, right: width - 10, written, onStep, width }));
   return root;

@@ -26,10 +26,14 @@ export class Figure {
     const box = el("div", "cf-exports", null, { role: "group", "aria-label": `Export ${this.title}` });
     box.append(
       action("CSV", () => save(`${this.name}.csv`, csv(this.data()), "text/csv")),
-      action("SVG", () => save(`${this.name}.svg`, this.picture(), "image/svg+xml")),
-      action("PNG", () => this.savePng()),
+      ...this.pictures(),
     );
     return box;
+  }
+
+  /** The buttons that save the figure as an image. */
+  pictures() {
+    return [action("SVG", () => save(`${this.name}.svg`, this.picture(), "image/svg+xml")), action("PNG", () => this.savePng())];
   }
 
   /** Draw for the present width; the same width again only when the data changed. */

@@ -27,9 +27,11 @@ export class MatrixView {
   }
 
   async show(again = false) {
-    if (this.told && !again) return;
+    const wanted = { job: all("job"), family: one("family"), level: one("level") };
+    if (JSON.stringify(wanted) === this.shown && !again) return;
+    this.shown = JSON.stringify(wanted);
     const asked = (this.waiting = Symbol());
-    const told = await ask("matrix", { job: all("job"), family: one("family"), level: one("level") });
+    const told = await ask("matrix", wanted);
     if (asked !== this.waiting) return;
     this.told = told;
     this.filters.root.hidden = !told.ok && !one("family") && !one("level");
@@ -50,13 +52,15 @@ export class MatrixView {
     const columns = [{ label: "Orchestrator", text: (row) => row.orchestrator, node: (row) => el("span", "", this.page.label(row.orchestrator), { title: row.orchestrator }) }, ...shown.map(cell)];
     const matrix = table({ name: "matrix", title: "Generalization matrix", about: "Mean with 95 % interval; below it the change against the seen pool on the same tasks, in points.", columns, rows: told.rows, key: (row) => row.orchestrator });
     const pictured = new Figure({
-      name: "matrix-picture",
+      show: el("span", "pd-offscreen", ""),
+      name: "matrix",
       title: "Generalization matrix",
       draw: (width) => heat(width, shown, told.rows.map((row) => ({ label: this.page.label(row.orchestrator), cells: shown.map((name) => (row.cells[name] ? { value: row.cells[name].mean[0], text: percent(row.cells[name].mean[0]) } : null)) }))),
       data: () => ({ columns: ["orchestrator", "condition", "tasks", "mean", "low", "high", "change", "change_low", "change_high"], rows: told.rows.flatMap((row) => shown.filter((name) => row.cells[name]).map((name) => [row.orchestrator, name, row.cells[name].tasks, ...row.cells[name].mean, ...(row.cells[name].change || [])])) }),
     });
-    this.body.replaceChildren(matrix, pictured.root, ...this.lacking(told, shown));
-    pictured.redraw(true);
+    matrix.querySelector(".cf-exports").append(...pictured.pictures());
+    matrix.append(pictured.frame);
+    this.body.replaceChildren(matrix, ...this.lacking(told, shown));
   }
 
   /** What was not measured, and the way to it. */
@@ -64,7 +68,7 @@ export class MatrixView {
     const conditions = shown.filter((name) => !["seen", "held-out family"].includes(name) && !told.rows.some((row) => row.cells[name]));
     const families = told.rows.some((row) => row.cells["held-out family"]) ? [] : told.held_out;
     if (!conditions.length && !families.length) return [];
-    const words = [conditions.length ? `the ${conditions.join(", ")} ${conditions.length === 1 ? "pool" : "pools"}` : "", families.length ? `the held-out families (${families.join(", ")})` : ""].filter(Boolean);
+    const words = [conditions.length ? `the pool conditions ${conditions.join(", ")}` : "", families.length ? `the held-out families (${families.join(", ")})` : ""].filter(Boolean);
     return [emptyState(`Not measured yet: ${words.join(" and ")}.`, this.page, { orchestrators: told.rows.map((row) => row.orchestrator), conditions, families })];
   }
 }
@@ -89,9 +93,11 @@ export class AblationView {
   }
 
   async show(again = false) {
-    if (this.told && !again) return;
+    const wanted = { job: all("job"), family: one("family"), level: one("level"), orchestrator: one("ablated") };
+    if (JSON.stringify(wanted) === this.shown && !again) return;
+    this.shown = JSON.stringify(wanted);
     const asked = (this.waiting = Symbol());
-    const told = await ask("ablation", { job: all("job"), family: one("family"), level: one("level"), orchestrator: one("ablated") });
+    const told = await ask("ablation", wanted);
     if (asked !== this.waiting) return;
     this.told = told;
     this.filters.root.hidden = !told.ok && !one("family") && !one("level") && !one("ablated");

@@ -32,6 +32,7 @@ export class QueryView {
     this.told = told;
     this.text = el("textarea", "cq-text", null, { rows: "2", "aria-label": "Query", placeholder: "Ask something, or draw a query with a known answer." });
     this.text.value = told.query;
+    this.text.addEventListener("input", () => (this.typed = true));
     this.pool = chooser("Pool", told.pools.map((name) => [name, name]), told.pool);
     this.pool.addEventListener("change", () => this.page.choosePool(this.pool.value));
     this.suite = chooser("Suite", told.suites.map(({ family, level }) => [`${family} ${level}`, `${family} · level ${level}`]), "itinerary 3");
@@ -72,6 +73,7 @@ export class QueryView {
     const reply = await this.page.act({ action: "run", pool: this.pool.value, query: this.text.value, orchestrators });
     this.go.disabled = false;
     if (!reply.ok) return;
+    this.typed = false;
     const failed = reply.started.filter((each) => each.problem);
     const episodes = reply.started.filter((each) => each.episode).map((each) => each.episode);
     put({ e: episodes, reference: null, step: null });
@@ -135,7 +137,7 @@ export class QueryView {
       side.graph.mark(told.diffs[place]);
       this.drawHead(place);
     });
-    if (first && !this.text.dataset.typed) this.text.value = told.views[0].episode.query;
+    if (first && !this.typed) this.text.value = told.views[0].episode.query;
     this.drawBelow();
   }
 
@@ -203,13 +205,16 @@ export class QueryView {
       figures.append(entry);
     }
     const foot = el("div", "cq-foot");
+    const links = el("span", "cq-links");
     if (reference) foot.append(el("span", "cg-chip cq-reference", "reference"));
     else {
       const against = el("button", "pd-link", "Make it the reference", { type: "button" });
       against.addEventListener("click", () => this.compareWith(place));
-      foot.append(differenceChips(this.state.diffs[place]), against);
+      foot.append(differenceChips(this.state.diffs[place]));
+      links.append(against);
     }
-    foot.append(el("a", "pd-link", "Open in Run", { href: `/?episode=${encodeURIComponent(episode.id)}` }));
+    links.append(el("a", "pd-link", "Open in Run", { href: `/?episode=${encodeURIComponent(episode.id)}` }));
+    foot.append(links);
     this.sides[place].head.replaceChildren(line, facts, figures, foot);
     this.sides[place].node.dataset.state = episode.state;
   }

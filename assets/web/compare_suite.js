@@ -44,7 +44,7 @@ export class JobChooser {
   entry(job, shown) {
     const on = shown.includes(job.id);
     const button = el("button", "cj-job", null, { type: "button", "aria-pressed": String(on), "data-job": job.id });
-    const measured = job.episodes ? `${plural(job.episodes, "episode")} · ${plural(job.orchestrators.length, "orchestrator")}` : "nothing measured yet";
+    const measured = job.episodes ? `${count(job.episodes)} ${job.episodes === 1 ? "episode" : "episodes"} · ${plural(job.orchestrators.length, "orchestrator")}` : "nothing measured yet";
     button.append(el("b", "", job.id), el("span", "", `${measured} · ${job.state}`));
     if (job.message) button.append(el("span", "cj-message", job.message));
     button.addEventListener("click", () => {
@@ -125,9 +125,11 @@ export class SuiteView {
   }
 
   async show(again = false) {
-    if (this.told && !again) return;
+    const wanted = this.asked();
+    if (JSON.stringify(wanted) === this.shown && !again) return;
+    this.shown = JSON.stringify(wanted);
     const asked = (this.waiting = Symbol());
-    const told = await ask("suite", this.asked());
+    const told = await ask("suite", wanted);
     if (asked !== this.waiting) return;
     this.told = told;
     if (told.ok) this.draw(told);
@@ -141,7 +143,8 @@ export class SuiteView {
 
   draw(told) {
     const names = told.rows.map((row) => row.orchestrator);
-    this.colours = palette(names);
+    const picked = all("o").filter((name) => names.includes(name));
+    this.colours = palette([...picked, ...names.filter((name) => !picked.includes(name))]); // as above
     this.filters.root.hidden = false;
     this.filters.fill({ reference: names, condition: [...told.choices.conditions, "all"], family: told.choices.families, level: told.choices.levels }, (name, value) => (name === "reference" ? `against ${this.page.label(value)}` : name === "level" ? `level ${value}` : value === "all" ? "all conditions" : name === "condition" ? `${value} pool` : value));
     this.filters.selects.reference.select.value = told.reference;

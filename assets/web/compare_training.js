@@ -18,7 +18,7 @@ export class TrainingView {
     this.job = el("select", "pp-select", null, { "aria-label": "Training job" });
     this.job.addEventListener("change", () => {
       put({ train: this.job.value, step: null });
-      this.show(true);
+      this.show();
     });
     this.about = el("p", "tr-mute", "", { role: "status" });
     this.grid = el("div", "cd-grid");
@@ -30,8 +30,7 @@ export class TrainingView {
     this.root.append(bar, this.about, this.plans, this.grid);
   }
 
-  async show(again = false) {
-    if (this.told && !again) return;
+  async show() {
     const jobs = await this.trainings();
     if (!jobs.length) {
       this.job.hidden = true;
@@ -66,20 +65,22 @@ export class TrainingView {
     const lost = told.traces.lost ? ` ${told.traces.lost} of the episodes are no longer in this data folder.` : "";
     this.about.textContent = charts.length ? `Lines are GRPO's own episodes, dots are evaluated checkpoints, diamonds checkpoints. Depth, parallelism and diversity are means over ${told.traces.episodes} episodes of a step. Click a step to see its plans.${lost}` : "";
     this.grid.replaceChildren(...(charts.length ? [] : [el("p", "tr-empty", told.state === "done" ? "This job has no steps of reinforcement learning and no evaluated checkpoint: evaluate some of its checkpoints on the Suite tab." : "Nothing yet: the drift begins with the first step of GRPO.")]));
-    for (const chart of charts) this.grid.append(this.figure(chart, told).root);
+    const steps = charts.flatMap((chart) => chart.series.flatMap((each) => each.points.map(([step]) => step)));
+    const range = [Math.min(...steps), Math.max(...steps)];
+    for (const chart of charts) this.grid.append(this.figure(chart, told, range).root);
     const step = Number(one("step")) || null;
     if (step) this.openStep(step);
     else this.plans.hidden = true;
   }
 
-  figure(chart, told) {
+  figure(chart, told, range) {
     const colours = palette(chart.series.map((each) => each.name));
     const marks = told.checkpoints.map((each) => ({ step: each.step }));
     return new Figure({
       name: chart.id,
       title: chart.title,
       about: chart.about,
-      draw: (width) => lineChart(width, chart.series, colours, { written: chart.written, low: chart.low, high: chart.high, marks, onStep: (step) => this.openStep(step) }),
+      draw: (width) => lineChart(width, chart.series, colours, { written: chart.written, low: chart.low, high: chart.high, marks, range, onStep: (step) => this.openStep(step) }),
       data: () => ({ columns: ["series", "step", "value", "low", "high"], rows: chart.series.flatMap((each) => each.points.map(([step, value, low, high]) => [each.name, step, value, low, high])) }),
     });
   }

@@ -38,7 +38,9 @@ class Pair:
     short: str
 
 
-def write_evaluation(store: Store, tasks: int = TASKS, samples: int = SAMPLES, name: str = "measured") -> tuple[str, Pair]:
+def write_evaluation(
+    store: Store, tasks: int = TASKS, samples: int = SAMPLES, name: str = "measured"
+) -> tuple[str, Pair]:
     """The job's id, and the recorded episodes of its first ledger task (level 2)."""
     seed_starter(store.pools)
     with ThreadPoolExecutor(1) as aside:  # Playwright has an event loop in the tests' own thread
@@ -86,25 +88,27 @@ def _rows(pair: Pair, tasks: int, samples: int) -> Iterator[ResultRow]:
                             correct = noise.random() < skill + ease + change
                             yield _row(pair, orchestrator, condition, family, level, index, sample, correct, workers)
         for index in range(tasks):
-            correct = noise.random() < skill - 0.3
-            yield _row(pair, orchestrator, "seen", HELD_OUT, 1, index, 0, correct, ("elements", "units"))
+            for sample in range(samples):
+                correct = noise.random() < skill - 0.3
+                yield _row(pair, orchestrator, "seen", HELD_OUT, 1, index, sample, correct, ("elements", "units"))
 
 
 def _row(pair: Pair, orchestrator: str, condition: str, family: str, level: int, index: int, sample: int, correct: bool,
          workers: tuple[str, ...]) -> ResultRow:  # fmt: skip
-    first = (condition, family, level, index, sample) == ("seen", "ledger", 2, 0, 0)
+    known = (family, level, index) == ("ledger", 2, 0)
+    first = known and condition == "seen"
     steps = 2 + level + index % 2
     recorded = pair.whole if orchestrator == "oracle" else pair.short
     chars = {"oracle": 0, "starter-grpo": 420, "base": 2600}[orchestrator]
     correct = correct if not first else orchestrator == "oracle"
     return ResultRow(
         orchestrator=orchestrator, condition=condition, source="suite", family=family, level=level, split="test",
-        index=index, sample=sample, query=pair.query if first else f"Query {index} of {family} at level {level}?",
+        index=index, sample=sample, query=pair.query if known else f"Query {index} of {family} at level {level}?",
         episode=recorded if first else f"{orchestrator}-{condition}-{family}-{level}-{index}-{sample}",
         correct=correct, outcome="answered" if correct or sample else "max_rounds", turns=1 + index % 3 // 2,
         turn_errors=int(orchestrator == "base" and index % 3 == 0), steps=steps, depth=1 + level, width=2,
         statuses={"OK": steps - (not correct), "EXEC_ERR": int(not correct)}, failed_calls=int(not correct),
         wall_s=0.4 + 0.1 * index, serial_s=0.9 + 0.1 * index, tokens_in=chars, tokens_out=chars // 8,
         cost=chars * 2e-6, workers={name: 1 + (k + index) % 2 for k, name in enumerate(workers)},
-        access_precision=0.9, access_recall=0.8 if correct else 0.5,
+        access_precision=0.9, access_recall=0.8 if correct else 0.5, oracle_steps=steps, oracle_depth=level,
     )  # fmt: skip
