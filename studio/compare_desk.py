@@ -19,12 +19,11 @@ from studio.train_checks import missing
 from studio.train_desk import asked_recipe, refused
 from trainer.errors import InvalidRecipe, TrainerError
 from trainer.jobs import JobStore
-from trainer.recipe import Recipe, dump_recipe
+from trainer.recipe import CONDITIONS, Recipe, dump_recipe
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, find_task
 
 MOST = 4
 FEWEST = 2
-CONDITIONS = ("seen", "renamed", "distractors", "missing", "flaky", "priced")
 DEFAULTS = ("starter-grpo", "oracle")  # what the page opens with, where they are
 Request = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -175,6 +174,8 @@ def evaluation_recipe(request: Request) -> Recipe:
     families = asked.get("families") or []
     if not families:
         raise InvalidRecipe([("evaluate.source", "choose at least one family")])
+    if not asked.get("levels"):
+        raise InvalidRecipe([("evaluate.levels", "choose at least one level")])
     section = {key: asked[key] for key in ("orchestrators", "levels", "count", "samples", "conditions") if key in asked}
     if asked.get("max_cost") is not None:
         section["max_cost"] = asked["max_cost"]

@@ -7,13 +7,14 @@ from typing import Any
 
 from studio.compare_results import NoResults, ResultShelf, Selection
 from studio.compare_suite import SEEN, cell, choices, estimate
-from trainer.comparison import figures, paired, split
+from trainer.comparison import figures, mean_at_k, paired, split
+from trainer.recipe import CONDITIONS
 from trainer.results import ResultRow
 from trainer.tasks import HELD_OUT_FAMILIES
 
 WITHOUT = "without:"
 HELD_OUT = "held-out family"
-COLUMNS = (SEEN, "renamed", "distractors", "missing", "flaky", "priced", HELD_OUT)
+COLUMNS = (*CONDITIONS, HELD_OUT)
 
 
 def matrix_document(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def _drops(conditions: Mapping[str, Sequence[ResultRow]], seen: Sequence[ResultR
         found.append(
             {
                 "without": condition.removeprefix(WITHOUT),
-                "mean": estimate(figures(rows).mean),
+                "mean": estimate(mean_at_k(rows)),
                 "change": estimate(against.difference),
                 "wins": against.wins,
                 "losses": against.losses,

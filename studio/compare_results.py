@@ -17,7 +17,7 @@ from trainer.jobs import JobRow, JobStore
 from trainer.results import RESULTS, ResultRow, Slot, orchestrators_in, read_results
 
 T = TypeVar("T")
-KEPT_ANSWERS = 400
+KEPT_ANSWERS = 64
 KEPT_FILES = 64
 
 Mark = tuple[int, int, int]
@@ -68,20 +68,24 @@ class ResultShelf:
 
         Raises NoResults when there are none, JobNotFound when a job does not exist.
         """
-        found: dict[Slot, ResultRow] = {}
-        for job in self._in_order(selection.jobs):
-            for row in self._of(job):
-                found[row.slot] = row
+        found = self.once("rows", selection.jobs, lambda: self._merged(selection.jobs))
         if not found:
             raise NoResults(
                 "There is no evaluation yet. Start one below, or run `python -m trainer evaluate evaluate-baselines`."
                 if not selection.jobs
                 else f"No episode of {', '.join(selection.jobs)} has been graded yet."
             )
-        kept = [row for row in found.values() if selection.holds(row)]
+        kept = [row for row in found if selection.holds(row)]
         if not kept:
             raise NoResults("No episode of these evaluations is of that kind. Take a filter away.")
         return kept
+
+    def _merged(self, jobs: Sequence[str]) -> list[ResultRow]:
+        found: dict[Slot, ResultRow] = {}
+        for job in self._in_order(jobs):
+            for row in self._of(job):
+                found[row.slot] = row
+        return list(found.values())
 
     def once(self, key: Hashable, jobs: Sequence[str], make: Callable[[], T]) -> T:
         """What `make` gives, computed once for `key` as long as the jobs' files stay as they are."""

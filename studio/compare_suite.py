@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from studio.compare_results import NoResults, ResultShelf, Selection
-from trainer.comparison import Figures, Paired, TaskChange, best_single, figures, paired, pareto, split
+from trainer.comparison import Figures, Paired, TaskChange, best_single, figures, mean_at_k, paired, pareto, split
 from trainer.results import ResultRow, orchestrators_in
 from trainer.statistics import Estimate
 
@@ -36,15 +36,15 @@ def suite_document(shelf: ResultShelf, selection: Selection, reference: str) -> 
         wanted = in_a_condition(selection, everything)
         parts = split(shelf.rows(wanted), "orchestrator")
         chosen = chosen_reference(parts, reference)
-        found = {name: figures(part) for name, part in parts.items()}
         against = {name: paired(part, parts[chosen]) for name, part in parts.items() if name != chosen}
+        found, cells = shelf.once(("parts", wanted), selection.jobs, lambda: (_figures(parts), _cells(parts)))
         return {
             "ok": True,
             "reference": chosen,
             "condition": wanted.condition or EVERY,
             "best_single": best_single(found),
             "rows": [_line(name, each, against.get(name)) for name, each in found.items()],
-            "cells": _cells(parts),
+            "cells": cells,
             "pareto": {
                 price: [point.model_dump() for point in pareto(found, price)] for price in ("cost", "tokens", "p50_s")
             },
@@ -110,6 +110,10 @@ def estimate(found: Estimate) -> list[float]:
     return [found.mean, found.low, found.high]
 
 
+def _figures(parts: Mapping[str, Sequence[ResultRow]]) -> dict[str, Figures]:
+    return {name: figures(part) for name, part in parts.items()}
+
+
 def _line(name: str, found: Figures, against: Paired | None) -> dict[str, Any]:
     whole = found.model_dump(mode="json")
     return {
@@ -152,8 +156,7 @@ def _cells(parts: Mapping[str, Sequence[ResultRow]]) -> list[dict[str, Any]]:
 
 def cell(rows: Sequence[ResultRow]) -> dict[str, Any]:
     """Mean with interval, and of how many tasks and episodes."""
-    found = figures(rows)
-    return {"mean": estimate(found.mean), "tasks": found.tasks, "episodes": found.episodes, "k": found.k}
+    return {"mean": estimate(mean_at_k(rows)), "tasks": len({row.task_key for row in rows}), "episodes": len(rows)}
 
 
 def _turns(rows: Sequence[ResultRow]) -> dict[str, float]:

@@ -177,6 +177,11 @@ def figures(rows: Collection[ResultRow]) -> Figures:
     )
 
 
+def mean_at_k(rows: Collection[ResultRow]) -> Estimate:
+    """`figures(rows).mean` and nothing else, in a fraction of the time: for tables of many cells."""
+    return bootstrap_mean([_score(each) for each in _by_unit(rows).values()])
+
+
 def split(rows: Iterable[ResultRow], key: Key | str) -> dict[str, list[ResultRow]]:
     """The rows apart by a key, in the order of first appearance."""
     parts: dict[str, list[ResultRow]] = {}
