@@ -1,0 +1,278 @@
+"""The Compare page as a person uses it: one query side by side, suites, training drift, pool conditions, ablations."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
+from orchestrator.trace import open_store
+from pool_registry.home import find_home
+from tests.browser.conftest import Studio, watched_page
+from tests.browser.evaluations import Pair, write_evaluation
+from tests.browser.jobs import write_job
+from trainer.comparison import figures
+from trainer.jobs import JobStore
+from trainer.results import RESULTS, ResultRow, read_results
+
+SLOW_MS = 120_000  # a job's process starts on a machine that may be busy
+
+
+@pytest.fixture(scope="module")
+def data(studio: Studio) -> Iterator[tuple[str, Pair, str]]:
+    """An evaluation, its recorded pair of episodes, and a training job in the running studio's data folder."""
+    store = open_store(find_home(studio.home))
+    job, pair = write_evaluation(store)
+    yield job, pair, write_job(store)
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def rows(studio: Studio, data: tuple[str, Pair, str]) -> list[ResultRow]:
+    return read_results(find_home(studio.home).jobs / data[0] / RESULTS)
+
+
+def saved(page: Page, frame: Locator, label: str) -> bytes:
+    """The file that an export button gives."""
+    with page.expect_download() as told:
+        frame.get_by_role("button", name=label, exact=True).click()
+    return Path(told.value.path()).read_bytes()
+
+
+def table_of(text: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text.decode())))
+
+
+def open_pair(page: Page, url: str, pair: Pair, more: str = "") -> None:
+    page.goto(f"{url}/compare?e={pair.whole}&e={pair.short}{more}")
+    expect(page.locator(".cq-side [data-testid=verdict]")).to_have_count(2)
+
+
+# (a) One query
+
+
+def test_two_orchestrators_run_side_by_side_and_a_reload_shows_the_same(page, studio_url, data):
+    page.goto(f"{studio_url}/compare?o=oracle&o=random_plan")
+    expect(page.locator(".cp-chip")).to_have_count(2)
+    page.get_by_label("Suite").select_option("ledger 2")
+    before = page.get_by_label("Query").input_value()
+    page.get_by_role("button", name="Draw a query").click()
+    expect(page.get_by_label("Query")).not_to_have_value(before)
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.locator(".cq-side")).to_have_count(2)
+    expect(page.locator(".cq-side[data-place='0'] [data-testid=verdict]")).to_have_text("Correct", timeout=60_000)
+    expect(page.locator(".cq-side[data-place='1'][data-state='ended']")).to_be_visible(timeout=60_000)
+    expect(page.locator("[data-table=query] tbody tr")).to_have_count(2)
+    assert len(re.findall(r"[?&]e=", page.url)) == 2
+    answers = page.locator(".cq-answer-cell").all_inner_texts()
+    page.reload()
+    expect(page.locator(".cq-side[data-place='0'] [data-testid=verdict]")).to_have_text("Correct")
+    assert page.locator(".cq-answer-cell").all_inner_texts() == answers
+
+
+def test_the_same_step_stands_at_the_same_place_and_what_is_gone_is_marked(page, studio_url, data):
+    open_pair(page, studio_url, data[1])
+    sides = page.locator(".cq-side")
+
+    def place(side: int, step: int) -> tuple[float, float]:
+        frame, card = sides.nth(side).locator(".og"), sides.nth(side).locator(f".og-world .og-card[data-id='{step}']")
+        outer, inner = frame.bounding_box(), card.bounding_box()
+        assert outer and inner
+        return round(inner["x"] - outer["x"]), round(inner["y"] - outer["y"])
+
+    for step in (1, 2, 3):
+        assert place(0, step) == place(1, step)
+    ghost = sides.nth(1).locator(".og-ghost")
+    expect(ghost).to_have_count(1)
+    expect(ghost).to_contain_text("not here")
+    expect(sides.nth(1).locator(".og-world .og-card[data-differs='same']")).to_have_count(3)
+    label = sides.nth(1).locator(".og-world .og-card[data-id='1']").get_attribute("aria-label")
+    assert label and "Compared with the reference: same" in label
+    expect(page.locator(".cq-entry")).to_have_text(re.compile("Step 4 .* of the reference is not here"))
+    expect(page.locator(".cg-legend")).to_contain_text("other access")
+
+
+def test_the_reference_can_be_changed_and_a_step_is_shown_side_by_side(page, studio_url, data):
+    open_pair(page, studio_url, data[1])
+    page.get_by_role("button", name="Make it the reference").click()
+    expect(page.locator(".cq-entry")).to_have_text(re.compile("Step 4 .* is only here"))
+    assert "reference=1" in page.url
+    page.locator(".cq-entry").click()
+    steps = page.get_by_label("The selected step")
+    expect(steps).to_contain_text("Has no such step")
+    expect(steps.locator(".cs-side").first).to_contain_text("calculator")
+    page.locator(".cq-side[data-place='1'] .og-world .og-card[data-id='1']").click()
+    expect(steps.locator(".cs-side", has_text="Step 1 · sql")).to_have_count(2)
+    expect(page.locator(".og-world .og-card.og-lit[data-id='1']")).to_have_count(2)
+
+
+def test_what_cannot_start_is_told_and_the_others_run(page, studio_url, data):
+    page.goto(f"{studio_url}/compare?o=oracle&o=random_plan&o=nobody")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.locator(".cq .rv-notice")).to_contain_text("nobody was not started")
+    expect(page.locator(".cq-side")).to_have_count(2)
+    page.goto(f"{studio_url}/compare?o=oracle")
+    expect(page.locator(".cp-picker")).to_contain_text("Choose 2 to 4")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.locator(".pp-toast.pp-bad")).to_contain_text("choose 2 to 4")
+
+
+def test_graphs_are_saved_as_pictures_and_their_steps_as_csv(page, studio_url, data):
+    open_pair(page, studio_url, data[1])
+    frame = page.locator("[data-figure='graph-2']")
+    drawn = ET.fromstring(saved(page, frame, "SVG"))
+    words = "".join(drawn.itertext())
+    assert "not here" in words and "sql" in words
+    assert [line["against_reference"] for line in table_of(saved(page, frame, "CSV"))] == ["same"] * 3
+    table = saved(page, page.locator("[data-table=query]"), "Markdown").decode()
+    assert table.startswith("| Orchestrator | Answer | Correct |") and table.count("\n") == 4
+
+
+# (b) Suites
+
+
+def test_the_table_the_figures_and_the_files_say_what_the_rows_say(page, studio_url, data, rows):
+    page.goto(f"{studio_url}/compare?tab=suite&job={data[0]}&reference=base")
+    line = page.locator("[data-table=scores] tr[data-key=oracle]")
+    seen = [row for row in rows if row.orchestrator == "oracle" and row.condition == "seen"]
+    mean = figures(seen).mean
+    told = f"{mean.mean * 100:.0f} % [{mean.low * 100:.0f}, {mean.high * 100:.0f}]"
+    expect(line.locator("td[data-name='mean@2']")).to_have_text(told)
+    frame = page.locator("[data-table=scores]")
+    by_name = {each["Orchestrator"]: each for each in table_of(saved(page, frame, "CSV"))}
+    assert float(by_name["oracle"]["mean_low"]) == pytest.approx(mean.low) and by_name["base"]["difference"] == ""
+    assert told in saved(page, frame, "Markdown").decode()
+    for name in ("pareto", "families", "workers", "turns"):
+        figure = page.locator(f"[data-figure={name}]")
+        expect(figure.locator("svg.ch")).to_be_visible()
+        assert ET.fromstring(saved(page, figure, "SVG")).tag.endswith("svg")
+        assert len(table_of(saved(page, figure, "CSV"))) >= 3
+    assert saved(page, page.locator("[data-figure=pareto]"), "PNG").startswith(b"\x89PNG")
+
+
+def test_a_count_opens_its_tasks_and_a_task_its_traces_side_by_side(page, studio_url, data):
+    page.goto(f"{studio_url}/compare?tab=suite&job={data[0]}&reference=oracle")
+    count = page.locator("[data-table=scores] tr[data-key=base] [data-which=regressed]")
+    number = int(re.sub(r"\D", "", count.inner_text()))
+    count.click()
+    tasks = page.get_by_label("Tasks", exact=True)
+    expect(tasks.locator("h3")).to_contain_text(f"{number} tasks")
+    expect(tasks.locator(".ck-task")).to_have_count(number)
+    tasks.locator(".ck-task[data-task='ledger-2-0']").get_by_role("link", name="Side by side").click()
+    expect(page.locator(".cq-side [data-testid=verdict]")).to_have_count(2)
+    expect(page.locator(".og-ghost")).to_have_count(1)
+
+
+def test_filters_live_in_the_address(page, studio_url, data):
+    page.goto(f"{studio_url}/compare?tab=suite&job={data[0]}")
+    page.get_by_label("Family").select_option("atlas")
+    expect(page.locator("[data-table=scores] tr[data-key=oracle] td[data-name=Tasks]")).to_have_text("20")
+    page.get_by_label("Pool condition").select_option("renamed")
+    expect(page.locator(".cv-suite > .tr-mute")).to_contain_text("20 tasks")
+    page.reload()
+    expect(page.get_by_label("Family")).to_have_value("atlas")
+    expect(page.get_by_label("Pool condition")).to_have_value("renamed")
+    page.goto(f"{studio_url}/compare?tab=suite&job=never-was")
+    expect(page.locator(".cp-empty")).to_contain_text("never-was")
+
+
+def test_an_evaluation_is_started_from_the_page_and_its_figures_appear(page, studio: Studio, data):
+    page.goto(f"{studio.url}/compare?tab=suite&o=oracle&o=random_plan")
+    page.locator(".ce summary").click()
+    form = page.locator(".ce")
+    for family in ("atlas", "forge", "itinerary"):
+        form.locator("[data-group=families]").get_by_label(family).uncheck()
+    form.locator("[data-group=levels]").get_by_label("level 2").uncheck()
+    form.get_by_label("Samples of each").fill("0")
+    expect(form.locator(".pp-problems")).to_contain_text("evaluate.samples")
+    form.get_by_label("Samples of each").fill("1")
+    form.get_by_label("Tasks", exact=True).fill("2")
+    expect(form.locator(".ce-foot")).to_contain_text("4 episodes at most")
+    form.get_by_role("button", name="Start the evaluation").click()
+    page.wait_for_url(re.compile("job=compare-"))
+    oracle = page.locator("[data-table=scores] tr[data-key=oracle]")
+    expect(oracle.locator("td[data-name='mean@1']")).to_contain_text("100 %", timeout=SLOW_MS)
+    job = page.evaluate("new URLSearchParams(location.search).get('job')")
+    expect(page.locator(f".cj-job[data-job='{job}']")).to_contain_text("done", timeout=SLOW_MS)
+    store = open_store(find_home(studio.home))
+    try:
+        assert JobStore(store.engine, store.home).recipe(job).evaluate.count == 2
+    finally:
+        store.close()
+
+
+# (c) Training, (d) pool conditions, (e) ablations
+
+
+def test_drift_over_a_job_and_a_click_shows_example_plans(page, studio_url, data):
+    page.goto(f"{studio_url}/compare?tab=training&train={data[2]}")
+    for name in ("accuracy", "width", "depth", "parallelism", "drift-turns", "diversity", "shares"):
+        expect(page.locator(f"[data-figure={name}] svg.ch")).to_be_visible()
+    shares = table_of(saved(page, page.locator("[data-figure=shares]"), "CSV"))
+    assert {line["series"] for line in shares} >= {"sql", "reader"} and len(shares) > 100
+    chart = page.locator("[data-figure=depth] .ch-hit rect")
+    box = chart.bounding_box()
+    assert box
+    chart.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
+    expect(page.get_by_label("Example plans").locator(".ro-group").first).to_be_visible()
+    assert "step=100" in page.url
+    page.reload()
+    expect(page.get_by_label("Example plans").locator(".ro-tile").first).to_be_visible()
+
+
+def test_the_matrix_shows_what_was_measured_and_offers_what_was_not(page, studio_url, data):
+    page.goto(f"{studio_url}/compare?tab=matrix&job={data[0]}")
+    cell = page.locator("[data-table=matrix] tr[data-key=oracle] td[data-name=renamed]")
+    expect(cell).to_contain_text("points")
+    expect(page.locator("[data-table=matrix] tr[data-key=oracle] td[data-name=missing]")).to_have_text("–")
+    assert "| oracle |" in saved(page, page.locator("[data-table=matrix]"), "Markdown").decode()
+    assert "renamed" in saved(page, page.locator("[data-table=matrix]"), "SVG").decode()
+    page.locator(".cp-empty").get_by_role("button", name="Start an evaluation").click()
+    conditions = page.locator(".ce [data-group=conditions]")
+    expect(conditions.get_by_label("missing")).to_be_checked()
+    expect(conditions.get_by_label("flaky")).not_to_be_checked()
+
+
+def test_the_ablation_names_the_worker_that_carries_the_score(page, studio_url, data):
+    page.goto(f"{studio_url}/compare?tab=ablation&job={data[0]}&ablated=starter-grpo")
+    expect(page.locator("[data-figure=ablation] svg.ch")).to_contain_text("without sql")
+    expect(page.locator("[data-table=ablation-table] tbody tr").first).to_have_attribute("data-key", "sql")
+    lost = table_of(saved(page, page.locator("[data-figure=ablation]"), "CSV"))
+    assert [line["without"] for line in lost] == ["sql", "calculator"] and float(lost[0]["change_high"]) < 0
+    page.locator(".cp-empty").get_by_role("button", name="Start an evaluation").click()
+    switched = page.locator(".ce [data-group=without]")
+    expect(switched.get_by_label("reader")).to_be_checked()
+    expect(switched.get_by_label("sql")).not_to_be_checked()
+
+
+# Everywhere
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+def test_every_view_fits_the_window_and_reads_well(browser, studio_url, data, width, dark):
+    job, pair, training = data
+    views = {
+        f"?e={pair.whole}&e={pair.short}": ".cq-entry",
+        f"?tab=suite&job={job}": "[data-figure=turns] svg",
+        f"?tab=training&train={training}": "[data-figure=shares] svg",
+        f"?tab=matrix&job={job}": "[data-table=matrix]",
+        f"?tab=ablation&job={job}&ablated=oracle": "[data-figure=ablation] svg",
+    }
+    with watched_page(browser, width, 900, dark) as page:
+        for address, shown in views.items():
+            page.goto(f"{studio_url}/compare{address}")
+            expect(page.locator(shown).first).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
+            found = Axe().run(page, context="#compare-page").response["violations"]
+            serious = [each for each in found if each["impact"] in ("serious", "critical")]
+            assert not serious, (
+                address,
+                [(each["id"], [n["html"][:120] for n in each["nodes"][:3]]) for each in serious],
+            )
