@@ -13,9 +13,9 @@ PAGES = (
     ("pool", "/pool", "Pool", "M4 7h16 M4 12h16 M4 17h10"),
     ("train", "/train", "Train", "M4 19V5 M4 19h16 M7 15l4-5 4 3 5-7"),
     ("compare", "/compare", "Compare", "M4 5h6v14H4z M14 5h6v14h-6z M7 9v.01 M17 13v.01"),
+    ("serve", "/serve", "Serve", "M5 12.5a10 10 0 0 1 14 0 M8.5 16a5 5 0 0 1 7 0 M12 19.5h.01"),
     ("publish", "/publish", "Publish", "M12 15V4 M7 9l5-5 5 5 M5 14v6h14v-6"),
     ("traces", "/traces", "Traces", "M4 6h4 M11 6h9 M4 12h8 M15 12h5 M4 18h3 M10 18h10"),
-    ("serve", "/serve", "Serve", "M5 12.5a10 10 0 0 1 14 0 M8.5 16a5 5 0 0 1 7 0 M12 19.5h.01"),
 )
 MOON = "M20 14.5A8 8 0 0 1 9.5 4a8 8 0 1 0 10.5 10.5z"
 

@@ -4,7 +4,7 @@ import { el } from "./dom.js";
 
 async function show() {
   const { user } = await (await fetch("/api/me")).json();
-  const box = el("div", "pd-me");
+  const box = el("section", "pd-me", null, { "aria-label": "Who is logged in" });
   const out = el("button", "pd-link", "Log out", { type: "button" });
   out.addEventListener("click", async () => {
     await fetch("/logout", { method: "POST" });
