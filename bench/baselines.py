@@ -23,7 +23,10 @@ from pool_registry.starter import starter_pool
 from trainer.evaluate import Evaluation, evaluate
 from trainer.tasks import SUITES
 
-ORCHESTRATORS = ("oracle", "direct:solver", "fan_out", "pipeline", "model:solver:plan")
+ORCHESTRATORS = (
+    "oracle", "direct:solver", "fan_out", "pipeline", "model:solver:plan",
+    "cascade", "router", "group_chat", "react", "random_plan",
+)  # fmt: skip
 
 
 async def run(options: argparse.Namespace, keep: Callable[[dict], None]) -> None:

@@ -31,7 +31,11 @@ MAX_POINTS = 2000
 RECENT = 400  # rows that advice is given on
 LOG_CHARS = 20_000
 NO_CURVE = {"step", "at", "epoch", "num_tokens"}
-SHOWN_EVALUATION = ("orchestrator", "split", "tasks", "mean", "interval", "turn_errors", "p50_s", "speedup", "cost")
+SHOWN_EVALUATION = (
+    "orchestrator", "condition", "split", "tasks", "samples", "mean", "interval", "turn_errors", "p50_s",
+    "speedup", "cost",
+)  # fmt: skip
+COUNTED = ("demonstrations", "evaluate")  # what counts its own progress beside the steps
 
 Row = Mapping[str, JsonValue]
 
@@ -47,7 +51,7 @@ class Columns:
     def take(self, row: Row) -> None:
         """Add a row. Steps may come in any order; a later row wins."""
         step = whole(row.get("step"))
-        if row.get("stage") == "demonstrations":
+        if row.get("stage") in COUNTED:
             return
         place = self._places.get(step)
         if place is None:
@@ -108,7 +112,7 @@ class MetricsReader:
     path: Path
     columns: Columns = field(default_factory=Columns)
     recent: deque[Row] = field(default_factory=lambda: deque(maxlen=RECENT))
-    progress: dict[str, float] = field(default_factory=dict)  # of collecting demonstrations
+    progress: dict[str, float] = field(default_factory=dict)  # of COUNTED: how many of how many
     inode: int = 0
     offset: int = 0
 
@@ -133,7 +137,7 @@ class MetricsReader:
         for row in rows:
             self.columns.take(row)
             self.recent.append(row)
-            for key in ("demonstrations/done", "demonstrations/total"):
+            for key in (f"{stage}/{which}" for stage in COUNTED for which in ("done", "total")):
                 if key in row:
                     self.progress[key] = number(row[key])
         return rows, renewed
@@ -212,16 +216,17 @@ def place_of(row: JobRow, recipe: Recipe | None, metrics: MetricsReader, evaluat
     """How far the job is: over all steps, in its stage, and how long the stage will take."""
     step = max(metrics.columns.steps, default=row.step)
     stage = row.stage
-    collecting = metrics.progress if stage == "sft" and not step else {}
-    done, total = (step, row.steps)
-    if collecting:
+    if stage == "sft" and not step and "demonstrations/done" in metrics.progress:
         stage = "demonstrations"
+    counted = stage in COUNTED and f"{stage}/total" in metrics.progress
+    done, total = (step, row.steps)
+    if counted:
+        done, total = (int(metrics.progress[f"{stage}/{which}"]) for which in ("done", "total"))
+        step = done if recipe is not None and recipe.stages == ("evaluate",) else step
     elif recipe is not None:
         done, total = _in_stage(stage, step, recipe, evaluated)
     rates = [row for row in metrics.recent if row.get("stage") == stage]
-    pace = _pace(rates, "demonstrations/done" if collecting else "step")
-    if collecting:
-        done, total = int(collecting["demonstrations/done"]), int(collecting["demonstrations/total"])
+    pace = _pace(rates, f"{stage}/done" if counted else "step")
     left = total - done
     return {
         "stage": stage,
@@ -231,7 +236,7 @@ def place_of(row: JobRow, recipe: Recipe | None, metrics: MetricsReader, evaluat
         "steps": row.steps,
         "share": _share(row, step),
         "step_s": pace,
-        "eta_s": pace * left if pace is not None and row.active and stage != "evaluate" else None,
+        "eta_s": pace * left if pace is not None and row.active and (counted or stage != "evaluate") else None,
         "elapsed_s": since(row.started_at, _until(row, now)) if row.started_at else None,
     }
 
@@ -291,7 +296,8 @@ def checkpoints_of(workspace: Workspace) -> list[dict[str, Any]]:
 
 def _named(checkpoints: list[dict[str, Any]], evaluations: list[dict[str, Any]], job: str) -> list[dict[str, Any]]:
     """Each checkpoint with the name it is run by, and its evaluation if there is one."""
-    by_name = {each.get("orchestrator"): each for each in evaluations}
+    seen = [each for each in evaluations if each.get("condition") in (None, "seen")]
+    by_name = {each.get("orchestrator"): each for each in seen}
     named = [{**each, "name": f"{job}@{each['step']}"} for each in checkpoints]
     return [{**each, "evaluation": by_name.get(each["name"])} for each in named]
 

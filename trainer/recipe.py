@@ -199,7 +199,7 @@ class Grpo(Part):
         return self
 
 
-CONDITIONS = ("seen", "renamed", "distractors", "missing", "flaky", "priced")
+CONDITIONS = ("seen", "memory", "renamed", "distractors", "missing", "flaky", "priced")
 _NAME = NAME_PATTERN.strip("^$")
 PoolCondition = Annotated[str, Field(pattern=rf"^({'|'.join(CONDITIONS)}|without:{_NAME}(,{_NAME})*)$")]
 
@@ -333,6 +333,7 @@ def preset_names() -> list[str]:
         "single-gpu-80gb",
         "conductor-paper",
         "paramanager-paper",
+        "evaluate-baselines",
     ]
     there = {path.stem for path in asset(PRESETS).glob("*.yaml")}
     return [name for name in order if name in there] + sorted(there.difference(order))

@@ -298,7 +298,7 @@ function progress() {
       const many = place.total ? `${count(place.done)} of ${count(place.total)}` : "";
       const next = stages.slice(stages.indexOf(place.stage === "demonstrations" ? "sft" : place.stage) + 1);
       const then = ["running", "stopping"].includes(state) && next.length ? `then ${next.map((each) => STAGES[each]).join(", ")}` : "";
-      said.replaceChildren(el("b", "", [where, state === "done" ? "" : many].filter(Boolean).join(" ") || "Done"), el("span", "", then), el("span", "jv-percent", `${percent} % of ${count(place.steps)} steps`));
+      said.replaceChildren(el("b", "", [where, state === "done" ? "" : many].filter(Boolean).join(" ") || "Done"), el("span", "", then), el("span", "jv-percent", `${percent} % of ${count(place.steps)} ${stages.length === 1 && place.stage === "evaluate" ? "episodes" : "steps"}`));
       if (state === "done") said.firstChild.textContent = "Finished";
       fill.style.width = `${percent}%`;
       border.style.left = sft && place.steps > sft ? `${(sft / place.steps) * 100}%` : "-4px";
@@ -329,7 +329,7 @@ function evaluationTable(evaluations) {
   for (const each of evaluations) {
     const cells = el("span", "jv-cells");
     for (const cell of each.cells) cells.append(el("span", "", `${cell.family} ${cell.level} · ${share(cell.mean)}`));
-    line(body, [["Orchestrator", el("code", "", each.orchestrator)], ["Solved", share(each.mean)], ["95 %", `${share(each.interval[0])} to ${share(each.interval[1])}`], ["Tasks", count(each.tasks)], ["Median time", seconds(each.p50_s)], ["By task", cells]]);
+    line(body, [["Orchestrator", el("code", "", !each.condition || each.condition === "seen" ? each.orchestrator : `${each.orchestrator}, ${each.condition}`)], ["Solved", share(each.mean)], ["95 %", `${share(each.interval[0])} to ${share(each.interval[1])}`], ["Tasks", count(each.tasks)], ["Median time", seconds(each.p50_s)], ["By task", cells]]);
   }
   return frame;
 }

@@ -2,8 +2,8 @@
 
     python -m tests.trainer.forked_jobs HOME JOB
 
-Imports torch and TRL once, loads what JOB will load, and forks a process for every line `JOB` that it
-reads. Writes its pid at once and `ended STATUS` when it has.
+Imports torch and TRL once (an evaluation needs neither), loads what JOB will load, and forks a process for every
+line `JOB` that it reads. Writes its pid at once and `ended STATUS` when it has.
 """
 
 from __future__ import annotations
@@ -37,6 +37,14 @@ def main() -> None:
 
 def warm_up(home: Home, job: str) -> None:
     """Import everything, also what is imported late. Nothing of it trains."""
+    store = open_store(home)
+    jobs = JobStore(store.engine, home)
+    recipe, workspace = jobs.recipe(job), jobs.workspace(job)
+    store.engine.dispose()
+    if recipe.stages == ("evaluate",):
+        from trainer import evaluation, runner, training  # noqa: F401
+
+        return
     import torch
 
     from pool_registry.live import open_live_pool
@@ -47,10 +55,6 @@ def warm_up(home: Home, job: str) -> None:
     from trainer.trajectories import Demonstration, Said
     from trainer.transcript import ChatTokens
 
-    store = open_store(home)
-    jobs = JobStore(store.engine, home)
-    recipe, workspace = jobs.recipe(job), jobs.workspace(job)
-    store.engine.dispose()
     be_quiet(1)
     torch.set_num_threads(1)
     open_live_pool(starter_pool())

@@ -140,6 +140,12 @@ def seen(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     return pool, {}
 
 
+def memory(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+    """The pool as it is; orchestrating models are shown the lessons of its recorded failures (trainer/evaluate.py).
+    In every other condition they are not, whatever the pool's limits say: tables must not depend on what was run."""
+    return pool, {}
+
+
 def renamed(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """Every worker under another name and description, in another order."""
     random = _random("renamed", pool, seed)
@@ -200,11 +206,11 @@ def without(pool: Pool, names: Sequence[str]) -> Pool:
         raise UnknownTask(f"the pool {pool.name} has no worker {unknown[0]!r}; it has: {', '.join(known)}")
     if set(known) <= set(names):
         raise UnknownTask(f"nothing would be left of the pool {pool.name}; leave a worker in it")
-    return _with(pool, [spec for spec in pool.workers if spec.name not in names])
+    return pool.model_copy(update={"workers": tuple(spec for spec in pool.workers if spec.name not in names)})
 
 
 CONDITIONS: dict[str, Condition] = {
-    condition.__name__: condition for condition in (seen, renamed, distractors, missing, flaky, priced)
+    condition.__name__: condition for condition in (seen, memory, renamed, distractors, missing, flaky, priced)
 }
 
 

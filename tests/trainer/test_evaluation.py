@@ -1,0 +1,367 @@
+"""Evaluation jobs: every sample once, whatever happens; conditions, spend cap, references, and tables that repeat."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from orchestrator.errors import UnknownOrchestrator
+from orchestrator.trace import TraceFilter, open_store
+from pool_registry.home import find_home
+from pool_registry.live import open_live_pool
+from pool_registry.pool import Limits, Pool
+from pool_registry.starter import starter_pool
+from pool_registry.worker import WorkerSpec
+from tests.trainer.results import row
+from tests.trainer.test_durability import forked, until
+from trainer import evaluation
+from trainer.__main__ import app
+from trainer.comparison_of_jobs import compared
+from trainer.errors import InvalidRecipe, UnknownReference, UnknownTask
+from trainer.evaluate import key_of, trials_of
+from trainer.evaluation import Cell, each_agent
+from trainer.jobs import JobStore
+from trainer.recipe import CONDITIONS, dump_recipe, parse_recipe
+from trainer.results import append_result, mend, read_results
+from trainer.runner import run_job
+from trainer.tables import as_csv, markdown, tables
+from trainer.tasks import conditions, find_task
+from trainer.tasks.conditions import changed_pool
+from trainer.workspace import read_lines
+
+CALCULATOR = WorkerSpec(name="calculator", kind="calculator", description="arithmetic")
+SOLVER = WorkerSpec(name="solver", kind="local_model", description="a model that no test here calls")
+KILLS, EPISODES = 12, 1000
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = open_store(find_home(str(tmp_path / "home")))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def jobs(store):
+    return JobStore(store.engine, store.home)
+
+
+@pytest.fixture
+def sums(tmp_path) -> Path:
+    """A file of sums with their plans: an episode takes a millisecond."""
+
+    def line(k: int) -> str:
+        plan = {"steps": [{"worker": "calculator", "instruction": f"{k} + 1"}], "answer": "$1"}
+        return json.dumps({"query": f"What is {k} plus 1?", "answer": k + 1, "plan": plan, "split": "test"})
+
+    path = tmp_path / "sums.jsonl"
+    path.write_text("".join(f"{line(k)}\n" for k in range(250)))
+    return path
+
+
+def save_pool(store, *workers: WorkerSpec, **limits) -> None:
+    store.pools.save(Pool(name="sums", workers=workers or (CALCULATOR,), limits=Limits(**limits)))
+
+
+def a_recipe(sums: Path, **evaluate):
+    section = {"orchestrators": ["oracle"], "source": f"file:{sums}", "count": 20, "concurrency": 4, **evaluate}
+    return parse_recipe(json.dumps({"name": "measure", "pool": "sums", "evaluate": section}))
+
+
+def run(recipe, store, jobs) -> str:
+    key = jobs.submit(recipe, here=True).id
+    run_job(key, store, jobs)
+    return key
+
+
+def raw_lines(path: Path) -> list[bytes]:
+    return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+
+
+@pytest.mark.slow
+def test_a_thousand_episodes_survive_kills_and_none_is_run_again(store, jobs, sums):
+    save_pool(store)
+    recipe = a_recipe(sums, count=250, samples=2, conditions=["seen", "renamed"], concurrency=8)
+    key, random = jobs.submit(recipe).id, Random(3)
+    results = jobs.workspace(key).results
+    torn = 0
+    with forked(store.home.root, key) as processes:
+        for kill in range(KILLS):
+            if jobs.get(key).state != "queued":
+                jobs.resume(key)
+            before = raw_lines(results)
+            enough = len(before) + random.choice([0, 1, 5, 20, 60])
+            process = processes.start(key)
+            until(lambda: len(raw_lines(results)) >= enough or enough >= EPISODES, every=0.002)  # noqa: B023
+            time.sleep(random.uniform(0, 0.05))
+            os.kill(process, signal.SIGKILL)
+            assert processes.ended() == signal.SIGKILL, jobs.workspace(key).log.read_text()[-3000:]
+            assert raw_lines(results)[: len(before)] == before
+            if kill % 4 == 1:
+                torn += 1
+                with results.open("ab") as file:
+                    file.write(b'{"orchestrator": "oracle", "condi')
+            store.traces.mark_interrupted()
+            assert all(store.traces.row(found.episode).correct for found in read_results(results)[len(before) - torn :])
+        assert 0 < len(read_results(results)) < EPISODES, "the kills must fall into the work"
+        if jobs.get(key).state != "queued":
+            jobs.resume(key)
+        processes.start(key)
+        assert processes.ended() == 0
+
+    rows = read_results(results)
+    whole = [json.loads(line) for line in raw_lines(results) if line.endswith(b"}")]
+    assert len(whole) == len(rows) == len({found.slot for found in rows}) == EPISODES
+    assert len({found.episode for found in rows}) == EPISODES and all(found.correct for found in rows)
+    ended = jobs.get(key)
+    assert (ended.state, ended.step, ended.steps) == ("done", EPISODES, EPISODES)
+    summaries = read_lines(jobs.workspace(key).evaluations)
+    assert [(each["condition"], each["tasks"], each["samples"], each["mean"]) for each in summaries] == [
+        ("seen", 250, 2, 1.0),
+        ("renamed", 250, 2, 1.0),
+    ]
+    run_twice = store.traces.search(TraceFilter(limit=5000))
+    assert len(run_twice) - EPISODES <= (KILLS + 1) * 8, "only what was in flight at a kill was started again"
+
+
+def test_two_runs_with_the_same_seeds_give_the_same_table(store, jobs, sums):
+    save_pool(store)
+    recipe = a_recipe(
+        sums,
+        orchestrators=["oracle", "random_plan"],
+        samples=3,
+        conditions=["seen", "renamed", "missing"],
+        reference="oracle",
+        concurrency=7,
+    )
+    first, second = (compared(jobs, [run(recipe, store, jobs)]) for _ in range(2))
+
+    def told(found):
+        parts = tables(found.lines, found.reference)[:-1]  # the last one holds times
+        return [
+            (title, [[column.cell(line) for column in columns] for line in found.lines]) for title, columns in parts
+        ]
+
+    assert told(first) == told(second)
+    assert len(first.lines) == 6 and first.lines[1].paired.losses > 0
+    drawn = [line.figures.shares for line in first.lines if line.orchestrator == "random_plan"]
+    assert len(drawn) == 3
+    other = compared(jobs, [run(recipe.model_copy(update={"evaluate": recipe.evaluate.model_copy(
+        update={"seed": 5})}), store, jobs)])  # fmt: skip
+    assert told(other) != told(first)
+
+
+def test_the_spend_cap_stops_the_job_and_a_higher_one_lets_it_go_on(store, jobs, sums):
+    save_pool(store, CALCULATOR.model_copy(update={"price_call": 0.01}))
+    key = run(a_recipe(sums, max_cost=0.105, concurrency=4), store, jobs)
+    stopped, workspace = jobs.get(key), jobs.workspace(key)
+    spent = sum(found.cost for found in read_results(workspace.results))
+    assert (stopped.state, stopped.code) == ("stopped", "max_cost") and spent == pytest.approx(0.10)
+    for said in ("$0.1000 spent on 10 of 20 episodes", "$0.105", "raise evaluate.max_cost"):
+        assert said in stopped.message
+    assert read_lines(workspace.evaluations) == []
+    jobs.resume(key)
+    run_job(key, store, jobs)
+    assert jobs.get(key).code == "max_cost" and len(read_results(workspace.results)) == 10
+    workspace.recipe.write_text(dump_recipe(a_recipe(sums, max_cost=1.0)))
+    jobs.resume(key)
+    run_job(key, store, jobs)
+    assert jobs.get(key).state == "done" and len(raw_lines(workspace.results)) == 20
+    assert read_lines(workspace.evaluations)[0]["cost"] == pytest.approx(0.20)
+
+
+def test_a_cap_that_is_met_by_the_last_episode_is_no_reason_to_stop(store, jobs, sums):
+    save_pool(store, CALCULATOR.model_copy(update={"price_call": 0.25}))
+    key = run(a_recipe(sums, max_cost=1.0, count=4, concurrency=1), store, jobs)
+    assert (jobs.get(key).state, jobs.get(key).code) == ("done", "")
+
+
+def test_a_stop_lets_running_episodes_end_and_resume_goes_on(store, jobs, sums, monkeypatch):
+    save_pool(store)
+    key = jobs.submit(a_recipe(sums, concurrency=3), here=True).id
+    workspace = jobs.workspace(key)
+
+    def stop_after_seven(path, found):
+        append_result(path, found)
+        if len(raw_lines(path)) == 7:
+            workspace.stop.touch()
+
+    monkeypatch.setattr(evaluation, "append_result", stop_after_seven)
+    run_job(key, store, jobs)
+    stopped = len(raw_lines(workspace.results))
+    assert jobs.get(key).state == "stopped" and 7 <= stopped <= 9
+    states = {found.state for found in store.traces.search(TraceFilter(limit=100))}
+    assert states == {"answered"}, "no episode was cut off"
+    jobs.resume(key)
+    run_job(key, store, jobs)
+    assert jobs.get(key).state == "done" and len(raw_lines(workspace.results)) == 20
+
+
+def test_how_far_it_is_stands_in_the_metrics(store, jobs, sums):
+    save_pool(store)
+    key = run(a_recipe(sums, samples=2), store, jobs)
+    notes = [found for found in read_lines(jobs.workspace(key).metrics) if found["stage"] == "evaluate"]
+    assert (notes[0]["evaluate/done"], notes[-1]["evaluate/done"], notes[-1]["evaluate/total"]) == (0, 40, 40)
+    assert (jobs.get(key).step, jobs.get(key).steps, jobs.get(key).stage) == (40, 40, "evaluate")
+
+
+def test_a_file_of_tasks_is_known_by_its_name_and_generated_tasks_whatever_drew_them(store, jobs, sums):
+    save_pool(store)
+    key = run(a_recipe(sums, count=3), store, jobs)
+    assert {found.source for found in read_results(jobs.workspace(key).results)} == {"file:sums.jsonl"}
+    task = find_task("ledger", 1, "test", 3)
+    assert key_of(task, "ledger") == key_of(task, "atlas,ledger") == key_of(task)
+
+
+def test_what_cannot_be_measured_is_told_before_anything_runs(store, jobs, sums):
+    save_pool(store, CALCULATOR, SOLVER)
+    for changes, code, said in (
+        ({"orchestrators": ["oracle", "direct:nobody"]}, "UnknownOrchestrator", "solver"),
+        ({"orchestrators": ["direct:solver"], "conditions": ["without:solver"]}, "UnknownOrchestrator", "agent"),
+        ({"conditions": ["without:nobody"]}, "UnknownTask", "calculator"),
+        ({"conditions": ["without:calculator,solver"]}, "UnknownTask", "nothing would be left"),
+        ({"reference": "nope"}, "UnknownReference", "JOB/ORCHESTRATOR"),
+        ({"source": "file:/nowhere.jsonl"}, "UnusableTasks", "nowhere"),
+    ):
+        key = run(a_recipe(sums, **changes), store, jobs)
+        failed = jobs.get(key)
+        assert (failed.state, failed.code) == ("failed", code) and said in failed.message
+        assert "Traceback" not in failed.message and raw_lines(jobs.workspace(key).results) == []
+
+
+def test_an_orchestrator_that_only_an_ablation_takes_away_is_left_out_there(caplog):
+    starter, tasks = starter_pool(), [find_task("forge", 1, "test", 0)]
+
+    def cell(name: str, condition: str) -> Cell:
+        pool, renaming = changed_pool(condition, starter)
+        trials = trials_of(name, tasks, condition=condition)
+        return Cell(name, condition, open_live_pool(pool), trials, renaming)
+
+    async def kept():
+        cells = [cell(*each) for each in (("direct:solver", "seen"), ("direct:solver", "without:solver"),
+                                          ("direct:solver", "renamed"), ("oracle", "without:solver"))]  # fmt: skip
+        found = evaluation._runnable(cells)
+        with pytest.raises(UnknownOrchestrator):
+            evaluation._runnable(cells[1:2])
+        return [each.title for each in found], cells[2].called("direct:solver"), cells[2].called("JOB@4")
+
+    titles, renamed, checkpoint = asyncio.run(kept())
+    assert titles == ["direct:solver", "direct:solver, renamed", "oracle, without:solver"]
+    assert renamed == "direct:sage" and checkpoint == "JOB@4"
+    assert "direct:solver, without:solver is not measured" in caplog.text
+
+
+def test_direct_each_is_every_agent_alone():
+    assert each_agent(["oracle", "direct:each", "direct:solver"], starter_pool()) == [
+        "oracle",
+        "direct:solver",
+        "direct:planner",
+        "direct:verifier",
+    ]
+
+
+def test_recipe_and_engine_know_the_same_conditions():
+    assert tuple(conditions.CONDITIONS) == CONDITIONS
+    for wrong in ("without:", "without:A b", "sunny", "without:a,", "seen:x"):
+        with pytest.raises(InvalidRecipe, match="conditions"):
+            parse_recipe(json.dumps({"evaluate": {"conditions": [wrong]}}))
+    assert parse_recipe('{"evaluate": {"conditions": ["without:sql,fx_desk"]}}').evaluate.conditions
+
+
+def test_switching_workers_off_takes_them_and_who_falls_back_on_them():
+    leaning = CALCULATOR.model_copy(update={"name": "leaning", "fallback": "calculator"})
+    pool, renaming = changed_pool("without:calculator", Pool(name="p", workers=(CALCULATOR, leaning)))
+    assert [(spec.name, spec.fallback) for spec in pool.workers] == [("leaning", "")] and renaming == {}
+    assert pool.name == "p-without-calculator"
+    with pytest.raises(UnknownTask, match="no condition"):
+        changed_pool("without:", pool)
+
+
+@given(st.integers(1, 6), st.integers(0, 99))
+def test_samples_differ_in_seed_and_greed(samples, seed):
+    trials = trials_of("x", [find_task("forge", 1, "test", k) for k in range(2)], samples=samples, seed=seed)
+    assert len({trial.draw.seed for trial in trials}) == len({trial.slot for trial in trials}) == 2 * samples
+    assert {trial.draw.temperature for trial in trials} == {0.0 if samples == 1 else 1.0}
+    assert [trial.slot.sample for trial in trials] == sorted(trial.slot.sample for trial in trials)
+    other = trials_of("y", [trial.task for trial in trials[:2]], samples=samples, seed=seed)
+    assert [trial.draw for trial in other] == [trial.draw for trial in trials]
+
+
+def test_a_torn_line_loses_itself_alone(tmp_path, caplog):
+    path = tmp_path / "results.jsonl"
+    append_result(path, row(0))
+    with path.open("ab") as file:
+        file.write(b'{"orchestrator": "mi')
+    mend(path)
+    append_result(path, row(1))
+    append_result(path, row(1, False))
+    found = read_results(path)
+    assert [(each.index, each.correct) for each in found] == [(0, True), (1, True)], "of one slot the first counts"
+    assert "line 2" in caplog.text and read_results(tmp_path / "none.jsonl") == []
+
+
+def test_a_saved_evaluation_is_the_reference_of_a_later_one(store, jobs, sums):
+    save_pool(store)
+    saved = run(a_recipe(sums), store, jobs)
+    later = run(a_recipe(sums, orchestrators=["random_plan"], reference=f"{saved}/oracle"), store, jobs)
+    found = compared(jobs, [later])
+    assert found.reference.label == f"oracle ({saved})"
+    assert (found.lines[0].paired.tasks, found.lines[0].paired.wins) == (20, 0) and found.lines[0].paired.losses > 0
+    assert compared(jobs, [later], saved).reference.label == found.reference.label
+    both = compared(jobs, [saved, later], "random_plan")
+    assert [(line.orchestrator, line.paired is None) for line in both.lines] == [
+        ("oracle", False),
+        ("random_plan", True),
+    ]
+    for job, reference in ((later, "nope"), (later, f"{saved}/nope"), (later, "../x")):
+        with pytest.raises(UnknownReference, match="JOB/ORCHESTRATOR"):
+            compared(jobs, [job], reference)
+    with pytest.raises(UnknownReference, match="taken apart"):
+        compared(jobs, [later], apart="colour")
+
+
+def test_the_compare_command_prints_every_form(store, jobs, sums):
+    save_pool(store)
+    key = run(a_recipe(sums, orchestrators=["oracle", "random_plan"], samples=2), store, jobs)
+    home = ["--home", str(store.home.root)]
+
+    def said(*more: str) -> str:
+        done = CliRunner().invoke(app, ["compare", key, *more, *home], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    assert "oracle" in said() and "sign test" in said("--by", "family")
+    lines = said("--markdown").splitlines()
+    heads = next(line for line in lines if "pass^k" in line)
+    assert "1.000 [" in lines[lines.index(heads) + 2] and all(line.count("|") for line in lines if line.startswith("|"))
+    wide = list(csv.DictReader(io.StringIO(said("--csv"))))
+    assert [each["orchestrator"] for each in wide] == ["oracle", "random_plan"]
+    assert float(wide[0]["mean_mean"]) == 1.0 and wide[1]["paired_losses"] == "20" and wide[0]["paired_losses"] == ""
+    document = json.loads(said("--json"))
+    assert document[1]["paired"]["regressed"][0]["task"][0] == "file:sums.jsonl"
+    shown = json.loads(CliRunner().invoke(app, ["jobs", "show", key, "--json", *home]).output)
+    assert [(each["orchestrator"], each["samples"]) for each in shown["evaluations"]] == [
+        ("oracle", 2),
+        ("random_plan", 2),
+    ]
+
+
+def test_a_name_cannot_break_a_markdown_table(store, jobs, sums):
+    save_pool(store)
+    found = compared(jobs, [run(a_recipe(sums, count=2), store, jobs)])
+    line = found.lines[0]
+    odd = type(line)("a|b", line.condition, line.part, True, line.figures, None)
+    assert "a\\|b (best single worker)" in markdown([odd], found.reference)
+    assert list(csv.reader(io.StringIO(as_csv([odd], found.reference))))[1][0] == "a|b"
