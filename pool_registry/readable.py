@@ -1,12 +1,15 @@
 """Bytes of a document as text that a model can read: HTML, PDF, JSON, plain text.
 
-HTML is parsed by lxml, whose parser bounds nesting and time on hostile pages; the libraries that turn
-whole pages into text (trafilatura, inscriptis, html-to-markdown, resiliparse) took minutes on some of them.
+HTML is parsed by lxml, whose parser bounds nesting; the libraries that turn whole pages into text (trafilatura,
+inscriptis, html-to-markdown, resiliparse) took minutes on some hostile pages. It too can be kept busy for most of a
+minute: reading.py runs this file in a process of its own for documents that come from elsewhere.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -131,3 +134,16 @@ def pdf_pages(raw: bytes, max_pages: int = MAX_PAGES) -> tuple[Readable, list[st
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise WorkerFault("document_unreadable", f"the PDF cannot be read: {reason}") from error
     return Readable(title.strip(), "\n\n".join(pages).strip()), pages
+
+
+def serve() -> None:
+    """Read one document from standard input (a line of JSON that says what it is, then its bytes), and write what
+    it says as JSON to standard output."""
+    head = json.loads(sys.stdin.buffer.readline())
+    raw = sys.stdin.buffer.read()
+    try:
+        page = pdf_pages(raw)[0] if head["kind"] == "pdf" else html_text(raw, head["charset"])
+        said = {"title": page.title, "text": page.text}
+    except WorkerFault as fault:
+        said = {"code": fault.code, "message": str(fault)}
+    sys.stdout.write(json.dumps(said))

@@ -6,7 +6,6 @@ and no key is ever sent.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit
 
@@ -18,7 +17,8 @@ from pool_registry.egress import REDIRECTS, Answer
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.http_calls import CHECK_S, content_type, decoded
 from pool_registry.reach import ALLOW_PRIVATE, OutOfReach, Reach
-from pool_registry.readable import MAX_HTML_BYTES, Readable, html_text, pdf_pages
+from pool_registry.readable import MAX_HTML_BYTES, Readable
+from pool_registry.reading import read_document
 from pool_registry.worker import Call, Reply, Worker
 
 MAX_BYTES = 8_000_000
@@ -70,7 +70,7 @@ class WebFetch(Worker[WebFetchConfig]):
         start = call.arguments.get("start", 0)
         assert isinstance(start, int)
         answer = await self._fetched(call.text("url").strip())
-        page = await asyncio.to_thread(read_answer, answer)
+        page = await read_answer(answer)
         head = f"Title: {page.title}\nURL: {answer.url}" if page.title else f"URL: {answer.url}"
         return Reply(f"{head}\n\n{_cut(page.text, start, self.config.max_chars)}")
 
@@ -115,14 +115,14 @@ class WebFetch(Worker[WebFetchConfig]):
             raise WorkerFault("host_not_allowed", f"{host} is not among the allowed hosts: {', '.join(allowed)}")
 
 
-def read_answer(answer: Answer) -> Readable:
+async def read_answer(answer: Answer) -> Readable:
     """A fetched document as text, by its media type. Raises WorkerFault."""
     kind, charset = content_type(answer)
     raw = answer.body
     if kind == "application/pdf" or raw.startswith(b"%PDF-"):
-        return pdf_pages(raw)[0]
+        return await read_document("pdf", raw)
     if kind in ("text/html", "application/xhtml+xml") or (not kind and raw.lstrip()[:1] == b"<"):
-        page, over = html_text(raw, charset), len(raw) - MAX_HTML_BYTES
+        page, over = await read_document("html", raw, charset), len(raw) - MAX_HTML_BYTES
         rest = f"\n(cut: {over:,} more bytes of the page were not read)" if over > 0 else ""
         return Readable(page.title, page.text + rest)
     if kind.startswith("text/") or kind == "application/json" or kind.endswith(("+json", "+xml", "/xml", "/yaml")):

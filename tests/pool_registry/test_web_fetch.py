@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 
+import psutil
 import pypdf
 import pytest
 from fastapi import FastAPI
@@ -13,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.errors import InvalidPool
+from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.live import live_pool, open_live_pool
 from pool_registry.pool import Pool
 from pool_registry.readable import html_text
+from pool_registry.reading import read_document
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.documents import pdf
 from tests.pool_registry.openapi_service import served
@@ -25,6 +27,10 @@ PAGE = """<!doctype html><html><head><title>Bees &amp; wasps</title><style>p{}</
 <body><nav><a href=/>Home</a></nav><h1>Bees</h1><p>They <b>fly</b>
   far.</p><ul><li>honey bee</li><li>bumble bee</li></ul><table><tr><th>Kind</th><th>Wings</th></tr>
 <tr><td>Bee</td><td>4</td></tr></table><!-- hidden --><form>log in</form><footer>imprint</footer></body></html>"""
+
+
+# A tag with many attributes: each is compared with all before it. lxml needs more than a minute for these.
+HOSTILE = b"<p " + b" ".join(b"a%d" % number for number in range(200_000)) + b">"
 
 
 def make_app() -> FastAPI:
@@ -41,6 +47,7 @@ def make_app() -> FastAPI:
         "long": (b"word " * 1000, "text/plain"),
         "deep": (b"<div>" * 100_000 + b"end", "text/html"),
         "empty": (b"", "text/html"),
+        "attributes": (HOSTILE, "text/html"),
     }
 
     @app.get("/to/{target:path}")
@@ -67,9 +74,9 @@ def address():
         yield found
 
 
-def fetch(url: str, start: int | None = None, **config) -> Observation:
+def fetch(url: str, start: int | None = None, timeout_s: float = 20, **config) -> Observation:
     config = {"allow_private": True, **config}
-    spec = WorkerSpec(name="web", kind="web_fetch", description="d", config=config, timeout_s=20)
+    spec = WorkerSpec(name="web", kind="web_fetch", description="d", config=config, timeout_s=timeout_s)
 
     async def once() -> Observation:
         async with live_pool(Pool(name="p", workers=(spec,))) as pool:
@@ -161,6 +168,19 @@ def test_hostile_nesting_does_not_hold_up_the_reader(address):
     assert fetch(f"{address}/deep").ok
 
 
+def test_a_page_that_keeps_its_reader_busy_is_cut_off_and_nothing_goes_on_reading(address):
+    before = set(psutil.Process().children(recursive=True))
+    late = fetch(f"{address}/attributes", timeout_s=2)
+    assert late.status is Status.TIMEOUT
+    assert not set(psutil.Process().children(recursive=True)) - before
+
+
+def test_a_document_that_takes_too_long_says_so():
+    with pytest.raises(WorkerFault, match="cannot be read within 1 s") as fault:
+        asyncio.run(read_document("html", HOSTILE, within_s=1))
+    assert fault.value.code == "document_too_complex"
+
+
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
@@ -176,7 +196,6 @@ def test_any_bytes_are_some_text(raw):
 
 
 def test_a_locked_pdf_says_so(tmp_path):
-    from pool_registry.errors import WorkerFault
     from pool_registry.readable import pdf_pages
 
     writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf("secret")))
