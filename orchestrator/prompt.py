@@ -120,4 +120,5 @@ def _signature(schema: Mapping[str, JsonValue]) -> str:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return json.dumps(schema)
-    return ", ".join(f"{name}: {rule.get('type', 'any')}" for name, rule in properties.items())
+    types = {name: rule.get("type", "any") if isinstance(rule, Mapping) else "any" for name, rule in properties.items()}
+    return ", ".join(f"{name}: {kind}" for name, kind in types.items())

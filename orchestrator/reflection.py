@@ -98,7 +98,7 @@ def _lesson(episode: Episode, sentence: str, author: str) -> Lesson:
 def by_rule(episode: Episode) -> str | None:
     """The lesson as the states of turns and steps tell it; None when no turn came about at all (the orchestrator
     could not be asked): that says nothing about how to plan."""
-    if not any(done.turn is not None and (done.turn.text or done.steps) for done in episode.rounds):
+    if all(done.turn is None or done.turn.failed for done in episode.rounds):
         return None
     causes = [*_no_turns(episode), *_failures(episode)]
     if causes:

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from orchestrator.episode import Episode
 from orchestrator.events import Graded
 from orchestrator.metrics import totals
 from orchestrator.plan import Turn
 from orchestrator.policies import make_orchestrator, maker
+from orchestrator.policies.model import remembering
 from orchestrator.run import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from pool_registry.actions import as_text
 from pool_registry.agents import Draw
@@ -31,10 +33,14 @@ from trainer.grading import verdict
 from trainer.results import GENERATED, ResultRow, Slot, TaskKey
 from trainer.summary import Evaluation, summarize
 from trainer.tasks import SUITES, recognize
+from trainer.tasks.conditions import memory
 from trainer.tasks.suite import seeded
 from trainer.tasks.task import Task
 
 __all__ = ["Evaluation", "Make", "Trial", "attempt", "evaluate", "grade", "resolve", "run_trials", "trials_of"]
+
+if TYPE_CHECKING:
+    from orchestrator.memory import Memory
 
 SEVERAL = 1.0  # the temperature of several samples (ParaManager, arXiv 2604.17009); one sample is greedy
 
@@ -117,9 +123,22 @@ def key_of(task: Task, source: str = GENERATED) -> TaskKey:
 def by_name(pool: LivePool, called: Callable[[str], str] = str) -> Make:
     """Orchestrators by the name in the trial's slot, made anew for each (the oracle needs the task's plan).
     `called` is what that name is in this pool, where workers go by other names. What a policy reads in the traces it
-    reads once: the episodes of an evaluation do not change its own choices."""
+    reads once: the episodes of an evaluation do not change its own choices. So are the lessons of the pool's failures,
+    which trials in the condition `memory` are shown."""
     make = cache(lambda name: maker(name, pool))
-    return lambda trial: make(called(trial.slot.orchestrator))(trial.task.oracle_turn, trial.draw)
+    lessons = cache(lambda: _lessons(pool.pool.name))
+
+    def made(trial: Trial) -> Orchestrator:
+        orchestrator = make(called(trial.slot.orchestrator))(trial.task.oracle_turn, trial.draw)
+        return remembering(orchestrator, lessons()) if trial.slot.condition == memory.__name__ else orchestrator
+
+    return made
+
+
+def _lessons(pool: str) -> Memory:
+    from orchestrator.memory import frozen_memory  # brings the database along
+
+    return frozen_memory(pool)
 
 
 def check_makeable(trials: Sequence[Trial], make: Make) -> None:
