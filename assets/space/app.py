@@ -31,28 +31,30 @@ const show = () => {
   if (!window.PodiumReplay) return setTimeout(show, 30);
   const told = JSON.parse(props.value);
   if (told.live) page?.take(told.live);
-  else page = window.PodiumReplay.mount(root, told);
+  else if (told.traces) page = window.PodiumReplay.mount(root, told);
+  else window.PodiumReplay.head(root, told.info);
 };
 watch('value', show);
 show();
-"""
+"""  # one script for both parts: what they show is in their values
 
 
 def build() -> gr.Blocks:
     """The page."""
     traces = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((HERE / "traces").glob("*.json"))]
     with gr.Blocks(title=SPACE["info"]["title"]) as demo:
+        _part({"info": SPACE["info"]})
         composer = Composer(SPACE, traces) if SPACE["visitors"] != "replay" else None
-        view = gr.HTML(
-            value=json.dumps({"info": SPACE["info"], "traces": traces}),
-            html_template='<div class="sp-root"></div>',
-            js_on_load=MOUNT,
-            apply_default_css=False,
-            padding=False,
-        )
+        view = _part({"info": SPACE["info"], "traces": traces})
         if composer is not None:
             composer.connect(view)
     return demo
+
+
+def _part(shown: dict[str, Any]) -> gr.HTML:
+    """One part of the page that web/page.js draws; its value is text, and never part of a template."""
+    root = '<div class="sp-root"></div>'
+    return gr.HTML(json.dumps(shown), html_template=root, js_on_load=MOUNT, apply_default_css=False, padding=False)
 
 
 class Composer:
@@ -68,8 +70,8 @@ class Composer:
             self.query = gr.Textbox(label="Query", value=first, lines=2, max_lines=8, elem_id="query")
             self.keys = [_key_box(key) for key in space["keys"]] if self.names else []
             with gr.Row():
-                self.run = gr.Button("Run", variant="primary", elem_id="run")
-                self.stop = gr.Button("Stop", variant="stop", elem_id="stop")
+                self.run = gr.Button("Run", variant="primary", scale=0, min_width=140, elem_id="ask")
+                self.stop = gr.Button("Stop", scale=0, min_width=100, elem_id="halt")
             self.problem = gr.HTML("", elem_id="problem")
 
     def connect(self, view: gr.HTML) -> None:

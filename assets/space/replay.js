@@ -6,15 +6,24 @@ import { Inspector } from "./inspector.js";
 import { RunView } from "./run_view.js";
 import { Summary } from "./summary.js";
 
-const SHORTEST_S = 4; // of a replay: most tools answer in milliseconds, too quick to be seen
-const LONGEST_S = 20;
+// A replay is no film: most tools answer in milliseconds, some models take minutes. What lies between two events
+// takes this long at least and at most.
+const SHORTEST_S = 0.45;
+const LONGEST_S = 2;
 const PLAY = "M8 5l11 7-11 7z";
 const PAUSE = "M8 5v14 M16 5v14";
 const STATES = { answered: "Answered", stopped: "Stopped", deadline: "Out of time", max_rounds: "Out of rounds", max_tokens: "Out of tokens", max_cost: "Out of budget", orchestrator_failed: "Failed" };
 
-/** Mount a page of recorded runs; `take(document)` shows a live one. */
+/** Mount a page of recorded runs below its heading; `take(document)` shows a live one. */
 export function mount(root, { info, traces }) {
   return new Page(root, info, traces);
+}
+
+/** The heading alone: a live Space has its query between the two. */
+export function head(root, info) {
+  const box = el("div", "sp sp-top");
+  box.append(heading(info));
+  root.replaceChildren(box);
 }
 
 /** The same without a server around it: follows the system's colours. */
@@ -23,7 +32,11 @@ export function alone(root, data) {
   const follow = () => document.body.classList.toggle("dark", dark.matches);
   dark.addEventListener("change", follow);
   follow();
-  return mount(root, data);
+  const top = el("div");
+  const rest = el("div");
+  root.replaceChildren(top, rest);
+  head(top, data.info);
+  return mount(rest, data);
 }
 
 class Page {
@@ -37,7 +50,6 @@ class Page {
     this.cards = el("div", "sp-cards", null, { role: "group", "aria-label": "Recorded runs" });
     this.cards.append(...this.listed.map((each) => this.card(each)));
     const box = el("div", "sp");
-    box.append(heading(info));
     if (this.listed.length) box.append(el("h2", "sp-label", "Recorded runs"), this.cards);
     box.append(this.player, stage, footing(info));
     root.replaceChildren(box);
@@ -117,6 +129,7 @@ class Replay extends RunView {
     const fresh = document.view.episode.id !== this.episode;
     if (fresh) this.begin(document, null);
     this.document = document;
+    this.pace = paceOf(document.view);
     this.player.hidden = document.view.episode.state === "running";
     this.at = this.wall();
     this.take(document.view);
@@ -127,6 +140,7 @@ class Replay extends RunView {
   begin(document, step) {
     this.pause();
     this.document = document;
+    this.pace = paceOf(document.view);
     this.episode = document.view.episode.id;
     this.step = step;
     this.round = null;
@@ -171,7 +185,7 @@ class Replay extends RunView {
     this.button.addEventListener("click", () => (this.playing ? this.pause() : this.play()));
     this.range.addEventListener("input", () => {
       this.pause();
-      this.seek((this.range.value / 1000) * this.wall());
+      this.seek(timeAt(this.pace, (this.range.value / 1000) * this.pace.at(-1).play));
     });
     this.player.append(this.button, this.range, this.time);
     this.player.hidden = true;
@@ -180,11 +194,10 @@ class Replay extends RunView {
 
   play() {
     if (this.at >= this.wall()) this.seek(0);
-    const rate = this.wall() / Math.min(LONGEST_S, Math.max(SHORTEST_S, this.wall()));
-    const from = this.at;
+    const from = playAt(this.pace, this.at);
     const since = performance.now();
     const frame = (now) => {
-      this.seek(from + (Math.max(0, now - since) / 1000) * rate);
+      this.seek(timeAt(this.pace, from + Math.max(0, now - since) / 1000));
       if (this.at < this.wall()) this.playing = requestAnimationFrame(frame);
       else this.pause();
     };
@@ -205,10 +218,35 @@ class Replay extends RunView {
 
   paintPlayer() {
     const wall = this.wall();
-    this.range.value = wall ? Math.round((1000 * this.at) / wall) : 1000;
+    this.range.value = Math.round((1000 * playAt(this.pace, this.at)) / this.pace.at(-1).play);
     this.range.setAttribute("aria-valuetext", `${seconds(this.at)} of ${seconds(wall)}`);
     this.time.textContent = `${seconds(this.at) || "0 ms"} of ${seconds(wall)}`;
   }
+}
+
+/** When each event happened (`at`, seconds of the episode) and when its replay shows it (`play`). */
+function paceOf(view) {
+  const steps = view.graph.nodes.flatMap((node) => [node.started_at, node.ended_at]);
+  const times = [...view.turns.flatMap((turn) => [turn.started_at, turn.ended_at]), ...steps, view.totals.wall_s];
+  const pace = [{ at: 0, play: 0 }];
+  for (const at of times.filter((time) => time > 0).sort((a, b) => a - b)) {
+    const last = pace.at(-1);
+    if (at - last.at > 1e-6) pace.push({ at, play: last.play + Math.min(LONGEST_S, Math.max(SHORTEST_S, at - last.at)) });
+  }
+  if (pace.length === 1) pace.push({ at: 1e-6, play: SHORTEST_S });
+  return pace;
+}
+
+const timeAt = (pace, play) => between(pace, play, "play", "at");
+const playAt = (pace, at) => between(pace, at, "at", "play");
+
+/** Straight lines through the pace's points, from one of its columns to the other. */
+function between(pace, value, from, to) {
+  const index = pace.findIndex((point) => point[from] >= value);
+  if (index === -1) return pace.at(-1)[to];
+  if (index === 0) return pace[0][to];
+  const [a, b] = [pace[index - 1], pace[index]];
+  return a[to] + ((value - a[from]) / (b[from] - a[from])) * (b[to] - a[to]);
 }
 
 /** What a finished view looked like `at` seconds after its beginning; places stay where they end up. */

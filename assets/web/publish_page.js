@@ -67,7 +67,7 @@ class PublishPage {
     const first = wanted || (told.checkpoints.includes("starter-grpo") ? "starter-grpo" : names[0]?.[0]);
     const orchestrator = select(names, first, () => this.chosen());
     this.fields.pool = valued(labelled("Pool", pool), pool);
-    this.fields.orchestrator = valued(labelled("Orchestrator", orchestrator, "A checkpoint is published as a model, too."), orchestrator);
+    this.fields.orchestrator = valued(labelled("Orchestrator", orchestrator), orchestrator);
     this.fields.repo = textField({ label: "Repository", about: "NAME, or OWNER/NAME for an organisation; the model and the Space get this name." });
     this.fields.title = textField({ label: "Title", about: "Heading of the page; empty: the repository's name.", optional: true });
     const about = el("textarea", "", null, { rows: 3, maxlength: 2000 });
@@ -91,7 +91,7 @@ class PublishPage {
     this.form.append(
       el("h2", "", "What"), two(this.fields.pool, this.fields.orchestrator), this.fields.with_model.node,
       el("h2", "", "What visitors may do"), this.ways(), el("h2", "", "Recorded runs"), this.runs,
-      el("h2", "", "Where"), this.fields.repo.node, two(this.fields.visibility, this.fields.hardware), two(this.fields.licence, this.fields.token),
+      el("h2", "", "Where"), this.fields.repo.node, two(this.fields.visibility, this.fields.hardware), this.fields.licence.node, this.fields.token.node,
       el("h2", "", "Words"), this.fields.title.node, this.fields.about.node, this.general, this.previewing,
     );
     this.form.addEventListener("input", () => this.stale());
