@@ -19,9 +19,11 @@ from urllib.parse import quote, quote_plus
 from pydantic import SecretStr
 
 from pool_registry.actions import JsonValue
-from pool_registry.errors import SecretNotFound
+from pool_registry.errors import SecretNotFound, WorkerFault
 
 REFERENCE = re.compile(r"^(env|keyring):([A-Za-z_][A-Za-z0-9_.-]{0,127})$")
+# A setting called so wants a reference and not the key itself.
+SECRET_NAME = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
 KEYRING_SERVICE = "podium"
 REDACTED = "[secret]"
 MIN_CHARS = 8  # a shorter one ("ollama", "none") is a word, and words are not taken out of texts
@@ -54,6 +56,30 @@ def resolve(reference: str) -> SecretStr:
         raise SecretNotFound(f"{reference} holds line breaks or control characters; set it to the key alone")
     _remember(value)
     return SecretStr(value)
+
+
+def ends_in_reference(value: str) -> bool:
+    """Whether a value is a reference, or has one behind a word: `Bearer env:NAME`."""
+    return bool(REFERENCE.match(_last_word(value)))
+
+
+def resolved(values: Mapping[str, str]) -> dict[str, str]:
+    """`values` with every reference that one ends in replaced. Raises WorkerFault `auth` when one is not set here."""
+    try:
+        return {name: _resolved(value) for name, value in values.items()}
+    except SecretNotFound as error:
+        raise WorkerFault("auth", str(error)) from error
+
+
+def _resolved(value: str) -> str:
+    if not ends_in_reference(value):
+        return value
+    reference = _last_word(value)
+    return value.removesuffix(reference) + resolve(reference).get_secret_value()
+
+
+def _last_word(value: str) -> str:
+    return value.rpartition(" ")[2]
 
 
 def keep(name: str, value: str) -> str:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pool_registry.errors import SecretNotFound
-from pool_registry.mcp_client.server import SECRET_NAME
 from pool_registry.pool import Pool
-from pool_registry.secrets import MIN_CHARS, REFERENCE, resolve, written_forms
+from pool_registry.secrets import MIN_CHARS, REFERENCE, SECRET_NAME, resolve, written_forms
 from studio.publish_bundle import Bundle, Entry
 from studio.publish_request import PublishError
 

@@ -19,7 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 from pool_registry import provider_errors, reach
 from pool_registry.errors import WorkerFault
 from pool_registry.mcp_client.exchange import Exchange, exchange
-from pool_registry.mcp_client.server import McpServer, resolved
+from pool_registry.mcp_client.server import McpServer
+from pool_registry.secrets import resolved
 
 MAX_BYTES = 8 * 2**20
 MAX_ERROR_BYTES = 64 * 2**10

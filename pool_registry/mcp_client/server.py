@@ -8,10 +8,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pool_registry import egress, secrets
-from pool_registry.errors import SecretNotFound, WorkerFault
 from pool_registry.reach import ALLOW_PRIVATE, Reach
-
-SECRET_NAME = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
 
 
 class McpServer(BaseModel):
@@ -43,7 +40,7 @@ class McpServer(BaseModel):
     @classmethod
     def _holds_no_secret(cls, values: dict[str, str]) -> dict[str, str]:
         for name, value in values.items():
-            if SECRET_NAME.search(name) and value and not secrets.REFERENCE.match(_last_word(value)):
+            if secrets.SECRET_NAME.search(name) and value and not secrets.ends_in_reference(value):
                 raise ValueError(f"{name} looks like a secret: write env:NAME or keyring:NAME; the key is never stored")
             if not re.fullmatch(r"[!-<>-~]+", name) or not value.isprintable():
                 raise ValueError(f"{name!r} is no name with a printable value")
@@ -75,22 +72,3 @@ class McpServer(BaseModel):
     def starts(self) -> str:
         """The command line that runs on this machine, for a person to read; "" for a server behind a URL."""
         return " ".join((self.command, *self.args)) if self.transport == "stdio" else ""
-
-
-def resolved(values: dict[str, str]) -> dict[str, str]:
-    """`values` with every secret reference replaced. Raises WorkerFault when one is not set here."""
-    try:
-        return {name: _resolved(value) for name, value in values.items()}
-    except SecretNotFound as error:
-        raise WorkerFault("auth", str(error)) from error
-
-
-def _resolved(value: str) -> str:
-    reference = _last_word(value)
-    if not secrets.REFERENCE.match(reference):
-        return value
-    return value.removesuffix(reference) + secrets.resolve(reference).get_secret_value()
-
-
-def _last_word(value: str) -> str:
-    return value.rpartition(" ")[2]

@@ -22,8 +22,8 @@ from mcp.shared.message import SessionMessage
 
 from pool_registry.actions import clean_text
 from pool_registry.children import Child, start
-from pool_registry.mcp_client.server import McpServer, resolved
-from pool_registry.secrets import redact
+from pool_registry.mcp_client.server import McpServer
+from pool_registry.secrets import redact, resolved
 
 MAX_BYTES = 8 * 2**20  # of one message
 TOO_LARGE = -32099  # JSON-RPC leaves -32000 to -32099 to implementations

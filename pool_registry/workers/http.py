@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import jsonpointer
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pool_registry import egress
 from pool_registry.actions import JsonValue, as_text
@@ -25,22 +25,17 @@ from pool_registry.http_calls import (
     Method,
     checked_path,
     header_value,
-    once,
     reachable,
-    value_of,
 )
-from pool_registry.mcp_client.server import SECRET_NAME, resolved
 from pool_registry.reach import ALLOW_PRIVATE, Reach
 from pool_registry.schemas import schema_problem
-from pool_registry.secrets import REFERENCE
-from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+from pool_registry.secrets import REFERENCE, SECRET_NAME, ends_in_reference, resolved
+from pool_registry.workers.http_api import HttpApi, HttpApiConfig, Request
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 
 
-class HttpConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class HttpConfig(HttpApiConfig):
     url: str = Field(description="With placeholders such as {city} after the host; each becomes an argument.")
     method: Method = "GET"
     headers: dict[str, str] = Field(
@@ -69,7 +64,7 @@ class HttpConfig(BaseModel):
         for name, value in values.items():
             if not TOKEN.fullmatch(name) or name.lower() in OWN_HEADERS or not value.isprintable():
                 raise ValueError(f"{name!r} cannot be set as a header with this value")
-            if SECRET_NAME.search(name) and value and not _is_secret(value):
+            if SECRET_NAME.search(name) and value and not ends_in_reference(value):
                 raise ValueError(f"{name} looks like a secret: write env:NAME or keyring:NAME; the key is never stored")
         return values
 
@@ -122,35 +117,19 @@ class HttpConfig(BaseModel):
             "additionalProperties": False,
         }
 
-    @property
-    def policy(self) -> Reach:
-        return Reach(private=self.allow_private, typed=True)
 
-
-class Http(Worker[HttpConfig]):
-    """Only calls of methods that may be repeated (GET, PUT, DELETE) are retried; only GET and HEAD are cached."""
-
+class Http(HttpApi[HttpConfig]):
     Config = HttpConfig
-    remote = True
-
-    def __init__(self, spec: WorkerSpec, config: HttpConfig) -> None:
-        super().__init__(spec, config)
-        self.cacheable = config.method in READING  # type: ignore[misc]  # the class can only say no for all
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
         return self.config.schema_of_arguments()
 
-    async def call(self, call: Call) -> Reply:
-        config = self.config
-        url, headers, body = request(config, call.arguments)
-        with once(config.method):
-            answer = await egress.ask(
-                config.method, url, headers=headers, body=body, timeout_s=self.spec.timeout_s, policy=config.policy
-            )
-            egress.demand(answer)
-        value = value_of(config.method, answer)
-        return Reply(_pointed(value, config.pointer) if config.pointer else value)
+    def request(self, arguments: Mapping[str, Any]) -> Request:
+        return request(self.config, arguments)
+
+    def value(self, answer: JsonValue) -> JsonValue:
+        return _pointed(answer, self.config.pointer) if self.config.pointer else answer
 
     async def check(self) -> str:
         resolved(self.config.headers)
@@ -159,7 +138,7 @@ class Http(Worker[HttpConfig]):
         return await reachable(f"{parts.scheme}://{parts.netloc}/", self.config.policy)
 
 
-def request(config: HttpConfig, arguments: Mapping[str, Any]) -> tuple[str, dict[str, str], bytes | None]:
+def request(config: HttpConfig, arguments: Mapping[str, Any]) -> Request:
     """URL, headers and body of a call. Raises BadCall for an argument that cannot be written, WorkerFault for a key."""
     place, _, fixed = config.url.partition("?")
     host = place.find("/", place.index("://") + 3)
@@ -181,17 +160,12 @@ def request(config: HttpConfig, arguments: Mapping[str, Any]) -> tuple[str, dict
 
 def _values(templates: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, str]:
     """Secrets from their references, everything else filled in: an argument is never read as a reference."""
-    secret = resolved({name: value for name, value in templates.items() if _is_secret(value)})
+    secret = resolved({name: value for name, value in templates.items() if ends_in_reference(value)})
     return {
         name: secret[name] if name in secret else _filled(value, arguments)
         for name, value in templates.items()
         if name in secret or _has(value, arguments)
     }
-
-
-def _is_secret(value: str) -> bool:
-    """A reference, or one behind a word: `Bearer env:NAME`."""
-    return bool(REFERENCE.match(value.rpartition(" ")[2]))
 
 
 def _has(template: str, arguments: Mapping[str, Any]) -> bool:

@@ -16,20 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pool_registry import egress, secrets
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall
-from pool_registry.http_calls import (
-    READING,
-    Auth,
-    Method,
-    authorized,
-    checked_path,
-    header_value,
-    once,
-    reachable,
-    value_of,
-)
+from pool_registry.http_calls import Auth, Method, authorized, checked_path, header_value, reachable
 from pool_registry.reach import ALLOW_PRIVATE, Reach
 from pool_registry.schemas import ArgumentsSchema
-from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+from pool_registry.workers.http_api import HttpApi, HttpApiConfig, Request
 
 Style = Literal["simple", "form", "space", "pipe", "deep", "json"]
 
@@ -47,9 +37,7 @@ class Place(BaseModel):
     explode: bool = False
 
 
-class OpenApiConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class OpenApiConfig(HttpApiConfig):
     base_url: str = Field(description="The server, without the operation's path.")
     method: Method = Field(description="GET, POST ...")
     path: str = Field(description="The operation's path, with {names} in it.")
@@ -80,42 +68,24 @@ class OpenApiConfig(BaseModel):
             raise ValueError(f"no argument of the schema is called {', '.join(lost)}")
         return self
 
-    @property
-    def policy(self) -> Reach:
-        return Reach(private=self.allow_private, typed=True)
 
-
-class OpenApi(Worker[OpenApiConfig]):
-    """Only calls of methods that may be repeated (GET, PUT, DELETE ...) are retried or cached."""
-
+class OpenApi(HttpApi[OpenApiConfig]):
     Config = OpenApiConfig
-    remote = True
-
-    def __init__(self, spec: WorkerSpec, config: OpenApiConfig) -> None:
-        super().__init__(spec, config)
-        self.cacheable = config.method in READING  # type: ignore[misc]  # the class can only say no for all
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
         return self.config.parameters
 
-    async def call(self, call: Call) -> Reply:
-        config = self.config
-        url, headers, body = request(config, call.arguments)
-        url, headers = authorized(url, headers, config.auth, config.api_key)
-        with once(config.method):
-            answer = await egress.ask(
-                config.method, url, headers=headers, body=body, timeout_s=self.spec.timeout_s, policy=config.policy
-            )
-            egress.demand(answer)
-        return Reply(value_of(config.method, answer))
+    def request(self, arguments: Mapping[str, Any]) -> Request:
+        url, headers, body = request(self.config, arguments)
+        return *authorized(url, headers, self.config.auth, self.config.api_key), body
 
     async def check(self) -> str:
         authorized(self.config.base_url, {}, self.config.auth, self.config.api_key)
         return await reachable(self.config.base_url, self.config.policy)
 
 
-def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> tuple[str, dict[str, str], bytes | None]:
+def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> Request:
     """URL, headers and body of a call, without the key. Raises BadCall when an argument cannot be written."""
     path, query, cookies, fields = config.path, list[tuple[str, str]](), list[str](), dict[str, Any]()
     headers = {"accept": "application/json, text/*;q=0.8, */*;q=0.5"}

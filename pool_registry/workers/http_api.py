@@ -1,0 +1,60 @@
+"""What the kinds that make one HTTP request a call have in common: `http` and `openapi`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from pool_registry import egress
+from pool_registry.actions import JsonValue
+from pool_registry.http_calls import READING, Method, once, value_of
+from pool_registry.reach import Reach
+from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+
+Request = tuple[str, dict[str, str], bytes | None]  # URL, headers, body
+
+
+class HttpApiConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    if TYPE_CHECKING:  # each kind has these fields, at the place in its form where they belong
+        method: Method
+        allow_private: bool
+
+    @property
+    def policy(self) -> Reach:
+        return Reach(private=self.allow_private, typed=True)
+
+
+C = TypeVar("C", bound=HttpApiConfig)
+
+
+class HttpApi(Worker[C]):
+    """Only calls of methods that may be repeated (GET, PUT, DELETE ...) are retried; only GET and HEAD are cached."""
+
+    remote = True
+
+    def __init__(self, spec: WorkerSpec, config: C) -> None:
+        super().__init__(spec, config)
+        self.cacheable = config.method in READING  # type: ignore[misc]  # the class can only say no for all
+
+    @abstractmethod
+    def request(self, arguments: Mapping[str, Any]) -> Request:
+        """What a call sends. Raises BadCall for an argument that cannot be written, WorkerFault for a key."""
+
+    def value(self, answer: JsonValue) -> JsonValue:
+        """What of an answer is returned. Raises WorkerFault."""
+        return answer
+
+    async def call(self, call: Call) -> Reply:
+        config = self.config
+        url, headers, body = self.request(call.arguments)
+        with once(config.method):
+            answer = await egress.ask(
+                config.method, url, headers=headers, body=body, timeout_s=self.spec.timeout_s, policy=config.policy
+            )
+            egress.demand(answer)
+        return Reply(self.value(value_of(config.method, answer)))
