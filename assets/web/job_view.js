@@ -318,8 +318,11 @@ function checkpointTable(checkpoints) {
     name.append(first, el("small", "", `${STAGES[each.stage] || each.stage}, step ${count(each.step)} · ${kind}, ${bytes(each.bytes)}`));
     const run = el("a", "pp-button jv-run", null, { href: runLink(each.name), "aria-label": `Run it: ${each.name}` });
     run.append(icon(ACTIONS.play), "Run it");
+    const publish = el("a", "pd-link", "Publish", { href: `/publish?orchestrator=${encodeURIComponent(each.name)}`, "aria-label": `Publish ${each.name}` });
+    const doing = el("span", "jv-doing");
+    doing.append(run, publish);
     const tested = each.evaluation ? `${share(each.evaluation.mean)} of ${each.evaluation.tasks}` : "–";
-    line(body, [["Checkpoint", name], ["Solved", share(each.correct)], ["Valid turns", share(each.valid_turns)], ["Tested", tested], ["Saved", moment(each.created_at)], ["", run]]);
+    line(body, [["Checkpoint", name], ["Solved", share(each.correct)], ["Valid turns", share(each.valid_turns)], ["Tested", tested], ["Saved", moment(each.created_at)], ["", doing]]);
   }
   return frame;
 }

@@ -197,6 +197,9 @@ class PublishPage {
     const links = el("p", "pu-links");
     const page = `/api/publications/previews/${preview}.html`;
     if (runs) links.append(el("a", "pd-link", "See the page", { href: page, target: "_blank" }), el("a", "pd-link", "Download it as one HTML file", { href: `${page}?download=1`, download: "" }));
+    const { pool, orchestrator } = this.preview.publication;
+    const python = `/api/export/python?${new URLSearchParams({ pool, orchestrator })}`;
+    if (!orchestrator.startsWith("oracle")) links.append(el("a", "pd-link", "Download as a Python file", { href: python, download: "" }));
     this.content = el("div", "pu-content");
     this.files.replaceChildren(head, this.changed, links, ...secrets.map(secretLine), ...bundles.map((each) => this.bundle(each)), this.content);
     this.look(bundles[0].kind, "README.md");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 from orchestrator.episode import Episode
 from orchestrator.plan import Turn
@@ -38,4 +39,5 @@ def record_run(store: Store, orchestrator: str, family: str = "itinerary", level
         store.traces.flush()
         return episode.id
 
-    return asyncio.run(run())
+    with ThreadPoolExecutor(1) as thread:  # Playwright's own loop may run in this one
+        return thread.submit(lambda: asyncio.run(run())).result()
