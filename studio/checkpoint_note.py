@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from orchestrator.checkpoints import Checkpoint, find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
+from orchestrator.memory import OFF
 from pool_registry.pool import Pool
 
+READS_MEMORY = ("model", "react")
 NAMED = 4  # workers that are named; the others are counted
 
 
@@ -18,6 +20,21 @@ def checkpoint_note(name: str, pool: Pool) -> str:
     if checkpoint.stage == "base":
         return "This model has not been trained: it copies texts and knows no plan, so expect PARSE_ERR turns."
     return f"{_acquaintance(checkpoint, pool)} {_reach(checkpoint)}".strip()
+
+
+def memory_note(name: str, pool: Pool) -> str:
+    """Whether the pool's failure memory reaches this orchestrator; empty where the pool has none."""
+    if pool.limits.memory == OFF:
+        return ""
+    if name.partition(":")[0] in READS_MEMORY:
+        return "Lessons of this pool's similar failures are put before the query (Pool page, Memory)."
+    try:
+        _, checkpoint = find_checkpoint(name)
+    except UnknownOrchestrator:
+        return "This pool's failure memory does not reach it: only a language model that orchestrates reads lessons."
+    if checkpoint.prompt == "query":
+        return "This pool's failure memory does not reach it: it has learnt one prompt by heart."
+    return "Lessons of this pool's similar failures are put before the query (Pool page, Memory)."
 
 
 def _acquaintance(checkpoint: Checkpoint, pool: Pool) -> str:

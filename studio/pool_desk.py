@@ -18,6 +18,7 @@ from pool_registry.secrets import redact
 from pool_registry.store import StoredPool
 from studio.gallery_desk import GalleryDesk
 from studio.import_desk import ImportDesk
+from studio.memory_desk import MemoryDesk
 from studio.pool_diff import diff_document
 from studio.pool_forms import named, placed, spec_from
 from studio.pool_view import runs_program, state_document
@@ -47,6 +48,7 @@ class PoolDesk:
             "import": self._import,
             **GalleryDesk(runtime, self._saved).commands,
             **ImportDesk(runtime, self._saved).commands,
+            **MemoryDesk(runtime, self._saved).commands,
         }
 
     def handle(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +136,7 @@ class PoolDesk:
     def _save_limits(self, request: Mapping[str, Any]) -> Reply:
         pool = self._pools.latest(text(request, "pool")).pool
         try:
-            limits = Limits.model_validate(table(request, "limits"))
+            limits = Limits.model_validate({"memory": pool.limits.memory, **table(request, "limits")})
         except ValidationError as error:
             raise InvalidPool(field_problems(error)) from error
         return self._saved(pool.model_copy(update={"limits": limits}))

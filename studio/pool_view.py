@@ -27,9 +27,15 @@ def state_document(runtime: Runtime, names: list[str], stored: StoredPool | None
         "pools": names,
         "pool": pool_document(runtime, stored) if stored else None,
         "kinds": [kind_document(name) for name in KINDS],
-        "limits_schema": Limits.model_json_schema(),
+        "limits_schema": limits_schema(),
         "advanced_schema": advanced_schema(),
     }
+
+
+def limits_schema() -> dict[str, Any]:
+    """The form of the limits; the failure memory has a drawer of its own."""
+    schema = Limits.model_json_schema()
+    return {**schema, "properties": {name: rule for name, rule in schema["properties"].items() if name != "memory"}}
 
 
 def pool_document(runtime: Runtime, stored: StoredPool) -> dict[str, Any]:

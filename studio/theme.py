@@ -28,6 +28,7 @@ HEAD = f"""
 <link rel="stylesheet" href="/podium/web/app.css">
 <link rel="stylesheet" href="/podium/web/run_view.css">
 <link rel="stylesheet" href="/podium/web/what_if.css">
+<link rel="stylesheet" href="/podium/web/memory.css">
 <link rel="stylesheet" href="/podium/web/pages.css">
 <link rel="stylesheet" href="/podium/web/pool.css">
 <link rel="stylesheet" href="/podium/web/train.css">

@@ -100,6 +100,7 @@ function turnParts(detail) {
   const said = detail.text ? block(pretty(detail.text), "turn") : el("p", "in-about", "Nothing was written.");
   parts.push(section("What it wrote", [said]));
   if (detail.shown) parts.push(section("Which workers it saw", [shownWorkers(detail.shown)]));
+  if (detail.recalled) parts.push(section("What it was told of earlier failures", recalledParts(detail.recalled)));
   if (detail.prompt) parts.push(section("What it was sent", [block(detail.prompt, "prompt", true)]));
   return parts;
 }
@@ -154,6 +155,19 @@ function shownWorkers({ count: shown, of, by, workers }) {
   box.append(el("summary", "", `${count(shown)} of ${count(of)} workers shown`));
   box.append(el("p", "in-about", `Those that fit the query best by ${by}; a plan may call the others, too.`), list);
   return box;
+}
+
+/** Lessons from the pool's failure memory, as they stood in its prompt. */
+function recalledParts({ lessons, of, by }) {
+  if (!lessons.length) return [el("p", "in-about", `None of ${count(of)} ${of === 1 ? "lesson" : "lessons"} was about a similar query.`)];
+  const parts = lessons.map((lesson) => {
+    const box = el("div", "pm-text", null, { "data-testid": "lesson" });
+    const foot = el("p", "pm-foot", `${lesson.similarity.toFixed(2)} alike by ${by} · by ${lesson.written_by} · `);
+    foot.append(el("a", "pd-link", "the run", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }));
+    box.append(el("p", "pm-sentence", lesson.sentence), el("p", "pm-query", lesson.query), foot);
+    return box;
+  });
+  return parts;
 }
 
 function problem(code, text) {

@@ -6,6 +6,7 @@ import { el, icon, recall, remember } from "./dom.js";
 import { ACTIONS } from "./icons.js";
 import { workerCard } from "./pool_card.js";
 import { Gallery } from "./pool_gallery.js";
+import { openMemory } from "./pool_memory.js";
 import { openLimits, openNew } from "./pool_settings.js";
 import { openPoolFile } from "./pool_imports.js";
 import { openVersions } from "./pool_versions.js";
@@ -124,6 +125,7 @@ class PoolPage {
       this.bar.append(
         keyed(button(`Version ${pool.version}`, () => openVersions(this), "pp-version"), "versions"),
         keyed(button("Limits", () => openLimits(this)), "limits"),
+        keyed(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
         keyed(el("a", "pp-button", "Export", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }), "export"),
       );
     }

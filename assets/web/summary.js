@@ -30,10 +30,11 @@ export class Summary {
   draw(view, clock) {
     const { episode, totals } = view;
     const shown = view.turns.find((turn) => turn.shown);
+    const recalled = view.turns.find((turn) => turn.recalled?.count);
     this.root.dataset.state = episode.state;
     if (this.kept?.episode !== episode.id) this.kept = { episode: episode.id, actions: this.actions(episode) };
     const actions = this.kept.actions.filter((node) => episode.state !== "running" || !node.dataset.whenOver);
-    this.root.replaceChildren(heading(episode, actions, shown && this.shownLine(shown)), result(episode), figures(totals, episode, clock));
+    this.root.replaceChildren(heading(episode, actions, [shown && this.shownLine(shown), recalled && this.recalledLine(recalled)].filter(Boolean)), result(episode), figures(totals, episode, clock));
   }
 
   /** What can be done with an episode; those with `data-when-over` once it has ended. */
@@ -52,6 +53,13 @@ export class Summary {
     return button;
   }
 
+  recalledLine({ round, recalled }) {
+    const label = `${recalled.count} ${recalled.count > 1 ? "lessons" : "lesson"} recalled`;
+    const button = el("button", "pd-link", label, { type: "button", "data-testid": "recalled", title: "What the orchestrator was told of earlier failures" });
+    button.addEventListener("click", () => this.onTurn(round));
+    return button;
+  }
+
   /** Only the running clock. */
   tick(clock) {
     const node = this.root.querySelector("[data-figure=wall]");
@@ -59,14 +67,14 @@ export class Summary {
   }
 }
 
-function heading(episode, actions, shown) {
+function heading(episode, actions, lines) {
   const box = el("div", "su-heading");
   const line = el("div", "su-line");
   line.append(pill(episode), ...parentLink(episode));
   const version = episode.pool_version ? ` v${episode.pool_version}` : "";
   line.append(el("span", "su-about", `${episode.orchestrator} on ${episode.pool}${version}`));
   if (episode.task) line.append(el("span", "su-about", `${episode.task.family} level ${episode.task.level}`));
-  if (shown) line.append(shown);
+  line.append(...lines);
   const doing = el("div", "su-actions");
   doing.append(...actions);
   line.append(doing);

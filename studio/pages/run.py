@@ -18,7 +18,7 @@ from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies import POLICIES
 from orchestrator.trace import TraceFilter
 from pool_registry.errors import PoolError
-from studio.checkpoint_note import checkpoint_note
+from studio.checkpoint_note import checkpoint_note, memory_note
 from studio.components.run_view import run_view
 from studio.runtime import Runtime
 from studio.shell import shell
@@ -110,10 +110,11 @@ def _problem(text: str) -> str:
 
 
 def _note(runtime: Runtime, policy: str | None, pool: str | None) -> str:
-    """What to expect of a checkpoint on this pool; empty for every other orchestrator."""
+    """What to expect of a checkpoint on this pool, and whether the pool's failure memory reaches the orchestrator."""
     if not (policy and pool):
         return ""
-    text = checkpoint_note(policy, runtime.store.pools.latest(pool).pool)
+    stored = runtime.store.pools.latest(pool).pool
+    text = f"{checkpoint_note(policy, stored)} {memory_note(policy, stored)}".strip()
     return f"<p>{escape(text)}</p>" if text else ""
 
 

@@ -1,0 +1,113 @@
+"""The Pool page's commands on a pool's failure memory: who writes it, what is in it, forgetting, and learning from
+failures that were recorded before it was switched on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orchestrator.memory import MAX_READ, ReflectionRow
+from orchestrator.reflection import OFF, RULE, has_failed, remember
+from orchestrator.trace import TraceFilter
+from pool_registry.errors import InvalidPool
+from pool_registry.live import live_pool
+from pool_registry.pool import Pool
+from studio.reply import Command, Reply, text, version
+from studio.runtime import Runtime
+
+FAILED = ("wrong", "max_rounds", "max_tokens", "max_cost", "deadline", "orchestrator_failed")
+LEARN_FROM = 50  # recorded failures at once: an agent that writes takes seconds for each
+
+
+class MemoryDesk:
+    """Commands by name; `saved` keeps a changed pool and answers with the page's new state."""
+
+    def __init__(self, runtime: Runtime, saved: Callable[..., Reply]) -> None:
+        self._runtime = runtime
+        self._saved = saved
+        self.commands: dict[str, Command] = {
+            "memory": self._show,
+            "set_memory": self._set,
+            "forget": self._forget,
+            "learn": self._learn,
+        }
+
+    def _pool(self, request: Mapping[str, Any]) -> Pool:
+        return self._runtime.store.pools.latest(text(request, "pool")).pool
+
+    def _told(self, pool: Pool, said: str = "") -> Reply:
+        return Reply(said, more={"memory": memory_document(self._runtime, pool)})
+
+    def _show(self, request: Mapping[str, Any]) -> Reply:
+        return self._told(self._pool(request))
+
+    def _set(self, request: Mapping[str, Any]) -> Reply:
+        pool, wanted = self._pool(request), text(request, "memory")
+        if wanted not in (OFF, RULE, *(spec.name for spec in pool.agents())):
+            raise InvalidPool([("memory", f"{wanted!r} is no enabled agent of this pool; choose one, rule or off")])
+        limits = pool.limits.model_copy(update={"memory": wanted})
+        changed = pool.model_copy(update={"limits": limits})
+        return self._saved(changed, memory=memory_document(self._runtime, changed))
+
+    def _forget(self, request: Mapping[str, Any]) -> Reply:
+        pool = self._pool(request)
+        lesson = version(request, "lesson") if request.get("lesson") else None
+        gone = self._runtime.store.reflections.forget(pool.name, lesson)
+        return self._told(pool, f"Forgot {gone} {'lesson' if gone == 1 else 'lessons'}")
+
+    def _learn(self, request: Mapping[str, Any]) -> Reply:
+        """Learn from the newest recorded failures that nothing was learnt of. Those of a test split are left out:
+        what is measured there must not have been seen."""
+        pool, store = self._pool(request), self._runtime.store
+        if pool.limits.memory == OFF:
+            raise InvalidPool([("memory", "the memory is off; choose who writes it first")])
+        known = {row.episode for row in store.reflections.of_pool(pool.name)}
+        keys = [
+            row.id
+            for state in FAILED
+            for row in store.traces.search(TraceFilter(pool=pool.name, state=state, limit=LEARN_FROM))
+            if row.id not in known
+        ]
+        learnt = self._runtime.run(self._learn_from(pool, keys[:LEARN_FROM]))
+        return self._told(pool, f"Learnt from {learnt} recorded {'failure' if learnt == 1 else 'failures'}")
+
+    async def _learn_from(self, pool: Pool, keys: list[str]) -> int:
+        learnt = 0
+        store = self._runtime.store
+        async with live_pool(pool) as live:
+            for key in keys:
+                episode = store.traces.episode(key)
+                task = episode.started.task if episode.started else None
+                if has_failed(episode) and not (task and task.split == "test"):
+                    learnt += await remember(episode, live, store.reflections) is not None
+        return learnt
+
+
+def memory_document(runtime: Runtime, pool: Pool) -> dict[str, Any]:
+    """What the drawer shows of a pool's memory, newest lesson first."""
+    store = runtime.store.reflections
+    agents = [spec.name for spec in pool.agents()]
+    mode = pool.limits.memory
+    gone = [] if mode in (OFF, RULE, *agents) else [mode]
+    return {
+        "mode": mode,
+        "agents": [*agents, *gone],
+        "gone": bool(gone),
+        "count": store.count(pool.name),
+        "read": MAX_READ,
+        "lessons": [_lesson(row) for row in store.of_pool(pool.name, 200)],
+    }
+
+
+def _lesson(row: ReflectionRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "query": row.query[:300],
+        "sentence": row.sentence,
+        "written_by": row.written_by,
+        "instead_of": row.instead_of,
+        "episode": row.episode,
+        "tokens": row.tokens,
+        "cost": row.cost,
+        "created_at": f"{row.created_at.isoformat()}Z",
+    }
