@@ -113,6 +113,7 @@ def _run(app: FastAPI, store: Store, offer: Offer, place: Place) -> None:
             host=place.host,
             port=place.port,
             log_level="warning",
+            lifespan="on",  # a start-up that fails ends the server instead of leaving half of one
             timeout_graceful_shutdown=1,
             server_header=False,
         )

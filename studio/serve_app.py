@@ -39,6 +39,7 @@ def create_serve_app(store: Store, offer: Offer, *, loopback: bool, references: 
 
     Starting it raises what `Service` raises.
     """
+    referred = {name: resolve(name).get_secret_value() for name in references}
     service: list[Service] = []  # opened on the serving event loop
     mcp = mcp_server(lambda: service[0])
     mcp_routes = mcp.streamable_http_app(stateless_http=False, host="").routes
@@ -58,7 +59,7 @@ def create_serve_app(store: Store, offer: Offer, *, loopback: bool, references: 
     app.add_exception_handler(HTTPException, _no_such_route)
     app.add_exception_handler(Exception, _broken)
     _add_routes(app, offer)
-    app.add_middleware(BearerGuard, tokens=Tokens(store.engine), references=references, always=not loopback)
+    app.add_middleware(BearerGuard, tokens=Tokens(store.engine), referred=referred, always=not loopback)
     app.add_middleware(SameOrigin)
     if loopback:  # elsewhere a token is needed, which a page that found its way here by a name does not have
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
@@ -161,12 +162,11 @@ async def _broken(request: Request, error: Exception) -> Response:
 class BearerGuard:
     """Lets in who has a token, and everybody as long as no token exists and `always` is off.
 
-    `references` are tokens that lie elsewhere (`env:NAME`, `keyring:NAME`). Who it was is in `request.state.user`.
+    `referred` are tokens that lie elsewhere, by their reference. Who it was is in `request.state.user`.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, references: Sequence[str], always: bool) -> None:
-        self._app, self._tokens, self._always = app, tokens, always
-        self._referred: Mapping[str, str] = {name: resolve(name).get_secret_value() for name in references}
+    def __init__(self, app: ASGIApp, tokens: Tokens, referred: Mapping[str, str], always: bool) -> None:
+        self._app, self._tokens, self._referred, self._always = app, tokens, referred, always
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
