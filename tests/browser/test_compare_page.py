@@ -18,11 +18,14 @@ from pool_registry.home import find_home
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.evaluations import Pair, write_evaluation
 from tests.browser.jobs import write_job
+from tests.browser.test_train_page import no_job_left
 from trainer.comparison import figures
 from trainer.jobs import JobStore
 from trainer.results import RESULTS, ResultRow, read_results
 
-SLOW_MS = 120_000  # a job's process starts on a machine that may be busy
+__all__ = ["no_job_left"]
+
+SLOW_MS = 180_000  # a job's process starts on a machine that may be busy
 
 
 @pytest.fixture(scope="module")
@@ -59,16 +62,16 @@ def open_pair(page: Page, url: str, pair: Pair, more: str = "") -> None:
 
 
 def test_two_orchestrators_run_side_by_side_and_a_reload_shows_the_same(page, studio_url, data):
-    page.goto(f"{studio_url}/compare?o=oracle&o=random_plan")
+    page.goto(f"{studio_url}/compare?o=oracle&o=starter-grpo")
     expect(page.locator(".cp-chip")).to_have_count(2)
-    page.get_by_label("Suite").select_option("ledger 2")
-    before = page.get_by_label("Query").input_value()
+    page.get_by_role("combobox", name="Suite").select_option("ledger 2")
+    before = page.get_by_role("textbox", name="Query").input_value()
     page.get_by_role("button", name="Draw a query").click()
-    expect(page.get_by_label("Query")).not_to_have_value(before)
+    expect(page.get_by_role("textbox", name="Query")).not_to_have_value(before)
     page.get_by_role("button", name="Compare", exact=True).click()
     expect(page.locator(".cq-side")).to_have_count(2)
-    expect(page.locator(".cq-side[data-place='0'] [data-testid=verdict]")).to_have_text("Correct", timeout=60_000)
-    expect(page.locator(".cq-side[data-place='1'][data-state='ended']")).to_be_visible(timeout=60_000)
+    expect(page.locator(".cq-side[data-place='0'] [data-testid=verdict]")).to_have_text("Correct", timeout=SLOW_MS)
+    expect(page.locator(".cq-side[data-place='1'][data-state='ended']")).to_be_visible(timeout=SLOW_MS)
     expect(page.locator("[data-table=query] tbody tr")).to_have_count(2)
     assert len(re.findall(r"[?&]e=", page.url)) == 2
     answers = page.locator(".cq-answer-cell").all_inner_texts()
@@ -105,7 +108,7 @@ def test_the_reference_can_be_changed_and_a_step_is_shown_side_by_side(page, stu
     expect(page.locator(".cq-entry")).to_have_text(re.compile("Step 4 .* is only here"))
     assert "reference=1" in page.url
     page.locator(".cq-entry").click()
-    steps = page.get_by_label("The selected step")
+    steps = page.get_by_role("region", name="The selected step")
     expect(steps).to_contain_text("Has no such step")
     expect(steps.locator(".cs-side").first).to_contain_text("calculator")
     page.locator(".cq-side[data-place='1'] .og-world .og-card[data-id='1']").click()
@@ -114,7 +117,7 @@ def test_the_reference_can_be_changed_and_a_step_is_shown_side_by_side(page, stu
 
 
 def test_what_cannot_start_is_told_and_the_others_run(page, studio_url, data):
-    page.goto(f"{studio_url}/compare?o=oracle&o=random_plan&o=nobody")
+    page.goto(f"{studio_url}/compare?o=oracle&o=starter-grpo&o=nobody")
     page.get_by_role("button", name="Compare", exact=True).click()
     expect(page.locator(".cq .rv-notice")).to_contain_text("nobody was not started")
     expect(page.locator(".cq-side")).to_have_count(2)
@@ -162,7 +165,7 @@ def test_a_count_opens_its_tasks_and_a_task_its_traces_side_by_side(page, studio
     count = page.locator("[data-table=scores] tr[data-key=base] [data-which=regressed]")
     number = int(re.sub(r"\D", "", count.inner_text()))
     count.click()
-    tasks = page.get_by_label("Tasks", exact=True)
+    tasks = page.get_by_role("region", name="Tasks", exact=True)
     expect(tasks.locator("h3")).to_contain_text(f"{number} tasks")
     expect(tasks.locator(".ck-task")).to_have_count(number)
     tasks.locator(".ck-task[data-task='ledger-2-0']").get_by_role("link", name="Side by side").click()
@@ -172,29 +175,30 @@ def test_a_count_opens_its_tasks_and_a_task_its_traces_side_by_side(page, studio
 
 def test_filters_live_in_the_address(page, studio_url, data):
     page.goto(f"{studio_url}/compare?tab=suite&job={data[0]}")
-    page.get_by_label("Family").select_option("atlas")
+    page.get_by_role("combobox", name="Family").select_option("atlas")
     expect(page.locator("[data-table=scores] tr[data-key=oracle] td[data-name=Tasks]")).to_have_text("20")
-    page.get_by_label("Pool condition").select_option("renamed")
+    page.get_by_role("combobox", name="Pool condition").select_option("renamed")
     expect(page.locator(".cv-suite > .tr-mute")).to_contain_text("20 tasks")
     page.reload()
-    expect(page.get_by_label("Family")).to_have_value("atlas")
-    expect(page.get_by_label("Pool condition")).to_have_value("renamed")
+    expect(page.get_by_role("combobox", name="Family")).to_have_value("atlas")
+    expect(page.get_by_role("combobox", name="Pool condition")).to_have_value("renamed")
     page.goto(f"{studio_url}/compare?tab=suite&job=never-was")
     expect(page.locator(".cp-empty")).to_contain_text("never-was")
 
 
 def test_an_evaluation_is_started_from_the_page_and_its_figures_appear(page, studio: Studio, data):
-    page.goto(f"{studio.url}/compare?tab=suite&o=oracle&o=random_plan")
+    page.goto(f"{studio.url}/compare?tab=suite&o=oracle&o=starter-grpo")
     page.locator(".ce summary").click()
     form = page.locator(".ce")
     for family in ("atlas", "forge", "itinerary"):
         form.locator("[data-group=families]").get_by_label(family).uncheck()
     form.locator("[data-group=levels]").get_by_label("level 2").uncheck()
+    form.locator("[data-group=orchestrators]").get_by_label("Tiny after SFT and GRPO").uncheck()
     form.get_by_label("Samples of each").fill("0")
     expect(form.locator(".pp-problems")).to_contain_text("evaluate.samples")
     form.get_by_label("Samples of each").fill("1")
     form.get_by_label("Tasks", exact=True).fill("2")
-    expect(form.locator(".ce-foot")).to_contain_text("4 episodes at most")
+    expect(form.locator(".ce-foot")).to_contain_text("2 episodes at most")
     form.get_by_role("button", name="Start the evaluation").click()
     page.wait_for_url(re.compile("job=compare-"))
     oracle = page.locator("[data-table=scores] tr[data-key=oracle]")
@@ -221,10 +225,10 @@ def test_drift_over_a_job_and_a_click_shows_example_plans(page, studio_url, data
     box = chart.bounding_box()
     assert box
     chart.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
-    expect(page.get_by_label("Example plans").locator(".ro-group").first).to_be_visible()
+    expect(page.get_by_role("region", name="Example plans").locator(".ro-group").first).to_be_visible()
     assert "step=100" in page.url
     page.reload()
-    expect(page.get_by_label("Example plans").locator(".ro-tile").first).to_be_visible()
+    expect(page.get_by_role("region", name="Example plans").locator(".ro-tile").first).to_be_visible()
 
 
 def test_the_matrix_shows_what_was_measured_and_offers_what_was_not(page, studio_url, data):
