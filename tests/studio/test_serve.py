@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import openai
 import pytest
+import uvicorn
 from openai import AsyncOpenAI, OpenAI
 from typer.testing import CliRunner
 
@@ -298,6 +299,7 @@ def test_running_servers_are_on_record_and_stop_when_asked(home):
 )
 def test_what_cannot_be_served_is_told_before_the_port_is_opened(tmp_path, monkeypatch, arguments, said):
     monkeypatch.setenv("PODIUM_HOME", str(tmp_path))  # the command chooses it for its whole process
+    monkeypatch.setattr(uvicorn.Server, "run", lambda _: pytest.fail("the port was opened"))
     command = ["serve", "--port", str(free_port()), "--home", str(tmp_path), *arguments]
     with pytest.raises((PoolError, OrchestratorError), match=said):
         CliRunner().invoke(app, command, catch_exceptions=False)
