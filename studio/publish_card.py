@@ -74,7 +74,7 @@ def model_card(asked: Publication, checkpoint: Checkpoint, pool: Pool, version: 
         worker_table(pool),
         "## How to run it",
         "```bash\npip install podium-studio\n"
-        "huggingface-cli download OWNER/NAME --local-dir orchestrator\n"
+        "hf download OWNER/NAME --local-dir orchestrator\n"
         "python -m studio   # import pool.json on the Pool page\n"
         'python -m studio run --pool NAME-OF-THE-POOL --orchestrator ./orchestrator "your query"\n```'.replace(
             "OWNER/NAME", asked.repo

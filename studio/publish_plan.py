@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.policies import POLICIES
 from orchestrator.trace import Store
 from studio.publish_bundle import Bundle
 from studio.publish_card import shown_name
@@ -66,11 +65,13 @@ def make_plan(store: Store, asked: Publication, place: Path, token: str | None =
     return plan
 
 
+# Policies that look something up on this machine, and what.
+AT_HOME = {"oracle": "knows the suites' own plans only", "router": "chooses by the traces of this machine"}
+
+
 def _check_orchestrator(asked: Publication) -> None:
     name = asked.orchestrator.partition(":")[0]
-    if asked.visitors != "replay" and name == "oracle":
+    if asked.visitors != "replay" and name in AT_HOME:
         raise PublishError(
-            "the oracle knows the suites' own plans only and cannot run live; let visitors replay instead"
+            f"{name} {AT_HOME[name]} and cannot run elsewhere; let visitors replay recorded runs instead"
         )
-    if asked.visitors != "replay" and name in POLICIES and asked.static:
-        raise PublishError("a page of plain HTML can only replay")

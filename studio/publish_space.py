@@ -69,7 +69,7 @@ def space_bundle(
             Entry("index.html", page.encode(), f"The page with {len(traces)} recorded runs, all in one file")
         )
         return bundle("space", entries, [])
-    entries += [*_app(asked, going, version, info, link), *map(_trace, traces)]
+    entries += [*_app(asked, going, version, info, link), *map(_trace, range(len(traces)), traces)]
     if live:
         entries += _engine(going, weights is not None)
         if weights is not None and link is None:
@@ -112,10 +112,10 @@ def _modules(going: Travellers, with_model: bool) -> list[str]:
     return [*ENGINE, *going.modules, *([LOCAL_MODEL] if with_model else [])]
 
 
-def _trace(document: dict[str, Any]) -> Entry:
+def _trace(place: int, document: dict[str, Any]) -> Entry:
+    """A recorded run; the app shows them in the order of their names."""
     episode = document["view"]["episode"]
     name = UNKNOWN_ID.sub("-", str(episode["id"]))
-    order = "0" if document["listed"] else "1"
     content = json.dumps(document, ensure_ascii=False).encode()
     check_size(f"the run {episode['id']}", len(content))
     return Entry(
