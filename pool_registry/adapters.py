@@ -17,6 +17,7 @@ from pool_registry.errors import WorkerFault
 KEPT = 8  # adapters of one base in memory; the one that was not used for longest makes room
 PLAIN_STARTS = (True, False, "gaussian")  # initialisations of LoRA weights that leave the base as it is
 _WEIGHTS = "adapter_model.safetensors"
+_UNKNOWN = "?"  # after layers came or went: say again which one is to generate
 
 # Path and state of a file: another adapter may be saved under the same name.
 Key = tuple[Path, int, int]
@@ -29,6 +30,7 @@ class Adapters:
         self._model = model
         self._kept = kept
         self._tuned: Any = None  # peft's view of the model, once there is an adapter
+        self._active: str | None = None  # the one that generates, None for the base
         self._names: OrderedDict[Key, str] = OrderedDict()  # the latest used last
         self._numbers = count()
 
@@ -40,23 +42,31 @@ class Adapters:
     def use(self, adapter: Path | None) -> None:
         """Let the model generate with `adapter` from now on, without one for None. Raises WorkerFault when it
         cannot be used; the adapters before it stay as they are."""
-        if adapter is None:
-            if self._tuned is not None:
-                self._tuned.base_model.disable_adapter_layers()
+        name = None if adapter is None else self._name_of(adapter)
+        if name == self._active or self._tuned is None:
             return
+        if name is None:
+            self._tuned.base_model.disable_adapter_layers()
+        else:
+            self._tuned.base_model.enable_adapter_layers()
+            self._tuned.set_adapter(name, inference_mode=True)
+        self._active = name
+
+    def _name_of(self, adapter: Path) -> str:
+        """What peft calls the adapter, which is in memory from now on."""
         key = _key(adapter)
         name = self._names.get(key) or self._load(adapter)
         self._names[key] = name
         self._names.move_to_end(key)
-        self._tuned.base_model.enable_adapter_layers()
-        self._tuned.set_adapter(name, inference_mode=True)
         while len(self._names) > self._kept:
-            self._tuned.delete_adapter(self._names.popitem(last=False)[1])
+            self._forget(self._names.popitem(last=False)[1])
+        return name
 
     def _load(self, adapter: Path) -> str:
         from peft import PeftModel
 
         config = _checked_config(adapter)
+        self._active = _UNKNOWN
         name = f"adapter{next(self._numbers)}"
         try:
             if self._tuned is None:
@@ -74,7 +84,8 @@ class Adapters:
         return name
 
     def _forget(self, name: str) -> None:
-        """Take back what was put into the model for an adapter that turned out not to fit."""
+        """Take what belongs to an adapter out of the model again, also when it came only half in."""
+        self._active = _UNKNOWN
         if self._tuned is not None and name in self._tuned.peft_config:
             self._tuned.delete_adapter(name)
 
