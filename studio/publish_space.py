@@ -119,5 +119,5 @@ def _trace(place: int, document: dict[str, Any]) -> Entry:
     content = json.dumps(document, ensure_ascii=False).encode()
     check_size(f"the run {episode['id']}", len(content))
     return Entry(
-        f"traces/{order}-{name}.json", content, f"Recorded run: {' '.join(str(episode['query']).split())[:80]}"
+        f"traces/{place:03d}-{name}.json", content, f"Recorded run: {' '.join(str(episode['query']).split())[:80]}"
     )
