@@ -56,7 +56,7 @@ export class Columns {
 
   take(rows) {
     for (const row of rows) {
-      if (row.stage === "demonstrations") continue;
+      if (row.stage === "demonstrations" || row.stage === "evaluate") continue;
       let place = this.places.get(row.step);
       if (place === undefined) {
         place = this.steps.push(row.step) - 1;

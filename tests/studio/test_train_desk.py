@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pool_registry.pool import Pool
-from studio.job_view import Columns, MetricsReader, thinned
+from studio.job_view import Columns, MetricsReader, place_of, thinned
 from studio.train_desk import TrainDesk
 from tests.browser.jobs import recipe, write_job
 from trainer.jobs import JobRow
@@ -190,6 +191,25 @@ def test_a_job_is_read_from_its_files(client, job):
     assert parse_recipe(told["recipe"]) == recipe()
     assert job in [line["id"] for line in client.get("/api/jobs").json()["jobs"]]
     assert client.get("/api/recipes").json()["recipes"]
+
+
+def test_an_evaluation_says_how_many_episodes_of_how_many_and_how_long_the_rest_takes(tmp_path):
+    measured = parse_recipe("{evaluate: {orchestrators: [oracle, base], count: 50}}")
+    row = JobRow(
+        id="m", kind="evaluate", name="m", state="running", stage="evaluate", steps=100, created_at=datetime.now(UTC)
+    )
+    file = tmp_path / "metrics.jsonl"
+    notes = [{"stage": "evaluate", "step": 10 * k, "at": 100.0 + 20 * k, "evaluate/done": 10 * k, "evaluate/total": 100}
+             for k in range(4)]  # fmt: skip
+    file.write_text("".join(json.dumps(note) + "\n" for note in notes))
+    reader = MetricsReader(file)
+    reader.poll()
+    place = place_of(row, measured, reader, 0, now=200.0)
+    assert (place["stage"], place["done"], place["total"], place["share"]) == ("evaluate", 30, 100, 0.3)
+    assert (place["step_s"], place["eta_s"]) == (2.0, 140.0)
+    assert reader.columns.steps == [], "progress is no curve"
+    after_training = measured.model_copy(update={"sft": recipe().sft})
+    assert place_of(row, after_training, reader, 0, now=200.0)["done"] == 30
 
 
 @pytest.mark.parametrize("path", ["", "/stream", "/rollouts"])
