@@ -36,7 +36,7 @@ def navigation(active: str) -> str:
         f'<a class="pd-skip" href="#page">Skip to the page</a>{_heading(active)}'
         '<a class="pd-brand" href="/"><img src="/podium/web/logo.svg" alt="" width="26" height="26">Podium</a>'
         f'<nav aria-label="Pages">{links}</nav>'
-        '<button type="button" class="pd-nav-link pd-theme" onclick="podiumToggleTheme()">'
+        '<button type="button" class="pd-nav-link pd-theme" aria-label="Dark or light" onclick="podiumToggleTheme()">'
         f"{_icon(MOON)}<span>Dark or light</span></button>"
     )
 

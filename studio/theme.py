@@ -89,7 +89,7 @@ def theme() -> gr.themes.Base:
         button_primary_background_fill="#4f46e5",
         button_primary_background_fill_dark="#4f46e5",
         button_primary_background_fill_hover="#4338ca",
-        button_primary_background_fill_hover_dark="#6366f1",
+        button_primary_background_fill_hover_dark="#5855eb",
         button_primary_text_color="#ffffff",
         button_secondary_background_fill="#ffffff",
         button_secondary_background_fill_dark="#172033",

@@ -78,7 +78,7 @@ function heading(episode, actions, lines) {
   const doing = el("div", "su-actions");
   doing.append(...actions);
   line.append(doing);
-  box.append(line, el("p", "su-query", episode.query));
+  box.append(line, el("p", "su-query", episode.query, { tabindex: "0" }));
   return box;
 }
 

@@ -1,0 +1,137 @@
+"""Editing a recorded run, and a pool's failure memory, as a person uses them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import watched_page
+from tests.browser.pools import SlowModel, chat_pool, slow_model
+from tests.browser.test_run_page import choose, import_pool, run_first_query
+from trainer.tasks import find_task
+
+QUERY = find_task("forge", 1, "test", 4).query
+
+
+def open_editor(page: Page, step: int) -> None:
+    page.locator(".og-card:visible").nth(step - 1).click()
+    page.get_by_role("button", name="Edit this step").click()
+    expect(page.locator(f".wi-step[data-step='{step}']")).to_have_attribute("open", "")
+
+
+def fate(page: Page, step: int):
+    return page.locator(f".wi-step[data-step='{step}'] .wi-fate")
+
+
+def test_an_edited_step_and_its_readers_run_again_and_the_difference_is_shown(page, studio_url):
+    origin = run_first_query(page, studio_url)
+    before = page.get_by_test_id("answer").inner_text()
+    open_editor(page, 3)
+    run = page.locator(".wi-foot").get_by_role("button", name="Run")
+    expect(run).to_be_disabled()
+    page.locator(".wi-step[open]").get_by_label("Request").fill("country of LIS")
+    expect(fate(page, 3)).to_have_text("changed")
+    expect(fate(page, 6)).to_have_text("called again")
+    expect(fate(page, 1)).to_have_text("kept")
+    expect(page.locator(".og-world .og-card[data-id='6']")).to_have_attribute("data-fate", "rerun")
+    page.get_by_role("button", name="Run 2 steps").click()
+    expect(page.locator(".wi-strip")).to_contain_text("4 outputs kept, 2 steps called")
+    expect(page.locator(".wi-edits del")).to_have_text(re.compile("country of"))
+    expect(page.locator(".wi-edits ins")).to_have_text("country of LIS")
+    expect(page.locator(".wi-outcome tr").nth(1)).to_contain_text(before)
+    assert page.evaluate("new URLSearchParams(location.search).get('episode')") != origin
+    expect(page.locator(".og-world .og-card[data-id='1']")).to_contain_text("kept")
+    page.get_by_role("button", name="Save as demonstration").click()
+    expect(page.get_by_role("button", name="Saved as demonstration")).to_be_visible()
+    page.locator(".wi-head").get_by_role("link").click()
+    expect(page.locator(".wi-others")).to_contain_text("1 what-if of this run")
+
+
+def test_problems_are_told_at_their_step_and_nothing_typed_is_lost(page, studio_url):
+    run_first_query(page, studio_url)
+    open_editor(page, 4)
+    form = page.locator(".wi-step[data-step='4']")
+    form.get_by_label("Request").fill("2025-02-06 16:45 at UIQ plus $2 km / 660 km/h, local at TYN")
+    expect(form.locator(".fm-problem").first).to_contain_text("not in access")
+    expect(page.locator(".wi-foot .pp-primary")).to_be_disabled()
+    form.get_by_label("2 great_circle").check()
+    expect(form.locator(".fm-problem").first).to_be_empty()
+    page.locator(".wi-step[data-step='2'] summary").click()
+    page.locator(".wi-step[data-step='2']").get_by_role("button", name="Remove").click()
+    expect(form.locator(".fm-problem").first).to_contain_text("step 2, which is removed")
+    expect(form.get_by_label("Request")).to_have_value(re.compile("plus \\$2 km"))
+    page.locator(".wi-step[data-step='2']").get_by_role("button", name="Put it back").click()
+    expect(form.locator(".fm-problem").first).to_be_empty()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".in-head").first).to_be_visible()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_step_is_added_with_the_keyboard_on_a_phone(browser, studio_url, dark):
+    with watched_page(browser, width=390, height=844, dark=dark) as page:
+        run_first_query(page, studio_url)
+        page.get_by_test_id("what-if").focus()
+        page.keyboard.press("Enter")
+        add = page.get_by_role("button", name="Add a step")
+        expect(add).to_be_visible()
+        add.focus()
+        page.keyboard.press("Enter")
+        form = page.locator(".wi-step[data-step='7']")
+        form.get_by_label("Worker").select_option("calculator")
+        form.get_by_label("Expression").fill("6*7")
+        page.locator(".wi").get_by_label("Answer").fill("$7")
+        expect(page.get_by_role("button", name="Run 1 step")).to_be_enabled()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, "the page scrolls sideways"
+        found = Axe().run(page).response["violations"]
+        assert found == [], [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]
+        page.locator(".wi").get_by_label("Answer").press("Control+Enter")
+        expect(page.get_by_test_id("answer")).to_have_text("42")
+        found = Axe().run(page).response["violations"]
+        assert found == [], [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]
+
+
+@pytest.fixture
+def wrong_model() -> Iterator[str]:
+    """An endpoint whose model always answers the same, and wrongly."""
+    with slow_model() as address:
+        SlowModel.reply = '{"answer": "-1"}'
+        SlowModel.release.set()
+        yield address
+
+
+def run_wrongly(page: Page, url: str, pool: str) -> str:
+    page.goto(f"{url}/?pool={pool}&orchestrator=model:first:plan")
+    expect(page.locator("#run-pool input")).to_have_value(pool)
+    choose(page, "run-orchestrator", "Model")
+    page.locator("#query textarea").fill(QUERY)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_test_id("verdict")).to_have_attribute("data-correct", "false", timeout=120_000)  # torch
+    return page.evaluate("new URLSearchParams(location.search).get('episode')")
+
+
+def test_a_failure_is_remembered_shown_to_the_next_run_and_forgotten(page, studio_url, wrong_model):
+    import_pool(page, studio_url, chat_pool("forgetful", wrong_model))
+    page.get_by_role("button", name="Memory", exact=True).click()
+    drawer = page.locator(".pp-drawer")
+    expect(drawer).to_contain_text("No lessons yet")
+    drawer.get_by_label("Lessons are").select_option("rule")
+    expect(page.locator(".pp-toast")).to_contain_text("Saved as version 2")
+    run_wrongly(page, studio_url, "forgetful")
+    expect(page.locator("#composer-note")).to_contain_text("put before the query")
+    run_wrongly(page, studio_url, "forgetful")
+    page.get_by_test_id("recalled").click()
+    expect(page.get_by_test_id("lesson")).to_contain_text("It answered -1, which is wrong")
+    page.goto(f"{studio_url}/pool?pool=forgetful")
+    page.get_by_role("button", name="Memory on").click()
+    expect(drawer.locator(".pm-lesson")).to_have_count(2)
+    found = Axe().run(page).response["violations"]
+    assert found == [], [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]
+    drawer.get_by_role("button", name="Forget:").first.click()
+    expect(drawer.locator(".pm-lesson")).to_have_count(1)
+    drawer.get_by_role("button", name="Clear all").click()
+    drawer.get_by_role("button", name="Really forget 1?").click()
+    expect(drawer).to_contain_text("No lessons yet")
