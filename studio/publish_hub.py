@@ -97,11 +97,13 @@ class Hub:
 
     def want_hardware(self, repo: str, hardware: str) -> None:
         """Ask for hardware unless the Space has it already."""
+        from huggingface_hub import SpaceHardware
+
         with told(f"hardware of {repo}"):
             runtime = self.api.get_space_runtime(repo)
             now = runtime.requested_hardware or runtime.hardware or "cpu-basic"
-            if str(now) != hardware:
-                self.api.request_space_hardware(repo, hardware)
+            if str(getattr(now, "value", now)) != hardware:
+                self.api.request_space_hardware(repo, SpaceHardware(hardware))
 
     def _check_ours(self, repo: str, kind: str) -> None:
         files = set(self.api.list_repo_files(repo, repo_type=kind))
@@ -138,11 +140,10 @@ def open_hub(token: str) -> Hub:
 def told(what: str) -> Iterator[None]:
     """Turn the client's errors into one sentence that says what to do."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
-    from huggingface_hub.utils import RepositoryNotFoundError
 
     try:
         yield
-    except (RepositoryNotFoundError, HfHubHTTPError) as error:
+    except HfHubHTTPError as error:
         raise PublishError(_sentence(what, error)) from error
     except HFValidationError as error:
         raise PublishError(f"{what}: {error}") from error
