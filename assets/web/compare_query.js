@@ -181,7 +181,6 @@ export class QueryView {
     const graph = new SideGraph((step) => this.select(place, step), () => this.open_(place), (at, fitted) => this.moveAll(place, at, fitted));
     node.append(head, graph.root);
     this.grid.append(node);
-    this.grid.style.setProperty("--sides", this.state.views.length);
     return { node, head, graph };
   }
 
