@@ -64,7 +64,7 @@ class ServePage {
     this.orchestrator = select([], "");
     this.port = el("input", "sv-input", null, { type: "number", min: 1, max: 65535, inputmode: "numeric" });
     this.port.addEventListener("input", () => (this.portTouched = true));
-    this.name = el("input", "sv-input", null, { type: "text", placeholder: "podium-POOL", maxlength: 80 });
+    this.name = el("input", "sv-input", null, { type: "text", placeholder: "podium-POOL", maxlength: 200 });
     this.everywhere = el("input", "", null, { type: "checkbox" });
     const go = el("button", "pp-primary", "Start serving", { type: "submit" });
     const two = el("div", "sv-two");
