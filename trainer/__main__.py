@@ -105,7 +105,8 @@ def evaluate(
     pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",
     concurrency: Annotated[int, typer.Option(help="Episodes at a time.", min=1, max=256)] = 8,
     condition: Annotated[
-        str, typer.Option(help="seen, renamed, distractors, missing, flaky, priced, or without:WORKER[,WORKER].")
+        str,
+        typer.Option(help="seen, memory, renamed, distractors, missing, flaky, priced, or without:WORKER[,WORKER]."),
     ] = "seen",
     samples: Annotated[
         int, typer.Option(help="Episodes per task. One is greedy, several are sampled at temperature 1.", min=1, max=64)
