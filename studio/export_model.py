@@ -14,6 +14,7 @@ from typing import Literal
 
 from orchestrator.checkpoints import MANIFEST, Checkpoint, find_checkpoint, seal
 from orchestrator.errors import OrchestratorError
+from pool_registry.errors import WorkerFault
 from pool_registry.local_models import model_path
 from studio.publish_model import TEXTS, WEIGHTS
 
@@ -64,13 +65,16 @@ def _merge(folder: Path, checkpoint: Checkpoint, draft: Path) -> None:
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    base = model_path(checkpoint.base)
-    places = [folder if (folder / "tokenizer.json").is_file() else base]
+    try:
+        base = model_path(checkpoint.base)
+    except WorkerFault as fault:
+        raise ExportError(f"the base of {checkpoint.name} is missing: {fault}") from fault
+    spoken = folder if (folder / "tokenizer.json").is_file() else base
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, use_safetensors=True, local_files_only=True)
     model = PeftModel.from_pretrained(model, folder, use_safetensors=True).merge_and_unload()
     model.config._name_or_path = checkpoint.name
     model.to(torch.bfloat16).save_pretrained(draft)
-    AutoTokenizer.from_pretrained(places[0], local_files_only=True).save_pretrained(draft)
+    AutoTokenizer.from_pretrained(spoken, local_files_only=True).save_pretrained(draft)
 
 
 def converter() -> Path | None:
