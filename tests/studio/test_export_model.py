@@ -80,8 +80,8 @@ def test_without_llama_cpp_the_command_that_gets_it_is_told(tmp_path, monkeypatc
 def test_the_converter_gets_the_whole_model_and_its_failure_is_told(tmp_path, monkeypatch):
     """A converter in llama.cpp's place, with llama.cpp's arguments."""
     script = tmp_path / CONVERTER
-    script.write_text("import sys, pathlib; a = sys.argv; assert a[2] == '--outfile'; "
-                      "pathlib.Path(a[3]).write_bytes(b'GGUF' + (pathlib.Path(a[1]) / 'config.json').read_bytes())")  # fmt: skip
+    copies = "pathlib.Path(a[3]).write_bytes(b'GGUF' + (pathlib.Path(a[1]) / 'config.json').read_bytes())"
+    script.write_text(f"import sys, pathlib; a = sys.argv; assert a[2] == '--outfile'; {copies}")
     monkeypatch.setenv("LLAMA_CPP", str(tmp_path))
     out = export_checkpoint("starter-grpo", "gguf", tmp_path / "m.gguf")
     folder, _ = find_checkpoint("starter-grpo")
