@@ -73,7 +73,7 @@ def test_forms_that_do_not_fit_and_places_that_are_taken_are_told(adapter, tmp_p
 def test_without_llama_cpp_the_command_that_gets_it_is_told(tmp_path, monkeypatch):
     monkeypatch.delenv("LLAMA_CPP", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ExportError, match="git clone .*llama.cpp"):
+    with pytest.raises(ExportError, match=r"git clone .*llama\.cpp"):
         export_checkpoint("starter-grpo", "gguf", tmp_path / "m.gguf")
 
 
