@@ -94,7 +94,7 @@ function box(place, { node_width: width, node_height: height }, marks, title, wo
   const differs = marks ? marks[0] : "none";
   const rect = svg("rect", { x: place.x, y: place.y, width, height, rx: 11, class: "cg-box", "data-differs": differs });
   const told = marks ? said(marks) : "";
-  return [rect, text(short(title, 24), place.x + 14, place.y + 22, "cg-title"), text(short(String(words), 30), place.x + 14, place.y + 44, "ch-value"), text(told, place.x + 14, place.y + 66, "cg-told")];
+  return [rect, text(short(title, 24), place.x + 14, place.y + 22, "cg-title"), text(short(String(words), 28), place.x + 14, place.y + 44, "ch-value"), text(told, place.x + 14, place.y + 66, "cg-told")];
 }
 
 function short(words, most) {

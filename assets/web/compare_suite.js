@@ -9,6 +9,7 @@ import { all, ask, one, put } from "./compare_state.js";
 import { difference, fixed, interval, palette, percent, plural, price } from "./compare_words.js";
 
 const REFRESH_MS = 4000;
+const FEW = 5; // orchestrators that a figure by family can show
 const PRICES = [["cost", "Cost an episode", price], ["tokens", "Tokens an episode", (value) => count(Math.round(value))], ["p50_s", "Median seconds", seconds]];
 const TURNS = ["1", "2", "3", "4", "5", "6"];
 
@@ -260,18 +261,29 @@ export class SuiteView {
   }
 
   cells(told) {
+    const shown = this.few(told);
+    const left = told.rows.length - shown.length;
     const groups = told.cells.map((each) => ({
       label: each.level ? `${each.family} ${each.level}` : each.family,
-      points: Object.entries(each.by).map(([name, found]) => ({ name: this.page.label(name), key: name, value: found.mean, note: `${interval(found.mean)}, ${plural(found.tasks, "task")}` })),
+      points: Object.entries(each.by).filter(([name]) => shown.includes(name)).map(([name, found]) => ({ name: this.page.label(name), key: name, value: found.mean, note: `${interval(found.mean)}, ${plural(found.tasks, "task")}` })),
     }));
     const colours = new Map([...this.colours].map(([name, colour]) => [this.page.label(name), colour]));
     return new Figure({
       name: "families",
       title: "By family and level",
-      about: "Mean with 95 % interval.",
+      about: left ? `Mean with 95 % interval, of the reference and a few others (choose them above); the CSV has the other ${left}, too.` : "Mean with 95 % interval.",
       draw: (width) => dotPlot(width, groups, colours, { written: (value) => percent(value) }),
       data: () => ({ columns: ["family", "level", "orchestrator", "tasks", "mean", "low", "high"], rows: told.cells.flatMap((each) => Object.entries(each.by).map(([name, found]) => [each.family, each.level, name, found.tasks, ...found.mean])) }),
     });
+  }
+
+  /** Whom a crowded figure shows: the reference and the chosen, or the best ones. */
+  few(told) {
+    const names = told.rows.map((row) => row.orchestrator);
+    if (names.length <= FEW) return names;
+    const picked = all("o").filter((name) => names.includes(name));
+    const best = [...told.rows].sort((a, b) => b.mean[0] - a.mean[0]).map((row) => row.orchestrator);
+    return [...new Set([told.reference, ...(picked.length ? picked : best)])].slice(0, FEW);
   }
 
   workers(told) {
