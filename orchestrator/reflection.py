@@ -103,7 +103,9 @@ def by_rule(episode: Episode) -> str | None:
     causes = [*_no_turns(episode), *_failures(episode)]
     if causes:
         return _line(f"{_ending(episode)}: {'; '.join(causes[:2])}.")
-    called = ", ".join(dict.fromkeys(run.step.worker for run in episode.steps.values())) or "nobody"
+    if not episode.steps:
+        return _line(f"{_ending(episode)}, without calling anybody: plan steps.")
+    called = ", ".join(dict.fromkeys(run.step.worker for run in episode.steps.values()))
     return _line(f"{_ending(episode)}, though every step went well (it called {called}): plan it otherwise.")
 
 

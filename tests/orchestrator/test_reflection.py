@@ -78,6 +78,7 @@ def test_the_rule_tells_the_first_thing_that_went_wrong():
     assert "a turn was none: no JSON" in by_rule(wrong(Turn(error="no JSON", text="hm"), Turn(answer="x")))
     well = by_rule(wrong(Turn((step(1),), "41")))
     assert "It answered 41, which is wrong, though every step went well (it called actor)" in well
+    assert by_rule(wrong(Turn(answer="41"))) == "It answered 41, which is wrong, without calling anybody: plan steps."
 
 
 def test_the_expected_answer_is_never_in_a_lesson():
