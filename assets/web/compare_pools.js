@@ -9,6 +9,7 @@ import { difference, interval, percent, plural, points } from "./compare_words.j
 
 const ABOUT = {
   seen: "The pool as it is",
+  memory: "With lessons of the pool's recorded failures in the prompt",
   renamed: "Every worker has another name",
   distractors: "Workers that do not help were added",
   missing: "A worker is gone",
