@@ -37,8 +37,9 @@ def align(episodes: Sequence[Episode], pools: Sequence[Pool | None], reference: 
     graphs = [episode_graph(episode, pool) for episode, pool in zip(episodes, pools, strict=True)]
     union = nx.DiGraph()
     for graph, placed, named in zip(graphs, steps, names, strict=True):
-        layers = {each.id: columns[each.round] + each.depth for each in placed}
-        nx.set_node_attributes(graph, {**layers, ANSWER: max(columns.values())}, "layer")
+        layers: dict[int | str, int] = {each.id: columns[each.round] + each.depth for each in placed}
+        layers[ANSWER] = max(columns.values())
+        nx.set_node_attributes(graph, layers, "layer")
         union.add_nodes_from((named[v], {"layer": layer}) for v, layer in graph.nodes(data="layer"))
         union.add_edges_from((named[u], named[v]) for u, v in graph.edges)
     layout = layered_layout(union)
