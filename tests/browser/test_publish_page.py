@@ -167,7 +167,7 @@ def test_the_plain_page_opens_from_a_file_and_replays(browser, folders):
 
 
 def test_a_live_space_answers_a_query_and_shows_its_graph(page, folders):
-    with started(folders["live"], [sys.executable]) as url:
+    with started(folders["live"], sys.executable) as url:
         _asks(page, url)
 
 
@@ -177,8 +177,7 @@ def test_a_live_space_runs_in_a_clean_environment_from_its_own_requirements(page
     python = str(tmp_path / "venv" / "bin" / "python")
     wanted = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"]
     subprocess.run([python, *wanted], cwd=folders["live"], check=True, timeout=3000)
-    with started(folders["live"], [python, "-I", "-c", "import sys, runpy; sys.path.insert(0, '.'); "
-                 "runpy.run_path('app.py', run_name='__main__')", "--"]) as url:  # fmt: skip
+    with started(folders["live"], python) as url:
         _asks(page, url)
 
 
@@ -199,9 +198,9 @@ def _asks(page: Page, url: str) -> None:
 class started:
     """A Space's app in a process of its own."""
 
-    def __init__(self, folder: Path, python: list[str]) -> None:
+    def __init__(self, folder: Path, python: str) -> None:
         self.port = free_port()
-        command = [*python, "app.py"] if python[-1] != "--" else python[:-1]
+        command = [python, "app.py"]
         environment = {**os.environ, "GRADIO_SERVER_PORT": str(self.port), "OMP_NUM_THREADS": "1"}
         with (folder.parent / "app.log").open("ab") as log:
             self.process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
