@@ -323,10 +323,13 @@ def test_a_long_job_is_thinned_and_no_spike_is_lost(tmp_path):
     rows = [{"step": k, "loss": 99.0 if k == 7777 else 1.0} for k in range(20_000)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     reader = MetricsReader(file)
-    begun = time.perf_counter()
+    begun = time.process_time()
+    parsed = [json.loads(line) for line in file.read_text().splitlines()]
+    parsing = time.process_time() - begun
     reader.poll()
     document = reader.columns.document()
-    assert time.perf_counter() - begun < 2
+    taken = time.process_time() - begun - parsing
+    assert len(parsed) == 20_000 and taken < 30 * parsing, "a page may read a long job whenever it is opened"
     assert len(document["steps"]) == len(document["series"]["loss"]) == 2000
     assert 99.0 in document["series"]["loss"]
     assert document["steps"] == sorted(document["steps"]) and document["steps"][-1] == 19_999
