@@ -180,5 +180,5 @@ function save(name, text, type) {
 function saveBlob(name, blob) {
   const link = el("a", "", null, { href: URL.createObjectURL(blob), download: name });
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 2000);
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // a busy browser reads it late
 }
