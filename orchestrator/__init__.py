@@ -1,1 +1,8 @@
 """How a query is decomposed and run: plans, dialects, the executor, episodes, traces, graphs."""
+
+import os
+
+# Whatever loads a model comes through here before it imports the Hub's client, which then reports to nobody. Not a
+# room further down: a sandbox's interpreter imports that one, and has no business with the Hub.
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("HF_HUB_DISABLE_UPDATE_CHECK", "1")

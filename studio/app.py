@@ -11,7 +11,7 @@ import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pool_registry  # noqa: F401  before Gradio's import of the Hub client, whose reporting it turns off
+import orchestrator  # noqa: F401  before Gradio's import of the Hub client, whose reporting it turns off
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read by Gradio when it is imported: no call home
 
