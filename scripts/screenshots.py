@@ -29,6 +29,8 @@ from pool_registry.home import find_home
 from studio.serving import make_starter_data
 
 HEIGHTS = {1440: 1000, 390: 844}
+# page, what is there when it is ready
+OTHER_PAGES = (("pool", ".pp-card"), ("traces", ".tp-table tbody tr"), ("serve", "h1"), ("publish", "h1"))
 
 
 def main() -> None:
@@ -59,8 +61,10 @@ def take(browser: Browser, url: str, width: int, dark: bool, options: argparse.N
     scheme = f"{'dark' if dark else 'light'}{'' if width == 1440 else f'-{width}'}"
     finished_run(page, url)
     page.screenshot(path=options.out / f"run-{scheme}.png", full_page=True)
+    compared(page, url)
+    page.screenshot(path=options.out / f"compare-{scheme}.png", full_page=True)
     if options.all:
-        for name, ready in (("pool", ".pp-card"), ("traces", ".tp-table tbody tr")):
+        for name, ready in OTHER_PAGES:
             page.goto(f"{url}/{name}")
             page.locator(ready).first.wait_for()
             if name == "pool":
@@ -83,6 +87,16 @@ def train_page(page: Page, url: str, scheme: str, out: Path) -> None:
         page.locator(f"[data-tab={tab}]").click()
         page.wait_for_timeout(1200)
         page.screenshot(path=out / f"train-{tab}-{scheme}.png", full_page=True)
+
+
+def compared(page: Page, url: str) -> None:
+    """One query, three orchestrators: the reference plan, the trained model, and the floor."""
+    page.goto(f"{url}/compare?o=oracle&o=starter-grpo&o=random_plan")
+    page.locator(".cp-chip").nth(2).wait_for()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    for place in range(3):
+        page.locator(f".cq-side[data-place='{place}'][data-state='ended']").wait_for(timeout=120_000)
+    page.wait_for_timeout(600)
 
 
 def finished_run(page: Page, url: str) -> None:
