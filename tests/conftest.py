@@ -6,6 +6,10 @@ import os
 import tempfile
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("podium", deadline=None)  # a slow machine is no failure
+settings.load_profile("podium")
 
 # Set before any test module imports the product, so that nothing can touch a person's data folder.
 _FOLDER = tempfile.TemporaryDirectory(prefix="podium-tests-")

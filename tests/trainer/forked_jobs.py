@@ -49,9 +49,10 @@ def warm_up(home: Home, job: str) -> None:
 
     from pool_registry.live import open_live_pool
     from pool_registry.starter import starter_pool
+    from trainer.cpu_sft import sft_trainer
     from trainer.grpo import GRPOTrainer  # noqa: F401
     from trainer.learner import be_quiet, load_learner
-    from trainer.sft import SFTTrainer, _arguments, dataset
+    from trainer.sft import _arguments, dataset
     from trainer.trajectories import Demonstration, Said
     from trainer.transcript import ChatTokens
 
@@ -62,7 +63,8 @@ def warm_up(home: Home, job: str) -> None:
     said = [Said(role="user", content="q"), Said(role="assistant", content="a", learn=True)]
     rows = dataset([Demonstration(messages=said)], ChatTokens(learner.tokenizer), 99)
     arguments = _arguments(recipe, recipe.sft, workspace)
-    SFTTrainer(model=learner.model, args=arguments, train_dataset=rows, processing_class=learner.tokenizer)
+    kind = sft_trainer(learner.model)
+    kind(model=learner.model, args=arguments, train_dataset=rows, processing_class=learner.tokenizer)
 
 
 def run(job: str, home: Home) -> None:

@@ -260,9 +260,9 @@ def no_memory(*_, **__):
 
 
 def test_too_little_memory_in_training_is_told_with_the_edits_that_need_less(fresh, tiny_base, monkeypatch):  # noqa: F811
-    from trl import SFTTrainer
+    from trainer.cpu_sft import CpuSftTrainer
 
-    monkeypatch.setattr(SFTTrainer, "compute_loss", no_memory)
+    monkeypatch.setattr(CpuSftTrainer, "compute_loss", no_memory)
     jobs, key = run_here(small(tiny_base), fresh)
     row = jobs.get(key)
     assert (row.state, row.code) == ("failed", "out_of_memory")
