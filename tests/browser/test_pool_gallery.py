@@ -20,6 +20,8 @@ from pool_registry.home import find_home
 from studio.serving import make_starter_data
 from tests.browser.conftest import Studio, free_port, watched_page
 from tests.browser.test_pool_and_traces import card
+from tests.pool_registry.test_mcp_sdk import Service
+from tests.pool_registry.test_space import make_app
 from tests.studio.model_server import model_server
 
 MCP_SERVER = Path(__file__).parents[1] / "pool_registry" / "mcp_server.py"
@@ -169,6 +171,48 @@ def test_an_mcp_tool_is_added_and_called_within_five_clicks(page, gallery_studio
     expect(page.locator(".pp-toast")).to_contain_text("Nothing has changed", timeout=SLOW_MS)
     page.get_by_role("button", name="Test mcp_server_add").click()
     expect(added.locator(".pp-health")).to_have_attribute("data-health", "ok", timeout=SLOW_MS)
+
+
+def test_an_mcp_server_behind_a_url_gives_tools_that_answer(page, gallery_studio):
+    drawer = new_pool(page, gallery_studio.url, "mcp-url")
+    page.get_by_role("button", name="Add worker").click()
+    template(page, "mcp").get_by_role("button", name="Open MCP server").click()
+    drawer.get_by_text("A URL", exact=True).click()
+    expect(drawer.locator(".pp-warning")).to_be_hidden()  # nothing runs here
+    service = Service()
+    try:
+        drawer.get_by_label("URL").fill(f"http://127.0.0.1:{service.port}/mcp")
+        drawer.get_by_role("button", name="Connect").click()
+        drawer.get_by_label("Filter").fill("Add two numbers", timeout=SLOW_MS)
+        drawer.get_by_role("button", name="Add 1").click()
+        drawer.get_by_label("A", exact=True).fill("40")
+        drawer.get_by_label("B", exact=True).fill("2")
+        drawer.get_by_role("button", name="Call it").click()
+        expect(drawer.locator(".pp-value")).to_have_text("42", timeout=SLOW_MS)
+    finally:
+        service.kill()
+
+
+def test_an_endpoint_of_a_space_becomes_a_tool(page, gallery_studio, tmp_path):
+    drawer = new_pool(page, gallery_studio.url, "space")
+    page.get_by_role("button", name="Add worker").click()
+    template(page, "space").get_by_role("button", name="Open Hugging Face Space").click()
+    app = make_app(tmp_path)
+    app.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1")
+    try:
+        drawer.get_by_label("Space", exact=True).fill(app.local_url)
+        drawer.get_by_role("button", name="Look").click()
+        offers = drawer.locator(".po-offer")
+        expect(offers).to_have_count(4, timeout=SLOW_MS)
+        expect(offers.filter(has_text="not one file")).to_have_count(1)
+        drawer.get_by_role("button", name="None").click()
+        offers.filter(has_text="Takes a, b").locator("input").check()
+        drawer.get_by_role("button", name="Add 1 worker").click()
+        drawer.get_by_label("A", exact=True).fill("40")
+        drawer.get_by_role("button", name="Call it").click()
+        expect(drawer.locator(".pp-value")).to_contain_text("42", timeout=SLOW_MS)
+    finally:
+        app.close()
 
 
 def test_a_server_that_cannot_be_started_is_told_and_nothing_typed_is_lost(page, gallery_studio):
