@@ -68,7 +68,7 @@ def test_a_click_on_a_step_shows_what_it_saw_was_sent_and_returned(page, studio_
     last = page.locator(".og-world .og-card").last
     number = last.get_attribute("data-id")
     last.click()
-    inspector = page.locator(".in")
+    inspector = page.get_by_role("complementary", name="Inspector")
     expect(inspector).to_contain_text("calendar")
     expect(inspector).to_contain_text("Step ")  # what it was allowed to see
     expect(inspector.locator(".in-seen").first).to_be_visible()
@@ -155,7 +155,7 @@ def test_what_people_and_models_write_is_text_never_markup(browser, studio: Stud
         page.get_by_role("button", name="Run", exact=True).click()
         expect(page.get_by_test_id("answer")).to_contain_text("<img src=x")
         page.locator(".og-world .og-card").first.click()
-        expect(page.locator(".in")).to_contain_text("<script>")
+        expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("<script>")
         page.goto(f"{studio.url}/traces")
         expect(page.locator(".tp-table tbody tr").first).to_contain_text("<img")
         assert page.evaluate("window.hacked") is None
@@ -174,7 +174,7 @@ def test_rounds_without_a_valid_turn_say_what_was_wrong(browser, studio: Studio)
         failed = page.locator(".og-failed button")
         expect(failed).to_have_count(6)
         failed.first.click()
-        expect(page.locator(".in")).to_contain_text("talk about the weather")
+        expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("talk about the weather")
 
 
 @pytest.mark.parametrize("query", ["", "x" * 100_000])

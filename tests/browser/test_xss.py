@@ -159,8 +159,8 @@ def test_an_episode_on_the_run_page_shows_them_as_text(page, studio_url, job, di
     expect(page.get_by_test_id("answer")).to_contain_text("<script>")
     for step in range(len(PAYLOADS) + 1, len(PAYLOADS) + 4):
         page.locator(f".og-world .og-card[data-id='{step}']").dispatch_event("click")
-        expect(page.locator(".in")).to_contain_text(f"Step {step}")
-        expect(page.locator(".in")).to_contain_text("<script>")
+        expect(page.get_by_role("complementary", name="Inspector")).to_contain_text(f"Step {step}")
+        expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("<script>")
     page.goto(f"{studio_url}/?episode={EPISODE}&turn=1")
     expect(page.locator(".og-world .og-card")).to_have_count(len(PAYLOADS) + 3)
     nothing_ran(page, dialogs)
