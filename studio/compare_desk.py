@@ -14,10 +14,11 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.policies import POLICIES
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from studio.pages.run import FIRST_QUERY, STARTER, STARTER_LABELS, TAKES_AGENT
+from studio.reply import answered, refused
 from studio.runtime import Runtime
 from studio.train_checks import missing
-from studio.train_desk import asked_recipe, refused
-from trainer.errors import InvalidRecipe, TrainerError
+from studio.train_desk import asked_recipe
+from trainer.errors import InvalidRecipe
 from trainer.jobs import JobStore
 from trainer.recipe import CONDITIONS, Recipe, dump_recipe
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, find_task
@@ -44,17 +45,9 @@ class CompareDesk:
             "evaluate": self._evaluate,
         }
 
-    def handle(self, request: Request) -> Reply:
+    def handle(self, request: Request) -> dict[str, Any]:
         """Do what `request["action"]` names. Never raises for what a person can mend."""
-        command = self._commands.get(str(request.get("action")))
-        if command is None:
-            return refused([("", f"there is no command {request.get('action')!r}")])
-        try:
-            return {"ok": True, "problems": [], **command(request)}
-        except InvalidRecipe as error:
-            return refused(error.problems)
-        except (TrainerError, PoolError, OrchestratorError, WorkerFault) as error:
-            return refused([("", str(error))])
+        return answered(self._commands, request)
 
     def _open(self, request: Request) -> Reply:
         """Who can be compared on the chosen pool, and what the page begins with."""

@@ -11,10 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pool_registry.errors import InvalidPool, PoolError, WorkerFault
+from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
 from pool_registry.pool import Limits, Pool, disarmed, import_pool
-from pool_registry.secrets import redact
 from pool_registry.store import StoredPool
 from studio.gallery_desk import GalleryDesk
 from studio.import_desk import ImportDesk
@@ -22,7 +21,7 @@ from studio.memory_desk import MemoryDesk
 from studio.pool_diff import diff_document
 from studio.pool_forms import named, placed, spec_from
 from studio.pool_view import runs_program, state_document
-from studio.reply import Command, Reply, table, text, version, words
+from studio.reply import Command, Reply, answered, table, text, version, words
 from studio.runtime import Runtime
 from studio.worker_test import alone, arguments_for, observation_document
 
@@ -53,15 +52,7 @@ class PoolDesk:
 
     def handle(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do what `request["action"]` names. Never raises for what a person can mend."""
-        command = self._commands.get(str(request.get("action")))
-        if command is None:
-            return Reply(problems=(("", f"there is no command {request.get('action')!r}"),)).document()
-        try:
-            return command(request).document()
-        except InvalidPool as error:
-            return Reply(problems=tuple(error.problems)).document()
-        except (PoolError, WorkerFault) as error:
-            return Reply(problems=(("", redact(str(error))),)).document()
+        return answered(self._commands, request)
 
     # State
 

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.checkpoints import checkpoint_names
-from orchestrator.errors import OrchestratorError
 from orchestrator.policies import POLICIES
-from pool_registry.errors import InvalidPool, PoolError, SecretNotFound, WorkerFault
-from pool_registry.secrets import redact, resolve
+from pool_registry.errors import SecretNotFound
+from pool_registry.secrets import resolve
 from studio.publish_bundle import Bundle, Entry
 from studio.publish_page import static_page
 from studio.publish_plan import Plan, make_plan
@@ -25,7 +24,7 @@ from studio.publish_record import STAGES, Record, find_record, new_record, recor
 from studio.publish_request import HARDWARE, LICENCES, VISITORS, InvalidPublication, Publication, publication
 from studio.publish_traces import LOOKED_AT, SHOWN, chosen_rows, record_examples
 from studio.publishing import start
-from studio.reply import Reply, table, text
+from studio.reply import Reply, answered, table, text
 from studio.runtime import Runtime
 
 KEPT = 4  # previews
@@ -63,15 +62,7 @@ class PublishDesk:
 
     def handle(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do what `request["action"]` names. Never raises for what a person can mend."""
-        command = self._commands.get(str(request.get("action")))
-        if command is None:
-            return Reply(problems=(("", f"there is no command {request.get('action')!r}"),)).document()
-        try:
-            return command(request).document()
-        except (InvalidPublication, InvalidPool) as error:
-            return Reply(problems=tuple(error.problems)).document()
-        except (OrchestratorError, PoolError, WorkerFault) as error:
-            return Reply(problems=(("", redact(str(error))),)).document()
+        return answered(self._commands, request)
 
     def page_of(self, preview: str) -> str | None:
         """The plain page of a preview as HTML; None when it is no longer kept."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pool_registry.errors import InvalidPool
+from orchestrator.errors import OrchestratorError
+from pool_registry.errors import InvalidPool, PoolError, WorkerFault
 from pool_registry.kinds import PLAIN_WORDS
+from pool_registry.secrets import redact
+from trainer.errors import TrainerError
+
+MENDABLE = (PoolError, OrchestratorError, TrainerError, WorkerFault)  # a person can do something about these
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,27 @@ class Reply:
 
 
 Command = Callable[[Mapping[str, Any]], Reply]
+
+
+def answered(
+    commands: Mapping[str, Callable[[Mapping[str, Any]], Reply | dict[str, Any]]], request: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the command answers that `request["action"]` names. Never raises for what a person can mend: that is
+    told as problems, each at its field where the error knows it, and none of them shows a secret."""
+    name = str(request.get("action"))
+    if name not in commands:
+        return refused([("", f"there is no command {request.get('action')!r}")])
+    try:
+        done = commands[name](request)
+    except MENDABLE as error:
+        problems = getattr(error, "problems", None) or [("", str(error))]
+        return refused([(where, redact(what)) for where, what in problems])
+    return done.document() if isinstance(done, Reply) else {"ok": True, "problems": [], **done}
+
+
+def refused(problems: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The answer of a command that did nothing, for these reasons."""
+    return Reply(problems=tuple(problems)).document()
 
 
 def text(request: Mapping[str, Any], name: str) -> str:

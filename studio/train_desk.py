@@ -14,12 +14,12 @@ from typing import Any
 from platformdirs import user_data_dir
 from pydantic import ValidationError
 
-from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.kinds import field_problems
 from studio.job_view import job_line, recipe_of
+from studio.reply import answered
 from studio.runtime import Runtime
 from studio.train_checks import missing
-from trainer.errors import InvalidRecipe, TrainerError
+from trainer.errors import InvalidRecipe
 from trainer.jobs import JobStore
 from trainer.recipe import Recipe, dump_recipe, load_recipe, parse_recipe, preset_names
 
@@ -46,17 +46,9 @@ class TrainDesk:
             "start_queue": self._start_queue,
         }
 
-    def handle(self, request: Request) -> Reply:
+    def handle(self, request: Request) -> dict[str, Any]:
         """Do what `request["action"]` names. Never raises for what a person can mend."""
-        command = self._commands.get(str(request.get("action")))
-        if command is None:
-            return refused([("", f"there is no command {request.get('action')!r}")])
-        try:
-            return {"ok": True, "problems": [], **command(request)}
-        except InvalidRecipe as error:
-            return refused(error.problems)
-        except (TrainerError, PoolError, WorkerFault) as error:
-            return refused([("", str(error))])
+        return answered(self._commands, request)
 
     # Recipes
 
@@ -158,10 +150,6 @@ def asked_recipe(request: Request) -> Recipe:
         return Recipe.model_validate(document)
     except ValidationError as error:
         raise InvalidRecipe(field_problems(error)) from error
-
-
-def refused(problems: list[tuple[str, str]]) -> Reply:
-    return {"ok": False, "problems": problems}
 
 
 def preset_documents() -> list[Reply]:
