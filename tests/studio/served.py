@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from orchestrator.errors import EpisodeNotFound
 from orchestrator.trace import EpisodeRow, Store, open_store
 from pool_registry.home import find_home
 from pool_registry.pool import Pool
@@ -76,9 +77,11 @@ def opened(home: Path) -> Iterator[Store]:
 
 
 def ended_row(store: Store, episode: str) -> EpisodeRow:
-    """The summary of an episode once it has ended."""
+    """The summary of an episode once it has ended; the server writes it a moment after it answers."""
     deadline = time.monotonic() + 60
-    while (row := store.traces.row(episode)).state == "running":
-        assert time.monotonic() < deadline, "the episode goes on"
+    while True:
+        with contextlib.suppress(EpisodeNotFound):
+            if (row := store.traces.row(episode)).state != "running":
+                return row
+        assert time.monotonic() < deadline, "the episode is not written, or goes on"
         time.sleep(0.05)
-    return row
