@@ -1,90 +1,39 @@
 """The stored form of episodes: an append-only table of events and one summary row per episode.
 
-Events are written by one thread, a transaction per batch of what has queued up: the event loop never
-waits for the disk, and a crash loses at most what was in flight. Readers poll by event id.
+This is what reads them, and where a data folder's store is opened. The tables are in trace_tables.py, the thread
+that writes is in trace_writer.py. Readers poll by event id.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-import queue
-import threading
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 
-import psutil
-from sqlalchemy import ColumnElement, Engine, Index, bindparam, insert, or_, update
-from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import Field, Session, SQLModel, col, select
+from sqlalchemy import ColumnElement, Engine, or_
+from sqlmodel import Session, col, select
 
 from orchestrator.episode import Episode, replay
-from orchestrator.errors import DamagedTrace, EpisodeNotFound
-from orchestrator.events import EpisodeEnded, EpisodeStarted, Event, Graded, StepEnded, dump_event, load_event
+from orchestrator.errors import EpisodeNotFound
+from orchestrator.events import Event, load_event
 from orchestrator.memory import ReflectionStore
-from pool_registry.actions import Observation, as_text
-from pool_registry.errors import StorageError
+from orchestrator.processes import is_alive
+from orchestrator.trace_tables import EpisodeRow, EventRow, StarRow
+from orchestrator.trace_writer import TraceWriter
 from pool_registry.home import Home
 from pool_registry.store import PoolStore, open_engine, writing
 
-log = logging.getLogger(__name__)
-RETRY_S = 1.0
-GATHER_S = 0.02  # after a batch: what comes meanwhile shares one transaction, and the event loop has the GIL
-
-
-class EpisodeRow(SQLModel, table=True):
-    """One line of the Traces page. `state` is running, interrupted or the outcome."""
-
-    __tablename__ = "episode"
-
-    id: str = Field(primary_key=True)
-    query: str
-    pool: str = Field(index=True)
-    pool_hash: str
-    orchestrator: str = Field(index=True)
-    started_at: str = Field(index=True)
-    depth: int = 0
-    parent: str | None = Field(default=None, index=True)
-    what_if_of: str | None = Field(default=None, index=True)
-    family: str | None = None
-    state: str = Field(default="running", index=True)
-    owner: str = ""
-    answer: str | None = None
-    correct: bool | None = None
-    wall_s: float = 0.0
-    steps: int = 0
-    failed_steps: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    user_name: str = Field(default="", index=True)
-
-
-class EventRow(SQLModel, table=True):
-    """One event; `body` is its JSON. Worker, status, error code and latency are copied out of ended steps."""
-
-    __tablename__ = "event"
-    __table_args__ = (Index("ix_event_worker", "worker", "id"),)
-
-    id: int | None = Field(default=None, primary_key=True)
-    episode: str = Field(foreign_key="episode.id", ondelete="CASCADE", index=True)
-    type: str
-    worker: str | None = None
-    status: str | None = None
-    latency_s: float | None = None
-    body: str
-    code: str | None = None
-
-
-class StarRow(SQLModel, table=True):
-    """A trace that a person marked as worth imitating."""
-
-    __tablename__ = "star"
-
-    episode: str = Field(primary_key=True, foreign_key="episode.id", ondelete="CASCADE")
-    created_at: datetime
+__all__ = [
+    "EpisodeRow",
+    "EventRow",
+    "RecordedCall",
+    "StarRow",
+    "Store",
+    "TraceFilter",
+    "TraceStore",
+    "WorkerStats",
+    "open_store",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,32 +68,12 @@ class RecordedCall:
     code: str | None
 
 
-def this_process() -> str:
-    """This process as pid and start time, so that a reused pid is never taken for it."""
-    return _process(os.getpid())
-
-
-@cache
-def _process(pid: int) -> str:
-    return f"{pid}:{psutil.Process(pid).create_time():.2f}"
-
-
-def is_alive(owner: str) -> bool:
-    """Whether the process that `this_process` named still runs (a zombie does not)."""
-    pid, _, started = owner.partition(":")
-    try:
-        process = psutil.Process(int(pid))
-        return f"{process.create_time():.2f}" == started and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.Error, ValueError):
-        return False
-
-
 class TraceStore:
     """Reads episodes; `append` hands events to the writer thread (it is a `Sink`)."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._writer = _Writer(engine)
+        self._writer = TraceWriter(engine)
 
     def append(self, episode_id: str, event: Event) -> None:
         self._writer.put(episode_id, event)
@@ -273,173 +202,6 @@ def open_store(home: Home) -> Store:
     """The migrated store of a data folder. Raises StorageError saying what to do."""
     engine = open_engine(home)
     return Store(home, engine, PoolStore(engine), TraceStore(engine), ReflectionStore(engine))
-
-
-class _Writer:
-    """The one thread that writes events. Keeps them in memory while the disk refuses."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._queue: queue.SimpleQueue[tuple[str, Event] | threading.Event | None] = queue.SimpleQueue()
-        self._open: dict[str, Episode] = {}
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self.problem: str | None = None
-
-    def put(self, episode_id: str, event: Event) -> None:
-        self._queue.put((episode_id, event))
-        if self._thread is None:
-            self._start()
-
-    def flush(self) -> None:
-        if self._thread is None:
-            return
-        done = threading.Event()
-        self._queue.put(done)
-        while not done.wait(0.2):
-            if self.problem is not None:
-                raise StorageError(f"traces cannot be written: {self.problem}")
-            if not self._thread.is_alive():
-                raise StorageError("traces cannot be written: the writer has ended; restart the studio")
-
-    def close(self) -> None:
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join(timeout=10)
-            self._thread = None
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="trace-writer", daemon=True)
-                self._thread.start()
-
-    def _work(self) -> None:
-        while True:
-            items = [self._queue.get()]
-            while not self._queue.empty() and len(items) < 2000:
-                items.append(self._queue.get())
-            events = [item for item in items if isinstance(item, tuple)]
-            for episode_id, event in events:
-                self._follow(episode_id, event)
-            self._write_until_done(events)
-            for item in items:
-                if isinstance(item, threading.Event):
-                    item.set()
-            if None in items:
-                return
-            time.sleep(GATHER_S)
-
-    def _follow(self, episode_id: str, event: Event) -> None:
-        if isinstance(event, EpisodeStarted):
-            self._open[episode_id] = Episode(episode_id)
-        if episode_id not in self._open:
-            return
-        try:
-            self._open[episode_id].apply(event)
-        except DamagedTrace as error:  # an orchestrator's bug: keep its events, and keep writing
-            log.error("%s; what comes is still written", error)
-            del self._open[episode_id]
-
-    def _write_until_done(self, events: Sequence[tuple[str, Event]]) -> None:
-        while events:
-            try:
-                self._write(events)
-            except SQLAlchemyError as error:
-                self.problem = str(getattr(error, "orig", None) or error)
-                time.sleep(RETRY_S)
-            else:
-                self.problem = None
-                break
-        for episode_id, event in events:
-            if isinstance(event, EpisodeEnded):
-                self._open.pop(episode_id, None)
-
-    def _write(self, events: Sequence[tuple[str, Event]]) -> None:
-        with writing(self._engine) as session:
-            started = [(key, event) for key, event in events if isinstance(event, EpisodeStarted)]
-            connection = session.connection()
-            if started:
-                connection.execute(_ADD_EPISODE, [_first_row(key, event) for key, event in started])
-            connection.execute(_ADD_EVENT, [_event_row(key, event, self._open.get(key)) for key, event in events])
-            summaries = [_summary(self._open[key]) for key in {key for key, _ in events} if key in self._open]
-            if summaries:
-                connection.execute(_CHANGE_EPISODE, summaries)
-            verdicts = [{"key": key, "correct": event.correct} for key, event in events if isinstance(event, Graded)]
-            if verdicts:
-                connection.execute(_CHANGE_EPISODE, verdicts)
-
-
-# Tables rather than models: one statement for a whole batch, at a tenth of the unit of work's price.
-_EPISODES, _EVENTS = SQLModel.metadata.tables["episode"], SQLModel.metadata.tables["event"]
-_ADD_EPISODE, _ADD_EVENT = insert(_EPISODES), insert(_EVENTS)
-_CHANGE_EPISODE = update(_EPISODES).where(_EPISODES.c.id == bindparam("key"))
-
-
-def _first_row(episode_id: str, event: EpisodeStarted) -> dict[str, object]:
-    return {
-        "id": episode_id,
-        "query": event.query,
-        "pool": event.pool,
-        "pool_hash": event.pool_hash,
-        "orchestrator": event.orchestrator,
-        "started_at": event.started_at,
-        "depth": event.depth,
-        "parent": event.parent.episode if event.parent else None,
-        "what_if_of": event.what_if.episode if event.what_if else None,
-        "family": event.task.family if event.task else None,
-        "state": "running",
-        "owner": this_process(),
-        "wall_s": 0.0,
-        "steps": 0,
-        "failed_steps": 0,
-        "tokens": 0,
-        "cost": 0.0,
-        "user_name": event.user,
-    }
-
-
-def _event_row(episode_id: str, event: Event, episode: Episode | None) -> dict[str, object]:
-    row: dict[str, object] = {
-        "episode": episode_id,
-        "type": event.type,
-        "worker": None,
-        "status": None,
-        "latency_s": None,
-        "body": dump_event(event),
-        "code": None,
-    }
-    if isinstance(event, StepEnded) and episode is not None:
-        run = episode.steps[event.step]
-        if run.started_at is not None:  # a call that never reached the worker says nothing about it
-            row |= {
-                "worker": run.step.worker,
-                "status": event.observation.status.value,
-                "latency_s": event.observation.latency_s,
-                "code": _code(event.observation),
-            }
-    return row
-
-
-def _code(observation: Observation) -> str | None:
-    """Why the worker that was called failed, also when another one answered in its place."""
-    failure = observation.error or observation.instead_of
-    return None if failure is None else failure.code
-
-
-def _summary(episode: Episode) -> dict[str, object]:
-    usage = episode.usage
-    observed = episode.observations().values()
-    return {
-        "key": episode.id,
-        "state": episode.ended.outcome if episode.ended else "running",
-        "answer": None if episode.answer is None else as_text(episode.answer),
-        "wall_s": episode.last_at,
-        "steps": len(episode.steps),
-        "failed_steps": sum(not observation.ok for observation in observed),
-        "tokens": usage.tokens,
-        "cost": usage.cost,
-    }
 
 
 def _conditions(wanted: TraceFilter) -> Iterable[ColumnElement[bool]]:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 
 from orchestrator.errors import OrchestratorError
+from orchestrator.processes import process_of
 from orchestrator.trace import Store
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.secrets import redact, resolve
@@ -63,13 +64,7 @@ def start(home: str, record: Record) -> None:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             start_new_session=True,
         )
-    record.write(owner=_process(process.pid))
-
-
-def _process(pid: int) -> str:
-    import psutil
-
-    return f"{pid}:{psutil.Process(pid).create_time():.2f}"
+    record.write(owner=process_of(process.pid))
 
 
 def _publish(store: Store, record: Record, tell: Tell) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from orchestrator.trace import Store, this_process
+from orchestrator.processes import this_process
+from orchestrator.trace import Store
 from orchestrator.tuning import expect_many_episodes
 from pool_registry.errors import StorageError
 from pool_registry.home import choose_home

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Engine
 from sqlmodel import Field, Session, SQLModel, col, select
 
-from orchestrator.trace import is_alive, this_process
+from orchestrator.processes import is_alive, this_process
 from pool_registry.home import Home
 from pool_registry.store import writing
 from trainer.errors import JobNotFound, JobRefused

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 from sqlmodel import SQLModel
 
-from orchestrator import trace
+from orchestrator import trace_writer
 from orchestrator.edits import AddStep, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
 from orchestrator.episode import replay
 from orchestrator.errors import EpisodeNotFound
@@ -39,7 +39,8 @@ from orchestrator.events import (
     load_event,
 )
 from orchestrator.plan import Lesson, Recalled, Step, Turn
-from orchestrator.trace import Store, TraceFilter, is_alive, open_store, this_process
+from orchestrator.processes import is_alive, this_process
+from orchestrator.trace import Store, TraceFilter, open_store
 from pool_registry import home as home_module
 from pool_registry import store as store_module
 from pool_registry.actions import Failure, Observation, Status, Usage
@@ -303,7 +304,7 @@ def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path):
 
 def test_episodes_of_processes_that_are_gone_are_marked_interrupted(store, monkeypatch):
     record(store, "mine", started())
-    monkeypatch.setattr(trace, "this_process", lambda: "999999999:1.00")
+    monkeypatch.setattr(trace_writer, "this_process", lambda: "999999999:1.00")
     record(store, "theirs", started())
     assert store.traces.mark_interrupted() == 1
     assert (store.traces.row("mine").state, store.traces.row("theirs").state) == ("running", "interrupted")
@@ -315,7 +316,7 @@ def test_a_reused_pid_is_not_taken_for_the_process_that_had_it():
 
 
 def test_a_disk_that_refuses_delays_events_and_loses_none(store, monkeypatch):
-    monkeypatch.setattr(trace, "RETRY_S", 0.02)
+    monkeypatch.setattr(trace_writer, "RETRY_S", 0.02)
     write = store.traces._writer._write
     full = True
 

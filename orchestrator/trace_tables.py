@@ -1,0 +1,64 @@
+"""The tables of a trace: episodes, their events, and the stars that people gave. Read and written by trace.py."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Index
+from sqlmodel import Field, SQLModel
+
+
+class EpisodeRow(SQLModel, table=True):
+    """One line of the Traces page. `state` is running, interrupted or the outcome."""
+
+    __tablename__ = "episode"
+
+    id: str = Field(primary_key=True)
+    query: str
+    pool: str = Field(index=True)
+    pool_hash: str
+    orchestrator: str = Field(index=True)
+    started_at: str = Field(index=True)
+    depth: int = 0
+    parent: str | None = Field(default=None, index=True)
+    what_if_of: str | None = Field(default=None, index=True)
+    family: str | None = None
+    state: str = Field(default="running", index=True)
+    owner: str = ""
+    answer: str | None = None
+    correct: bool | None = None
+    wall_s: float = 0.0
+    steps: int = 0
+    failed_steps: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    user_name: str = Field(default="", index=True)
+
+
+class EventRow(SQLModel, table=True):
+    """One event; `body` is its JSON. Worker, status, error code and latency are copied out of ended steps."""
+
+    __tablename__ = "event"
+    __table_args__ = (Index("ix_event_worker", "worker", "id"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    episode: str = Field(foreign_key="episode.id", ondelete="CASCADE", index=True)
+    type: str
+    worker: str | None = None
+    status: str | None = None
+    latency_s: float | None = None
+    body: str
+    code: str | None = None
+
+
+class StarRow(SQLModel, table=True):
+    """A trace that a person marked as worth imitating."""
+
+    __tablename__ = "star"
+
+    episode: str = Field(primary_key=True, foreign_key="episode.id", ondelete="CASCADE")
+    created_at: datetime
+
+
+# As statements take them; SQLModel leaves `__table__` untyped.
+EPISODES, EVENTS = SQLModel.metadata.tables["episode"], SQLModel.metadata.tables["event"]
