@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pool_registry.actions import JsonValue
+from studio.job_metrics import Row, number
 from trainer.jobs import STALE_S, JobRow
 from trainer.recipe import Recipe
 
 Level = Literal["alive", "degenerate", "tuning"]
-Row = Mapping[str, JsonValue]
 WINDOW = 10  # points that a statement about "now" is made from
 START_S = 120.0  # loading a model takes its time before the first figure
 
@@ -65,7 +65,7 @@ def _alive(rows: Sequence[Row], row: JobRow, now: float) -> list[Advice]:
         return [Advice("alive", "Stopping: the step in progress ends and a checkpoint is written first.")]
     if not rows:
         return [Advice("alive", "Loading: no figures yet.", "The first ones come when the model is in memory.")]
-    quiet = now - _number(rows[-1].get("at"))
+    quiet = now - number(rows[-1].get("at"))
     usual = _usual_gap(rows)
     if usual is not None and quiet > max(START_S, 10 * usual):
         action = "Its process lives. Slow workers show in time/rollouts_s; a check at a checkpoint also takes time."
@@ -154,7 +154,7 @@ def _clipped(rows: Sequence[Row], recipe: Recipe | None) -> Advice | None:
 
 def _one_worker(rows: Sequence[Row]) -> Advice | None:
     told = [row for row in rows if any(key.startswith("worker/") for key in row)][-WINDOW:]
-    shares = {key: _mean([_number(row.get(key)) for row in told]) for key in _keys(told, "worker/")}
+    shares = {key: _mean([number(row.get(key)) for row in told]) for key in _keys(told, "worker/")}
     if len(shares) < 2:
         return None
     key = max(shares, key=lambda name: shares[name])
@@ -241,7 +241,7 @@ def _is_broken(value: JsonValue) -> bool:
 
 
 def _usual_gap(rows: Sequence[Row]) -> float | None:
-    times = [_number(row.get("at")) for row in rows[-20:]]
+    times = [number(row.get("at")) for row in rows[-20:]]
     gaps = sorted(b - a for a, b in itertools.pairwise(times))
     return gaps[len(gaps) // 2] if len(gaps) >= 3 else None
 
@@ -250,10 +250,6 @@ def _age(value: datetime | None, now: float) -> float | None:
     if value is None:
         return None
     return now - (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-
-
-def _number(value: JsonValue) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

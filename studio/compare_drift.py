@@ -20,7 +20,8 @@ from orchestrator.plan import Step
 from orchestrator.trace import EventRow
 from studio.compare_results import ResultShelf, Selection
 from studio.compare_suite import estimate
-from studio.job_view import MetricsReader, recipe_of, rounded
+from studio.job_metrics import MetricsReader, rounded
+from studio.job_view import recipe_of
 from studio.rollout_view import RolloutIndex
 from studio.runtime import Runtime
 from trainer.comparison import figures, split

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from studio.job_view import moment, recipe_of
+from studio.job_progress import moment
+from studio.job_view import recipe_of
 from trainer.jobs import JobRow, JobStore
 from trainer.results import RESULTS, ResultRow, Slot, orchestrators_in, read_results
 

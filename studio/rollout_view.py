@@ -13,7 +13,7 @@ from orchestrator.episode import Episode
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.trace import EpisodeRow
 from pool_registry.pool import Pool
-from studio.job_view import whole
+from studio.job_metrics import whole
 from studio.runtime import Runtime
 from studio.view import episode_view
 

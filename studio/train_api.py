@@ -18,7 +18,8 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from pool_registry.actions import JsonValue
-from studio.job_view import LOG_CHARS, MetricsReader, job_view, rounded, whole_lines
+from studio.job_metrics import MetricsReader, rounded, whole_lines
+from studio.job_view import LOG_CHARS, job_view
 from studio.rollout_view import RolloutBrowser
 from studio.runtime import Runtime
 from studio.train_desk import TrainDesk, preset_documents

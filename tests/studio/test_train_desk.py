@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pool_registry.pool import Pool
-from studio.job_view import Columns, MetricsReader, place_of, thinned
+from studio.job_metrics import Columns, MetricsReader, thinned
+from studio.job_progress import place_of
 from studio.train_desk import TrainDesk
 from tests.browser.jobs import recipe, write_job
 from trainer.jobs import JobRow

@@ -1,0 +1,161 @@
+"""A job's metrics.jsonl as columns: followed as it grows, several rows of a step folded into one, long runs thinned."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pool_registry.actions import JsonValue
+
+MAX_POINTS = 2000
+RECENT = 400  # rows that advice is given on
+NO_CURVE = {"step", "at", "epoch", "num_tokens"}
+COUNTED = ("demonstrations", "evaluate")  # what counts its own progress beside the steps
+
+Row = Mapping[str, JsonValue]
+
+
+@dataclass(slots=True)
+class Columns:
+    """Metric rows folded by step: several rows of a step become one point of each curve."""
+
+    steps: list[int] = field(default_factory=list)
+    series: dict[str, list[float | None]] = field(default_factory=dict)
+    _places: dict[int, int] = field(default_factory=dict)
+
+    def take(self, row: Row) -> None:
+        """Add a row. Steps may come in any order; a later row wins."""
+        step = whole(row.get("step"))
+        if row.get("stage") in COUNTED:
+            return
+        place = self._places.get(step)
+        if place is None:
+            place = self._places[step] = len(self.steps)
+            self.steps.append(step)
+            for values in self.series.values():
+                values.append(None)
+        for key, value in row.items():
+            if key not in NO_CURVE and isinstance(value, int | float) and not isinstance(value, bool):
+                values = self.series.setdefault(key, [None] * len(self.steps))
+                values[place] = rounded(value)
+
+    def document(self, most: int = MAX_POINTS) -> dict[str, Any]:
+        """The columns as JSON, at most `most` points long."""
+        order = sorted(range(len(self.steps)), key=self.steps.__getitem__)
+        steps = [self.steps[k] for k in order]
+        series = {key: [values[k] for k in order] for key, values in self.series.items()}
+        if len(steps) > most:
+            return {"steps": _thin_steps(steps, most), "series": {k: thinned(v, most) for k, v in series.items()}}
+        return {"steps": steps, "series": series}
+
+
+def thinned(values: Sequence[float | None], most: int) -> list[float | None]:
+    """At most `most` values: of each run of neighbours the lowest and the highest, in the order they came.
+
+    A spike is never lost, which averaging or leaving out every other value would do.
+    """
+    found: list[float | None] = []
+    for first, last in _buckets(len(values), most):
+        known = [k for k in range(first, last) if values[k] is not None]
+        if not known:
+            found += [None, None]
+            continue
+        low = min(known, key=lambda k: values[k] or 0.0)
+        high = max(known, key=lambda k: values[k] or 0.0)
+        found += [values[min(low, high)], values[max(low, high)]]
+    return found
+
+
+def _thin_steps(steps: Sequence[int], most: int) -> list[int]:
+    return [step for first, last in _buckets(len(steps), most) for step in (steps[first], steps[last - 1])]
+
+
+def _buckets(count: int, most: int) -> list[tuple[int, int]]:
+    """`most // 2` runs of neighbours, each of at least two, that cover everything."""
+    runs = max(1, min(most // 2, count // 2))
+    edges = [count * k // runs for k in range(runs + 1)]
+    return list(itertools.pairwise(edges))
+
+
+@dataclass(slots=True)
+class MetricsReader:
+    """Follows metrics.jsonl: `poll` gives the rows that were added.
+
+    A resumed job rewrites the file; then, or when the place is not one of this file, everything is read anew.
+    """
+
+    path: Path
+    columns: Columns = field(default_factory=Columns)
+    recent: deque[Row] = field(default_factory=lambda: deque(maxlen=RECENT))
+    progress: dict[str, float] = field(default_factory=dict)  # of COUNTED: how many of how many
+    inode: int = 0
+    offset: int = 0
+
+    @property
+    def place(self) -> str:
+        """Where reading stopped; a viewer gives it back as `Last-Event-ID`."""
+        return f"{self.inode}:{self.offset}"
+
+    def poll(self) -> tuple[list[Row], bool]:
+        """The new rows, and whether what was known before no longer counts."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return [], False
+        renewed = found.st_ino != self.inode or found.st_size < self.offset
+        if renewed:
+            self.columns, self.inode, self.offset = Columns(), found.st_ino, 0
+            self.recent.clear()
+        if found.st_size == self.offset:
+            return [], renewed
+        rows, self.offset = whole_lines(self.path, self.offset)
+        for row in rows:
+            self.columns.take(row)
+            self.recent.append(row)
+            for key in (f"{stage}/{which}" for stage in COUNTED for which in ("done", "total")):
+                if key in row:
+                    self.progress[key] = number(row[key])
+        return rows, renewed
+
+    def knows(self, place: str) -> int | None:
+        """The offset that a viewer has reached, when it is one in this file."""
+        inode, _, offset = place.partition(":")
+        if inode != str(self.inode) or not offset.isascii() or not offset.isdigit() or int(offset) > self.offset:
+            return None
+        return int(offset)
+
+
+def whole_lines(path: Path, offset: int) -> tuple[list[Row], int]:
+    """The complete JSON lines from a byte offset on, and the offset behind them."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        text = file.read()
+    end = text.rfind(b"\n") + 1
+    rows: list[Row] = []
+    for line in text[:end].splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:  # torn by a kill in the middle of a write
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+    return rows, offset + end
+
+
+def whole(value: JsonValue) -> int:
+    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
+
+
+def number(value: JsonValue) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def rounded(value: float) -> float | None:
+    """Five significant digits are more than a curve can show; NaN is no JSON."""
+    return float(f"{value:.5g}") if math.isfinite(value) else None
