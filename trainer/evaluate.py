@@ -41,6 +41,8 @@ __all__ = ["Evaluation", "Make", "Trial", "attempt", "evaluate", "grade", "resol
 
 if TYPE_CHECKING:
     from orchestrator.memory import Memory
+    from orchestrator.record import Record
+    from trainer.known import Known
 
 SEVERAL = 1.0  # the temperature of several samples (ParaManager, arXiv 2604.17009); one sample is greedy
 
@@ -120,13 +122,14 @@ def key_of(task: Task, source: str = GENERATED) -> TaskKey:
     return TaskKey(source, ref.family, ref.level, ref.split, ref.index)
 
 
-def by_name(pool: LivePool, called: Callable[[str], str] = str) -> Make:
+def by_name(pool: LivePool, called: Callable[[str], str] = str, known: Known | None = None) -> Make:
     """Orchestrators by the name in the trial's slot, made anew for each (the oracle needs the task's plan).
     `called` is what that name is in this pool, where workers go by other names. What a policy reads in the traces it
     reads once: the episodes of an evaluation do not change its own choices. So are the lessons of the pool's failures,
-    which trials in the condition `memory` are shown."""
-    make = cache(lambda name: maker(name, pool))
-    lessons = cache(lambda: _lessons(pool.pool.name))
+    which trials in the condition `memory` are shown. Both are `known`, where that is given."""
+    record = _record_of(known) if known is not None else None
+    make = cache(lambda name: maker(name, pool, record))
+    lessons = cache(lambda: _lessons(pool.pool.name, known))
 
     def made(trial: Trial) -> Orchestrator:
         orchestrator = make(called(trial.slot.orchestrator))(trial.task.oracle_turn, trial.draw)
@@ -135,10 +138,16 @@ def by_name(pool: LivePool, called: Callable[[str], str] = str) -> Make:
     return made
 
 
-def _lessons(pool: str) -> Memory:
-    from orchestrator.memory import frozen_memory  # brings the database along
+def _record_of(known: Known) -> Callable[[], Record]:
+    from orchestrator.record import Record  # brings the database along
 
-    return frozen_memory(pool)
+    return lambda: Record(known.record)
+
+
+def _lessons(pool: str, known: Known | None) -> Memory:
+    from orchestrator.memory import FrozenMemory, frozen_memory  # brings the database along
+
+    return frozen_memory(pool) if known is None else FrozenMemory(known.lessons)
 
 
 def check_makeable(trials: Sequence[Trial], make: Make) -> None:

@@ -6,26 +6,29 @@ run again: a job that was killed, stopped or has met its spend cap goes on with 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies import POLICIES
+from orchestrator.policies.router import RouterPolicy
 from orchestrator.trace import Store
 from pool_registry.kinds import kind_of
 from pool_registry.live import LivePool, live_pool
 from pool_registry.pool import Limits, Pool
 from trainer.errors import SpendCapReached, TrainingFailed
-from trainer.evaluate import Trial, by_name, check_makeable, run_trials, trials_of
+from trainer.evaluate import Make, Trial, by_name, check_makeable, run_trials, trials_of
+from trainer.known import Known, known_before
 from trainer.recipe import Recipe
 from trainer.results import ResultRow, Slot, append_result, mend, read_results
 from trainer.summary import summarize
 from trainer.tables import find_reference
-from trainer.tasks.conditions import changed_pool, in_words_of
+from trainer.tasks.conditions import changed_pool, in_words_of, memory
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
 from trainer.workspace import Workspace, read_lines
@@ -69,10 +72,20 @@ class Cell:
     pool: LivePool
     trials: Sequence[Trial]
     renaming: Mapping[str, str]
+    known: Known | None = None
 
     @property
     def title(self) -> str:
         return self.orchestrator if self.condition == "seen" else f"{self.orchestrator}, {self.condition}"
+
+    @property
+    def reads_the_past(self) -> bool:
+        """Whether it goes by recorded episodes or lessons."""
+        return self.orchestrator.partition(":")[0] == RouterPolicy.name or self.condition == memory.__name__
+
+    def make(self) -> Make:
+        """Its orchestrator, for every trial anew."""
+        return by_name(self.pool, self.called, self.known)
 
     def called(self, name: str) -> str:
         """What an orchestrator's name is in this pool: direct:solver is another one where solver has a new name."""
@@ -108,7 +121,7 @@ class EvaluationStage:
         mend(self._workspace.results)
         async with AsyncExitStack() as opened:
             cells = [cell for name in self._settings.conditions for cell in await self._cells(name, opened)]
-            cells = _runnable(cells)
+            cells = await self._informed(_runnable(cells))
             self._check_reference()
             wanted = {trial.slot for cell in cells for trial in cell.trials}
             self._progress = Progress(wanted, read_results(self._workspace.results))
@@ -136,6 +149,16 @@ class EvaluationStage:
         how |= {"samples": settings.samples, "temperature": settings.temperature}
         return [Cell(name, condition, live, trials_of(name, tasks, **how), renaming) for name in self._names]
 
+    async def _informed(self, cells: list[Cell]) -> list[Cell]:
+        """The cells with what their pools' traces and lessons told when the job began, where that is needed."""
+        pools = dict.fromkeys(cell.pool.pool.name for cell in cells if cell.reads_the_past)
+        if not pools:
+            return cells
+        asked = {task.query for task in self._tasks}
+        file, store = self._workspace.known, self._store
+        known = await asyncio.to_thread(known_before, file, store, list(pools), asked)
+        return [replace(cell, known=known.get(cell.pool.pool.name)) for cell in cells]
+
     async def _measure(self, cell: Cell) -> bool:
         """Run what is missing of a cell and, when nothing is any more, write its summary."""
         missing = [trial for trial in cell.trials if trial.slot not in self._progress.rows]
@@ -144,7 +167,7 @@ class EvaluationStage:
         whole = await run_trials(
             missing,
             cell.pool,
-            by_name(cell.pool, cell.called),
+            cell.make(),
             self._keep,
             sink=self._store.traces,
             settle=self._store.traces.flush,
@@ -206,7 +229,7 @@ def _runnable(cells: Sequence[Cell]) -> list[Cell]:
     refused: dict[str, UnknownOrchestrator] = {}
     for cell in cells:
         try:
-            check_makeable(cell.trials, by_name(cell.pool, cell.called))
+            check_makeable(cell.trials, cell.make())
         except UnknownOrchestrator as error:
             refused.setdefault(cell.orchestrator, error)
             log.warning("%s is not measured: %s", cell.title, error)

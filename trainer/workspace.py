@@ -6,6 +6,7 @@ metrics.jsonl          one object per line: step, stage, figures
 rollouts.jsonl         one line per group of episodes (GRPO)
 demonstrations.jsonl   what SFT learnt from
 results.jsonl          one line per evaluated episode (results.py)
+known.json             what an evaluation knew of the past when it began (known.py)
 evaluations.jsonl      what the evaluate stage measured, by orchestrator and condition
 checkpoints/STEP/      complete checkpoints (orchestrator/checkpoints.py)
 stop                   exists when somebody asked to stop
@@ -63,6 +64,10 @@ class Workspace:
     @property
     def evaluations(self) -> Path:
         return self.folder / "evaluations.jsonl"
+
+    @property
+    def known(self) -> Path:
+        return self.folder / "known.json"
 
     @property
     def demonstrations(self) -> Path:

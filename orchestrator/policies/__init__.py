@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from orchestrator.dialects import dialect_named
@@ -126,7 +126,7 @@ POLICIES: dict[str, Policy] = {
             "router",
             "Router",
             "The one agent that did best on such queries, by the traces of this data folder.",
-            lambda w: RouterPolicy(agents_of(w.pool), w.pool, w.record()),
+            lambda w: RouterPolicy(agents_of(w.pool), w.pool, w.record),
         ),
         Policy(
             "group_chat",
@@ -150,16 +150,31 @@ def make_orchestrator(
     return maker(name, pool)(reference, draw)
 
 
-def maker(name: str, pool: LivePool) -> Make:
-    """`make_orchestrator` for many episodes: the traces that a policy goes by are read once, by the first of them,
-    so that the episodes themselves do not change its choices."""
+def maker(name: str, pool: LivePool, record: Callable[[], Record] | None = None) -> Make:
+    """`make_orchestrator` for many episodes: the traces that a policy goes by are read once, when the first of them
+    needs them, so that the episodes themselves do not change its choices. `record` gives another record than this
+    data folder's of now."""
     policy_name, _, rest = name.strip().partition(":")
     worker, _, dialect = rest.partition(":")
     policy = POLICIES.get(policy_name)
     if policy is None:
         return lambda _, draw: _from_checkpoint(name, pool, draw)
-    record = cache(lambda: _recorded(pool))
-    return lambda reference, draw: policy.make(Wanted(worker, dialect, pool, reference, draw, record))
+    kept = _once(record or (lambda: _recorded(pool)))
+    return lambda reference, draw: policy.make(Wanted(worker, dialect, pool, reference, draw, kept))
+
+
+def _once(read: Callable[[], Record]) -> Callable[[], Record]:
+    """`read`, called at most once; whoever comes meanwhile, in any thread, waits for what it returns."""
+    lock = Lock()
+    found: list[Record] = []
+
+    def once() -> Record:
+        with lock:
+            if not found:
+                found.append(read())
+            return found[0]
+
+    return once
 
 
 def _from_checkpoint(name: str, pool: LivePool, draw: Draw | None) -> Orchestrator:

@@ -7,6 +7,7 @@ whose description shares more words with the query come first, then the cheaper 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,12 @@ HELPERS = ("planner", "verifier", "chair")
 
 
 class RouterPolicy:
-    """`record` is what was known when the policy was made: what happens later does not change its choices."""
+    """`record` gives what is known, always the same: what happens meanwhile does not change the choices. It may read
+    the database, so an episode asks for it in a thread."""
 
     name = "router"
 
-    def __init__(self, agents: Sequence[str], pool: LivePool, record: Record) -> None:
+    def __init__(self, agents: Sequence[str], pool: LivePool, record: Callable[[], Record]) -> None:
         self._agents = list(agents)
         self._pool = pool
         self._record = record
@@ -39,17 +41,19 @@ class RouterPolicy:
         tried = len(episode.steps)
         if tried == len(self._agents):
             return Turn(error="none of the agents that the router can choose has given an answer", failed=True)
-        step, agent = episode.next_step_id, self.ranked(episode.query)[tried]
+        ranked = await asyncio.to_thread(self.ranked, episode.query)
+        step, agent = episode.next_step_id, ranked[tried]
         return written([agent_step(step, agent, escape(episode.query))], f"${step}")
 
     def ranked(self, query: str) -> list[str]:
-        """The agents, the most promising first; equal ones in the pool's order."""
-        if self._record.tasks(self._agents) < MIN_TASKS:
+        """The agents, the most promising first; equal ones in the pool's order. Blocks. Raises StorageError."""
+        record = self._record()
+        if record.tasks(self._agents) < MIN_TASKS:
             return sorted(self._agents, key=lambda agent: self._by_rule(agent, query))
-        slow, dear = self._shares(self._record.wall_s), self._shares(self._record.cost)
+        slow, dear = self._shares(record.wall_s), self._shares(record.cost)
 
         def promise(agent: str) -> float:
-            return self._record.success(agent, query) - SLOW * slow[agent] - DEAR * dear[agent]
+            return record.success(agent, query) - SLOW * slow[agent] - DEAR * dear[agent]
 
         return sorted(self._agents, key=promise, reverse=True)
 

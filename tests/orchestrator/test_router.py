@@ -32,7 +32,7 @@ def store(tmp_path, monkeypatch):
 def ranked(pool: Pool, record: Record, query: str) -> list[str]:
     live = open_live_pool(pool)
     agents = [spec.name for spec in pool.agents()]
-    return RouterPolicy(agents, live, record).ranked(query)
+    return RouterPolicy(agents, live, lambda: record).ranked(query)
 
 
 def record_of(*lines: tuple[str, str, bool], wall_s: float = 1.0, cost: float = 0.0) -> list[Alone]:

@@ -1,0 +1,74 @@
+"""What an evaluation knows of the past: the record that a router decides by, and the lessons that the condition
+`memory` shows.
+
+Both are read once, before the job's first episode, and kept in its folder. So the job's own episodes change no
+decision of it, and a job that was killed or stopped decides as it did before. Recorded episodes of the very queries
+that are asked are left out: what is measured must not have been seen, and a second job must not know more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator.memory import PoolMemory
+from orchestrator.plan import Lesson
+from orchestrator.record import Alone, alone_in
+from orchestrator.trace import Store
+from trainer.errors import TrainingFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One pool's past: its graded episodes of one agent alone, and its lessons, newest first."""
+
+    record: tuple[Alone, ...]
+    lessons: tuple[Lesson, ...]
+
+
+_FILE = TypeAdapter(dict[str, Known])
+
+
+def known_before(file: Path, store: Store, pools: Collection[str], asked: Collection[str]) -> Mapping[str, Known]:
+    """What was known of these pools, by their names, when this was first asked: `file` remembers it. A pool that a
+    recipe has got since then is looked up now. Blocks: use a thread.
+
+    Raises TrainingFailed when the file is damaged, StorageError.
+    """
+    known = _read(file)
+    missing = [pool for pool in pools if pool not in known]
+    if missing:
+        known |= {pool: _of(store, pool, frozenset(asked)) for pool in missing}
+        _write(file, _FILE.dump_json(known))
+    return known
+
+
+def _of(store: Store, pool: str, asked: frozenset[str]) -> Known:
+    record = (alone for alone in alone_in(store.engine, pool) if alone.query not in asked)
+    return Known(tuple(record), tuple(PoolMemory(store.reflections, pool).lessons()))
+
+
+def _read(file: Path) -> dict[str, Known]:
+    try:
+        return _FILE.validate_json(file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValidationError as error:
+        raise TrainingFailed(
+            "known", f"{file} is damaged. Without it a resumed router may decide otherwise than before: start a new "
+            "job, or delete the file and resume to go on with what is known now"
+        ) from error  # fmt: skip
+
+
+def _write(file: Path, text: bytes) -> None:
+    """The whole file or, after a kill, none."""
+    draft = file.with_suffix(".draft")
+    with draft.open("wb") as handle:
+        handle.write(text)
+        handle.flush()
+        os.fsync(handle.fileno())
+    draft.rename(file)
