@@ -208,7 +208,7 @@ def run_sft(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the SFT stage."""
     from datasets import Dataset
 
-    from trainer.cpu_sft import sft_trainer
+    from trainer.cpu_trainers import sft_trainer
     from trainer.learner import load_learner
     from trainer.sft import _arguments
 
@@ -228,8 +228,7 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
 def run_grpo(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the GRPO stage; the episodes are one generation of every row, then filled up."""
-    from trl import GRPOTrainer
-
+    from trainer.cpu_trainers import grpo_trainer
     from trainer.generation import Sampling, TransformersGenerator
     from trainer.grpo import _arguments, _places
     from trainer.learner import Training, load_learner
@@ -261,7 +260,7 @@ def run_grpo(recipe: Any, folder: Path) -> Any:
             return list(columns["score"])
 
         training = Training(recipe, [], None, None, workspace, None)  # type: ignore[arg-type]
-        GRPOTrainer(
+        grpo_trainer(learner.model)(
             model=learner.model,
             args=_arguments(training, settings.model_copy(update={"rewards": settings.rewards[:1]})),
             reward_funcs=[score],

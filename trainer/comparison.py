@@ -1,31 +1,21 @@
-"""What evaluations say about orchestrators: figures with intervals, paired differences, who is worth their cost.
+"""What evaluations say about orchestrators: figures with intervals, and who is worth their cost.
 
 Pure functions over result rows (results.py). The unit is the task: a task's score is the share of its samples
 that were right, every task counts the same, and intervals are resampled over tasks, because samples of one
-task are no independent evidence. No figure depends on the order of the rows.
+task are no independent evidence. No figure depends on the order of the rows. Differences: comparison_pairs.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from trainer.results import ResultRow, TaskKey
-from trainer.statistics import (
-    Estimate,
-    bootstrap_difference,
-    bootstrap_mean,
-    entropy,
-    mean,
-    pass_all,
-    pass_at,
-    quantile,
-    sign_test,
-)
+from trainer.comparison_tasks import Tasks, by_task, mean_of
+from trainer.results import ResultRow
+from trainer.statistics import Estimate, bootstrap_mean, entropy, mean, pass_all, pass_at, quantile
 
 Key = Literal["orchestrator", "family", "level", "condition", "split", "source"]
 Price = Literal["cost", "tokens", "p50_s"]
@@ -83,37 +73,6 @@ class Figures(_Frozen):
     shares: dict[str, float]
 
 
-class TaskChange(_Frozen):
-    """One task under both: scores are shares of right samples, `episodes` the traces behind them."""
-
-    task: TaskKey
-    condition: str
-    query: str
-    score: float
-    reference_score: float
-    episodes: tuple[str, ...]
-    reference_episodes: tuple[str, ...]
-
-
-class Paired(_Frozen):
-    """An orchestrator against a reference on the tasks that both have done.
-
-    `difference` is the mean over tasks of score minus reference score, with a 95 % interval over tasks; `p` that
-    of the exact sign test. `unpaired` counts tasks that only one of them has done: they count for nothing here.
-    """
-
-    tasks: int
-    unpaired: int
-    difference: Estimate
-    wins: int
-    losses: int
-    ties: int
-    p: float
-    improved: tuple[TaskChange, ...]
-    regressed: tuple[TaskChange, ...]
-    equal: tuple[TaskChange, ...]
-
-
 class ParetoPoint(_Frozen):
     """An orchestrator's price and score; `efficient` when none is as cheap and better, or as good and cheaper."""
 
@@ -123,17 +82,15 @@ class ParetoPoint(_Frozen):
     efficient: bool
 
 
-class _Unit(NamedTuple):
-    """What is paired: a task, in a condition unless conditions are what is compared."""
-
-    task: TaskKey
-    condition: str
-    query: str
-
-
 def figures(rows: Collection[ResultRow]) -> Figures:
     """The figures of these rows; they may be of several conditions, a task then counts once in each."""
-    scores = [(sum(row.correct for row in each), len(each)) for each in _by_unit(rows).values()]
+    return figures_of(by_task(rows))
+
+
+def figures_of(tasks: Tasks) -> Figures:
+    """The figures of rows that were grouped by task already."""
+    rows = [row for each in tasks.values() for row in each.rows]
+    scores = [(each.right, len(each.rows)) for each in tasks.values()]
     k = min((samples for _, samples in scores), default=0)
     calls = _added(row.workers for row in rows)
     failed = [row for row in rows if row.failed_calls]
@@ -146,7 +103,7 @@ def figures(rows: Collection[ResultRow]) -> Figures:
         tasks=len(scores),
         episodes=len(rows),
         k=k,
-        mean=bootstrap_mean([right / samples for right, samples in scores]),
+        mean=mean_of(tasks),
         pass_at_k=bootstrap_mean([pass_at(k, *score) for score in scores]),
         pass_all_k=bootstrap_mean([pass_all(k, *score) for score in scores]),
         valid_turns=1 - sum(row.turn_errors for row in rows) / turns if turns else None,
@@ -177,11 +134,6 @@ def figures(rows: Collection[ResultRow]) -> Figures:
     )
 
 
-def mean_at_k(rows: Collection[ResultRow]) -> Estimate:
-    """`figures(rows).mean` and nothing else, in a fraction of the time: for tables of many cells."""
-    return bootstrap_mean([_score(each) for each in _by_unit(rows).values()])
-
-
 def split(rows: Iterable[ResultRow], key: Key | str) -> dict[str, list[ResultRow]]:
     """The rows apart by a key, in the order of first appearance."""
     parts: dict[str, list[ResultRow]] = {}
@@ -193,32 +145,6 @@ def split(rows: Iterable[ResultRow], key: Key | str) -> dict[str, list[ResultRow
 def by(rows: Iterable[ResultRow], key: Key) -> dict[str, Figures]:
     """The figures by orchestrator, family, level, condition, split or source."""
     return {value: figures(part) for value, part in split(rows, key).items()}
-
-
-def paired(
-    rows: Collection[ResultRow], reference_rows: Collection[ResultRow], *, across_conditions: bool = False
-) -> Paired:
-    """One orchestrator's rows against a reference's, task by task. The sides change places and every sign with
-    them. With `across_conditions` a task pairs with itself in whatever condition it was done: what an ablation
-    or a renamed pool costs."""
-    mine, theirs = _by_unit(rows, across_conditions), _by_unit(reference_rows, across_conditions)
-    changes = [_change(unit, mine[unit], theirs[unit]) for unit in sorted(mine.keys() & theirs.keys())]
-    differences = [change.score - change.reference_score for change in changes]
-    improved = tuple(change for change in changes if change.score > change.reference_score)
-    regressed = tuple(change for change in changes if change.score < change.reference_score)
-    equal = tuple(change for change in changes if change.score == change.reference_score)
-    return Paired(
-        tasks=len(changes),
-        unpaired=len(mine.keys() ^ theirs.keys()),
-        difference=bootstrap_difference(differences),
-        wins=len(improved),
-        losses=len(regressed),
-        ties=len(equal),
-        p=sign_test(len(improved), len(regressed)),
-        improved=improved,
-        regressed=regressed,
-        equal=equal,
-    )
 
 
 def pareto(found: Mapping[str, Figures], price: Price = "cost") -> list[ParetoPoint]:
@@ -251,44 +177,18 @@ def busy_s(rows: Iterable[ResultRow]) -> float:
     return total
 
 
-def _by_unit(rows: Iterable[ResultRow], across_conditions: bool = False) -> dict[_Unit, list[ResultRow]]:
-    found: dict[_Unit, list[ResultRow]] = {}
-    for row in rows:
-        unit = _Unit(row.task_key, "" if across_conditions else row.condition, row.query)
-        found.setdefault(unit, []).append(row)
-    return found
-
-
-def _change(unit: _Unit, rows: Sequence[ResultRow], reference: Sequence[ResultRow]) -> TaskChange:
-    return TaskChange(
-        task=unit.task,
-        condition=unit.condition,
-        query=unit.query,
-        score=_score(rows),
-        reference_score=_score(reference),
-        episodes=_episodes(rows),
-        reference_episodes=_episodes(reference),
-    )
-
-
-def _score(rows: Sequence[ResultRow]) -> float:
-    return sum(row.correct for row in rows) / len(rows)
-
-
-def _episodes(rows: Sequence[ResultRow]) -> tuple[str, ...]:
-    return tuple(row.episode for row in sorted(rows, key=lambda row: row.sample))
-
-
 def _price(found: Figures, price: Price) -> float:
     return {"cost": found.cost_per_episode, "tokens": found.tokens_per_episode, "p50_s": found.p50_s}[price]
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """All counts together, the largest first, without those of nothing."""
-    total: Counter[str] = Counter()
+    total: dict[str, int] = {}
     for each in counts:
-        total.update(each)
-    return dict(sorted((+total).items(), key=lambda item: (-item[1], item[0])))
+        for name, count in each.items():
+            total[name] = total.get(name, 0) + count
+    there = [(name, count) for name, count in total.items() if count > 0]
+    return dict(sorted(there, key=lambda item: (-item[1], item[0])))
 
 
 def _over(part: int | None, whole: int | None) -> float | None:

@@ -23,7 +23,8 @@ from trainer.tasks.source import source_named
 GB = 1_000_000_000
 HEAD_ROWS, HEAD_COLUMNS = 4096, 32_768  # TRL's tile of logits: kernels/chunked_logprob.py, trainer/utils.py
 CPU_TILES = 7.25  # float32 copies of it without Triton: y, z, log_p, p, grad, two on the way, a mask (_backward_tile)
-SMALL_VOCABULARY = 65_536  # up to it SFT on a CPU makes all logits at once (cpu_sft.py)
+SMALL_VOCABULARY = 65_536  # up to it a CPU makes whole logits (cpu_trainers.py)
+PASS_TOKENS = 2_048  # and GRPO those of so many tokens at once
 WHOLE_LOGITS = 4  # float32 copies of them then: the logits, their softmax, two on the way
 CUDA_RUNTIME = 700_000_000  # context, cuBLAS workspaces, allocator's rounding: assumed, not measured
 CPU_RUNTIME = 600_000_000  # a process that has imported torch, transformers, TRL and PEFT: 540 MiB measured
@@ -130,8 +131,7 @@ def _needed(recipe: Recipe, machine: Machine) -> tuple[str, list[Part]]:
 def _sft(recipe: Recipe, anatomy: Anatomy, machine: Machine) -> list[Part]:
     settings = recipe.sft
     assert settings is not None
-    whole = not machine.gpu and anatomy.vocabulary <= SMALL_VOCABULARY
-    head = (_whole_head if whole else _tiled_head)(anatomy, machine, settings.batch * settings.max_length)
+    head = _head(anatomy, machine, settings.batch * settings.max_length)
     step = _training_step(recipe, anatomy, settings.batch, settings.max_length, settings.accumulation, head)
     return [*_standing(anatomy), *step, _runtime(machine)]
 
@@ -142,7 +142,7 @@ def _grpo(recipe: Recipe, anatomy: Anatomy, machine: Machine) -> list[Part]:
     assert settings is not None
     wanted = settings.rollouts
     episodes = wanted.prompts * wanted.group
-    head = _tiled_head(anatomy, machine, settings.micro_batch * wanted.max_length)
+    head = _head(anatomy, machine, settings.micro_batch * wanted.max_length, PASS_TOKENS)
     step = _training_step(
         recipe, anatomy, settings.micro_batch, wanted.max_length, episodes // settings.micro_batch, head
     )
@@ -237,8 +237,15 @@ def _shared_mask(rows: int, length: int) -> int:
     return rows * length * length if rows > 1 else 0
 
 
-def _whole_head(anatomy: Anatomy, _machine: Machine, tokens: int) -> tuple[int, str]:
-    """What the loss needs for a moment where all logits are made (cpu_sft.py), if every token is learnt."""
+def _head(anatomy: Anatomy, machine: Machine, tokens: int, at_once: int | None = None) -> tuple[int, str]:
+    """What the loss over so many tokens needs for a moment. Where logits are made whole, `at_once` of them are."""
+    if machine.gpu or anatomy.vocabulary > SMALL_VOCABULARY:
+        return _tiled_head(anatomy, machine, tokens)
+    return _whole_head(anatomy, min(tokens, at_once or tokens))
+
+
+def _whole_head(anatomy: Anatomy, tokens: int) -> tuple[int, str]:
+    """What the loss needs for a moment where all logits are made (cpu_trainers.py), if every token is learnt."""
     logits = tokens * anatomy.vocabulary * WHOLE_LOGITS * FLOAT32
     hidden = tokens * anatomy.hidden * (FLOAT32 + anatomy.width)
     return logits + hidden + _head_gradients(anatomy), f"logits of {tokens:,} tokens x {anatomy.vocabulary:,}"

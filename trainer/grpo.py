@@ -17,11 +17,12 @@ from typing import Any
 
 from datasets import Dataset
 from transformers import PrinterCallback
-from trl import GRPOConfig, GRPOTrainer  # type: ignore[attr-defined]  # lazily exported
+from trl import GRPOConfig  # type: ignore[attr-defined]  # lazily exported
 
 from orchestrator.dialects import dialect_named
 from pool_registry.cache import CachingPool
 from pool_registry.local_models import model_path, pick_device
+from trainer.cpu_trainers import grpo_trainer
 from trainer.curriculum import Curriculum
 from trainer.errors import TrainingFailed
 from trainer.generation import ColocatedGenerator, Generator, Sampling, ServerGenerator, TransformersGenerator
@@ -88,7 +89,7 @@ def run_grpo(training: Training, start: Path | None, offset: int) -> bool:
     callback = JobCallback(training, "grpo", learner, offset, settings.steps)
     with ExitStack() as stack:
         backend = _Backend(training, settings, learner, stack)
-        trainer = GRPOTrainer(
+        trainer = grpo_trainer(learner.model)(
             model=learner.model,
             args=_arguments(training, settings),
             reward_funcs=[_reader(name) for name in terms],

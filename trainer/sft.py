@@ -16,7 +16,7 @@ from datasets import Dataset
 from transformers import PrinterCallback, set_seed
 from trl import SFTConfig  # type: ignore[attr-defined]  # lazily exported
 
-from trainer.cpu_sft import sft_trainer
+from trainer.cpu_trainers import sft_trainer
 from trainer.errors import TrainingFailed
 from trainer.learner import (
     JobCallback,

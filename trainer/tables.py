@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.comparison import Figures, Paired, best_single, figures, paired, split
+from trainer.comparison import Figures, best_single, figures, split
+from trainer.comparison_pairs import Paired, paired
 from trainer.errors import UnknownReference
 from trainer.results import RESULTS, ResultRow, orchestrators_in, read_results
 from trainer.statistics import Estimate

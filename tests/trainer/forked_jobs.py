@@ -49,7 +49,7 @@ def warm_up(home: Home, job: str) -> None:
 
     from pool_registry.live import open_live_pool
     from pool_registry.starter import starter_pool
-    from trainer.cpu_sft import sft_trainer
+    from trainer.cpu_trainers import sft_trainer
     from trainer.grpo import GRPOTrainer  # noqa: F401
     from trainer.learner import be_quiet, load_learner
     from trainer.sft import _arguments, dataset

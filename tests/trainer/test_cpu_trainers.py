@@ -1,0 +1,155 @@
+"""What our trainers for CPUs skip changes nothing: the same losses, gradients and figures as TRL's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+
+from tests.trainer.tiny_model import tiny_base  # noqa: F401
+from trainer import cpu_trainers
+from trainer.cpu_trainers import CpuGrpoTrainer, CpuSftTrainer, grpo_trainer, sft_trainer
+
+ROWS = [
+    {"input_ids": [10, 11, 12, 13, 14, 15, 16], "labels": [-100, -100, -100, -100, 14, 15, 16]},
+    {"input_ids": [20, 21, 22, 23], "labels": [-100, 21, 22, 23]},
+    {"input_ids": [30, 31, 32, 33, 34], "labels": [-100, -100, -100, -100, 34]},
+    {"input_ids": [40, 41, 42], "labels": [-100, 41, -100]},
+]
+
+
+def trained(kind: type[SFTTrainer], base: Path, out: Path, lora: bool, **more: Any) -> list[dict[str, float]]:
+    model = AutoModelForCausalLM.from_pretrained(base)
+    if lora:
+        from peft import LoraConfig, get_peft_model
+
+        model = get_peft_model(model, LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
+    settings = SFTConfig(
+        output_dir=str(out),
+        max_steps=3,
+        per_device_train_batch_size=2,
+        gradient_accumulation_steps=2,
+        learning_rate=1e-2,
+        logging_steps=1,
+        save_strategy="no",
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+        seed=3,
+        bf16=False,
+        max_length=16,
+        gradient_checkpointing=False,
+        **more,
+    )
+    rows = Dataset.from_list(ROWS)
+    trainer = kind(model=model, args=settings, train_dataset=rows, processing_class=AutoTokenizer.from_pretrained(base))
+    trainer.train()
+    return [row for row in trainer.state.log_history if "loss" in row]
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_the_same_training_as_trls_own(tiny_base: Path, tmp_path: Path, lora: bool) -> None:  # noqa: F811
+    theirs = trained(SFTTrainer, tiny_base, tmp_path / "theirs", lora)
+    ours = trained(CpuSftTrainer, tiny_base, tmp_path / "ours", lora)
+    assert theirs[0]["loss"] > theirs[-1]["loss"] > 0  # it learns, so that later steps compare gradients, too
+    for one, other in zip(theirs, ours, strict=True):
+        for key in ("loss", "grad_norm", "entropy", "mean_token_accuracy", "num_tokens"):
+            assert other[key] == pytest.approx(one[key], rel=2e-3), key
+
+
+# Prompts and completions of unlike lengths; an observation (mask 0) inside one of them.
+EPISODES = [
+    ([10, 11, 12], [13, 14, 15, 16], [1, 1, 1, 1]),
+    ([10, 11, 12], [17, 18], [1, 1]),
+    ([20, 21, 22, 23, 24, 25], [26, 27, 28, 29, 30, 31, 32], [1, 1, 0, 0, 0, 1, 1]),
+    ([20, 21, 22, 23, 24, 25], [33], [1]),
+]
+REWARDS = [1.0, 0.0, 0.25, 0.75]
+
+
+def reinforced(kind: type[GRPOTrainer], base: Path, out: Path, lora: bool, **more: Any) -> list[dict[str, float]]:
+    model = AutoModelForCausalLM.from_pretrained(base)
+    if lora:
+        from peft import LoraConfig, get_peft_model
+
+        model = get_peft_model(model, LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
+    settings = GRPOConfig(
+        output_dir=str(out),
+        max_steps=3,
+        per_device_train_batch_size=4,
+        num_generations=2,
+        max_completion_length=8,
+        learning_rate=1e-2,
+        logging_steps=1,
+        save_strategy="no",
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+        seed=3,
+        bf16=False,
+        gradient_checkpointing=False,
+        **more,
+    )
+
+    def rollout(_prompts: list[Any], _trainer: Any) -> dict[str, Any]:
+        prompts, completions, masks = (list(each) for each in zip(*EPISODES, strict=True))
+        told = {"prompt_ids": prompts, "completion_ids": completions, "env_mask": masks}
+        return {**told, "logprobs": None, "score": REWARDS}
+
+    trainer = kind(
+        model=model,
+        args=settings,
+        reward_funcs=[lambda **columns: columns["score"]],
+        train_dataset=Dataset.from_list([{"prompt": "a"}] * 2),
+        processing_class=AutoTokenizer.from_pretrained(base),
+        rollout_func=rollout,
+    )
+    trainer.train()
+    return [row for row in trainer.state.log_history if "loss" in row]
+
+
+@pytest.mark.parametrize(
+    ("lora", "more"),
+    [
+        (False, {"beta": 0.05, "temperature": 0.7}),
+        (True, {"beta": 0.05}),
+        (False, {"num_iterations": 2, "loss_type": "grpo"}),
+    ],
+)
+def test_the_same_reinforcement_as_trls_own(
+    tiny_base: Path,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lora: bool,
+    more: dict[str, Any],
+) -> None:
+    theirs = reinforced(GRPOTrainer, tiny_base, tmp_path / "theirs", lora, **more)
+    monkeypatch.setattr(cpu_trainers, "PASS_TOKENS", 20)  # several passes for these few rows
+    ours = reinforced(CpuGrpoTrainer, tiny_base, tmp_path / "ours", lora, **more)
+    assert all(row["grad_norm"] > 1e-3 for row in theirs) and len({row["loss"] for row in theirs}) == 3  # it learns
+    for one, other in zip(theirs, ours, strict=True):
+        for key in ("loss", "grad_norm", "entropy", *(["kl"] if "beta" in more else [])):
+            assert other[key] == pytest.approx(one[key], rel=2e-3, abs=1e-5), key
+
+
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=40))
+def test_passes_hold_every_row_once_and_keep_to_their_size(lengths: list[int]) -> None:
+    passes = cpu_trainers._passes(torch.tensor(lengths))
+    assert sorted(row for rows in passes for row in rows.tolist()) == list(range(len(lengths)))
+    for rows in passes:
+        assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= cpu_trainers.PASS_TOKENS
+
+
+@pytest.mark.parametrize(("key", "value"), [("final_logit_softcapping", 30.0), ("vocab_size", 151_936)])
+def test_other_heads_are_left_to_trl(tiny_base: Path, key: str, value: float) -> None:  # noqa: F811
+    model = AutoModelForCausalLM.from_pretrained(tiny_base)
+    assert sft_trainer(model) is CpuSftTrainer and grpo_trainer(model) is CpuGrpoTrainer
+    setattr(model.config, key, value)
+    assert sft_trainer(model) is SFTTrainer and grpo_trainer(model) is GRPOTrainer
