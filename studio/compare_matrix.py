@@ -7,7 +7,9 @@ from typing import Any
 
 from studio.compare_results import NoResults, ResultShelf, Selection
 from studio.compare_suite import SEEN, cell, choices, estimate
-from trainer.comparison import figures, mean_at_k, paired, split
+from trainer.comparison import figures, split
+from trainer.comparison_pairs import gap
+from trainer.comparison_tasks import by_task, mean_of
 from trainer.recipe import CONDITIONS
 from trainer.results import ResultRow
 from trainer.tasks import HELD_OUT_FAMILIES
@@ -29,7 +31,7 @@ def matrix_document(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
                 {"orchestrator": name, "cells": _cells(part)} for name, part in split(rows, "orchestrator").items()
             ],
             "held_out": list(HELD_OUT_FAMILIES),
-            "choices": choices(shelf.rows(Selection(selection.jobs))),
+            "choices": choices(shelf, selection.jobs),
         }
 
     return shelf.once(("matrix", selection), selection.jobs, make)
@@ -37,12 +39,13 @@ def matrix_document(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
 
 def _cells(rows: Sequence[ResultRow]) -> dict[str, dict[str, Any]]:
     parts = {name: part for name in COLUMNS if (part := [row for row in rows if column_of(row) == name])}
-    seen = parts.get(SEEN, [])
+    tasks = {name: by_task(part, across_conditions=True) for name, part in parts.items()}  # of one condition each
+    seen = tasks.get(SEEN)
     cells = {}
-    for name, part in parts.items():
-        cells[name] = cell(part)
+    for name, measured in tasks.items():
+        cells[name] = cell(measured)
         if name not in (SEEN, HELD_OUT) and seen:  # a held-out family has other tasks: there is nothing to pair
-            against = paired(part, seen, across_conditions=True)
+            against = gap(measured, seen)
             cells[name] |= {"change": estimate(against.difference), "paired": against.tasks}
     return cells
 
@@ -71,10 +74,10 @@ def ablation_document(shelf: ResultShelf, selection: Selection, orchestrator: st
             "ok": True,
             "orchestrator": chosen,
             "ablated": ablated,
-            "seen": cell(seen),
+            "seen": cell(by_task(seen)),
             "workers": _drops(conditions, seen),
             "shares": figures(seen).shares,
-            "choices": choices(everything),
+            "choices": choices(shelf, selection.jobs),
         }
 
     return shelf.once(("ablation", selection, orchestrator), selection.jobs, make)
@@ -83,14 +86,16 @@ def ablation_document(shelf: ResultShelf, selection: Selection, orchestrator: st
 def _drops(conditions: Mapping[str, Sequence[ResultRow]], seen: Sequence[ResultRow]) -> list[dict[str, Any]]:
     """Each set of workers that was switched off, the dearest first."""
     found = []
+    whole = by_task(seen, across_conditions=True)
     for condition, rows in conditions.items():
         if not condition.startswith(WITHOUT):
             continue
-        against = paired(rows, seen, across_conditions=True)
+        tasks = by_task(rows, across_conditions=True)
+        against = gap(tasks, whole)
         found.append(
             {
                 "without": condition.removeprefix(WITHOUT),
-                "mean": estimate(mean_at_k(rows)),
+                "mean": estimate(mean_of(tasks)),
                 "change": estimate(against.difference),
                 "wins": against.wins,
                 "losses": against.losses,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from studio.compare_results import NoResults, ResultShelf, Selection
-from trainer.comparison import Figures, Paired, TaskChange, best_single, figures, mean_at_k, paired, pareto, split
+from trainer.comparison import Figures, best_single, figures_of, pareto, split
+from trainer.comparison_pairs import WHICH, Gap, TaskChange, change, changed, gap
+from trainer.comparison_tasks import Samples, Tasks, Unit, by_task, mean_of
 from trainer.results import ResultRow, orchestrators_in
 from trainer.statistics import Estimate
 
@@ -25,54 +27,67 @@ SHOWN = (
     "cost_per_episode", "tokens_per_episode", "p50_s", "p95_s", "speedup", "turns", "steps", "depth", "width",
     "access_precision", "access_recall", "matched", "extra_steps", "extra_depth", "entropy", "shares",
 )  # fmt: skip
-WHICH = ("improved", "regressed", "equal")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is known of one orchestrator whoever it is compared with."""
+
+    tasks: Tasks
+    figures: Figures
+    turns: dict[str, float]
 
 
 def suite_document(shelf: ResultShelf, selection: Selection, reference: str) -> dict[str, Any]:
     """The whole view. Raises NoResults or JobNotFound."""
 
     def make() -> dict[str, Any]:
-        everything = shelf.rows(Selection(selection.jobs))
-        wanted = in_a_condition(selection, everything)
-        parts = split(shelf.rows(wanted), "orchestrator")
+        wanted = in_a_condition(shelf, selection)
+        parts = parts_of(shelf, wanted)
         chosen = chosen_reference(parts, reference)
-        against = {name: paired(part, parts[chosen]) for name, part in parts.items() if name != chosen}
-        found, cells = shelf.once(("parts", wanted), selection.jobs, lambda: (_figures(parts), _cells(parts)))
+        against = {name: gap(part.tasks, parts[chosen].tasks) for name, part in parts.items() if name != chosen}
+        found = {name: part.figures for name, part in parts.items()}
         return {
             "ok": True,
             "reference": chosen,
             "condition": wanted.condition or EVERY,
             "best_single": best_single(found),
             "rows": [_line(name, each, against.get(name)) for name, each in found.items()],
-            "cells": cells,
+            "cells": shelf.once(("cells", wanted), selection.jobs, lambda: _cells(parts)),
             "pareto": {
                 price: [point.model_dump() for point in pareto(found, price)] for price in ("cost", "tokens", "p50_s")
             },
-            "turns": {name: _turns(part) for name, part in parts.items()},
-            "choices": choices(everything),
+            "turns": {name: part.turns for name, part in parts.items()},
+            "choices": choices(shelf, selection.jobs),
         }
 
     return shelf.once(("suite", selection, reference), selection.jobs, make)
+
+
+def parts_of(shelf: ResultShelf, wanted: Selection) -> dict[str, Part]:
+    """The rows of a selection by orchestrator, grouped by task and counted once. Raises NoResults."""
+
+    def make() -> dict[str, Part]:
+        apart = split(shelf.rows(wanted), "orchestrator")
+        grouped = {name: by_task(rows) for name, rows in apart.items()}
+        return {name: Part(tasks, figures_of(tasks), _turns(apart[name])) for name, tasks in grouped.items()}
+
+    return shelf.once(("parts", wanted), wanted.jobs, make)
 
 
 def task_document(
     shelf: ResultShelf, selection: Selection, reference: str, orchestrator: str, which: str, first: int
 ) -> dict[str, Any]:
     """One page of the tasks that an orchestrator improved, regressed or left equal. Raises NoResults."""
-    if which not in WHICH:
+    asked = next((name for name in WHICH if name == which), None)
+    if asked is None:
         raise NoResults(f"Tasks are {', '.join(WHICH)}, not {which!r}.")
-
-    def make() -> tuple[str, Paired]:
-        wanted = in_a_condition(selection, shelf.rows(Selection(selection.jobs)))
-        parts = split(shelf.rows(wanted), "orchestrator")
-        chosen = chosen_reference(parts, reference)
-        if orchestrator not in parts:
-            raise NoResults(f"{orchestrator} was not evaluated here; there are: {', '.join(parts)}.")
-        return chosen, paired(parts[orchestrator], parts[chosen])
-
-    chosen, found = shelf.once(("tasks", selection, reference, orchestrator), selection.jobs, make)
-    changes: Sequence[TaskChange] = getattr(found, which)
-    ordered = sorted(changes, key=lambda change: -abs(change.score - change.reference_score))
+    parts = parts_of(shelf, in_a_condition(shelf, selection))
+    chosen = chosen_reference(parts, reference)
+    if orchestrator not in parts:
+        raise NoResults(f"{orchestrator} was not evaluated here; there are: {', '.join(parts)}.")
+    mine, theirs = parts[orchestrator].tasks, parts[chosen].tasks
+    ordered = sorted(changed(asked, mine, theirs), key=lambda unit: -abs(mine[unit].score - theirs[unit].score))
     return {
         "ok": True,
         "orchestrator": orchestrator,
@@ -80,14 +95,16 @@ def task_document(
         "which": which,
         "of": len(ordered),
         "first": first,
-        "tasks": [_task(change) for change in ordered[first : first + PAGE]],
+        "tasks": [_task(change(unit, mine, theirs)) for unit in ordered[first : first + PAGE]],
     }
 
 
-def in_a_condition(selection: Selection, rows: Sequence[ResultRow]) -> Selection:
+def in_a_condition(shelf: ResultShelf, selection: Selection) -> Selection:
     """The selection with the seen pool where no condition was asked for; EVERY mixes all of them."""
-    usual = SEEN if any(row.condition == SEEN for row in rows) else ""
-    return replace(selection, condition="" if selection.condition == EVERY else selection.condition or usual)
+    if selection.condition:
+        return replace(selection, condition="") if selection.condition == EVERY else selection
+    measured = choices(shelf, selection.jobs)["conditions"]
+    return replace(selection, condition=SEEN if SEEN in measured else "")
 
 
 def chosen_reference(names: Mapping[str, Any], asked: str) -> str:
@@ -95,14 +112,19 @@ def chosen_reference(names: Mapping[str, Any], asked: str) -> str:
     return next((name for name in (asked, *REFERENCES) if name in names), next(iter(names)))
 
 
-def choices(rows: Sequence[ResultRow]) -> dict[str, Any]:
+def choices(shelf: ResultShelf, jobs: tuple[str, ...]) -> dict[str, Any]:
     """What the filters can be set to."""
-    return {
-        "orchestrators": orchestrators_in(rows),
-        "conditions": list(dict.fromkeys(row.condition for row in rows)),
-        "families": sorted({row.family for row in rows}),
-        "levels": sorted({row.level for row in rows}),
-    }
+
+    def make() -> dict[str, Any]:
+        rows = shelf.rows(Selection(jobs))
+        return {
+            "orchestrators": orchestrators_in(rows),
+            "conditions": list(dict.fromkeys(row.condition for row in rows)),
+            "families": sorted({row.family for row in rows}),
+            "levels": sorted({row.level for row in rows}),
+        }
+
+    return shelf.once("choices", jobs, make)
 
 
 def estimate(found: Estimate) -> list[float]:
@@ -110,11 +132,7 @@ def estimate(found: Estimate) -> list[float]:
     return [found.mean, found.low, found.high]
 
 
-def _figures(parts: Mapping[str, Sequence[ResultRow]]) -> dict[str, Figures]:
-    return {name: figures(part) for name, part in parts.items()}
-
-
-def _line(name: str, found: Figures, against: Paired | None) -> dict[str, Any]:
+def _line(name: str, found: Figures, against: Gap | None) -> dict[str, Any]:
     whole = found.model_dump(mode="json")
     return {
         "orchestrator": name,
@@ -126,7 +144,7 @@ def _line(name: str, found: Figures, against: Paired | None) -> dict[str, Any]:
     }
 
 
-def _paired(found: Paired) -> dict[str, Any]:
+def _paired(found: Gap) -> dict[str, Any]:
     return {
         "difference": estimate(found.difference),
         "wins": found.wins,
@@ -138,25 +156,30 @@ def _paired(found: Paired) -> dict[str, Any]:
     }
 
 
-def _cells(parts: Mapping[str, Sequence[ResultRow]]) -> list[dict[str, Any]]:
+def _cells(parts: Mapping[str, Part]) -> list[dict[str, Any]]:
     """The mean of every orchestrator by family and level."""
-    cells: dict[tuple[str, int], dict[str, list[ResultRow]]] = {}
+    cells: dict[tuple[str, int], dict[str, dict[Unit, Samples]]] = {}
     for name, part in parts.items():
-        for row in part:
-            cells.setdefault((row.family, row.level), {}).setdefault(name, []).append(row)
+        for unit, samples in part.tasks.items():
+            place = cells.setdefault((unit.task.family, unit.task.level), {})
+            place.setdefault(name, {})[unit] = samples
     return [
         {
             "family": family,
             "level": level,
-            "by": {name: cell(rows) for name, rows in found.items()},
+            "by": {name: cell(tasks) for name, tasks in found.items()},
         }
         for (family, level), found in sorted(cells.items())
     ]
 
 
-def cell(rows: Sequence[ResultRow]) -> dict[str, Any]:
+def cell(tasks: Tasks) -> dict[str, Any]:
     """Mean with interval, and of how many tasks and episodes."""
-    return {"mean": estimate(mean_at_k(rows)), "tasks": len({row.task_key for row in rows}), "episodes": len(rows)}
+    return {
+        "mean": estimate(mean_of(tasks)),
+        "tasks": len({unit.task for unit in tasks}),
+        "episodes": sum(len(each.rows) for each in tasks.values()),
+    }
 
 
 def _turns(rows: Sequence[ResultRow]) -> dict[str, float]:

@@ -37,9 +37,9 @@ export class Figure {
   }
 
   /** Draw for the present width; the same width again only when the data changed. */
-  redraw(changed = false) {
+  redraw(changed = false, room = this.frame.clientWidth) {
     if (this.show) return;
-    const width = Math.floor(this.frame.clientWidth);
+    const width = Math.floor(room);
     if (!width || (width === this.width && !changed)) return;
     this.width = width;
     this.frame.replaceChildren(this.draw(width));
@@ -69,6 +69,13 @@ export class Figure {
       URL.revokeObjectURL(address);
     }
   }
+}
+
+/** Draw figures that stand in the page already: every width is read before the first is drawn, so that the browser lays
+ * the page out once and not once for each. */
+export function redrawAll(figures) {
+  const rooms = figures.map((figure) => figure.frame.clientWidth);
+  figures.forEach((figure, place) => figure.redraw(true, rooms[place]));
 }
 
 /**

@@ -2,7 +2,7 @@
 // improved and regressed counts. All figures are the server's; this file asks and draws.
 
 import { count, el, seconds } from "./dom.js";
-import { Figure, table } from "./compare_figure.js";
+import { Figure, redrawAll, table } from "./compare_figure.js";
 import { dotPlot, scatter, shareBars } from "./compare_charts.js";
 import { TaskList } from "./compare_tasks.js";
 import { all, ask, one, put } from "./compare_state.js";
@@ -153,7 +153,7 @@ export class SuiteView {
     this.note.textContent = this.said(told);
     const parts = [this.scores(told), this.costs(told), this.protocol(told), this.pareto(told), this.cells(told), this.workers(told), this.turns(told)];
     this.body.replaceChildren(...parts.map((part) => part.root || part));
-    for (const part of parts) part.redraw?.(true);
+    redrawAll(parts.filter((part) => part instanceof Figure));
     this.tasks.follow(this.asked());
   }
 

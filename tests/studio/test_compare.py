@@ -18,7 +18,8 @@ from studio.compare_suite import PAGE
 from tests.browser.evaluations import SKILL, TASKS, Pair, write_evaluation
 from tests.browser.jobs import write_job
 from tests.studio.test_api import messages
-from trainer.comparison import figures, paired
+from trainer.comparison import figures
+from trainer.comparison_pairs import paired
 from trainer.errors import InvalidRecipe
 from trainer.jobs import JobStore
 from trainer.results import RESULTS, ResultRow, read_results

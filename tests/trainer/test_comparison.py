@@ -15,7 +15,9 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 from tests.trainer.results import any_rows, row, rows_of, some_scores
-from trainer.comparison import best_single, busy_s, by, figures, paired, pareto
+from trainer.comparison import best_single, busy_s, by, figures, figures_of, pareto
+from trainer.comparison_pairs import WHICH, change, changed, gap, paired
+from trainer.comparison_tasks import by_task
 from trainer.results import TaskKey
 from trainer.statistics import (
     bootstrap_difference,
@@ -180,6 +182,25 @@ def test_tasks_pair_by_what_they_ask_and_in_which_condition():
     across = paired(renamed, mine, across_conditions=True)
     assert (across.tasks, across.losses) == (1, 1)
     assert across.regressed[0].episodes == ("mine-0-0",) and across.regressed[0].query == "query 0"
+
+
+@settings(max_examples=40, deadline=None)
+@given(any_rows(), st.randoms(use_true_random=False))
+def test_a_pair_alone_says_what_it_says_with_all_its_tasks(rows, random: Random):
+    other = [each.model_copy(update={"correct": random.random() < 0.5}) for each in rows[: len(rows) * 2 // 3]]
+    found, mine, theirs = paired(rows, other), by_task(rows), by_task(other)
+    assert dict(gap(mine, theirs)).items() <= dict(found).items()
+    for which in WHICH:
+        assert tuple(change(unit, mine, theirs) for unit in changed(which, mine, theirs)) == getattr(found, which)
+    assert found.wins + found.losses + found.ties == found.tasks == len(mine.keys() & theirs.keys())
+    assert figures_of(mine) == figures(rows)
+
+
+def test_an_interval_that_is_asked_for_again_is_the_same_and_not_another_seeds():
+    scores = [math.sqrt(each / 20) for each in range(21)]
+    first = bootstrap_mean(scores)
+    assert bootstrap_mean(scores[::-1]) == first == bootstrap_mean(list(scores))
+    assert bootstrap_mean(scores, seed=1) != first != bootstrap_mean([*scores, 0.5])
 
 
 def test_recovery_is_counted_where_a_call_failed():

@@ -14,7 +14,7 @@ from orchestrator.trace import open_store
 from pool_registry.home import find_home
 from pool_registry.live import live_pool
 from tests.orchestrator.endpoint import Endpoint, endpoint, pool_of
-from trainer.comparison import paired
+from trainer.comparison_pairs import paired
 from trainer.evaluate import attempt, by_name, evaluate, run_trials, trials_of
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import NumberWithin
