@@ -6,6 +6,7 @@ evaluation that measured one. Of a step at most SAMPLED episodes are looked at, 
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,12 +20,12 @@ from orchestrator.events import TurnTaken, load_event
 from orchestrator.plan import Step
 from orchestrator.trace import EventRow
 from studio.compare_results import ResultShelf, Selection
-from studio.compare_suite import estimate
+from studio.compare_suite import SEEN, estimate
 from studio.job_metrics import MetricsReader, rounded
 from studio.job_view import recipe_of
 from studio.rollout_view import RolloutIndex
 from studio.runtime import Runtime
-from trainer.comparison import figures, split
+from trainer.comparison import Figures, figures, split
 from trainer.jobs import JobStore
 from trainer.statistics import entropy, mean
 
@@ -74,14 +75,19 @@ class DriftReader:
     def __init__(self, runtime: Runtime, jobs: JobStore, shelf: ResultShelf) -> None:
         self._engine = runtime.store.engine
         self._jobs, self._shelf = jobs, shelf
+        self._metrics: dict[str, MetricsReader] = {}
         self._indexes: dict[str, RolloutIndex] = {}
         self._known: dict[str, Topology] = {}
+        self._lock = threading.Lock()
 
     def document(self, job: str) -> dict[str, Any]:
-        """The whole view of a job. Raises JobNotFound."""
+        """The whole view of a job; of a running one only what was added since is read. Raises JobNotFound."""
+        with self._lock:  # two viewers do not read on in the same file at once
+            return self._document(job)
+
+    def _document(self, job: str) -> dict[str, Any]:
         row = self._jobs.get(job)
-        workspace = self._jobs.workspace(job)
-        metrics = MetricsReader(workspace.metrics)
+        metrics = self._metrics.setdefault(job, MetricsReader(self._jobs.workspace(job).metrics))
         metrics.poll()
         recipe = recipe_of(self._jobs, job)
         columns = metrics.columns.document()
@@ -147,31 +153,35 @@ class DriftReader:
             self._known.update({key: topology(turns) for key, turns in rounds.items()})
 
     def _checkpoints(self, job: str) -> list[dict[str, Any]]:
-        """What evaluations of this and of other jobs measured of this job's checkpoints, by step."""
+        """What evaluations of this and of other jobs measured of this job's checkpoints in the seen pool, by step."""
         jobs = tuple(each["id"] for each in self._shelf.jobs() if _measures(each["orchestrators"], job))
         if not jobs:
             return []
-        parts = split(self._shelf.rows(Selection(jobs, condition="seen")), "orchestrator")
-        found = []
-        for name, rows in parts.items():
-            step = checkpoint_step(name, job)
-            if step is None:
-                continue
-            told = figures(rows)
-            shape = {"depth": told.depth, "width": told.width, "turns": told.turns, "steps": told.steps}
-            found.append(
-                {
-                    "step": step,
-                    "orchestrator": name,
-                    "tasks": told.tasks,
-                    "mean": estimate(told.mean),
-                    **shape,
-                    "parallelism": told.steps / told.depth if told.depth else None,
-                    "entropy": told.entropy,
-                    "shares": told.shares,
-                }
-            )
-        return sorted(found, key=lambda each: each["step"])
+
+        def make() -> list[dict[str, Any]]:
+            seen = [row for row in self._shelf.rows(Selection(jobs)) if row.condition == SEEN]
+            found = [(checkpoint_step(name, job), name, rows) for name, rows in split(seen, "orchestrator").items()]
+            told = [_checkpoint(step, name, figures(rows)) for step, name, rows in found if step is not None]
+            return sorted(told, key=lambda each: each["step"])
+
+        return self._shelf.once(("drift", job), jobs, make)
+
+
+def _checkpoint(step: int, name: str, found: Figures) -> dict[str, Any]:
+    """What is drawn of an evaluated checkpoint."""
+    return {
+        "step": step,
+        "orchestrator": name,
+        "tasks": found.tasks,
+        "mean": estimate(found.mean),
+        "depth": found.depth,
+        "width": found.width,
+        "turns": found.turns,
+        "steps": found.steps,
+        "parallelism": found.steps / found.depth if found.depth else None,
+        "entropy": found.entropy,
+        "shares": found.shares,
+    }
 
 
 def checkpoint_step(name: str, job: str) -> int | None:

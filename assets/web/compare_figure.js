@@ -45,6 +45,12 @@ export class Figure {
     this.frame.replaceChildren(this.draw(width));
   }
 
+  /** Take over what another figure of the same name draws; the frame and its buttons stay. */
+  renew({ draw, data }) {
+    Object.assign(this, { draw, data });
+    this.redraw(true);
+  }
+
   /** The figure as a file of its own: every style is written into it. */
   picture() {
     const drawn = this.draw(this.width || 800);

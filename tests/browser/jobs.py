@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from orchestrator.checkpoints import Checkpoint
 from orchestrator.episode import Episode
 from orchestrator.plan import Turn
+from orchestrator.processes import this_process
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import Store
 from pool_registry.live import LivePool, open_live_pool
@@ -67,17 +68,34 @@ def write_job(store: Store, *, sft: int = 60, grpo: int = 40, shown: int = 3, st
     for step in (sft, sft + grpo):
         workspace.note_evaluation(_evaluation(f"{row.id}@{step}", 0.3 + 0.3 * (step > sft)))
     store.traces.flush()
-    _set_state(store, row.id, state, sft + grpo)
+    _ended(store, row.id, state, sft + grpo)
     return row.id
 
 
-def _set_state(store: Store, job: str, state: str, step: int) -> None:
+def note_step(store: Store, job: str, step: int, figures: dict[str, float]) -> None:
+    """One more step of GRPO, as the job's process would append it."""
+    _note(JobStore(store.engine, store.home).workspace(job), "grpo", step, time.time(), figures)
+
+
+def set_state(store: Store, job: str, state: str) -> None:
+    """Say in the job's row how it is. One that runs belongs to this process: it lives, so nobody takes the job for
+    lost."""
+    with writing(store.engine) as session:
+        row = session.get(JobRow, job)
+        assert row is not None
+        row.state = state
+        row.owner = this_process() if state == "running" else ""
+        session.add(row)
+
+
+def _ended(store: Store, job: str, state: str, step: int) -> None:
     now = datetime.now(UTC)
     with writing(store.engine) as session:
         row = session.get(JobRow, job)
         assert row is not None
         row.state, row.stage, row.step = state, "grpo", step
         row.started_at, row.ended_at = now - timedelta(minutes=18), now
+        row.owner = this_process() if state == "running" else row.owner
         session.add(row)
 
 

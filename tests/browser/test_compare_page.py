@@ -17,7 +17,7 @@ from orchestrator.trace import open_store
 from pool_registry.home import find_home
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.evaluations import Pair, write_evaluation
-from tests.browser.jobs import write_job
+from tests.browser.jobs import note_step, set_state, write_job
 from tests.browser.test_train_page import no_job_left
 from trainer.comparison import figures
 from trainer.jobs import JobStore
@@ -234,6 +234,34 @@ def test_drift_over_a_job_and_a_click_shows_example_plans(page, studio_url, data
     assert "step=100" in page.url
     page.reload()
     expect(page.get_by_role("region", name="Example plans").locator(".ro-tile").first).to_be_visible()
+
+
+def test_a_running_job_is_followed_and_what_is_drawn_stays(page, studio: Studio, data):
+    store = open_store(find_home(studio.home))
+    try:
+        job = write_job(store, sft=4, grpo=6, shown=2, state="running")
+        page.goto(f"{studio.url}/compare?tab=training&train={job}&step=10")
+        live, plans = page.get_by_test_id("training-live"), page.get_by_role("region", name="Example plans")
+        expect(live).to_have_text("running · step 10")
+        expect(plans.locator(".ro-tile").first).to_be_visible()
+        page.locator("[data-figure=width]").get_by_role("button", name="CSV").focus()
+        page.evaluate("document.querySelector('.cd-plans .ro-tile').dataset.kept = 'yes'")
+        for step in (11, 12):
+            note_step(store, job, step, {"rollout/correct": 0.5, "rollout/width": 2.0 + step, "worker/sql": 1.0})
+        expect(live).to_have_text("running · step 12")
+        width = table_of(saved(page, page.locator("[data-figure=width]"), "CSV"))
+        assert [line["value"] for line in width if line["step"] in ("11", "12")] == ["13", "14"]
+        assert page.evaluate("document.activeElement.closest('[data-figure]').dataset.figure") == "width"
+        expect(plans.locator("[data-kept=yes]")).to_have_count(1)
+        set_state(store, job, "stopped")
+        expect(live).to_have_text("stopped")
+        set_state(store, job, "running")  # resumed: the page finds that it goes on
+        note_step(store, job, 13, {"rollout/correct": 0.5, "rollout/width": 3.0})
+        expect(live).to_have_text("running · step 13", timeout=15_000)
+        set_state(store, job, "done")
+        expect(live).to_have_text("done")
+    finally:
+        store.close()
 
 
 def test_the_matrix_shows_what_was_measured_and_offers_what_was_not(page, studio_url, data):
