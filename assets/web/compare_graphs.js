@@ -22,7 +22,7 @@ export class SideGraph extends Graph {
   /** `onMove(at)` hears where this graph was panned or zoomed to. */
   constructor(onSelect, onTurn, onMove) {
     super(onSelect, onTurn);
-    this.onMove = onMove;
+    this.frame.onMove = onMove;
   }
 
   setView(name) {
@@ -33,30 +33,11 @@ export class SideGraph extends Graph {
     this.asked = name === "view";
     super.act(name);
     this.asked = false;
-    if (name !== "view" && name !== "errors") this.onMove?.(this.at, name === "fit");
-  }
-
-  pan(...moved) {
-    super.pan(...moved);
-    if (this.touched) this.onMove?.(this.at);
-  }
-
-  onWheel(event) {
-    const before = this.at;
-    super.onWheel(event);
-    if (before !== this.at) this.onMove?.(this.at);
   }
 
   /** Go where another graph went. */
   follow(at, fitted) {
-    if (fitted) {
-      this.touched = false;
-      this.fit();
-      return;
-    }
-    this.touched = true;
-    this.at = { ...at };
-    this.apply();
+    this.frame.follow(at, fitted);
   }
 
   /** Say on every step in what it differs from the reference; `diff` is null for the reference itself. */
