@@ -1,0 +1,39 @@
+// Metric rows as columns, as uPlot takes them.
+
+const MOST = 2600; // points that are kept before the server is asked to thin them out
+
+/** Metric rows folded by step, as the server folds them. */
+export class Columns {
+  constructor({ steps = [], series = {} } = {}) {
+    this.steps = steps;
+    this.series = series;
+    this.places = new Map(steps.map((step, place) => [step, place]));
+  }
+
+  take(rows) {
+    for (const row of rows) {
+      if (row.stage === "demonstrations" || row.stage === "evaluate") continue;
+      let place = this.places.get(row.step);
+      if (place === undefined) {
+        place = this.steps.push(row.step) - 1;
+        this.places.set(row.step, place);
+        for (const values of Object.values(this.series)) values.push(null);
+      }
+      for (const [key, value] of Object.entries(row)) {
+        if (typeof value !== "number" || ["step", "at", "epoch", "num_tokens"].includes(key)) continue;
+        this.series[key] ||= new Array(this.steps.length).fill(null);
+        this.series[key][place] = value;
+      }
+    }
+  }
+
+  get tooMany() {
+    return this.steps.length > MOST;
+  }
+
+  last(key) {
+    const values = this.series[key] || [];
+    for (let k = values.length - 1; k >= 0; k -= 1) if (values[k] !== null) return values[k];
+    return null;
+  }
+}
