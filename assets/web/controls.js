@@ -39,8 +39,6 @@ export async function busy(node, word, work) {
   }
 }
 
-export const plain = (problems) => problems.map(([, what]) => what).join("; ");
-
 /** A modal drawer on the right, or a wide dialog in the middle. Escape closes it, and focus goes back. */
 export class Drawer {
   constructor() {

@@ -18,6 +18,15 @@ export function svg(tag, attributes = {}) {
   return node;
 }
 
+/** What a page begins with: its name, and what it is for. */
+export function heading(title, about) {
+  const box = el("header", "pd-heading");
+  const text = el("div");
+  text.append(el("h1", "", title), el("p", "", about));
+  box.append(text);
+  return box;
+}
+
 /** A 24 px line icon from one path. */
 export function icon(path, className = "pd-icon") {
   const node = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true", class: className });
@@ -55,6 +64,13 @@ export function copyButton(text, label = "Copy") {
     setTimeout(() => (button.textContent = label), 1200);
   });
   return button;
+}
+
+/** Save what the page has made as a file. */
+export function saveFile(name, blob) {
+  const link = el("a", "", null, { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // a busy browser reads it late
 }
 
 /** Put `value` into the address under `name`, or take it out. */

@@ -1,6 +1,6 @@
 // The formats in which an episode leaves the studio. PNG is painted here, from the SVG that the server lays out.
 
-import { el } from "./dom.js";
+import { el, saveFile } from "./dom.js";
 
 const FORMATS = [
   ["trace.jsonl", "Events, JSON Lines"],
@@ -36,9 +36,7 @@ async function savePng(address, name) {
   canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
   if (!blob) throw new Error("the graph is too large for a picture; take the SVG");
-  const link = el("a", "", null, { download: name, href: URL.createObjectURL(blob) });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  saveFile(name, blob);
 }
 
 async function decoded(blob) {

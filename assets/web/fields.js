@@ -1,6 +1,7 @@
 // Fields that are more than an input: a key reference that says at once whether it resolves, a model with the
 // endpoint's own list, and documents that are uploaded. Each is {node, read, say} like the fields of a Form.
 
+import { plain } from "./commands.js";
 import { button, busy } from "./controls.js";
 import { count, el, icon } from "./dom.js";
 import { labelled } from "./form.js";
@@ -106,7 +107,7 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
   const offer = (names) => list.replaceChildren(...names.slice(0, 500).map((name) => el("option", "", null, { value: name })));
   const ask = async () => {
     const reply = await page.send({ action: "list_models", ...endpoint() }).catch(() => ({ problems: [["", "The studio did not answer."]] }));
-    if (!reply.models) return void (said.textContent = reply.problems.map(([, what]) => what).join("; "));
+    if (!reply.models) return void (said.textContent = plain(reply.problems));
     offer(reply.models);
     if (!input.value && reply.models.length) input.value = reply.models[0];
     return void (said.textContent = `${count(reply.models.length)} models there: type to filter them.`);

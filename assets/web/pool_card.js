@@ -1,5 +1,6 @@
 // One worker's card: its light, what it is and where it runs, its figures, and what can be done with it.
 
+import { plain } from "./commands.js";
 import { button } from "./controls.js";
 import { count, dollars, el, icon, seconds } from "./dom.js";
 import { ACTIONS, LIGHTS, STATUSES, kindIcon } from "./icons.js";
@@ -125,7 +126,7 @@ export async function testOnCard(page, name, node = null) {
 /** Call the worker's sample, or probe it. Never throws: what went wrong is the result. */
 export async function testWorker(page, name) {
   const reply = await page.command({ action: "test_worker", name });
-  return reply.test || { status: "EXEC_ERR", how: "call", latency_s: null, asked: "", text: reply.problems.map(([, what]) => what).join("; ") };
+  return reply.test || { status: "EXEC_ERR", how: "call", latency_s: null, asked: "", text: plain(reply.problems) };
 }
 
 export function testResult(test) {

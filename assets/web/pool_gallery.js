@@ -1,7 +1,8 @@
 // The gallery: templates as cards, and the model servers that were found on this machine. One click adds a
 // worker, a second one tests it. Where something is needed that has no default, the click opens a small dialog.
 
-import { button, busy, plain, select } from "./controls.js";
+import { plain } from "./commands.js";
+import { button, busy, select } from "./controls.js";
 import { el, icon } from "./dom.js";
 import { documentsField, keyField, modelField, textField } from "./fields.js";
 import { ACTIONS, KINDS, NEEDS, templateIcon } from "./icons.js";
@@ -170,7 +171,7 @@ export class Gallery {
       const reply = await busy(add, "Adding …", () => this.page.command(request));
       if (reply.ok) return this.show(this.tell(done, reply.added));
       const rest = reply.problems.filter(([where, what]) => !(fields.get(where)?.say(what), fields.has(where)));
-      general.textContent = rest.map(([, what]) => what).join("; ");
+      general.textContent = plain(rest);
       return null;
     });
     const notes = [el("p", "pp-lead", template.line)];

@@ -1,6 +1,7 @@
 // Importers: describe a source, look at what it offers, choose, add, and try what was added.
 
-import { button, busy, plain } from "./controls.js";
+import { plain } from "./commands.js";
+import { button, busy } from "./controls.js";
 import { count, el, icon } from "./dom.js";
 import { keyField, textField } from "./fields.js";
 import { labelled } from "./form.js";

@@ -1,6 +1,7 @@
 // A pool's failure memory: who writes it, every lesson with the run it was made of, and forgetting.
 
-import { busy, button, plain, select } from "./controls.js";
+import { plain } from "./commands.js";
+import { busy, button, select } from "./controls.js";
 import { dollars, el, icon } from "./dom.js";
 import { labelled } from "./form.js";
 import { ACTIONS } from "./icons.js";

@@ -1,8 +1,9 @@
 // The Pool page: its pools, its cards, and which dialog opens. Every command goes to the server, which answers
 // with the new state or with problems by field. The dialogs are in files of their own, one story each.
 
-import { Drawer, button, plain, select } from "./controls.js";
-import { el, icon, recall, remember } from "./dom.js";
+import { ask, plain } from "./commands.js";
+import { Drawer, button, select } from "./controls.js";
+import { el, heading, icon, recall, remember } from "./dom.js";
 import { ACTIONS } from "./icons.js";
 import { workerCard } from "./pool_card.js";
 import { Gallery } from "./pool_gallery.js";
@@ -32,7 +33,7 @@ class PoolPage {
     this.gallery = new Gallery(this);
     this.toast = el("div", "pp-toast", null, { role: "status", popover: "manual" });
     const page = el("div", "pp");
-    page.append(heading(), this.bar, this.note, this.tools, this.grid, this.drawer.node, this.toast);
+    page.append(heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar, this.note, this.tools, this.grid, this.drawer.node, this.toast);
     root.replaceChildren(page);
   }
 
@@ -53,12 +54,7 @@ class PoolPage {
 
   /** Send a command; take the new state if there is one. Returns the reply. */
   async command(request) {
-    let reply;
-    try {
-      reply = await this.send({ pool: this.state?.pool?.name, ...request });
-    } catch (error) {
-      reply = { ok: false, problems: [["", `The studio did not answer: ${error.message || error}`]] };
-    }
+    const reply = await ask(this.send, { pool: this.state?.pool?.name, ...request });
     if (reply.state) this.take(reply.state);
     if (reply.said) this.say(reply.said);
     if (reply.state && request.action !== "show") this.checkLocal();
@@ -194,12 +190,4 @@ class PoolPage {
 function keyed(node, key) {
   node.dataset.key = key;
   return node;
-}
-
-function heading() {
-  const box = el("header", "pd-heading");
-  const text = el("div");
-  text.append(el("h1", "", "Pool"), el("p", "", "Agents and tools that an orchestrator may call. All share one action interface."));
-  box.append(text);
-  return box;
 }

@@ -1,6 +1,7 @@
 // What belongs to a pool as a whole: its limits, and starting a new one.
 
-import { attempt, button, plain, select } from "./controls.js";
+import { plain } from "./commands.js";
+import { attempt, button, select } from "./controls.js";
 import { el } from "./dom.js";
 import { Form, labelled } from "./form.js";
 

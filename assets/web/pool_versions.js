@@ -1,6 +1,7 @@
 // The versions of a pool: what each changed, two of them side by side, and going back to one.
 
-import { button, plain, select } from "./controls.js";
+import { plain } from "./commands.js";
+import { button, select } from "./controls.js";
 import { el, icon } from "./dom.js";
 import { ACTIONS } from "./icons.js";
 

@@ -1,5 +1,6 @@
 // A worker's own dialogs: the whole form, "Try it" with any arguments, and removing it.
 
+import { plain } from "./commands.js";
 import { attempt, button, select } from "./controls.js";
 import { count, el, icon, readable, seconds } from "./dom.js";
 import { keyField } from "./fields.js";
@@ -27,7 +28,7 @@ export function openWorker(page, worker, replacing, back = null) {
     const own = problems.filter(([where]) => where.startsWith("config.")).map(([where, what]) => [where.slice(7), what]);
     const rest = [...config.show(own), ...advanced.show(common.show(problems.filter(([where]) => !where.startsWith("config."))))];
     if (advanced.root.querySelector(".fm-wrong")) more.open = true;
-    general.textContent = rest.map(([, what]) => what).join("; ");
+    general.textContent = plain(rest);
     page.drawer.node.querySelector(".fm-wrong input, .fm-wrong textarea, .fm-wrong select")?.focus();
   };
   const save = async () => {

@@ -1,8 +1,9 @@
 // The Publish page: what goes to the Hub on the left, every file of it on the right before anything is sent, and how
 // far publications are. Nothing leaves until "Publish" is pressed on a preview of exactly these choices.
 
-import { attempt, busy, button, plain, select } from "./controls.js";
-import { copyButton, count, el, icon, recall, remember } from "./dom.js";
+import { ask, plain } from "./commands.js";
+import { attempt, busy, button, select } from "./controls.js";
+import { copyButton, count, el, heading, icon, recall, remember } from "./dom.js";
 import { textField } from "./fields.js";
 import { labelled } from "./form.js";
 import { ACTIONS } from "./icons.js";
@@ -35,7 +36,7 @@ class PublishPage {
     side.append(this.files, this.list);
     grid.append(this.form, side);
     const page = el("div", "pu");
-    page.append(heading(), grid);
+    page.append(heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid);
     root.replaceChildren(page);
     this.empty();
   }
@@ -49,12 +50,8 @@ class PublishPage {
     return null;
   }
 
-  async ask(request) {
-    try {
-      return await this.send(request);
-    } catch (error) {
-      return { ok: false, problems: [["", `The studio did not answer: ${error.message || error}`]] };
-    }
+  ask(request) {
+    return ask(this.send, request);
   }
 
   // The form
@@ -294,14 +291,6 @@ function secretLine({ name, reference, workers, found }) {
   const words = found ? `becomes a secret of the Space, from ${reference}, for ${workers.join(", ")}.` : `is wanted by ${workers.join(", ")}, but ${reference} is not set on this machine.`;
   line.append(el("code", "", name), ` ${words}`);
   return line;
-}
-
-function heading() {
-  const box = el("header", "pd-heading");
-  const words = el("div");
-  words.append(el("h1", "", "Publish"), el("p", "", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."));
-  box.append(words);
-  return box;
 }
 
 function two(...fields) {

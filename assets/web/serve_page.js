@@ -1,7 +1,8 @@
 // The Serve page: what is served, how clients reach it, and the tokens that let them in.
 
-import { button, busy, plain, select } from "./controls.js";
-import { copyButton, count, el, recall } from "./dom.js";
+import { plain } from "./commands.js";
+import { button, busy, select } from "./controls.js";
+import { copyButton, count, el, heading, recall } from "./dom.js";
 import { snippets } from "./serve_snippets.js";
 
 const REFRESH_MS = 2000;
@@ -23,7 +24,7 @@ class ServePage {
     const side = el("div", "sv-side");
     side.append(this.startCard(), this.tokenCard());
     columns.append(this.servers, side);
-    page.append(heading(), this.said, columns);
+    page.append(heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."), this.said, columns);
     root.replaceChildren(page);
   }
 
@@ -272,14 +273,6 @@ function fact(list, name, content) {
   const value = el("dd");
   value.append(content);
   list.append(el("dt", "", name), value);
-}
-
-function heading() {
-  const box = el("header", "pd-heading");
-  const text = el("div");
-  text.append(el("h1", "", "Serve"), el("p", "", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."));
-  box.append(text);
-  return box;
 }
 
 function emptyState() {

@@ -1,6 +1,6 @@
 // The Traces page: every past run, filtered on the server, each a link that reopens it.
 
-import { count, dollars, el, recall, remember, seconds } from "./dom.js";
+import { count, dollars, el, heading, recall, remember, seconds } from "./dom.js";
 import { starButton } from "./star.js";
 
 const FILTERS = ["text", "pool", "orchestrator", "state", "user", "nested"];
@@ -26,7 +26,7 @@ class TracesPage {
     const frame = el("div", "tp-frame");
     frame.append(table);
     const page = el("div", "tp");
-    page.append(heading(), this.bar, this.note, frame, this.more);
+    page.append(heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.note, frame, this.more);
     root.replaceChildren(page);
     this.drawBar();
   }
@@ -112,14 +112,6 @@ class TracesPage {
     for (const value of known) select.append(el("option", "", word(value), { value }));
     select.value = wanted;
   }
-}
-
-function heading() {
-  const box = el("header", "pd-heading");
-  const text = el("div");
-  text.append(el("h1", "", "Traces"), el("p", "", "Every run, exactly as it happened. Open one to look inside."));
-  box.append(text);
-  return box;
 }
 
 function head() {

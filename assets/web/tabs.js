@@ -1,0 +1,46 @@
+// A row of tabs and a panel for each; the arrow keys move along the row.
+
+import { el } from "./dom.js";
+
+export class Tabs {
+  /** `tabs` are [name, label, content]; ids begin with `prefix`; `onSelect(name)` hears what somebody chose. */
+  constructor(prefix, about, tabs, onSelect) {
+    this.names = tabs.map(([name]) => name);
+    this.onSelect = onSelect;
+    this.row = el("div", "jv-tabs", null, { role: "tablist", "aria-label": about });
+    this.panels = tabs.map(([name, label, content]) => this.add(prefix, name, label, content));
+    this.row.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  add(prefix, name, label, content) {
+    const tab = el("button", "jv-tab", label, { type: "button", role: "tab", id: `${prefix}-tab-${name}`, "aria-controls": `${prefix}-${name}`, "data-tab": name });
+    tab.addEventListener("click", () => this.onSelect(name));
+    this.row.append(tab);
+    const panel = el("div", `${prefix}-panel`, null, { role: "tabpanel", id: `${prefix}-${name}`, "aria-labelledby": tab.id });
+    panel.append(content);
+    return panel;
+  }
+
+  /** Whether there is a tab of this name. */
+  has(name) {
+    return this.names.includes(name);
+  }
+
+  show(name) {
+    this.shown = name;
+    this.names.forEach((each, place) => {
+      const tab = this.row.children[place];
+      tab.setAttribute("aria-selected", String(each === name));
+      tab.tabIndex = each === name ? 0 : -1;
+      this.panels[place].hidden = each !== name;
+    });
+  }
+
+  onKey(event) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    const at = (this.names.indexOf(this.shown) + by + this.names.length) % this.names.length;
+    this.onSelect(this.names[at]);
+    this.row.children[at].focus();
+  }
+}

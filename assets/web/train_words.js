@@ -1,0 +1,40 @@
+// Names, sizes and times as every part of the Train page writes them.
+
+export const STAGES = { sft: "SFT", grpo: "GRPO", evaluate: "Evaluate" }; // of a recipe
+export const DOING = { demonstrations: "Collecting demonstrations", sft: "SFT", grpo: "GRPO", evaluate: "Evaluation" }; // of a job
+
+/** The address that runs a checkpoint. */
+export function runLink(name) {
+  return `/?orchestrator=${encodeURIComponent(name)}`;
+}
+
+export function bytes(value) {
+  if (value === null || value === undefined) return "–";
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let size = value;
+  let unit = 0;
+  while (size >= 1000 && unit < units.length - 1) {
+    size /= 1000;
+    unit += 1;
+  }
+  return `${size.toFixed(size < 10 && unit > 0 ? 1 : 0)} ${units[unit]}`;
+}
+
+export function moment(iso) {
+  return iso ? new Date(iso).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "–";
+}
+
+export function share(value) {
+  return value === null || value === undefined ? "–" : `${Math.round(value * 100)} %`;
+}
+
+/** A long time as people say it. */
+export function about(value) {
+  if (value < 90) return `${Math.max(1, Math.round(value))} s`;
+  if (value < 5400) return `${Math.round(value / 60)} min`;
+  return value < 172_800 ? `${(value / 3600).toFixed(1)} h` : `${(value / 86_400).toFixed(1)} days`;
+}
+
+export function sentence(text) {
+  return text[0].toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".");
+}
