@@ -5,33 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-import gradio as gr
-
 from orchestrator.events import Outcome
 from orchestrator.trace import EpisodeRow, TraceFilter
+from studio.components.web_page import web_page
 from studio.runtime import Runtime
-from studio.shell import shell
 
 PAGE_SIZE = 50
 STATES = ("running", "correct", "wrong", "interrupted", *get_args(Outcome))
 
-TEMPLATE = '<div class="tp-root"></div>'
-SCRIPT = """
-const root = element.querySelector('.tp-root');
-import('/podium/web/traces_page.js').then((module) => module.mount(root));
-"""
-
 
 def build(runtime: Runtime) -> None:
     """The page's one component; it reads /api/traces by itself."""
-    with shell("traces"):
-        gr.HTML(
-            value="",
-            html_template=TEMPLATE,
-            js_on_load=SCRIPT,
-            apply_default_css=False,
-            elem_id="traces-page",
-        )
+    web_page("traces")
 
 
 def trace_rows(runtime: Runtime, asked: Mapping[str, str]) -> dict[str, Any]:
