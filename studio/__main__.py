@@ -12,7 +12,7 @@ import typer
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
-from studio import export_commands, publish_commands, serve_commands
+from studio import export_commands, memory_commands, publish_commands, serve_commands, what_if_command
 
 app = typer.Typer(
     help="Podium: design a pool of agents and tools, train a small model to orchestrate it, watch it work.",
@@ -21,7 +21,9 @@ app = typer.Typer(
 )
 app.command()(serve_commands.serve)
 app.command()(publish_commands.publish)
+app.command("what-if")(what_if_command.what_if)
 app.add_typer(export_commands.export, name="export")
+app.add_typer(memory_commands.memory, name="memory")
 app.add_typer(serve_commands.users, name="users")
 app.add_typer(serve_commands.tokens, name="tokens")
 HomeOption = Annotated[

@@ -68,19 +68,25 @@ class MemoryDesk:
             for row in store.traces.search(TraceFilter(pool=pool.name, state=state, limit=LEARN_FROM))
             if row.id not in known
         ]
-        learnt = self._runtime.run(self._learn_from(pool, keys[:LEARN_FROM]))
-        return self._told(pool, f"Learnt from {learnt} recorded {'failure' if learnt == 1 else 'failures'}")
+        learnt, tests = self._runtime.run(self._learn_from(pool, keys[:LEARN_FROM]))
+        said = f"Learnt from {learnt} recorded {'failure' if learnt == 1 else 'failures'}"
+        return self._told(pool, f"{said}; {tests} on test tasks left out" if tests else said)
 
-    async def _learn_from(self, pool: Pool, keys: list[str]) -> int:
-        learnt = 0
+    async def _learn_from(self, pool: Pool, keys: list[str]) -> tuple[int, int]:
+        """Of how many failures a lesson was kept, and how many are of a test split."""
+        learnt = tests = 0
         store = self._runtime.store
         async with live_pool(pool) as live:
             for key in keys:
                 episode = store.traces.episode(key)
                 task = episode.started.task if episode.started else None
-                if has_failed(episode) and not (task and task.split == "test"):
+                if not has_failed(episode):
+                    continue
+                if task and task.split == "test":
+                    tests += 1
+                else:
                     learnt += await remember(episode, live, store.reflections) is not None
-        return learnt
+        return learnt, tests
 
 
 def memory_document(runtime: Runtime, pool: Pool) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from orchestrator.trace import Store
 from orchestrator.what_if import Variation, run_variation, vary
 from pool_registry.actions import Action, JsonValue, Observation, Status
 from pool_registry.breaker import circuit_of
-from pool_registry.errors import PoolError, PoolNotFound, StorageError, WorkerFault
+from pool_registry.errors import PoolError, StorageError, WorkerFault
 from pool_registry.kinds import open_worker
 from pool_registry.live import LivePool, LiveWorker, open_live_pool
 from pool_registry.pool import Pool
@@ -35,6 +35,7 @@ from pool_registry.secrets import redact
 from pool_registry.shelf import DatabaseShelf
 from pool_registry.worker import Visible, WorkerSpec
 from studio.accounts import current_user
+from studio.headless import recorded_run
 from studio.health import RECENT, Health, WorkerHealth, judge
 from trainer.evaluate import grade, resolve
 from trainer.tasks import recognize
@@ -81,16 +82,8 @@ class Runtime:
 
         Raises EpisodeNotFound, DamagedTrace, PoolNotFound, or InvalidEdits while it is under way.
         """
-        row = self.store.traces.row(episode_id)
-        if row.state == "running":
-            raise InvalidEdits([("", "this run is still under way; edit it when it has ended")])
-        stored = self.store.pools.by_hash(row.pool, row.pool_hash)
-        if stored is None:
-            raise PoolNotFound(
-                f"the version of pool {row.pool!r} that this run used is not kept in this data folder, "
-                "so its workers cannot be called anew"
-            )
-        return self.store.traces.episode(episode_id), self._await(self._live(stored.pool))
+        episode, pool = recorded_run(self.store, episode_id)
+        return episode, self._await(self._live(pool))
 
     def varied(self, episode_id: str, number: int, edits: Sequence[AnyEdit]) -> Variation:
         """What editing round `number` of a recorded episode would keep and call anew. Runs nothing.

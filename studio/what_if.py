@@ -3,7 +3,7 @@ what came of it beside the run that it varies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import APIRouter, HTTPException
@@ -15,10 +15,12 @@ from orchestrator.episode import Episode, Round
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, InvalidEdits
 from orchestrator.graph_diff import diff, placed_steps
 from orchestrator.plan import Step
-from orchestrator.trace import EpisodeRow
+from orchestrator.trace import EpisodeRow, Store
+from orchestrator.what_if import Variation, vary
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import PoolError
-from pool_registry.live import LivePool
+from pool_registry.live import LivePool, live_pool
+from pool_registry.pool import Pool
 from studio.runtime import Runtime
 
 MAX_EDITS = 1000
@@ -51,7 +53,7 @@ def what_if_routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/{episode_id}/variations")
     def variations(episode_id: str) -> JSONResponse:
-        return _told(lambda: variations_document(runtime, episode_id))
+        return _told(lambda: variations_document(runtime.store, episode_id))
 
     return router
 
@@ -81,6 +83,14 @@ def editor_document(runtime: Runtime, episode_id: str) -> dict[str, Any]:
         "fresh": max(episode.steps, default=0) + 1,
         "workers": [_worker(pool, name) for name in pool.workers],
     }
+
+
+def plan_document(episode: Episode, number: int) -> dict[str, Any]:
+    """One round of a recorded run, for somebody who is to edit it. Raises InvalidEdits when there is none."""
+    done = next((done for done in episode.rounds if done.number == number), None)
+    if done is None:
+        raise InvalidEdits([("", f"this run has no round {number}; it has {len(episode.rounds)}")])
+    return {"rounds": len(episode.rounds), "fresh": max(episode.steps, default=0) + 1, **_round(done)}
 
 
 def _round(done: Round) -> dict[str, Any]:
@@ -118,7 +128,17 @@ def _worker(pool: LivePool, name: str) -> dict[str, Any]:
 
 def check_document(runtime: Runtime, episode_id: str, wanted: Wanted) -> dict[str, Any]:
     """Which steps these edits would call anew and which they would keep, by the numbers that the edits use."""
-    found = runtime.varied(episode_id, wanted.round, wanted.edits)
+    return fates_document(runtime.varied(episode_id, wanted.round, wanted.edits))
+
+
+async def variation_check(origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> dict[str, Any]:
+    """The same for a run that no studio has open. Raises InvalidEdits."""
+    async with live_pool(pool) as live:
+        return fates_document(vary(origin, number, edits, live))
+
+
+def fates_document(found: Variation) -> dict[str, Any]:
+    """What a variation calls and keeps, by the numbers that its edits use."""
     old = {new: k for k, new in found.ids.items()}
     return {
         "rerun": sorted(old[new] for new in found.rerun),
@@ -130,9 +150,9 @@ def check_document(runtime: Runtime, episode_id: str, wanted: Wanted) -> dict[st
 # What came of it
 
 
-def variations_document(runtime: Runtime, episode_id: str) -> dict[str, Any]:
+def variations_document(store: Store, episode_id: str) -> dict[str, Any]:
     """For a what-if: the run that it varies, the edits and the difference. For any run: its what-ifs."""
-    traces = runtime.store.traces
+    traces = store.traces
     traces.row(episode_id)
     made = [_result(row) for row in traces.variations(episode_id)]
     episode = traces.episode(episode_id)
