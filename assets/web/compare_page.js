@@ -1,7 +1,8 @@
 // The Compare page: who is compared, on top; below it one query, suites, training, pool conditions and ablations.
 // Everything that is chosen lives in the address: a link shows the same.
 
-import { el } from "./dom.js";
+import { Toast, ask } from "./commands.js";
+import { el, heading } from "./dom.js";
 import { AblationView, MatrixView } from "./compare_pools.js";
 import { EvaluationForm } from "./compare_evaluate.js";
 import { Picker } from "./compare_picker.js";
@@ -9,6 +10,7 @@ import { QueryView } from "./compare_query.js";
 import { JobChooser, SuiteView } from "./compare_suite.js";
 import { all, one, put } from "./compare_state.js";
 import { TrainingView } from "./compare_training.js";
+import { Tabs } from "./tabs.js";
 
 const TABS = [["query", "One query"], ["suite", "Suite"], ["training", "Training"], ["matrix", "Generalization"], ["ablation", "Ablate the pool"]];
 const MEASURED = ["suite", "matrix", "ablation"]; // tabs that are about evaluations
@@ -22,21 +24,24 @@ class ComparePage {
     this.send = send;
     this.labels = new Map();
     this.picker = new Picker((names) => this.choose(names));
-    this.tabs = el("div", "jv-tabs cp-tabs", null, { role: "tablist", "aria-label": "What is compared" });
-    this.toast = el("div", "pp-toast", null, { role: "status" });
+    this.toast = new Toast();
     this.jobs = new JobChooser(() => this.refresh());
     this.form = new EvaluationForm(this);
     this.views = { query: new QueryView(this), suite: new SuiteView(this), training: new TrainingView(this), matrix: new MatrixView(this), ablation: new AblationView(this) };
+    this.tabs = new Tabs("cp", "What is compared", TABS.map(([name, label]) => [name, label, this.views[name].root]), (name) => this.select(name));
+    this.tabs.row.classList.add("cp-tabs");
     this.measured = el("div", "cp-measured");
     this.measured.append(this.jobs.root, this.form.root);
     const page = el("div", "cp");
-    page.append(heading(), this.picker.root, this.tabs, this.measured, this.toast);
+    page.append(
+      heading("Compare", "Which orchestrator is better, why, at what cost, and for which pools."),
+      this.picker.root, this.tabs.row, this.measured, this.toast.node, ...this.tabs.panels,
+    );
     root.replaceChildren(page);
-    this.drawTabs(page);
   }
 
   async start() {
-    this.select(TABS.some(([name]) => name === one("tab")) ? one("tab") : "query", false);
+    this.select(this.tabs.has(one("tab")) ? one("tab") : "query", false);
     if (!(await this.loadPool(one("pool")))) return;
     this.views.query.build(this.told);
     this.form.build(this.told);
@@ -80,32 +85,10 @@ class ComparePage {
 
   // Tabs
 
-  drawTabs(page) {
-    for (const [name, label] of TABS) {
-      const tab = el("button", "jv-tab", label, { type: "button", role: "tab", id: `cp-tab-${name}`, "aria-controls": `cp-${name}`, "data-tab": name });
-      tab.addEventListener("click", () => this.select(name));
-      this.tabs.append(tab);
-      const panel = el("div", "cp-panel", null, { role: "tabpanel", id: `cp-${name}`, "aria-labelledby": `cp-tab-${name}` });
-      panel.append(this.views[name].root);
-      page.append(panel);
-    }
-    this.tabs.addEventListener("keydown", (event) => {
-      const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (!by) return;
-      const at = (TABS.findIndex(([name]) => name === this.tab) + by + TABS.length) % TABS.length;
-      this.select(TABS[at][0]);
-      this.tabs.children[at].focus();
-    });
-  }
-
   select(name, show = true) {
     this.tab = name;
     put({ tab: name === "query" ? null : name });
-    for (const tab of this.tabs.children) {
-      tab.setAttribute("aria-selected", String(tab.dataset.tab === name));
-      tab.tabIndex = tab.dataset.tab === name ? 0 : -1;
-    }
-    for (const [each] of TABS) this.views[each].root.parentNode.hidden = each !== name;
+    this.tabs.show(name);
     this.measured.hidden = !MEASURED.includes(name);
     this.picker.root.hidden = name === "training";
     if (show) this.show();
@@ -136,12 +119,8 @@ class ComparePage {
 
   // Commands
 
-  async ask(request) {
-    try {
-      return await this.send(request);
-    } catch (error) {
-      return { ok: false, problems: [["", `The studio did not answer: ${error.message || error}`]] };
-    }
+  ask(request) {
+    return ask(this.send, request);
   }
 
   /** A command whose answer is told. */
@@ -152,24 +131,12 @@ class ComparePage {
     return reply;
   }
 
-  say(text, bad = false) {
-    this.toast.textContent = text;
-    this.toast.classList.toggle("pp-bad", bad);
-    this.toast.classList.add("pp-shown");
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.toast.classList.remove("pp-shown"), bad ? 8000 : 3500);
+  say(text, bad) {
+    this.toast.say(text, bad);
   }
 }
 
 export function sentences(reply) {
   const told = reply.problems.map(([key, what]) => (key ? `${key}: ${what}` : what)).join("; ");
   return told ? told[0].toUpperCase() + told.slice(1) : "";
-}
-
-function heading() {
-  const box = el("header", "pd-heading");
-  const words = el("div");
-  words.append(el("h1", "", "Compare"), el("p", "", "Which orchestrator is better, why, at what cost, and for which pools."));
-  box.append(words);
-  return box;
 }
