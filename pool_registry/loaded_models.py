@@ -7,6 +7,7 @@ arrive while a batch runs are generated together in the next one, those with the
 from __future__ import annotations
 
 import asyncio
+import atexit
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from pool_registry.errors import WorkerFault
 from pool_registry.local_models import be_quiet, pick_device, pick_dtype
 
 MAX_BATCH = 16
+END_S = 20.0  # for a prompt that is being read when the process ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,20 @@ class LoadedModel:
         self.model.to(self.device).eval()
         self.adapters = Adapters(self.model)
         self.context = int(getattr(self.model.config, "max_position_embeddings", 2048))
-        self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name=f"generate-{folder.name}", daemon=True).start()
+        self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self.start()
+
+    def start(self) -> None:
+        """Start the thread, and see to its end: it takes requests until then."""
+        self._thread = threading.Thread(target=self._work, name="generate", daemon=True)
+        self._thread.start()
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        """Let the batch in flight end before the interpreter does: a thread that is inside torch then takes the
+        whole process down with an abort, after its work was done."""
+        self._requests.put(None)
+        self._thread.join(END_S)
 
     async def generate(
         self,
@@ -115,13 +129,15 @@ class LoadedModel:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _work(self) -> None:
-        """Take what waits, generate what fits together, put the rest aside for the next round."""
+        """Take what waits, generate what fits together, put the rest aside for the next round; None ends it."""
         aside: list[Request] = []
         while True:
-            waiting = aside or [self._requests.get()]
+            come = [] if aside else [self._requests.get()]
             while not self._requests.empty():
-                waiting.append(self._requests.get())
-            waiting = [request for request in waiting if not request.cancelled.is_set()]
+                come.append(self._requests.get())
+            if None in come:
+                return
+            waiting = [request for request in (*aside, *come) if request and not request.cancelled.is_set()]
             batch = [request for request in waiting if request.fits(waiting[0])][:MAX_BATCH]
             aside = [request for request in waiting if request not in batch]
             if batch:

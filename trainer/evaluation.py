@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.errors import UnknownOrchestrator
@@ -36,6 +36,7 @@ from trainer.workspace import Workspace, read_lines
 log = logging.getLogger(__name__)
 EACH = "direct:each"
 NOTE_S = 1.0  # between two notes of how far it is
+TELL_S = 30.0  # between two lines in the log that say so
 
 
 class Progress:
@@ -61,6 +62,21 @@ class Progress:
         """What an episode of this orchestrator has cost, on average."""
         cost, count = self._costs.get(orchestrator, (0.0, 0))
         return cost / count if count else 0.0
+
+
+@dataclass(slots=True)
+class Pace:
+    """How one orchestrator's episodes come along in this process. Others take longer or shorter: it is asked for no
+    more than its own."""
+
+    count: int
+    done: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def text(self) -> str:
+        """How many are done, and in about how many seconds the rest is, at this pace."""
+        left = (self.count - self.done) * (time.monotonic() - self.began) / max(1, self.done)
+        return f"{self.done} of {self.count} done, about {left:,.0f} s to go"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +127,7 @@ class EvaluationStage:
         self._tasks = _tasks(recipe, self._source)
         self._progress = Progress(set(), [])
         self._noted_at = 0.0
+        self._told_at = time.monotonic()
 
     async def run(self, tell: Callable[[int], None]) -> bool:
         """Measure what is not measured yet; `tell` hears how many episodes there are in all. False when stopped
@@ -164,11 +181,12 @@ class EvaluationStage:
         missing = [trial for trial in cell.trials if trial.slot not in self._progress.rows]
         if missing:
             log.info("%s: %d of %d episodes to run", cell.title, len(missing), len(cell.trials))
+        pace = Pace(len(missing))
         whole = await run_trials(
             missing,
             cell.pool,
             cell.make(),
-            self._keep,
+            lambda row: self._keep(row, cell, pace),
             sink=self._store.traces,
             settle=self._store.traces.flush,
             limits=self._limits,
@@ -199,9 +217,14 @@ class EvaluationStage:
             f"evaluate.max_cost in the job's recipe.yaml and resume"
         )
 
-    def _keep(self, row: ResultRow) -> None:
+    def _keep(self, row: ResultRow, cell: Cell, pace: Pace) -> None:
         append_result(self._workspace.results, row)
         self._progress.take(row)
+        pace.done += 1
+        if time.monotonic() - self._told_at >= TELL_S:
+            self._told_at = time.monotonic()
+            done, total = self._progress.done, len(self._progress.wanted)
+            log.info("%s: %s; %d of %d episodes of the job", cell.title, pace.text(), done, total)
         if time.monotonic() - self._noted_at >= NOTE_S:
             self._note()
 

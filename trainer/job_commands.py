@@ -59,6 +59,7 @@ def start(recipe: Recipe, detach: bool, home: str | None) -> None:
             jobs.start_next()
             typer.echo(row.id)
             return
+        typer.echo(f"{row.id}: Ctrl-C stops it; `python -m trainer jobs show {row.id}` says how far it is", err=True)
         ended = row
         while ended.state == "queued":  # another terminal that waits may be faster
             _wait_for_turn(jobs, row)

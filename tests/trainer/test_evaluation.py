@@ -312,6 +312,16 @@ def test_a_torn_line_loses_itself_alone(tmp_path, caplog):
     assert "line 2" in caplog.text and read_results(tmp_path / "none.jsonl") == []
 
 
+def test_the_log_says_how_far_each_orchestrator_is(store, jobs, sums, monkeypatch, caplog):
+    monkeypatch.setattr(evaluation, "TELL_S", 0.0)
+    save_pool(store)
+    with caplog.at_level("INFO", "trainer.evaluation"):
+        run(a_recipe(sums, orchestrators=["oracle", "random_plan"], count=3, concurrency=1), store, jobs)
+    told = [line for line in caplog.messages if "to go" in line]
+    assert [line.partition(" done")[0] for line in told[:3]] == [f"oracle: {k} of 3" for k in (1, 2, 3)]
+    assert told[-1].startswith("random_plan: 3 of 3 done, about 0 s to go; 6 of 6 episodes")
+
+
 def test_a_saved_evaluation_is_the_reference_of_a_later_one(store, jobs, sums):
     save_pool(store)
     saved = run(a_recipe(sums), store, jobs)
