@@ -34,14 +34,17 @@ export function dotPlot(width, groups, colours, { low = 0, high = 1, written }) 
 
 /** Differences from zero with intervals, a line each: [{label, value: [mean, low, high], note}]. */
 export function differencePlot(width, rows, { written }) {
-  const reach = Math.max(0.05, ...rows.flatMap((row) => row.value.map(Math.abs))) * 1.05;
+  const ends = rows.flatMap((row) => row.value);
+  const [least, most] = [Math.min(0, ...ends), Math.max(0, ...ends)]; // zero is always there, an empty side is not
+  const room = Math.max(0.05, most - least) * 0.06;
+  const [begin, end] = [least - room, most + room];
   const left = gutter(rows.map((row) => row.label), width);
   const told = width > 520; // else the table below says it
   const right = told ? Math.min(170, 14 + Math.max(...rows.map((row) => row.note.length)) * LETTER) : 24;
   const height = rows.length * ROW + 24;
-  const x = scale(-reach, reach, left, width - right);
+  const x = scale(begin, end, left, width - right);
   const root = canvas(width, height, "Differences with 95 % intervals");
-  axis(root, x, ticks(-reach, reach, told ? 5 : 2), 0, height - 22, written);
+  axis(root, x, ticks(begin, end, told ? 5 : 2), 0, height - 22, written);
   root.append(svg("line", { x1: x(0), x2: x(0), y1: 0, y2: height - 22, class: "ch-zero" }));
   rows.forEach((row, place) => {
     const at = place * ROW + ROW / 2;

@@ -194,9 +194,9 @@ export class TrainingView {
     const workers = this.workers.filter((name) => told.workers[name]).map((name) => [name, told.workers[name]]);
     return [
       { id: "accuracy", title: "Accuracy", about: "Share of right answers", written: share, low: 0, high: 1, series: [{ name: "training episodes", points: byStep("accuracy") }, { name: "validation", points: byStep("validation") }, dots("evaluated", told.checkpoints.map((each) => [each.step, ...each.mean]))] },
-      { id: "width", title: "Width", about: "Most steps that could run at once", written: fixed1, series: [{ name: "training episodes", points: byStep("width") }, dots("evaluated", measured("width"))] },
-      { id: "depth", title: "Depth", about: "Steps that had to wait for each other", written: fixed1, series: [{ name: "training episodes", points: traced("depth") }, dots("evaluated", measured("depth"))] },
-      { id: "parallelism", title: "Parallelism", about: "Steps for each layer; 1 is one after another", written: (value) => fixed(value), series: [{ name: "training episodes", points: traced("parallelism") }, dots("evaluated", measured("parallelism"))] },
+      { id: "width", title: "Width", about: "Most steps at once", written: fixed1, series: [{ name: "training episodes", points: byStep("width") }, dots("evaluated", measured("width"))] },
+      { id: "depth", title: "Depth", about: "Longest chain of steps", written: fixed1, series: [{ name: "training episodes", points: traced("depth") }, dots("evaluated", measured("depth"))] },
+      { id: "parallelism", title: "Parallelism", about: "Steps for each layer", written: (value) => fixed(value), series: [{ name: "training episodes", points: traced("parallelism") }, dots("evaluated", measured("parallelism"))] },
       { id: "drift-turns", title: "Turns", about: "Of the orchestrator, per episode", written: fixed1, series: [{ name: "training episodes", points: byStep("turns") }, dots("evaluated", measured("turns"))] },
       { id: "drift-steps", title: "Steps", about: "Per episode", written: fixed1, series: [{ name: "training episodes", points: traced("steps") }, dots("evaluated", measured("steps"))] },
       { id: "diversity", title: "Tool diversity", about: "Different workers in an episode", written: fixed1, series: [{ name: "training episodes", points: traced("tools") }] },
