@@ -155,14 +155,15 @@ def _plan_text(document: dict[str, Any]) -> str:
 
 
 def _check_text(document: dict[str, Any]) -> str:
-    dropped = f"; {document['dropped']} later rounds are dropped" if document["dropped"] else ""
+    dropped = f"; dropped: {_count(document['dropped'], 'later round')}" if document["dropped"] else ""
     return f"called: {_listed(document['rerun'])}; kept: {_listed(document['kept'])}{dropped}"
 
 
 def _result_text(document: dict[str, Any]) -> str:
     counts = ", ".join(f"{count} {DIFFERENCES[name]}" for name, count in document["differences"].items() if count)
     lines = [
-        f"episode {document['episode']}: {document['kept']} outputs kept, {document['rerun']} steps called",
+        f"episode {document['episode']}: {_count(document['kept'], 'output')} kept, "
+        f"{_count(document['rerun'], 'step')} called",
         *(_edit_text(edit) for edit in document["edits"]),
         f"difference in steps: {counts or 'none'}",
         *(f"{name}: {_outcome(document[key])}" for name, key in (("before", "origin"), ("now", "result"))),
@@ -171,9 +172,14 @@ def _result_text(document: dict[str, Any]) -> str:
 
 
 def _edit_text(edit: Mapping[str, Any]) -> str:
-    head = edit["edit"] if edit["step"] is None else f"{edit['edit']} step {edit['step']} ({edit['worker']})"
-    fields = "".join(f"\n  {each['field']}: {each['before']!r} -> {each['after']!r}" for each in edit["fields"])
-    return f"{head}{fields}"
+    fields = [f"{each['field']}: {_change(each)}" for each in edit["fields"]]
+    if edit["step"] is None:
+        return "".join(fields) or "answer: as it was"
+    return "\n  ".join([f"{edit['edit']} step {edit['step']} ({edit['worker']})", *fields])
+
+
+def _change(field: Mapping[str, str]) -> str:
+    return f"{field['before']!r} -> {field['after']!r}" if field["before"] else repr(field["after"])
 
 
 def _outcome(row: Mapping[str, Any]) -> str:
@@ -184,6 +190,10 @@ def _outcome(row: Mapping[str, Any]) -> str:
 
 def _call(step: Mapping[str, Any]) -> str:
     return f"{step['worker']} {json.dumps(step['arguments'], ensure_ascii=False)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _listed(steps: Sequence[int]) -> str:

@@ -82,6 +82,13 @@ def test_an_edited_run_is_a_trace_of_its_own_with_the_difference(studio, episode
     assert "4 the same, 1 with other arguments" in plain
 
 
+def test_an_added_step_is_told_without_a_before(studio, episode):
+    add = '{"edit": "add", "step": 6, "worker": "calculator", "arguments": {"expression": "$5+1"}, "access": [5]}'
+    said = studio("what-if", episode, "--edit", add, "--edit", '{"edit": "answer", "answer": "$6"}').output
+    assert "5 outputs kept, 1 step called\nadd step 6 (calculator)\n  worker: 'calculator'\n" in said
+    assert "\nanswer: '$5' -> '$6'\n" in said and "5 the same, 1 added" in said
+
+
 def test_an_edited_run_without_an_answer_is_exit_code_1(studio, episode):
     done = studio("what-if", episode, "--edit", '{"edit": "answer", "answer": null}')
     assert done.exit_code == 1 and "no answer" in done.output
