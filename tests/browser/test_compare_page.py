@@ -102,6 +102,28 @@ def test_the_same_step_stands_at_the_same_place_and_what_is_gone_is_marked(page,
     expect(page.locator(".cg-legend")).to_contain_text("other access")
 
 
+def test_zooming_or_panning_one_graph_moves_the_others(page, studio_url, data):
+    open_pair(page, studio_url, data[1])
+    graphs = page.locator(".cq-side .og")
+    first, other = graphs.nth(0), graphs.nth(1)
+    expect(other).to_have_attribute("data-zoom", re.compile("[0-9]"))
+    fitted = str(other.get_attribute("data-zoom"))
+    first.get_by_role("button", name="Zoom in").click()
+    expect(other).not_to_have_attribute("data-zoom", fitted)
+    expect(other).to_have_attribute("data-zoom", str(first.get_attribute("data-zoom")))
+    first.get_by_role("button", name="Fit the graph into the frame").click()
+    expect(other).to_have_attribute("data-zoom", fitted)
+    place = str(other.locator(".og-world").get_attribute("style"))
+    outer = first.bounding_box()
+    assert outer
+    page.mouse.move(outer["x"] + outer["width"] / 2, outer["y"] + 6)
+    page.mouse.down()
+    page.mouse.move(outer["x"] + outer["width"] / 2 + 40, outer["y"] + 30)
+    page.mouse.up()
+    expect(other.locator(".og-world")).not_to_have_attribute("style", place)
+    assert other.locator(".og-world").get_attribute("style") == first.locator(".og-world").get_attribute("style")
+
+
 def test_the_reference_can_be_changed_and_a_step_is_shown_side_by_side(page, studio_url, data):
     open_pair(page, studio_url, data[1])
     page.get_by_role("button", name="Make it the reference").click()
