@@ -79,7 +79,8 @@ export class QueryView {
     put({ e: episodes, reference: null, step: null });
     this.shown = JSON.stringify([episodes, ""]);
     this.open(episodes);
-    if (failed.length) this.say(failed.map((each) => `${each.orchestrator} was not started: ${each.problem}`).join(" "));
+    this.unstarted = failed.map((each) => `${each.orchestrator} was not started: ${each.problem}`).join(" ");
+    this.say(this.unstarted);
   }
 
   compareWith(place) {
@@ -95,6 +96,7 @@ export class QueryView {
     this.grid.replaceChildren();
     this.below.replaceChildren();
     this.steps.clear();
+    this.unstarted = "";
     this.say("");
     this.empty.hidden = episodes.length > 0;
     this.bar.hidden = !episodes.length;
@@ -127,7 +129,7 @@ export class QueryView {
   }
 
   take(told) {
-    this.say("");
+    this.say(this.unstarted); // the connection is there, what it could not help stays told
     this.state = told;
     const first = !this.sides.length;
     if (first) this.sides = told.views.map((_, place) => this.side(place));
