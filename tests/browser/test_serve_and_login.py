@@ -18,17 +18,14 @@ from studio.accounts import Accounts
 from studio.serving import prepare
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.pools import XSS
-from tests.studio.edge_model import EdgeModel, edge_model
+from tests.studio.edge_home import model
+from tests.studio.edge_model import EdgeModel
 from tests.studio.served import edge_pool
+
+__all__ = ["model"]
 
 LONG_MS = 180_000  # a server imports a good deal first; minutes on a busy machine
 PASSWORD = "correct horse battery"
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[EdgeModel]:
-    with edge_model() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

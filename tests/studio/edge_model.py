@@ -43,6 +43,7 @@ class EdgeModel:
                 self.hung_up.append(asked)
                 raise ConnectionResetError
             gone.cancel()
+            await asyncio.wait((gone,))  # until then the stream has a reader, and the next request could have none
         said = asked if what not in ("say", "wait") else rest
         document = {
             "choices": [{"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}],

@@ -25,29 +25,16 @@ from studio import serve_record
 from studio.__main__ import app
 from studio.accounts import Tokens
 from studio.serve_request import MAX_BODY_BYTES
-from studio.serving import prepare
-from tests.studio.edge_model import TOKENS_IN, TOKENS_OUT, EdgeModel, edge_model
-from tests.studio.served import PRICE_CALL, edge_pool, ended_row, free_port, opened, serving
+from tests.studio.edge_home import home, model
+from tests.studio.edge_model import TOKENS_IN, TOKENS_OUT
+from tests.studio.served import PRICE_CALL, ended_row, free_port, opened, serving
 from trainer.tasks import find_task
+
+__all__ = ["home", "model"]
 
 MODEL = "podium-edge"
 ASK = {"model": MODEL, "messages": [{"role": "user", "content": "say hello"}]}
 REFERENCE = "sk-of-the-tests-4711"
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[EdgeModel]:
-    with edge_model() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, model: EdgeModel) -> Path:
-    folder = tmp_path_factory.mktemp("home")
-    store = prepare(str(folder))
-    store.pools.save(edge_pool(model.url))
-    store.close()
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,26 +16,13 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from studio.accounts import Tokens
-from studio.serving import prepare
-from tests.studio.edge_model import TOKENS_IN, TOKENS_OUT, EdgeModel, edge_model
-from tests.studio.served import PRICE_CALL, edge_pool, ended_row, opened, serving
+from tests.studio.edge_home import home, model
+from tests.studio.edge_model import TOKENS_IN, TOKENS_OUT
+from tests.studio.served import PRICE_CALL, ended_row, opened, serving
+
+__all__ = ["home", "model"]
 
 OFFER = ("--pool", "edge", "--orchestrator", "direct:agent")
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[EdgeModel]:
-    with edge_model() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, model: EdgeModel) -> Path:
-    folder = tmp_path_factory.mktemp("home")
-    store = prepare(str(folder))
-    store.pools.save(edge_pool(model.url))
-    store.close()
-    return folder
 
 
 @asynccontextmanager
