@@ -25,7 +25,8 @@ HEAD_ROWS, HEAD_COLUMNS = 4096, 32_768  # TRL's tile of logits: kernels/chunked_
 CPU_TILES = 7.25  # float32 copies of it without Triton: y, z, log_p, p, grad, two on the way, a mask (_backward_tile)
 SMALL_VOCABULARY = 65_536  # up to it a CPU makes whole logits (cpu_trainers.py)
 PASS_TOKENS = 2_048  # and GRPO those of so many tokens at once
-WHOLE_LOGITS = 4  # float32 copies of them then: the logits, their softmax, two on the way
+SFT_LOGITS = 4  # float32 copies of them then: the logits, their softmax, two on the way
+GRPO_LOGITS = 3  # log-probabilities, their gradient, one on the way
 CUDA_RUNTIME = 700_000_000  # context, cuBLAS workspaces, allocator's rounding: assumed, not measured
 CPU_RUNTIME = 600_000_000  # a process that has imported torch, transformers, TRL and PEFT: 540 MiB measured
 VLLM_CPU_CACHE = 2 * 1024**3  # VLLM_CPU_KVCACHE_SPACE of trainer/vllm_server.py
@@ -131,7 +132,8 @@ def _needed(recipe: Recipe, machine: Machine) -> tuple[str, list[Part]]:
 def _sft(recipe: Recipe, anatomy: Anatomy, machine: Machine) -> list[Part]:
     settings = recipe.sft
     assert settings is not None
-    head = _head(anatomy, machine, settings.batch * settings.max_length)
+    tokens = settings.batch * settings.max_length
+    head = _head(anatomy, machine, tokens, whole=tokens * SFT_LOGITS)
     step = _training_step(recipe, anatomy, settings.batch, settings.max_length, settings.accumulation, head)
     return [*_standing(anatomy), *step, _runtime(machine)]
 
@@ -142,7 +144,8 @@ def _grpo(recipe: Recipe, anatomy: Anatomy, machine: Machine) -> list[Part]:
     assert settings is not None
     wanted = settings.rollouts
     episodes = wanted.prompts * wanted.group
-    head = _head(anatomy, machine, settings.micro_batch * wanted.max_length, PASS_TOKENS)
+    tokens = settings.micro_batch * wanted.max_length
+    head = _head(anatomy, machine, tokens, whole=min(tokens, PASS_TOKENS) * GRPO_LOGITS)
     step = _training_step(
         recipe, anatomy, settings.micro_batch, wanted.max_length, episodes // settings.micro_batch, head
     )
@@ -237,18 +240,14 @@ def _shared_mask(rows: int, length: int) -> int:
     return rows * length * length if rows > 1 else 0
 
 
-def _head(anatomy: Anatomy, machine: Machine, tokens: int, at_once: int | None = None) -> tuple[int, str]:
-    """What the loss over so many tokens needs for a moment. Where logits are made whole, `at_once` of them are."""
+def _head(anatomy: Anatomy, machine: Machine, tokens: int, whole: int) -> tuple[int, str]:
+    """What the loss needs for a moment, if every token is learnt; `whole`: rows of logits where a CPU makes whole ones
+    (cpu_trainers.py), with every copy."""
     if machine.gpu or anatomy.vocabulary > SMALL_VOCABULARY:
         return _tiled_head(anatomy, machine, tokens)
-    return _whole_head(anatomy, min(tokens, at_once or tokens))
-
-
-def _whole_head(anatomy: Anatomy, tokens: int) -> tuple[int, str]:
-    """What the loss needs for a moment where all logits are made (cpu_trainers.py), if every token is learnt."""
-    logits = tokens * anatomy.vocabulary * WHOLE_LOGITS * FLOAT32
     hidden = tokens * anatomy.hidden * (FLOAT32 + anatomy.width)
-    return logits + hidden + _head_gradients(anatomy), f"logits of {tokens:,} tokens x {anatomy.vocabulary:,}"
+    need = whole * anatomy.vocabulary * FLOAT32 + hidden + _head_gradients(anatomy)
+    return need, f"logits of {tokens:,} tokens x {anatomy.vocabulary:,}"
 
 
 def _tiled_head(anatomy: Anatomy, machine: Machine, tokens: int) -> tuple[int, str]:
