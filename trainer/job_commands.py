@@ -73,6 +73,7 @@ def start(recipe: Recipe, detach: bool, home: str | None) -> None:
 def run(job: Job, home: HomeOption = None) -> None:
     """Run a queued job in this process (how jobs are started; you want `train`)."""
     with _store(home) as (store, jobs):
+        jobs.get(job)  # says so when there is no such job
         ended = _run_here(job, store, jobs)
     sys.exit(1 if ended.state == "failed" else 0)
 
