@@ -163,8 +163,8 @@ def pareto(found: Mapping[str, Figures], price: Price = "cost") -> list[ParetoPo
 
 
 def best_single(found: Mapping[str, Figures]) -> str | None:
-    """Which of the `direct:AGENT` rows has the highest mean (the cheaper one of two); None without any."""
-    single = [name for name in found if name.startswith(DIRECT)]
+    """Which `direct:AGENT` row has the highest mean (the cheaper one of two); None when none got a task right."""
+    single = [name for name in found if name.startswith(DIRECT) and found[name].mean.mean > 0]
     return min(single, key=lambda name: (-found[name].mean.mean, found[name].cost_per_episode, name), default=None)
 
 

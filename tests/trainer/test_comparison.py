@@ -250,6 +250,7 @@ def test_the_best_single_worker_is_the_direct_row_with_the_highest_mean():
         "oracle": with_right(4),
     }
     assert best_single(found) == "direct:b" and best_single({"oracle": found["oracle"]}) is None
+    assert best_single({"direct:a": with_right(0), "direct:b": with_right(0)}) is None  # a tie at nothing is no best
 
 
 def test_figures_by_family_and_level():
