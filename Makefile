@@ -41,8 +41,9 @@ studio: setup
 system:
 	@scripts/system-packages.sh
 
+# Two files at a time: on two cores that takes two thirds of the time, and most tests wait as long as they compute.
 test: setup system check
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n 2 --dist loadfile
 
 check: setup
 	$(VENV)/bin/ruff check .
