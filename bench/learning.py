@@ -10,8 +10,8 @@ Intervals are 95 %, bootstrapped over tasks. One of the three wordings of every 
 
 `seeds` takes jobs with a GRPO stage and different seeds and compares, for each, the mean reward of sampled episodes
 (temperature 1, the recipe's own terms) where the stage began (the job's SFT, or the recipe's model.start) and where
-it ended, on the same validation tasks, with the paired difference and its interval. The jobs of bench/results/seeds.json
-are those of bench/data/grpo-seeds.yaml.
+it ended, on the same validation tasks, with the paired difference and its interval. bench/data/grpo-seeds.yaml is the
+recipe of the jobs in bench/results/seeds.json.
 """
 
 from __future__ import annotations
