@@ -1,4 +1,4 @@
-"""Measures what real training steps need in memory against what trainer/fit.py says.
+"""Measures what real training steps need in memory against what trainer/fit_memory.py says.
 
     python bench/memory.py [--json] [--only NAME ...] [--out bench/results/memory.json]
 

@@ -2,7 +2,7 @@
 
 The config is built on the meta device, and two of its layers run on fake tensors (shapes without contents),
 which tells byte by byte what is kept: so every architecture of transformers is covered, with its norms, its
-adapters and its casts. fit.py adds it up.
+adapters and its casts. fit_memory.py adds it up.
 """
 
 from __future__ import annotations

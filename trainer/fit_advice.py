@@ -1,0 +1,106 @@
+"""What to change in a recipe that does not fit into memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from trainer.fit_memory import Machine, gb, needed
+from trainer.recipe import Lora, Recipe
+
+
+def advice(recipe: Recipe, machine: Machine, need: int) -> list[str]:
+    """Edits that need less, what frees most first, each measured on its own; a set of them where none is enough."""
+    found = []
+    for change in EDITS:
+        if (edit := change(recipe)) is None:
+            continue
+        text, edited = edit
+        freed = need - sum(part.bytes for part in needed(edited, machine)[1])
+        if freed > 0:
+            found.append((freed, text, change))
+    found.sort(key=lambda each: -each[0])
+    lines = [
+        f"{text} frees {gb(freed)}{'; then it fits' if need - freed <= machine.free else ''}"
+        for freed, text, _ in found
+    ]
+    if found and need - found[0][0] <= machine.free:
+        return lines
+    return [*lines, _together(recipe, machine)]
+
+
+def _together(recipe: Recipe, machine: Machine) -> str:
+    """Edit after edit, always the one that frees most, until it fits or none frees anything."""
+    need = sum(part.bytes for part in needed(recipe, machine)[1])
+    texts: dict[Callable[[Recipe], Edit], str] = {}
+    while need > machine.free:
+        tried = [(change, edit) for change in EDITS if (edit := change(recipe)) is not None]
+        needs = [sum(part.bytes for part in needed(edit[1], machine)[1]) for _, edit in tried]
+        if not needs or min(needs) >= need:
+            return f"at least {gb(need)} are needed: choose a smaller base model or a machine with more memory"
+        need = min(needs)
+        change, (text, recipe) = tried[needs.index(need)]
+        texts[change] = text
+    return f"to make it fit: {'; '.join(texts.values())} ({gb(machine.free - need)} to spare)"
+
+
+Edit = tuple[str, Recipe] | None
+
+
+def _halve_sft(recipe: Recipe) -> Edit:
+    if (sft := recipe.sft) is None or sft.batch == 1:
+        return None
+    half = sft.batch // 2
+    accumulation = min(4096, math.ceil(sft.accumulation * sft.batch / half))
+    edited = sft.model_copy(update={"batch": half, "accumulation": accumulation})
+    return f"sft.batch: {half} with sft.accumulation: {accumulation}", recipe.model_copy(update={"sft": edited})
+
+
+def _halve_grpo(recipe: Recipe) -> Edit:
+    if (grpo := recipe.grpo) is None or grpo.micro_batch == 1:
+        return None
+    episodes = grpo.rollouts.prompts * grpo.rollouts.group
+    half = next(size for size in range(grpo.micro_batch // 2, 0, -1) if episodes % size == 0)
+    edited = grpo.model_copy(update={"micro_batch": half})
+    return f"grpo.micro_batch: {half}", recipe.model_copy(update={"grpo": edited})
+
+
+def _halve_concurrency(recipe: Recipe) -> Edit:
+    grpo = recipe.grpo
+    if grpo is None or grpo.rollouts.backend != "transformers":
+        return None
+    rows = min(grpo.rollouts.concurrency, grpo.rollouts.prompts * grpo.rollouts.group) // 2
+    return _rollouts(recipe, "concurrency", rows, f"grpo.rollouts.concurrency: {rows}") if rows else None
+
+
+def _halve_vllm(recipe: Recipe) -> Edit:
+    if recipe.grpo is None or recipe.grpo.rollouts.backend == "transformers":
+        return None
+    share = recipe.grpo.rollouts.vllm_memory / 2
+    return _rollouts(recipe, "vllm_memory", share, f"grpo.rollouts.vllm_memory: {share:g}")
+
+
+def _rollouts(recipe: Recipe, key: str, value: float, text: str) -> Edit:
+    assert recipe.grpo is not None
+    rollouts = recipe.grpo.rollouts.model_copy(update={key: value})
+    return text, recipe.model_copy(update={"grpo": recipe.grpo.model_copy(update={"rollouts": rollouts})})
+
+
+def _model(key: str, before: object, after: object, text: str) -> Callable[[Recipe], Edit]:
+    def change(recipe: Recipe) -> Edit:
+        if getattr(recipe.model, key) != before:
+            return None
+        return text, recipe.model_copy(update={"model": recipe.model.model_copy(update={key: after})})
+
+    return change
+
+
+EDITS: tuple[Callable[[Recipe], Edit], ...] = (  # those of trainer/runner.py, and fewer episodes at a time
+    _halve_sft,
+    _halve_grpo,
+    _halve_concurrency,
+    _model("checkpointing", False, True, "model.checkpointing: true"),
+    _model("precision", "float32", "bfloat16", "model.precision: bfloat16"),
+    _model("lora", None, Lora(), "model.lora: {} (an adapter instead of every weight)"),
+    _halve_vllm,
+)
