@@ -86,11 +86,12 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
 async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int) -> Evaluation:
     """`evaluate` on the trainer's generator, which lets a new episode in as soon as another has ended."""
     from orchestrator.dialects import dialect_named
-    from trainer.generation import Sampling, TransformersGenerator
+    from trainer.generation import Sampling
     from trainer.learner import load_learner
     from trainer.recipe import Model
     from trainer.rollouts import LearningPolicy, Manner
     from trainer.transcript import ChatTokens
+    from trainer.transformers_generation import TransformersGenerator
 
     folder, known = find_checkpoint(name)
     learner = load_learner(Model(base=known.base), 0, folder)
@@ -171,13 +172,14 @@ def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
     """The reward of one sampled episode for each of `count` validation tasks, in the way of `trained`'s recipe."""
     import torch
 
-    from trainer.generation import Sampling, TransformersGenerator
+    from trainer.generation import Sampling
     from trainer.grpo import manner_of
     from trainer.learner import load_learner
     from trainer.recipe import Recipe
     from trainer.rewards import reward_terms
     from trainer.rollouts import RolloutEngine
     from trainer.transcript import ChatTokens
+    from trainer.transformers_generation import TransformersGenerator
 
     recipe = Recipe.model_validate(read_checkpoint(trained).recipe)
     assert recipe.grpo is not None, "this is the end of a GRPO stage"

@@ -229,9 +229,10 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 def run_grpo(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the GRPO stage; the episodes are one generation of every row, then filled up."""
     from trainer.cpu_trainers import grpo_trainer
-    from trainer.generation import Sampling, TransformersGenerator
+    from trainer.generation import Sampling
     from trainer.grpo import _arguments, _places
     from trainer.learner import Training, load_learner
+    from trainer.transformers_generation import TransformersGenerator
 
     settings = recipe.grpo
     workspace = SimpleNamespace(draft=folder / "draft")

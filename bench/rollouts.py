@@ -57,13 +57,14 @@ from pool_registry.kinds import KINDS, Kind
 from pool_registry.live import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
-from trainer.generation import Generated, Sampling, TransformersGenerator
+from trainer.generation import Generated, Sampling
 from trainer.rewards import accuracy
 from trainer.rollouts import Manner, RolloutEngine
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 from trainer.tiny import ASSISTANT, PAD, build_tokenizer, made_up, new_model
 from trainer.transcript import ChatTokens
+from trainer.transformers_generation import TransformersGenerator
 
 GOAL = 1.25
 GROUP = 8

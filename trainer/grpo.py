@@ -25,7 +25,7 @@ from pool_registry.local_models import model_path, pick_device
 from trainer.cpu_trainers import grpo_trainer
 from trainer.curriculum import Curriculum
 from trainer.errors import TrainingFailed
-from trainer.generation import ColocatedGenerator, Generator, Sampling, ServerGenerator, TransformersGenerator
+from trainer.generation import Generator, Sampling
 from trainer.learner import (
     JobCallback,
     Learner,
@@ -41,6 +41,8 @@ from trainer.rewards import reward_terms
 from trainer.rollouts import Clock, Group, Manner, RolloutEngine, figures, fitting
 from trainer.tasks.task import Task
 from trainer.transcript import ChatTokens
+from trainer.transformers_generation import TransformersGenerator
+from trainer.vllm_generation import ColocatedGenerator, ServerGenerator
 from trainer.vllm_server import serve
 from trainer.workspace import Workspace, read_lines
 

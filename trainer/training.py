@@ -154,10 +154,11 @@ async def _opened(pool: Pool) -> LivePool:
 
 def _check(training: Training, model: Any, tokenizer: Any, count: int) -> Mapping[str, float]:
     """The share of `count` validation tasks that the model solves greedily, and of its turns that are turns."""
-    from trainer.generation import Sampling, TransformersGenerator
+    from trainer.generation import Sampling
     from trainer.grpo import manner_of
     from trainer.rollouts import RolloutEngine, figures
     from trainer.transcript import ChatTokens
+    from trainer.transformers_generation import TransformersGenerator
 
     recipe = training.recipe
     tasks = _tasks(recipe, training.pool.pool, "validation", count)[:count]

@@ -10,6 +10,7 @@ import torch
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
+from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
@@ -24,32 +25,39 @@ ROWS = [
     {"input_ids": [40, 41, 42], "labels": [-100, 41, -100]},
 ]
 
+SETTINGS: dict[str, Any] = {
+    "max_steps": 3,
+    "learning_rate": 1e-2,
+    "logging_steps": 1,
+    "save_strategy": "no",
+    "use_cpu": True,
+    "report_to": [],
+    "disable_tqdm": True,
+    "seed": 3,
+    "bf16": False,
+    "gradient_checkpointing": False,
+}
+
+
+def learner(base: Path, lora: bool) -> Any:
+    model = AutoModelForCausalLM.from_pretrained(base)
+    if not lora:
+        return model
+    return get_peft_model(model, LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
+
 
 def trained(kind: type[SFTTrainer], base: Path, out: Path, lora: bool, **more: Any) -> list[dict[str, float]]:
-    model = AutoModelForCausalLM.from_pretrained(base)
-    if lora:
-        from peft import LoraConfig, get_peft_model
-
-        model = get_peft_model(model, LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
     settings = SFTConfig(
         output_dir=str(out),
-        max_steps=3,
         per_device_train_batch_size=2,
         gradient_accumulation_steps=2,
-        learning_rate=1e-2,
-        logging_steps=1,
-        save_strategy="no",
-        use_cpu=True,
-        report_to=[],
-        disable_tqdm=True,
-        seed=3,
-        bf16=False,
         max_length=16,
-        gradient_checkpointing=False,
+        **SETTINGS,
         **more,
     )
     rows = Dataset.from_list(ROWS)
-    trainer = kind(model=model, args=settings, train_dataset=rows, processing_class=AutoTokenizer.from_pretrained(base))
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    trainer = kind(model=learner(base, lora), args=settings, train_dataset=rows, processing_class=tokenizer)
     trainer.train()
     return [row for row in trainer.state.log_history if "loss" in row]
 
@@ -75,26 +83,12 @@ REWARDS = [1.0, 0.0, 0.25, 0.75]
 
 
 def reinforced(kind: type[GRPOTrainer], base: Path, out: Path, lora: bool, **more: Any) -> list[dict[str, float]]:
-    model = AutoModelForCausalLM.from_pretrained(base)
-    if lora:
-        from peft import LoraConfig, get_peft_model
-
-        model = get_peft_model(model, LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
     settings = GRPOConfig(
         output_dir=str(out),
-        max_steps=3,
         per_device_train_batch_size=4,
         num_generations=2,
         max_completion_length=8,
-        learning_rate=1e-2,
-        logging_steps=1,
-        save_strategy="no",
-        use_cpu=True,
-        report_to=[],
-        disable_tqdm=True,
-        seed=3,
-        bf16=False,
-        gradient_checkpointing=False,
+        **SETTINGS,
         **more,
     )
 
@@ -104,7 +98,7 @@ def reinforced(kind: type[GRPOTrainer], base: Path, out: Path, lora: bool, **mor
         return {**told, "logprobs": None, "score": REWARDS}
 
     trainer = kind(
-        model=model,
+        model=learner(base, lora),
         args=settings,
         reward_funcs=[lambda **columns: columns["score"]],
         train_dataset=Dataset.from_list([{"prompt": "a"}] * 2),

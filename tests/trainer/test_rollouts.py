@@ -26,7 +26,7 @@ from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_
 from tests.trainer.tiny_model import tiny_base  # noqa: F401
 from trainer.curriculum import Curriculum
 from trainer.errors import TrainingFailed
-from trainer.generation import ColocatedGenerator, Generated, Sampling, TransformersGenerator
+from trainer.generation import Generated, Sampling
 from trainer.recipe import Curriculum as CurriculumSettings
 from trainer.recipe import Optimizer, Recipe, Reward, Sft
 from trainer.rewards import advantages, reward_terms
@@ -35,6 +35,8 @@ from trainer.runner import explain
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 from trainer.transcript import ChatTokens
+from trainer.transformers_generation import TransformersGenerator
+from trainer.vllm_generation import ColocatedGenerator
 
 
 class Repeats(Worker[NoConfig]):

@@ -1,0 +1,160 @@
+"""What a training step of the tiny model costs on a CPU: ours against TRL's own, and how long torch's threads spin.
+
+    python bench/cpu_training.py [--json] [--out bench/results/cpu_training.json]
+
+`grpo`: seconds of the learning part of a step (no episodes are sampled) over 32 episodes of unlike lengths, with TRL's
+GRPOTrainer and with trainer/cpu_trainers.py, in turns in one process; medians and their ratio.
+`spin`: seconds of a forward and backward pass of 8 x 220 tokens for values of GOMP_SPINCOUNT (GNU OpenMP's default is
+300,000 rounds), each in a process of its own, on cores that are free and beside one busy process per core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Any
+
+SPINS = (1_000, 10_000, 300_000)
+EPISODES, GROUP, STEPS, ROUNDS, PASSES = 32, 8, 4, 2, 8
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--pass", dest="one", action="store_true", help="time passes in this process")
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(passes()))
+        return
+    report = {"cores": os.cpu_count(), "load": os.getloadavg()[0], "grpo": grpo(), "spin": spin()}
+    text = json.dumps(report, indent=1)
+    if options.out:
+        options.out.write_text(text + "\n")
+    print(text if options.json else told(report))
+
+
+def told(report: dict[str, Any]) -> str:
+    steps = report["grpo"]
+    lines = [f"GRPO step: TRL {steps['trl_s']:.2f} s, ours {steps['ours_s']:.2f} s, ratio {steps['ratio']:.2f}"]
+    lines += [
+        f"spin {row['spin']:>7,}: free cores {row['free_s']:.2f} s, busy {row['busy_s']:.2f} s"
+        for row in report["spin"]
+    ]
+    return "\n".join(lines)
+
+
+def grpo() -> dict[str, float]:
+    """The learning part of a step with both trainers."""
+    from trl import GRPOTrainer
+
+    from trainer.cpu_trainers import CpuGrpoTrainer
+    from trainer.learner import be_quiet
+
+    be_quiet(0)
+    times: dict[str, list[float]] = {"trl": [], "ours": []}
+    for _ in range(ROUNDS):
+        times["trl"] += steps_of(GRPOTrainer)
+        times["ours"] += steps_of(CpuGrpoTrainer)
+    trl, ours = median(times["trl"]), median(times["ours"])
+    return {"trl_s": round(trl, 3), "ours_s": round(ours, 3), "ratio": round(ours / trl, 3)}
+
+
+def steps_of(kind: Any) -> list[float]:
+    """Seconds of each step but the first, which warms up."""
+    from datasets import Dataset
+    from trl import GRPOConfig
+
+    from trainer.learner import load_learner
+    from trainer.recipe import Model
+
+    learner = load_learner(Model(base="starter:tiny"), 0)
+    random = Random(0)
+    prompts = [[5] * random.randint(40, 160) for _ in range(EPISODES // GROUP)]
+    rows = [(prompt, [7] * random.randint(45, 340)) for prompt in prompts for _ in range(GROUP)]
+
+    def rollout(_prompts: list[Any], _trainer: Any) -> dict[str, Any]:
+        return {
+            "prompt_ids": [prompt for prompt, _ in rows],
+            "completion_ids": [completion for _, completion in rows],
+            "env_mask": [[1] * len(completion) for _, completion in rows],
+            "logprobs": None,
+            "score": [float(index % 2) for index in range(EPISODES)],
+        }
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = GRPOConfig(
+            output_dir=folder, max_steps=STEPS, per_device_train_batch_size=EPISODES, num_generations=GROUP, beta=0.02,
+            max_completion_length=340, save_strategy="no", logging_steps=1, report_to=[], disable_tqdm=True,
+            use_cpu=True, bf16=False, gradient_checkpointing=False, dataloader_pin_memory=False,
+        )  # fmt: skip
+        trainer = kind(
+            model=learner.model,
+            args=settings,
+            reward_funcs=[lambda **columns: columns["score"]],
+            train_dataset=Dataset.from_list([{"prompt": "a"}] * (EPISODES // GROUP)),
+            processing_class=learner.tokenizer,
+            rollout_func=rollout,
+        )
+        trainer.train()
+        return [row["step_time"] for row in trainer.state.log_history if "step_time" in row][1:]
+
+
+def spin() -> list[dict[str, float]]:
+    rows = []
+    for rounds in SPINS:
+        free = timed(rounds)
+        with busy_cores():
+            rows.append({"spin": rounds, "free_s": free, "busy_s": timed(rounds)})
+    return rows
+
+
+def timed(rounds: int) -> float:
+    """Median seconds of a pass in a process of its own."""
+    environment = {**os.environ, "GOMP_SPINCOUNT": str(rounds)}
+    command = [sys.executable, __file__, "--pass"]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return round(median(json.loads(done.stdout.splitlines()[-1])), 3)
+
+
+def passes() -> list[float]:
+    import torch
+
+    from trainer.learner import be_quiet, load_learner
+    from trainer.recipe import Model
+
+    be_quiet(0)
+    model = load_learner(Model(base="starter:tiny"), 0).model
+    ids = torch.randint(3, 3000, (8, 220))
+    times = []
+    for _ in range(PASSES + 1):
+        started = time.perf_counter()
+        model(ids, labels=ids).loss.backward()
+        times.append(time.perf_counter() - started)
+    return times[1:]
+
+
+@contextmanager
+def busy_cores() -> Iterator[None]:
+    """A process for each core that does nothing but count."""
+    counters = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for counter in counters:
+            counter.kill()
+            counter.wait()
+
+
+if __name__ == "__main__":
+    main()

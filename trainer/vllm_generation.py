@@ -1,0 +1,120 @@
+"""Turns from vLLM: inside the trainer's process, or from a server that is given new adapters."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pool_registry import egress
+from pool_registry.errors import WorkerFault
+from trainer.errors import TrainingFailed
+from trainer.generation import GATHER_S, Generated, Row, Sampling, fail
+
+
+class ColocatedGenerator:
+    """vLLM inside the trainer's process, through TRL. Batches run to their end; ready rows share one."""
+
+    def __init__(self, generate: Callable[[list[list[int]]], tuple[list[list[int]], list[list[float]] | None]]) -> None:
+        self._generate = generate
+        self._waiting: list[Row] = []
+        self._runner: asyncio.Task[None] | None = None
+        self.busy_s = 0.0
+        self.tokens = 0
+
+    async def generate(self, ids: Sequence[int], limit: int) -> Generated:
+        row = Row(list(ids), limit, asyncio.get_running_loop().create_future())
+        self._waiting.append(row)
+        if self._runner is None or self._runner.done():
+            self._runner = asyncio.create_task(self._run())
+        return await row.done
+
+    async def _run(self) -> None:
+        await asyncio.sleep(GATHER_S)
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            started = time.perf_counter()
+            try:
+                made, logprobs = await asyncio.to_thread(self._generate, [row.prompt for row in batch])
+            except Exception as error:  # noqa: BLE001  every row must hear of it
+                for row in [*batch, *self._waiting]:
+                    fail(row, error)
+                self._waiting.clear()
+                return
+            self.busy_s += time.perf_counter() - started
+            for index, row in enumerate(batch):
+                self.tokens += len(made[index])
+                if not row.done.done():
+                    row.done.set_result(Generated(made[index], logprobs[index] if logprobs else None))
+            await asyncio.sleep(GATHER_S)
+
+
+class ServerGenerator:
+    """A vLLM server; it batches continuously by itself. `model` is the name of the newest adapter there."""
+
+    def __init__(self, url: str, model: str, sampling: Sampling, timeout_s: float = 600.0) -> None:
+        self.model = model
+        self._url = url
+        self._sampling = sampling
+        self._timeout_s = timeout_s
+        self._adapters = 0
+        self._active = 0
+        self._since = 0.0
+        self.busy_s = 0.0
+        self.tokens = 0
+
+    async def generate(self, ids: Sequence[int], limit: int) -> Generated:
+        """Raises TrainingFailed `vllm` when the server refuses or is gone."""
+        body = {
+            "model": self.model,
+            "prompt": list(ids),
+            "max_tokens": limit,
+            "temperature": self._sampling.temperature,
+            "top_p": self._sampling.top_p,
+            "logprobs": 0,
+            "return_token_ids": True,
+        }
+        self._enter()
+        try:
+            reply: Any = await egress.post_json(f"{self._url}/completions", body, {}, self._timeout_s)
+            choice = reply["choices"][0]
+            made = [int(token) for token in choice["token_ids"]]
+            logprobs = [float(each) for each in choice["logprobs"]["token_logprobs"]]
+        except (WorkerFault, TimeoutError, KeyError, IndexError, TypeError, ValueError) as error:
+            raise TrainingFailed("vllm", f"the vLLM server did not generate: {_said(error)}") from error
+        finally:
+            self._leave()
+        self.tokens += len(made)
+        return Generated(made, logprobs)
+
+    async def load_adapter(self, name: str, folder: Path) -> None:
+        """Make the server read an adapter and generate with it from now on; the one before is let go.
+
+        Each needs a folder and a name of its own: vLLM keeps cached prefixes by name. Raises TrainingFailed
+        `vllm` when the server refuses.
+        """
+        before, known = self.model, self._adapters
+        try:
+            body = {"lora_name": name, "lora_path": str(folder)}
+            await egress.post_text(f"{self._url}/load_lora_adapter", body, {}, self._timeout_s)
+            self.model, self._adapters = name, known + 1
+            if known:
+                await egress.post_text(f"{self._url}/unload_lora_adapter", {"lora_name": before}, {}, self._timeout_s)
+        except (WorkerFault, TimeoutError) as error:
+            raise TrainingFailed("vllm", f"the vLLM server did not take the adapter: {_said(error)}") from error
+
+    def _enter(self) -> None:
+        if self._active == 0:
+            self._since = time.perf_counter()
+        self._active += 1
+
+    def _leave(self) -> None:
+        self._active -= 1
+        if self._active == 0:
+            self.busy_s += time.perf_counter() - self._since
+
+
+def _said(error: Exception) -> str:
+    return (f"{error}" if isinstance(error, WorkerFault) else f"{type(error).__name__} {error}")[:300]
