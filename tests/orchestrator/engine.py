@@ -145,8 +145,9 @@ _KINDS = (
 
 @pytest.fixture(autouse=True, scope="module")
 def engine_kinds() -> Iterator[None]:
-    """Registers the kinds above for one test module; import it there."""
+    """Registers the kinds above for one test module, on an empty stage; import it there."""
     before = dict(KINDS)
+    STAGE.clear()
     for name, role, cls in _KINDS:
         KINDS[name] = Kind(name, role, name, "for tests", f"{__name__}:{cls.__name__}")  # type: ignore[arg-type]
     yield
