@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -186,24 +186,14 @@ class _Watch:
 
 
 def _joined(batch: list[Row]) -> Any:
-    """One cache for all rows, padded on the left. The rows let go of their own part."""
-    import torch
-    from torch.nn.functional import pad
-    from transformers import DynamicCache
+    """One cache for all rows. The rows let go of their own part."""
+    from trainer.roomy_cache import roomy_cache
 
     width = max(len(row.ids) - 1 for row in batch)
     pasts = [row.past or [] for row in batch]
     for row in batch:
         row.past = None
-
-    def stacked(parts: Iterable[Any]) -> Any:
-        return torch.stack([pad(part, (0, 0, width - part.shape[1], 0)) for part in parts])
-
-    cache = DynamicCache()
-    for layer in range(len(pasts[0])):
-        keys, values = zip(*(past.pop(0) for past in pasts), strict=True)  # let go of: the old ones can be freed
-        cache.update(stacked(keys), stacked(values), layer)
-    return cache
+    return roomy_cache([[past[layer] for past in pasts] for layer in range(len(pasts[0]))], width)
 
 
 def _keep_past(batch: list[Row], past: Any) -> None:
