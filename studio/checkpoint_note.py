@@ -1,4 +1,4 @@
-"""What to expect of a checkpoint on a pool, in two sentences under the choice of orchestrator."""
+"""What a checkpoint is called, and what to expect of it on a pool: two sentences under the choice of orchestrator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ from orchestrator.memory import OFF
 from pool_registry.pool import Pool
 
 READS_MEMORY = ("model", "react")
+STARTER_LABELS = {
+    "base": "Tiny, before training",
+    "starter-sft": "Tiny after SFT",
+    "starter-grpo": "Tiny after SFT and GRPO",
+    "smollm2-sft": "SmolLM2 after SFT",
+    "smollm2-grpo": "SmolLM2 after SFT and GRPO",
+}
 NAMED = 4  # workers that are named; the others are counted
+
+
+def checkpoint_label(name: str) -> str:
+    """A starter's own words, or the job and the step."""
+    return STARTER_LABELS.get(name) or name.replace("@", " at step ")
 
 
 def checkpoint_note(name: str, pool: Pool) -> str:

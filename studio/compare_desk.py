@@ -13,7 +13,8 @@ from orchestrator.checkpoints import STARTERS, checkpoint_names
 from orchestrator.errors import OrchestratorError
 from orchestrator.policies import POLICIES
 from pool_registry.errors import PoolError, StorageError, WorkerFault
-from studio.pages.run import FIRST_QUERY, STARTER, STARTER_LABELS, TAKES_AGENT
+from studio.checkpoint_note import checkpoint_label
+from studio.pages.run import FIRST_QUERY, STARTER, TAKES_AGENT
 from studio.reply import answered, refused
 from studio.runtime import Runtime
 from studio.train_checks import missing
@@ -89,9 +90,10 @@ class CompareDesk:
         names = checkpoint_names()
         made = [name for name in names if name not in STARTERS]
         ships = [name for name in names if name in STARTERS]
-        checkpoints = [(name, STARTER_LABELS.get(name, name)) for name in ships]
-        checkpoints += [(name, name.replace("@", " at step ")) for name in made]
-        return [{"name": name, "label": label, "group": "Checkpoints"} for name, label in checkpoints] + found
+        checkpoints = [
+            {"name": name, "label": checkpoint_label(name), "group": "Checkpoints"} for name in [*ships, *made]
+        ]
+        return checkpoints + found
 
     def _workers(self, pool: str) -> list[str]:
         if not pool:

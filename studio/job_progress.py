@@ -17,7 +17,8 @@ def place_of(row: JobRow, recipe: Recipe | None, metrics: MetricsReader, evaluat
     """How far the job is: over all steps, in its stage, and how long the stage will take."""
     step = max(metrics.columns.steps, default=row.step)
     stage = row.stage
-    if stage == "sft" and not step and "demonstrations/done" in metrics.progress:
+    collected, wanted = (metrics.progress.get(f"demonstrations/{which}", 0) for which in ("done", "total"))
+    if stage == "sft" and not step and collected < wanted:
         stage = "demonstrations"
     counted = stage in COUNTED and f"{stage}/total" in metrics.progress
     done, total = (step, row.steps)

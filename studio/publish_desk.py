@@ -17,6 +17,7 @@ from orchestrator.checkpoints import checkpoint_names
 from orchestrator.policies import POLICIES
 from pool_registry.errors import SecretNotFound
 from pool_registry.secrets import resolve
+from studio.checkpoint_note import checkpoint_label
 from studio.publish_bundle import Bundle, Entry
 from studio.publish_page import static_page
 from studio.publish_plan import Plan, make_plan
@@ -85,7 +86,7 @@ class PublishDesk:
         return Reply(
             more={
                 "pools": self._store.pools.names(),
-                "checkpoints": checkpoint_names(),
+                "checkpoints": [[name, checkpoint_label(name)] for name in checkpoint_names()],
                 "policies": [[name, policy.label] for name, policy in POLICIES.items()],
                 "hardware": HARDWARE,
                 "licences": LICENCES,

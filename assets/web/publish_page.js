@@ -39,10 +39,14 @@ class PublishPage {
     page.append(heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid);
     root.replaceChildren(page);
     this.empty();
+    this.form.append(el("p", "pu-mute", "Loading …"));
+    this.list.hidden = true;
   }
 
   async start() {
     const told = await this.ask({ action: "open" });
+    this.form.replaceChildren();
+    this.form.hidden = !told.ok;
     if (!told.ok) return this.files.replaceChildren(el("p", "pp-problems", plain(told.problems)));
     this.build(told);
     this.loadRuns();
@@ -58,10 +62,10 @@ class PublishPage {
 
   build(told) {
     const pool = select(told.pools.map((name) => [name, name]), recall("pool") || told.pools.find((name) => name === "starter") || told.pools[0], () => this.chosen());
-    const names = [...told.checkpoints.map((name) => [name, name]), ...told.policies];
+    const names = [...told.checkpoints, ...told.policies];
     const wanted = recall("orchestrator");
     if (wanted && !names.some(([name]) => name === wanted)) names.unshift([wanted, wanted]);
-    const first = wanted || (told.checkpoints.includes("starter-grpo") ? "starter-grpo" : names[0]?.[0]);
+    const first = wanted || (names.some(([name]) => name === "starter-grpo") ? "starter-grpo" : names[0]?.[0]);
     const orchestrator = select(names, first, () => this.chosen());
     this.fields.pool = valued(labelled("Pool", pool), pool);
     this.fields.orchestrator = valued(labelled("Orchestrator", orchestrator), orchestrator);
@@ -262,6 +266,7 @@ class PublishPage {
     this.drawn = text;
     const found = JSON.parse(text).publications;
     const none = el("p", "pu-mute", "Nothing has been published from here yet.");
+    this.list.hidden = false;
     this.list.replaceChildren(el("h2", "", "Publications"), ...(found.length ? found.map(publicationCard) : [none]));
   }
 }

@@ -18,7 +18,7 @@ from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies import POLICIES
 from orchestrator.trace import TraceFilter
 from pool_registry.errors import PoolError
-from studio.checkpoint_note import checkpoint_note, memory_note
+from studio.checkpoint_note import checkpoint_label, checkpoint_note, memory_note
 from studio.components.run_view import run_view
 from studio.runtime import Runtime
 from studio.shell import shell
@@ -28,13 +28,6 @@ STARTER = "starter"
 SHIPPED = "starter-grpo"
 FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
 TAKES_AGENT = tuple(policy.name for policy in POLICIES.values() if policy.takes_agent)
-STARTER_LABELS = {
-    "base": "Tiny, before training",
-    "starter-sft": "Tiny after SFT",
-    "starter-grpo": "Tiny after SFT and GRPO",
-    "smollm2-sft": "SmolLM2 after SFT",
-    "smollm2-grpo": "SmolLM2 after SFT and GRPO",
-}
 
 
 def build(runtime: Runtime) -> None:
@@ -134,11 +127,10 @@ def orchestrator_choices() -> list[tuple[str, str]]:
     """(label, name): the policies, the checkpoints of jobs with the newest first, then those that ship."""
     names = checkpoint_names()
     made = [name for name in names if name not in STARTERS]
-    ships = [(STARTER_LABELS.get(name, name), name) for name in names if name in STARTERS]
+    ships = [name for name in names if name in STARTERS]
     return [
         *((policy.label, name) for name, policy in POLICIES.items()),
-        *((f"{job} at step {step}", f"{job}@{step}") for job, _, step in (name.partition("@") for name in made)),
-        *ships,
+        *((checkpoint_label(name), name) for name in [*made, *ships]),
     ]
 
 

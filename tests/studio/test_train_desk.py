@@ -213,6 +213,23 @@ def test_an_evaluation_says_how_many_episodes_of_how_many_and_how_long_the_rest_
     assert place_of(row, after_training, reader, 0, now=200.0)["done"] == 30
 
 
+def test_between_the_last_demonstration_and_the_first_step_nothing_is_said_to_end(tmp_path):
+    row = JobRow(id="s", kind="train", name="s", state="running", stage="sft", steps=2, created_at=datetime.now(UTC))
+    reader = MetricsReader(tmp_path / "metrics.jsonl")
+
+    def place_at(done: int) -> tuple[object, ...]:
+        note = {"stage": "demonstrations", "step": 0, "at": 100.0 + done}
+        note |= {"demonstrations/done": done, "demonstrations/total": 8}
+        with (tmp_path / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(note) + "\n")
+        reader.poll()
+        place = place_of(row, recipe(), reader, 0, now=200.0)
+        return place["stage"], place["done"], place["eta_s"]
+
+    assert [place_at(done) for done in (2, 4)] == [("demonstrations", 2, None), ("demonstrations", 4, 4.0)]
+    assert place_at(8) == ("sft", 0, None)
+
+
 @pytest.mark.parametrize("path", ["", "/stream", "/rollouts"])
 def test_a_job_that_is_not_there_is_a_404_with_a_sentence(client, path):
     answer = client.get(f"/api/jobs/nothing{path}")
