@@ -41,6 +41,11 @@ from trainer.tasks.task import Task
 
 ORCHESTRATORS = ("base", "starter-sft", "starter-grpo")
 LEVELS = (1, 2, 3)
+GROUPS = {
+    "seen": ("seen", TRAIN_FAMILIES),
+    "renamed": ("renamed", TRAIN_FAMILIES),
+    "held-out": ("seen", HELD_OUT_FAMILIES),
+}
 
 
 def main() -> None:
@@ -49,6 +54,7 @@ def main() -> None:
     matrix_of = commands.add_parser("matrix")
     matrix_of.add_argument("--tasks", type=int, default=300, help="of each family")
     matrix_of.add_argument("--orchestrators", nargs="+", default=ORCHESTRATORS)
+    matrix_of.add_argument("--groups", nargs="+", choices=GROUPS, default=tuple(GROUPS))
     matrix_of.add_argument("--concurrency", type=int, default=64)
     seeds_of = commands.add_parser("seeds")
     seeds_of.add_argument("jobs", nargs="+")
@@ -70,16 +76,17 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
     """One row per orchestrator and group of tasks."""
     rows = []
     share = options.tasks // len(LEVELS)
-    for condition, families in (("seen", TRAIN_FAMILIES), ("renamed", TRAIN_FAMILIES), ("seen", HELD_OUT_FAMILIES)):
+    for group in options.groups:
+        condition, families = GROUPS[group]
         tasks = [SUITES[name].task(level, "test", i) for name in families for level in LEVELS for i in range(share)]
         pool, remapped = under(condition, two_turns(starter_pool()), tasks)
         for name in options.orchestrators:
             started = time.perf_counter()
             async with live_pool(pool) as live:
                 result = await greedy(name, remapped, CachingPool(live), options.concurrency)
-            row = {"condition": condition, **row_of(result, tasks), "wall_s": round(time.perf_counter() - started, 1)}
+            row = {"group": group, **row_of(result, tasks), "wall_s": round(time.perf_counter() - started, 1)}
             rows.append(row)
-            print(json.dumps({key: row[key] for key in ("condition", "orchestrator", "mean", "families")}), flush=True)
+            print(json.dumps({key: row[key] for key in ("group", "orchestrator", "mean", "families")}), flush=True)
     return {"tasks_per_family": share * len(LEVELS), "levels": LEVELS, "rows": rows}
 
 

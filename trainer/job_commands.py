@@ -97,8 +97,8 @@ def demonstrations(
     home: HomeOption = None,
 ) -> None:
     """Export what a job's SFT learnt from."""
+    from trainer.demonstrations import load_demonstrations, save_demonstrations
     from trainer.errors import JobRefused
-    from trainer.trajectories import load_demonstrations, save_demonstrations
 
     with _store(home) as (_, jobs):
         file = jobs.workspace(jobs.get(job).id).demonstrations

@@ -17,6 +17,12 @@ from transformers import PrinterCallback, set_seed
 from trl import SFTConfig  # type: ignore[attr-defined]  # lazily exported
 
 from trainer.cpu_trainers import sft_trainer
+from trainer.demonstrations import (
+    Demonstration,
+    load_demonstrations,
+    save_demonstrations,
+    starred_demonstrations,
+)
 from trainer.errors import TrainingFailed
 from trainer.learner import (
     JobCallback,
@@ -29,14 +35,7 @@ from trainer.learner import (
 from trainer.made_up import variants
 from trainer.recipe import Recipe, Sft
 from trainer.tasks.task import Task
-from trainer.trajectories import (
-    Collector,
-    Demonstration,
-    Progress,
-    load_demonstrations,
-    save_demonstrations,
-    starred_demonstrations,
-)
+from trainer.trajectories import Collector, Progress
 from trainer.transcript import ChatTokens
 from trainer.workspace import Workspace
 

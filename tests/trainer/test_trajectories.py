@@ -30,25 +30,22 @@ from tests.orchestrator.engine import (  # noqa: F401
     worker,
 )
 from tests.trainer.tiny_model import tiny_base  # noqa: F401
-from trainer.errors import TrainingFailed
-from trainer.evaluate import attempt
-from trainer.recipe import Demonstrations, Model
-from trainer.tasks.source import source_named
-from trainer.tasks.task import Task
-from trainer.tasks.verifier import Exact
-from trainer.trajectories import (
-    Collector,
+from trainer.demonstrations import (
     Demonstration,
-    Fault,
-    FaultyPool,
-    RecoveringTeacher,
     Said,
     demonstration,
-    has_recovered,
     load_demonstrations,
     save_demonstrations,
     starred_demonstrations,
 )
+from trainer.errors import TrainingFailed
+from trainer.evaluate import attempt
+from trainer.recipe import Demonstrations, Model
+from trainer.recovery import Fault, FaultyPool, RecoveringTeacher
+from trainer.tasks.source import source_named
+from trainer.tasks.task import Task
+from trainer.tasks.verifier import Exact
+from trainer.trajectories import Collector, has_recovered
 from trainer.transcript import ChatTokens
 
 TASKS = source_named("ledger,forge").tasks("train", 12, levels=(1, 2, 3))

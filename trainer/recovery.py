@@ -1,0 +1,127 @@
+"""Failures injected on purpose, and a teacher that recovers from them, so that there is recovery to learn from.
+
+A worker's first call fails or times out; or the oracle makes a slip of its own (bad arguments, a wrong worker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.episode import Episode
+from orchestrator.plan import Step, Turn, references, substitute
+from orchestrator.policies.base import written
+from pool_registry.actions import Action, JsonValue, Observation, Status, as_text
+from pool_registry.live import LivePool, OnStart
+from pool_registry.worker import Scope, Visible
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A failure to inject. `status` is what the worker's first call ends with; for the teacher's own slips
+    it is None and `slip` says which."""
+
+    worker: str
+    status: Status | None = None
+    slip: str = ""
+
+
+class FaultyPool(LivePool):
+    """A pool in which the first call of one worker fails."""
+
+    def __init__(self, pool: LivePool, fault: Fault) -> None:
+        super().__init__(pool.pool, pool.workers)
+        self.hash = pool.hash
+        self._fault: Fault | None = fault if fault.status is not None else None
+
+    async def call(
+        self,
+        action: Action,
+        visible: tuple[Visible, ...] = (),
+        scope: Scope | None = None,
+        on_start: OnStart | None = None,
+    ) -> Observation:
+        fault = self._fault
+        if fault is None or fault.status is None or action.worker != fault.worker:
+            return await super().call(action, visible, scope, on_start)
+        self._fault = None
+        if on_start is not None:
+            on_start()
+        if fault.status is Status.TIMEOUT:
+            return Observation.failed(fault.status, "timeout", f"{action.worker} did not answer in time")
+        return Observation.failed(
+            fault.status, "unavailable", f"{action.worker} is unavailable at the moment; try again"
+        )
+
+
+class RecoveringTeacher:
+    """The oracle's plan, perhaps with a slip in its first turn, and repairs until every step is right."""
+
+    name = "oracle"
+
+    def __init__(self, reference: Turn, fault: Fault | None, workers: Sequence[str]) -> None:
+        self._reference = reference
+        self._slipped = _slip(reference, fault, workers) if fault is not None and fault.slip else None
+        self._done: dict[int, int] = {}  # the reference's step -> the step that did it
+
+    async def turn(self, episode: Episode) -> Turn:
+        if len(episode.rounds) <= 1:
+            first = self._slipped[0] if self._slipped else self._reference.steps
+            self._done = {step.id: step.id for step in self._reference.steps}
+            return written(first, as_text(self._reference.answer))
+        return self._repair(episode)
+
+    def _repair(self, episode: Episode) -> Turn:
+        """The steps that failed and all that depends on them, once more."""
+        seen = episode.observations()
+        wrong = {self._slipped[1]} if self._slipped and len(episode.rounds) == 2 else set()
+        again: set[int] = set()
+        for step in self._reference.steps:
+            failed = not seen[self._done[step.id]].ok
+            if failed or step.id in wrong or again.intersection(step.access):
+                again.add(step.id)
+        fresh = episode.next_step_id
+        ids = dict(self._done)
+        for offset, k in enumerate(sorted(again)):
+            ids[k] = fresh + offset
+        steps = [_renumbered(step, ids) for step in self._reference.steps if step.id in again]
+        self._done = ids
+        return written(steps, as_text(_requoted(self._reference.answer, ids)))
+
+
+def _slip(reference: Turn, fault: Fault, workers: Sequence[str]) -> tuple[tuple[Step, ...], int] | None:
+    """The plan with one step spoilt, and which; None when it has no step of that worker."""
+    at = next((step for step in reference.steps if step.worker == fault.worker), None)
+    if at is None:
+        return None
+    others = [name for name in workers if name != at.worker]
+    if fault.slip == "wrong_worker" and others:
+        spoilt = replace(at, worker=others[at.id % len(others)])
+    elif at.references:
+        spoilt = replace(at, access=())
+    else:
+        spoilt = replace(at, arguments={})
+    return tuple(spoilt if step is at else step for step in reference.steps), at.id
+
+
+def _renumbered(step: Step, ids: Mapping[int, int]) -> Step:
+    arguments = _requoted(step.arguments, ids)
+    assert isinstance(arguments, dict)
+    return Step(ids[step.id], step.worker, arguments, tuple(sorted(ids[k] for k in step.access)))
+
+
+def _requoted(value: JsonValue, ids: Mapping[int, int]) -> JsonValue:
+    """`value` with every `$k` pointing at the new ids; `$$` stays as it is."""
+    if not references(value):
+        return dict(value) if isinstance(value, Mapping) else value
+    return _kept_dollars(value, {k: f"${new}" for k, new in ids.items()})
+
+
+def _kept_dollars(value: JsonValue, quotes: Mapping[int, JsonValue]) -> JsonValue:
+    if isinstance(value, str):
+        return substitute(value.replace("$$", "$$$$"), quotes)
+    if isinstance(value, Mapping):
+        return {key: _kept_dollars(item, quotes) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_kept_dollars(item, quotes) for item in value]
+    return value
