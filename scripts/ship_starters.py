@@ -2,7 +2,7 @@
 
     python scripts/ship_starters.py JOB [--prefix tiny] [--home FOLDER]
 
-Whole models are stored in half precision (they are computed with in single precision), adapters as they are.
+Weights are stored in half precision; they are computed with in single precision.
 The last checkpoint of each stage is taken.
 """
 
@@ -47,15 +47,21 @@ def ship(folder: Path, place: Path) -> int:
             if file.name not in RESUMING:
                 shutil.copy(file, draft / file.name)
     known = read_checkpoint(folder)
+    for weights in draft.glob("*.safetensors"):
+        halve(weights)
     if known.kind == "full":
-        halve(draft / "model.safetensors")
-        config = draft / "config.json"
-        settings = json.loads(config.read_text(encoding="utf-8"))
-        config.write_text(json.dumps({**settings, "dtype": "float32"}, indent=1) + "\n", encoding="utf-8")
+        amend(draft / "config.json", dtype="float32")
+    else:  # instead of a folder of this machine
+        amend(draft / "adapter_config.json", base_model_name_or_path=known.base)
     seal(draft, known.model_copy(update={"name": place.name}))
     shutil.rmtree(place, ignore_errors=True)
     draft.rename(place)
     return sum(file.stat().st_size for file in place.iterdir())
+
+
+def amend(file: Path, **settings: str) -> None:
+    known = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**known, **settings}, indent=1) + "\n", encoding="utf-8")
 
 
 def halve(file: Path) -> None:

@@ -105,10 +105,11 @@ def test_the_base_ships_and_cannot_plan():
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if name != "base"])
 def test_a_trained_starter_plans_what_the_base_cannot(name):
-    tasks = source_named("ledger,atlas,forge,itinerary").tasks("test", 24, levels=(1, 2, 3))
+    count = 8 if name.startswith("smollm2") else 24  # the larger model takes its time on two cores
+    tasks = source_named("ledger,atlas,forge,itinerary").tasks("test", count, levels=(1, 2, 3))
 
     async def scored() -> float:
         async with live_pool(starter_pool()) as pool:
-            return (await evaluate(name, tasks, pool, concurrency=24)).mean
+            return (await evaluate(name, tasks, pool, concurrency=count)).mean
 
     assert asyncio.run(scored()) >= 0.3
