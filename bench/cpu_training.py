@@ -73,6 +73,7 @@ def grpo() -> dict[str, float]:
 def steps_of(kind: Any) -> list[float]:
     """Seconds of each step but the first, which warms up."""
     from datasets import Dataset
+    from transformers import PrinterCallback
     from trl import GRPOConfig
 
     from trainer.learner import load_learner
@@ -106,6 +107,7 @@ def steps_of(kind: Any) -> list[float]:
             processing_class=learner.tokenizer,
             rollout_func=rollout,
         )
+        trainer.remove_callback(PrinterCallback)  # only the report goes to standard output
         trainer.train()
         return [row["step_time"] for row in trainer.state.log_history if "step_time" in row][1:]
 
