@@ -17,7 +17,10 @@ from assets import asset
 from orchestrator.checkpoints import complete_steps, read_checkpoint, seal
 from pool_registry.home import choose_home
 
-KEPT = ("*.json", "*.safetensors", "*.jinja")
+KEPT = {
+    "full": ("*.json", "*.safetensors", "*.jinja"),
+    "adapter": ("adapter_config.json", "adapter_model.safetensors"),  # everything else is its base's
+}
 RESUMING = ("trainer_state.json",)
 
 
@@ -42,11 +45,11 @@ def ship(folder: Path, place: Path) -> int:
     draft = place.with_name(f"{place.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    for pattern in KEPT:
+    known = read_checkpoint(folder)
+    for pattern in KEPT[known.kind]:
         for file in folder.glob(pattern):
             if file.name not in RESUMING:
                 shutil.copy(file, draft / file.name)
-    known = read_checkpoint(folder)
     for weights in draft.glob("*.safetensors"):
         halve(weights)
     if known.kind == "full":
