@@ -7,6 +7,7 @@ wait for each other.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -60,6 +61,34 @@ class Row:
     @property
     def ids(self) -> list[int]:
         return self.prompt + self.made
+
+
+class Batching(ABC):
+    """What a backend has in common that makes its own batches: rows wait until `_run` takes them."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Row] = []
+        self._runner: asyncio.Task[None] | None = None
+        self.busy_s = 0.0
+        self.tokens = 0
+
+    async def generate(self, ids: Sequence[int], limit: int) -> Generated:
+        """Raises TrainingFailed `out_of_memory` or `generation_failed`."""
+        row = Row(list(ids), limit, asyncio.get_running_loop().create_future())
+        self._waiting.append(row)
+        if self._runner is None or self._runner.done():
+            self._runner = asyncio.create_task(self._run())
+        return await row.done
+
+    @abstractmethod
+    async def _run(self) -> None:
+        """Batches, one after another, until nothing waits."""
+
+    def _give_up(self, batch: Sequence[Row], error: Exception) -> None:
+        """Tell every row, also those that wait."""
+        for row in [*batch, *self._waiting]:
+            fail(row, error)
+        self._waiting.clear()
 
 
 def fail(row: Row, error: Exception) -> None:

@@ -11,42 +11,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from trainer.generation import GATHER_S, Generated, Row, Sampling, fail
+from trainer.generation import GATHER_S, Batching, Generated, Row, Sampling
 
 LEAST_STEPS = 8  # tokens a row that a batch makes before it is broken off: starting one costs about two of them
 
 
-class TransformersGenerator:
+class TransformersGenerator(Batching):
     """Generates with a model in this process, in a thread, while the event loop runs workers."""
 
     def __init__(self, model: Any, tokenizer: Any, sampling: Sampling, max_batch: int = 256) -> None:
+        super().__init__()
         self._model, self._tokenizer = model, tokenizer
         self._sampling, self._max_batch = sampling, max_batch
         self._ends = set(_end_tokens(model, tokenizer))
-        self._waiting: list[Row] = []
-        self._runner: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="generate")
-        self.busy_s = 0.0
-        self.tokens = 0
         self.batches = 0
-
-    async def generate(self, ids: Sequence[int], limit: int) -> Generated:
-        """Raises TrainingFailed `out_of_memory` or `generation_failed`."""
-        row = Row(list(ids), limit, asyncio.get_running_loop().create_future())
-        self._waiting.append(row)
-        if self._runner is None or self._runner.done():
-            self._runner = asyncio.create_task(self._run())
-        return await row.done
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self) -> None:
-        """Batches, one after another, until nothing waits."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(GATHER_S)
         while self._waiting:
@@ -57,9 +44,7 @@ class TransformersGenerator:
             try:
                 await loop.run_in_executor(self._thread, self._generate, batch, loop)
             except Exception as error:  # noqa: BLE001  every row must hear of it
-                for row in [*batch, *self._waiting]:
-                    fail(row, error)
-                self._waiting.clear()
+                self._give_up(batch, error)
                 return
             self.batches += 1
             await asyncio.sleep(0)  # rows that were released are on their way to their episodes

@@ -11,25 +11,15 @@ from typing import Any
 from pool_registry import egress
 from pool_registry.errors import WorkerFault
 from trainer.errors import TrainingFailed
-from trainer.generation import GATHER_S, Generated, Row, Sampling, fail
+from trainer.generation import GATHER_S, Batching, Generated, Sampling
 
 
-class ColocatedGenerator:
+class ColocatedGenerator(Batching):
     """vLLM inside the trainer's process, through TRL. Batches run to their end; ready rows share one."""
 
     def __init__(self, generate: Callable[[list[list[int]]], tuple[list[list[int]], list[list[float]] | None]]) -> None:
+        super().__init__()
         self._generate = generate
-        self._waiting: list[Row] = []
-        self._runner: asyncio.Task[None] | None = None
-        self.busy_s = 0.0
-        self.tokens = 0
-
-    async def generate(self, ids: Sequence[int], limit: int) -> Generated:
-        row = Row(list(ids), limit, asyncio.get_running_loop().create_future())
-        self._waiting.append(row)
-        if self._runner is None or self._runner.done():
-            self._runner = asyncio.create_task(self._run())
-        return await row.done
 
     async def _run(self) -> None:
         await asyncio.sleep(GATHER_S)
@@ -39,9 +29,7 @@ class ColocatedGenerator:
             try:
                 made, logprobs = await asyncio.to_thread(self._generate, [row.prompt for row in batch])
             except Exception as error:  # noqa: BLE001  every row must hear of it
-                for row in [*batch, *self._waiting]:
-                    fail(row, error)
-                self._waiting.clear()
+                self._give_up(batch, error)
                 return
             self.busy_s += time.perf_counter() - started
             for index, row in enumerate(batch):
