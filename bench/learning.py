@@ -6,7 +6,7 @@
 `matrix` scores the shipped checkpoints (or --orchestrators) greedily on every family of the test split, levels 1
 to 3 in turn: the four families of the recipe on the seen and on the renamed pool, and the two held-out families,
 with at most two turns an episode, as in the recipe.
-Intervals are 95 %, bootstrapped over tasks. One of the three wordings of every level occurs in the test split only.
+Intervals are 95 %, bootstrapped over tasks. `words`: a third of the tasks are worded as no training task is.
 
 `seeds` takes jobs with a GRPO stage and different seeds and compares, for each, the mean reward of sampled episodes
 (temperature 1, the recipe's own terms) where the stage began (the job's SFT, or the recipe's model.start) and where
@@ -21,7 +21,7 @@ import asyncio
 import json
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,10 @@ from pool_registry.home import choose_home
 from pool_registry.live import LivePool, live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
-from trainer.evaluate import Evaluation, evaluate
+from trainer.evaluate import Trial, run_trials, trials_of
+from trainer.results import ResultRow
 from trainer.statistics import bootstrap_mean
+from trainer.summary import summarize
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES
 from trainer.tasks.conditions import under
 from trainer.tasks.source import source_named
@@ -83,14 +85,14 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
         for name in options.orchestrators:
             started = time.perf_counter()
             async with live_pool(pool) as live:
-                result = await greedy(name, remapped, CachingPool(live), options.concurrency)
-            row = {"group": group, **row_of(result, tasks), "wall_s": round(time.perf_counter() - started, 1)}
+                done = await greedy(name, remapped, CachingPool(live), options.concurrency)
+            row = {"group": group, **row_of(name, done), "wall_s": round(time.perf_counter() - started, 1)}
             rows.append(row)
-            print(json.dumps({key: row[key] for key in ("group", "orchestrator", "mean", "families")}), flush=True)
+            print(json.dumps(row), flush=True)
     return {"tasks_per_family": share * len(LEVELS), "levels": LEVELS, "rows": rows}
 
 
-async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int) -> Evaluation:
+async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int) -> list[ResultRow]:
     """`evaluate` on the trainer's generator, which lets a new episode in as soon as another has ended."""
     from orchestrator.dialects import dialect_named
     from trainer.generation import Sampling
@@ -105,47 +107,58 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int)
     chat = ChatTokens(learner.tokenizer)
     generator = TransformersGenerator(learner.model, learner.tokenizer, Sampling(0.0), concurrency)
     manner = Manner(dialect_named(known.dialect), known.prompt, known.turn_tokens, 2048, pool.pool.limits.max_rounds)
+    rows: list[ResultRow] = []
+
+    def make(_: Trial) -> LearningPolicy:
+        return LearningPolicy(name, pool, generator, chat, manner)
+
     try:
-        return await evaluate(
-            name,
-            tasks,
-            pool,
-            concurrency=concurrency,
-            make=lambda task: LearningPolicy(name, pool, generator, chat, manner),
-        )
+        await run_trials(trials_of(name, tasks), pool, make, rows.append, concurrency=concurrency)
     finally:
         generator.close()
+    return rows
 
 
 def two_turns(pool: Pool) -> Pool:
     return pool.model_copy(update={"limits": pool.limits.model_copy(update={"max_rounds": 2})})
 
 
-def row_of(result: Evaluation, tasks: list[Task]) -> dict[str, Any]:
-    """An evaluation's figures; by family, by level, and by whether the wording is one of training."""
-    steps = sum(result.statuses.values())
+def row_of(name: str, rows: Sequence[ResultRow]) -> dict[str, Any]:
+    """The figures of an orchestrator's episodes; also by family, by level, and by whether training knows the words."""
+    whole = summarize(name, rows)
+    steps = sum(whole.statuses.values())
     return {
-        "orchestrator": result.orchestrator,
-        **figures_of([result]),
-        "valid_turns": share_of(result.turns - result.turn_errors, result.turns),
-        "statuses": {name: share_of(count, steps) for name, count in sorted(result.statuses.items())},
-        "steps": round(result.steps, 2),
-        "width": round(result.width, 2),
-        "cost": result.cost,
-        "families": {
-            name: figures_of([cell for cell in result.cells if cell.family == name])
-            for name in dict.fromkeys(task.ref.family for task in tasks)
-        },
+        "orchestrator": name,
+        **figures_of(rows),
+        "valid_turns": share_of(whole.turns - whole.turn_errors, whole.turns),
+        "statuses": {status: share_of(count, steps) for status, count in sorted(whole.statuses.items())},
+        "steps": round(whole.steps, 2),
+        "width": round(whole.width, 2),
+        "cost": whole.cost,
+        "families": by(lambda row: row.family, rows),
+        "levels": by(lambda row: str(row.level), rows),
+        "words": by(words_of, rows),
     }
 
 
-def figures_of(cells: Iterable[Evaluation]) -> dict[str, Any]:
-    """Mean and interval over the tasks of these cells, which count by their size."""
-    cells = list(cells)
-    right = [(round(cell.mean * cell.tasks), cell.tasks) for cell in cells]
-    outcomes = [1.0 if index < hits else 0.0 for hits, count in right for index in range(count)]
-    estimate = bootstrap_mean(outcomes)
-    return {"tasks": len(outcomes), "mean": round(estimate.mean, 4), "interval": [estimate.low, estimate.high]}
+def by(key: Callable[[ResultRow], str], rows: Sequence[ResultRow]) -> dict[str, Any]:
+    """The figures of every group of rows."""
+    return {name: figures_of([row for row in rows if key(row) == name]) for name in sorted(set(map(key, rows)))}
+
+
+def words_of(row: ResultRow) -> str:
+    suite = SUITES[row.family]
+    return "new" if suite.new_words(suite.read(row.query)) else "known"
+
+
+def figures_of(rows: Sequence[ResultRow]) -> dict[str, Any]:
+    """Tasks, the share that is right, and its interval."""
+    estimate = bootstrap_mean([float(row.correct) for row in rows])
+    return {
+        "tasks": len(rows),
+        "mean": round(estimate.mean, 4),
+        "interval": [round(estimate.low, 4), round(estimate.high, 4)],
+    }
 
 
 def share_of(count: int, whole: int) -> float | None:

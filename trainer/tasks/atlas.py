@@ -20,8 +20,8 @@ from random import Random
 from assets import asset
 from orchestrator.plan import Step, Turn
 from trainer.tasks.suite import Suite, split_of
-from trainer.tasks.task import Template
 from trainer.tasks.verifier import Verifier, near_tie, to_digits
+from trainer.tasks.wordings import matched, templates
 
 FACTS_FILE = "tasks/atlas.json"
 
@@ -77,15 +77,32 @@ GAPS = {
     "other": _NAME,
     "unit": "|".join(sorted(SINGULARS, key=len, reverse=True)),
 }
-TEMPLATES: dict[int, tuple[Template, ...]] = {
-    level: tuple(Template(text, GAPS) for text in texts)
+TEMPLATES = {
+    level: templates(texts, GAPS)
     for level, texts in {
         1: (
+            "[Give|Tell me|State] the {figure} of {country} in {unit}, [as the atlas has it|from the atlas], [rounded "
+            "to|to] one decimal.",
+            "{country}'s {figure} in {unit}, [by|according to] the atlas: [what is it|how much is it] to one decimal?",
+            "The atlas [lists|gives|has] the {figure} of {country}. [Convert it to|Express it in|Turn it into] {unit} "
+            "and round to one decimal.",
+            "In {unit}, [how large is|what is] the {figure} of {country} [in|by] the atlas? [Round to one decimal.|One "
+            "decimal, please.]",
             "According to the atlas, what is the {figure} of {country}, in {unit}? Round to one decimal.",
             "How many {unit} is the {figure} of {country}, according to the atlas? Round to one decimal.",
             "Look up the {figure} of {country} in the atlas and give it in {unit}, rounded to one decimal.",
         ),
         2: (
+            "Divide the {figure} of {country} by that of {other}, [both from the atlas|using the atlas|as the atlas "
+            "gives them], and round to three decimals.",
+            "What is {country}'s {figure} as a multiple of {other}'s, [by|according to] the atlas? [Round to|Give] "
+            "three decimals.",
+            "The atlas has the {figure} of {country} and of {other}. [Give|Compute|State] the first [divided by|over] "
+            "the second, to three decimals.",
+            "[Against|Relative to] {other}, how large is the {figure} of {country} [by|in] the atlas? [Give|State] "
+            "the quotient to three decimals.",
+            "[Put|Set] the {figure} of {country} [over|against] that of {other}: what is the quotient, [by|according "
+            "to] the atlas, to three decimals?",
             "According to the atlas, what is the {figure} of {country} divided by that of {other}? "
             "Round to three decimals.",
             "How many times the {figure} of {other} is that of {country}, according to the atlas? "
@@ -94,6 +111,14 @@ TEMPLATES: dict[int, tuple[Template, ...]] = {
             "to three decimals?",
         ),
         3: (
+            "{country} and {other} are capitals. [By|According to] the atlas, [divide|take] the {figure} of the first "
+            "one's country [by|over] that of the second one's, to three decimals.",
+            "What is the {figure} of the country [with|that has] the capital {country}, divided by that of the country "
+            "[with|that has] the capital {other}? [Use|Take] the atlas and round to three decimals.",
+            "Two countries are governed from {country} and {other}. [In|By] the atlas, how many times the second's "
+            "{figure} does the first have? [Round to|Give] three decimals.",
+            "The country of which {country} is the capital is [set|measured] against the one of which {other} is. "
+            "[By|In] the atlas, what is the quotient of their {figure}, first by second, to three decimals?",
             "Take the country whose capital is {country} and the one whose capital is {other}. According to the "
             "atlas, what is the first's {figure} divided by the second's? Round to three decimals.",
             "One country has the capital {country}, another {other}. According to the atlas, how many times "
@@ -130,7 +155,6 @@ class Atlas(Suite[AtlasQuery]):
     workers = ("atlas_search", "reader", "units", "calculator")
 
     def draw(self, level: int, split: str, random: Random) -> AtlasQuery:
-        known = TEMPLATES[level] if split == "test" else TEMPLATES[level][:-1]  # one wording is held out
         labels = [label for label, figure in FIGURES.items() if level > 1 or figure.unit in TARGETS]
         label = random.choice(labels)
         capitals = facts().capitals
@@ -144,7 +168,7 @@ class Atlas(Suite[AtlasQuery]):
             places.reverse()
         return AtlasQuery(
             level=level,
-            template=random.randrange(len(known)),
+            template=TEMPLATES[level].draw(split, random),
             figure=label,
             places=tuple(capitals[country] if level == 3 else country for country in places),
             unit=random.choice(TARGETS[FIGURES[label].unit]) if level == 1 else "",
@@ -160,17 +184,20 @@ class Atlas(Suite[AtlasQuery]):
         )
 
     def read(self, query: str) -> AtlasQuery | None:
-        for level, templates in TEMPLATES.items():
-            for number, template in enumerate(templates):
-                said = template.match(query)
-                if said is not None:
-                    places = tuple(said[key].strip() for key in ("country", "other") if key in said)
-                    unit = SINGULARS[said["unit"].lower()] if "unit" in said else ""
-                    return AtlasQuery(level, number, _LABELS[said["figure"].lower()], places, unit)
+        for level, wordings in TEMPLATES.items():
+            found = matched(wordings, query)
+            if found is not None:
+                number, said = found
+                places = tuple(said[key].strip() for key in ("country", "other") if key in said)
+                unit = SINGULARS[said["unit"].lower()] if "unit" in said else ""
+                return AtlasQuery(level, number, _LABELS[said["figure"].lower()], places, unit)
         return None
 
     def level_of(self, parameters: AtlasQuery) -> int:
         return parameters.level
+
+    def new_words(self, parameters: AtlasQuery) -> bool:
+        return TEMPLATES[parameters.level].held_out(parameters.template)
 
     def solve(self, parameters: AtlasQuery) -> tuple[Verifier, Turn] | None:
         p = parameters

@@ -14,8 +14,8 @@ from random import Random
 from orchestrator.plan import Step, Turn
 from pool_registry.workers.memos import MAX_MEMO, SECTIONS, SUBJECTS, total_of
 from trainer.tasks.suite import Suite, split_of
-from trainer.tasks.task import Template
 from trainer.tasks.verifier import NumberWithin, Verifier, near_tie, to_digits
+from trainer.tasks.wordings import matched, templates
 
 ROOMS = "ABC"
 PLACES = ("a", "b", "c")  # one for each passage: gaps room_a, memo_a, section_a ...
@@ -26,8 +26,8 @@ GAPS = {
     "subject": "|".join(SUBJECTS),
     "percent": r"\d{1,2}",
 }
-TEMPLATES: dict[int, tuple[Template, ...]] = {
-    level: tuple(Template(text, GAPS) for text in texts)
+TEMPLATES = {
+    level: templates(texts, GAPS)
     for level, texts in {
         1: (
             "In room {room_a} lies memo {memo_a}. Of its {subject} total in section {section_a}, {percent}% is to be "
@@ -93,7 +93,7 @@ class Dossier(Suite[DossierQuery]):
         rooms = random.sample(ROOMS, level)
         return DossierQuery(
             level=level,
-            template=random.randrange(len(TEMPLATES[level]) - (split != "test")),  # one wording is held out
+            template=TEMPLATES[level].draw(split, random),
             subject=random.choice(SUBJECTS),
             places=tuple(Place(room, _memo(split, random), random.choice(SECTIONS)) for room in rooms),
             percent=random.randint(2, 60) if level == 1 else 0,
@@ -107,20 +107,23 @@ class Dossier(Suite[DossierQuery]):
         return TEMPLATES[p.level][p.template].fill(**said)
 
     def read(self, query: str) -> DossierQuery | None:
-        for level, templates in TEMPLATES.items():
-            for number, template in enumerate(templates):
-                said = template.match(query)
-                if said is not None:
-                    places = tuple(
-                        Place(said[f"room_{x}"].upper(), int(said[f"memo_{x}"]), int(said[f"section_{x}"]))
-                        for x in PLACES[:level]
-                    )
-                    percent = int(said.get("percent", 0))
-                    return DossierQuery(level, number, said["subject"].lower(), places, percent)
+        for level, wordings in TEMPLATES.items():
+            found = matched(wordings, query)
+            if found is not None:
+                number, said = found
+                places = tuple(
+                    Place(said[f"room_{x}"].upper(), int(said[f"memo_{x}"]), int(said[f"section_{x}"]))
+                    for x in PLACES[:level]
+                )
+                percent = int(said.get("percent", 0))
+                return DossierQuery(level, number, said["subject"].lower(), places, percent)
         return None
 
     def level_of(self, parameters: DossierQuery) -> int:
         return parameters.level
+
+    def new_words(self, parameters: DossierQuery) -> bool:
+        return TEMPLATES[parameters.level].held_out(parameters.template)
 
     def solve(self, parameters: DossierQuery) -> tuple[Verifier, Turn] | None:
         p = parameters

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from random import Random
 
 from orchestrator.plan import Step, Turn
 from trainer.tasks.suite import Suite, split_of
-from trainer.tasks.task import Template
 from trainer.tasks.verifier import NumberWithin, Verifier
+from trainer.tasks.wordings import Template, Wordings, spelled_out
 
 MODULUS = 1009
 LETTERS = "ABCD"
@@ -84,9 +85,10 @@ PART_KINDS = (
 )
 _BY_NAME = {kind.name: kind for kind in PART_KINDS}
 _TERM = re.compile(r"([0-9]{1,3})([A-D])")
+_SUM = r"[0-9]{1,3}[A-D](?: ?\+ ?[0-9]{1,3}[A-D])*"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wording:
     """One way to put the question; `mark` stands before each part."""
 
@@ -94,9 +96,9 @@ class Wording:
     mark: str  # with {letter}
     between: str
 
-    @property
+    @cached_property
     def template(self) -> Template:
-        return Template(self.whole, {"parts": ".+?", "sum": "[^()]+?", "modulus": "[1-9][0-9]{1,5}"})
+        return Template(self.whole, {"parts": ".+?", "sum": _SUM, "modulus": "[1-9][0-9]{1,5}"})
 
     def write_parts(self, parts: Sequence[str]) -> str:
         marks = [self.mark.format(letter=letter) for letter in LETTERS]
@@ -112,10 +114,26 @@ class Wording:
         return [part.strip(" .,;") for part in parts]
 
 
-WORDINGS = (  # the last one is held out: it occurs in the test split only
-    Wording("{parts}. Then report ({sum}) mod {modulus}.", "({letter}) ", " "),
-    Wording("Let {parts}. What is ({sum}) mod {modulus}?", "{letter} = ", "; "),
-    Wording("What remainder does {sum} leave on division by {modulus}, where {parts}?", "{letter} is the ", "; "),
+WORDINGS = Wordings(
+    [replace(wording, whole=whole) for whole in spelled_out(wording.whole)]
+    for wording in (
+        Wording("[Compute|Calculate|Work out] {parts}. [Give|State] ({sum}) modulo {modulus}.", "{letter}: ", ", "),
+        Wording("[Reduce|Take] {sum} modulo {modulus}, [given|with] {parts}.", "{letter} the ", ", "),
+        Wording(
+            "[With|For] {parts}, {sum} is divided by {modulus}. [What is the remainder|What is left over]?",
+            "{letter} equal to the ",
+            ", ",
+        ),
+        Wording("I need ({sum}) mod {modulus}. [Here|In it], {parts}.", "{letter} stands for the ", "; "),
+        Wording(
+            "Take {parts} and find the remainder of {sum} [after dividing by|in a division by] {modulus}.",
+            "{letter} for the ",
+            ", ",
+        ),
+        Wording("{parts}. Then report ({sum}) mod {modulus}.", "({letter}) ", " "),
+        Wording("Let {parts}. What is ({sum}) mod {modulus}?", "{letter} = ", "; "),
+        Wording("What remainder does {sum} leave on division by {modulus}, where {parts}?", "{letter} is the ", "; "),
+    )
 )
 
 
@@ -138,7 +156,7 @@ class Forge(Suite[ForgeQuery]):
         kinds = random.sample(PART_KINDS, level + 1)
         parts = tuple((kind.name, _numbers(kind, split, random)) for kind in kinds)
         weights = tuple(random.randint(2, 9) for _ in parts)
-        return ForgeQuery(parts, weights, wording=random.randrange(len(WORDINGS) - (split != "test")))
+        return ForgeQuery(parts, weights, wording=WORDINGS.draw(split, random))
 
     def write(self, parameters: ForgeQuery) -> str:
         wording = WORDINGS[parameters.wording]
@@ -162,6 +180,9 @@ class Forge(Suite[ForgeQuery]):
 
     def level_of(self, parameters: ForgeQuery) -> int:
         return len(parameters.parts) - 1
+
+    def new_words(self, parameters: ForgeQuery) -> bool:
+        return WORDINGS.held_out(parameters.wording)
 
     def solve(self, parameters: ForgeQuery) -> tuple[Verifier, Turn] | None:
         values = [_BY_NAME[name].compute(list(numbers)) for name, numbers in parameters.parts]

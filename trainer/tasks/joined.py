@@ -10,8 +10,8 @@ from typing import Generic
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue
 from trainer.tasks.suite import P, Suite
-from trainer.tasks.task import Template
 from trainer.tasks.verifier import NumberWithin, Verifier, near_tie, to_digits
+from trainer.tasks.wordings import matched, templates
 
 LEVEL = 4
 PART_LEVEL = 2
@@ -26,13 +26,13 @@ WORDS = {  # what a query calls the operation
 EXPRESSIONS = {ADD: "{0} + {1}", SUBTRACT: "{0} - {1}", DIVIDE: f"round({{0}} / {{1}}, {DIGITS})"}
 _OPERATIONS = {words: operation for operation, words in WORDS.items()}
 _GAPS = {"first": ".+?", "second": ".+?", "operation": "|".join(map(re.escape, _OPERATIONS))}
-TEMPLATES = tuple(  # the last one is held out: it occurs in the test split only
-    Template(text, _GAPS)
-    for text in (
+TEMPLATES = templates(
+    (
         "First: {first} Second: {second} Then {operation}.",
         "Question one: {first} Question two: {second} Finally, {operation}.",
         "There are two parts. Part 1: {first} Part 2: {second} In the end {operation}.",
-    )
+    ),
+    _GAPS,
 )
 _QUOTE = re.compile(r"\$(\$|[1-9][0-9]*)")
 
@@ -62,7 +62,7 @@ class Joined(Suite[P | Pair[P]], Generic[P]):
         if level != LEVEL:
             return self.family.draw(level, split, random)
         return Pair(
-            template=random.randrange(len(TEMPLATES) - (split != "test")),
+            template=TEMPLATES.draw(split, random),
             operation=random.choice(list(WORDS)),
             first=self.family.draw(PART_LEVEL, split, random),
             second=self.family.draw(PART_LEVEL, split, random),
@@ -76,16 +76,22 @@ class Joined(Suite[P | Pair[P]], Generic[P]):
         return TEMPLATES[parameters.template].fill(first=first, second=second, operation=words)
 
     def read(self, query: str) -> P | Pair[P] | None:
-        for number, template in enumerate(TEMPLATES):
-            said = template.match(query)
-            if said is not None:
-                first, second = self.family.read(said["first"]), self.family.read(said["second"])
-                if first is not None and second is not None:
-                    return Pair(number, _OPERATIONS[said["operation"].lower()], first, second)
+        found = matched(TEMPLATES, query)
+        if found is not None:
+            number, said = found
+            first, second = self.family.read(said["first"]), self.family.read(said["second"])
+            if first is not None and second is not None:
+                return Pair(number, _OPERATIONS[said["operation"].lower()], first, second)
         return self.family.read(query)
 
     def level_of(self, parameters: P | Pair[P]) -> int:
         return LEVEL if isinstance(parameters, Pair) else self.family.level_of(parameters)
+
+    def new_words(self, parameters: P | Pair[P]) -> bool:
+        if not isinstance(parameters, Pair):
+            return self.family.new_words(parameters)
+        parts = (parameters.first, parameters.second)
+        return TEMPLATES.held_out(parameters.template) or any(map(self.family.new_words, parts))
 
     def solve(self, parameters: P | Pair[P]) -> tuple[Verifier, Turn] | None:
         if not isinstance(parameters, Pair):

@@ -20,8 +20,8 @@ from orchestrator.plan import Step, Turn
 from pool_registry.starter.ledger import COMPANIES, CURRENCIES, REGIONS, ledger_database
 from pool_registry.workers.calendar import last_business_day, quarter
 from trainer.tasks.suite import Suite
-from trainer.tasks.task import Template
 from trainer.tasks.verifier import Verifier, near_tie, to_digits
+from trainer.tasks.wordings import matched, templates
 
 DESKS = ("US", "GB", "DE", "JP", "CA", "SE")
 GAPS = {
@@ -35,10 +35,20 @@ GAPS = {
     "desk": "|".join(DESKS),
 }
 _REVENUE = "paid sales revenue (net of item discounts"
-TEMPLATES: dict[int, tuple[Template, ...]] = {
-    level: tuple(Template(text, GAPS) for text in texts)
+TEMPLATES = {
+    level: templates(texts, GAPS)
     for level, texts in {
         1: (
+            "[Work out|Compute|Calculate] {percent}% of the paid sales revenue, net of item discounts, that company "
+            "{company} [made|booked|earned] [in Q{q} {year} from the {region} region|from the {region} region in Q{q} "
+            "{year}], in US dollars [to the cent|with cents].",
+            f"For Q{{q}} {{year}} and the {{region}} region, [what does|how much does] {{percent}}% of company "
+            f"{{company}}'s {_REVENUE}) [come to|amount to] in US dollars, to the cent?",
+            f"[A bonus|A commission|A levy] of {{percent}}% is [due|owed] on [the {_REVENUE}) of company {{company}}|"
+            f"company {{company}}'s {_REVENUE})] in the {{region}} region [for|in] Q{{q}} {{year}}. How many US "
+            "dollars is it, to the cent?",
+            f"Region {{region}}, Q{{q}} {{year}}, company {{company}}: [give|tell me|report] {{percent}}% of its "
+            f"{_REVENUE}), in US dollars [to|down to] the cent.",
             f"Company {{company}} gives back {{percent}}% of its {_REVENUE}) from the {{region}} region in "
             "Q{q} {year}. How many US dollars is that, to the cent?",
             f"What is {{percent}}% of company {{company}}'s {_REVENUE}) from the {{region}} region in Q{{q}} "
@@ -47,6 +57,18 @@ TEMPLATES: dict[int, tuple[Template, ...]] = {
             "Work it out for Q{q} {year}, in US dollars to the cent.",
         ),
         2: (
+            f"[What is|How much is] company {{company}}'s {_REVENUE}, in USD) from the {{region}} region in Q{{q}} "
+            "{year} in {currency}, [using|with] the desk's fixing for the last business day of [that|the] quarter in "
+            "{desk}? [Round to|Give] two decimals.",
+            f"For Q{{q}} {{year}} and the {{region}} region, [turn|translate] the {_REVENUE}, in USD) of company "
+            "{company} into {currency}; [use|take] the desk's fixing of the quarter's last business day in {desk} and "
+            "[round to|give] two decimals.",
+            f"[In|Stated in|Measured in] {{currency}}, to two decimals, [how much|what] {_REVENUE}, in USD) did "
+            "company {company} [make|earn|book] from the {region} region in Q{q} {year}? [Use|Apply|Take] the desk's "
+            "fixing for the last business day of that quarter in {desk}.",
+            "The desk fixes {currency} on the last business day of [the|a] quarter in {desk}. At that fixing, "
+            f"[give|state|report] company {{company}}'s {_REVENUE}, in USD) for the {{region}} region and Q{{q}} "
+            "{year} in that currency, to two decimals.",
             f"Take company {{company}}'s {_REVENUE}, in USD) from the {{region}} region in Q{{q}} {{year}}, and "
             "convert it to {currency} at the desk's fixing for the last business day of that quarter in {desk}, "
             "rounded to two decimals.",
@@ -56,6 +78,18 @@ TEMPLATES: dict[int, tuple[Template, ...]] = {
             "that in {currency} at the desk's fixing for the quarter's last business day in {desk}, to two decimals?",
         ),
         3: (
+            f"[What is|How much is] the [combined|joint|total] {_REVENUE}, in USD) of companies {{company}} and "
+            "{other} [from|in] the {region} region in Q{q} {year}, [converted to|expressed in] {currency} at the "
+            "desk's fixing for the last business day of that quarter in {desk}? [Round to|Give] two decimals.",
+            f"For Q{{q}} {{year}} and the {{region}} region, [put together|join] the {_REVENUE}, in USD) of company "
+            "{company} and that of company {other}, then turn it into {currency}; [use|take] the desk's fixing for "
+            "the quarter's last business day in {desk} and [round to|give] two decimals.",
+            f"Company {{company}} and company {{other}} [share|pool] the {_REVENUE}, in USD) [they made|made] in the "
+            "{region} region in Q{q} {year}. [Express|State|Report] the total in {currency}, to two decimals, at the "
+            "desk's fixing for the last business day of that quarter in {desk}.",
+            "In {currency}, to two decimals: [what do|how much do] companies {company} and {other} [come to|reach] "
+            f"together in {_REVENUE}, in USD) from the {{region}} region in Q{{q}} {{year}}? [Use|Apply] the desk's "
+            "fixing for the last business day of that quarter in {desk}.",
             f"Add the {_REVENUE}, in USD) of companies {{company}} and {{other}} from the {{region}} region in "
             "Q{q} {year}, and convert the sum to {currency} at the desk's fixing for the last business day of "
             "that quarter in {desk}, rounded to two decimals.",
@@ -92,10 +126,9 @@ class Ledger(Suite[LedgerQuery]):
 
     def draw(self, level: int, split: str, random: Random) -> LedgerQuery:
         companies = random.sample(COMPANIES[split], 2 if level == 3 else 1)
-        known = TEMPLATES[level] if split == "test" else TEMPLATES[level][:-1]  # one wording is held out
         return LedgerQuery(
             level=level,
-            template=random.randrange(len(known)),
+            template=TEMPLATES[level].draw(split, random),
             companies=tuple(companies),
             region=random.choice(REGIONS),
             q=random.randint(1, 4),
@@ -119,25 +152,28 @@ class Ledger(Suite[LedgerQuery]):
         )
 
     def read(self, query: str) -> LedgerQuery | None:
-        for level, templates in TEMPLATES.items():
-            for number, template in enumerate(templates):
-                said = template.match(query)
-                if said is not None:
-                    return LedgerQuery(
-                        level=level,
-                        template=number,
-                        companies=tuple(int(said[key]) for key in ("company", "other") if key in said),
-                        region=said["region"].lower(),
-                        q=int(said["q"]),
-                        year=int(said["year"]),
-                        percent=int(said.get("percent", 0)),
-                        currency=said.get("currency", "").upper(),
-                        desk=said.get("desk", "").upper(),
-                    )
+        for level, wordings in TEMPLATES.items():
+            found = matched(wordings, query)
+            if found is not None:
+                number, said = found
+                return LedgerQuery(
+                    level=level,
+                    template=number,
+                    companies=tuple(int(said[key]) for key in ("company", "other") if key in said),
+                    region=said["region"].lower(),
+                    q=int(said["q"]),
+                    year=int(said["year"]),
+                    percent=int(said.get("percent", 0)),
+                    currency=said.get("currency", "").upper(),
+                    desk=said.get("desk", "").upper(),
+                )
         return None
 
     def level_of(self, parameters: LedgerQuery) -> int:
         return parameters.level
+
+    def new_words(self, parameters: LedgerQuery) -> bool:
+        return TEMPLATES[parameters.level].held_out(parameters.template)
 
     def solve(self, parameters: LedgerQuery) -> tuple[Verifier, Turn] | None:
         p = parameters

@@ -53,6 +53,10 @@ class Suite(ABC, Generic[P]):
         """The level that these parameters belong to."""
 
     @abstractmethod
+    def new_words(self, parameters: P) -> bool:
+        """Whether the query is worded as no training task is."""
+
+    @abstractmethod
     def solve(self, parameters: P) -> tuple[Verifier, Turn] | None:
         """The answer, computed from the data and not by running the plan, and the reference plan.
         None when the parameters have no clear answer (a tie in rounding, an unknown entity)."""

@@ -14,8 +14,8 @@ from random import Random
 
 from orchestrator.plan import Step, Turn
 from trainer.tasks.suite import Suite, split_of
-from trainer.tasks.task import Template
 from trainer.tasks.verifier import Verifier, near_tie, to_digits
+from trainer.tasks.wordings import matched, templates
 
 _COMPOUNDS = """
     NaCl KCl NaOH KOH H3PO4 C6H12O6 C12H22O11 CaCO3 Ca(OH)2 CaCl2 CaSO4+2H2O MgSO4+7H2O MgCl2+6H2O Mg(OH)2 Na2CO3
@@ -40,8 +40,8 @@ GAPS = {
     "unit": "|".join((*PLURALS, *GRAMS)),
 }
 FORMULAS, AMOUNTS = ("formula", "other"), ("amount", "second")
-TEMPLATES: dict[int, tuple[Template, ...]] = {
-    level: tuple(Template(text, GAPS) for text in texts)
+TEMPLATES = {
+    level: templates(texts, GAPS)
     for level, texts in {
         1: (
             "What is the mass of {amount} mol of {formula}, in grams to two decimals?",
@@ -93,7 +93,7 @@ class Workshop(Suite[WorkshopQuery]):
         count = 2 if level == 3 else 1
         return WorkshopQuery(
             level=level,
-            template=random.randrange(len(TEMPLATES[level]) - (split != "test")),  # one wording is held out
+            template=TEMPLATES[level].draw(split, random),
             formulas=tuple(random.sample([each for each in COMPOUNDS if split_of(each) == split], count)),
             amounts=tuple(_written(random.randint(1, 99) / 10) for _ in range(count)),
             volume=_written(random.randint(2, 400) / 10) if level > 1 else "",
@@ -116,24 +116,27 @@ class Workshop(Suite[WorkshopQuery]):
         )
 
     def read(self, query: str) -> WorkshopQuery | None:
-        for level, templates in TEMPLATES.items():
-            for number, template in enumerate(templates):
-                said = template.match(query)
-                if said is not None:
-                    return WorkshopQuery(
-                        level=level,
-                        template=number,
-                        formulas=tuple(said[gap] for gap in FORMULAS if gap in said),
-                        amounts=tuple(said[gap] for gap in AMOUNTS if gap in said),
-                        volume=said.get("volume", ""),
-                        volume_unit=said.get("volume_unit", "").lower(),
-                        unit=said.get("unit", "").lower(),
-                        price=said.get("price", ""),
-                    )
+        for level, wordings in TEMPLATES.items():
+            found = matched(wordings, query)
+            if found is not None:
+                number, said = found
+                return WorkshopQuery(
+                    level=level,
+                    template=number,
+                    formulas=tuple(said[gap] for gap in FORMULAS if gap in said),
+                    amounts=tuple(said[gap] for gap in AMOUNTS if gap in said),
+                    volume=said.get("volume", ""),
+                    volume_unit=said.get("volume_unit", "").lower(),
+                    unit=said.get("unit", "").lower(),
+                    price=said.get("price", ""),
+                )
         return None
 
     def level_of(self, parameters: WorkshopQuery) -> int:
         return parameters.level
+
+    def new_words(self, parameters: WorkshopQuery) -> bool:
+        return TEMPLATES[parameters.level].held_out(parameters.template)
 
     def solve(self, parameters: WorkshopQuery) -> tuple[Verifier, Turn] | None:
         p = parameters

@@ -1,0 +1,104 @@
+"""How the queries of a family may be put, and which split uses which words.
+
+Every level has several texts; a text may hold choices, "[What is|Give] the sum", each of which makes a wording of its
+own. The last text is held out: it occurs in the test split only. That split draws from the last three texts, so that
+two thirds of its tasks ask for unknown things in known words and one third in unknown words too. Training and
+validation draw from all texts but the last, from each as often as from another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, product
+from random import Random
+from typing import Generic, TypeVar
+
+from trainer.tasks.task import plain
+
+TESTED = 3  # texts that the test split draws from, the held-out one among them
+
+T = TypeVar("T")
+
+
+class Wordings(Generic[T]):
+    """Wordings, numbered through, from groups of those that one text makes."""
+
+    def __init__(self, groups: Iterable[Sequence[T]]) -> None:
+        groups = list(groups)
+        self.all: list[T] = [wording for group in groups for wording in group]
+        ends = list(accumulate(map(len, groups)))
+        self._spans = [(end - len(group), end) for group, end in zip(groups, ends, strict=True)]
+
+    def __getitem__(self, number: int) -> T:
+        return self.all[number]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.all)
+
+    def draw(self, split: str, random: Random) -> int:
+        """The number of a wording that this split uses."""
+        spans = self._spans[-TESTED:] if split == "test" else self._spans[:-1]
+        first, end = spans[random.randrange(len(spans))]
+        return first if end == first + 1 else random.randrange(first, end)
+
+    def held_out(self, number: int) -> bool:
+        """Whether no training draws this one."""
+        return number >= self._spans[-1][0]
+
+
+class Template:
+    """A query with named gaps, `"Company {company} gives back ..."`, that can be filled and recognised.
+
+    `gaps` gives the pattern of each gap; white space, case and a missing full stop do not matter when
+    recognising, so that a person may edit a query and still be understood.
+    """
+
+    def __init__(self, text: str, gaps: Mapping[str, str]) -> None:
+        self.text, self._gaps = text, gaps
+        self._start = text.partition("{")[0].casefold()
+
+    def fill(self, **values: object) -> str:
+        return self.text.format(**values)
+
+    def match(self, query: str) -> dict[str, str] | None:
+        """The gaps' contents when `query` is this template filled in, else None."""
+        query = plain(query)
+        if not query.casefold().startswith(self._start):
+            return None  # most are told apart by this, and their patterns never made
+        found = self._pattern.fullmatch(query)
+        return found.groupdict() if found else None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        # ASCII: without it "ſ" matches "s" when case does not matter, and nobody expects that in a gap
+        return re.compile(_as_pattern(self.text, self._gaps), re.IGNORECASE | re.ASCII)
+
+
+def templates(texts: Iterable[str], gaps: Mapping[str, str]) -> Wordings[Template]:
+    """The wordings of texts whose gaps hold `gaps`."""
+    return Wordings([Template(wording, gaps) for wording in spelled_out(text)] for text in texts)
+
+
+def matched(wordings: Wordings[Template], query: str) -> tuple[int, dict[str, str]] | None:
+    """The number of the wording that `query` has, and what its gaps hold; else None."""
+    for number, template in enumerate(wordings):
+        said = template.match(query)
+        if said is not None:
+            return number, said
+    return None
+
+
+def spelled_out(text: str) -> list[str]:
+    """A text with every choice made: "[a|b] c" gives "a c" and "b c"."""
+    pieces = re.split(r"\[([^\]]*)\]", text)
+    choices = [piece.split("|") if index % 2 else [piece] for index, piece in enumerate(pieces)]
+    return ["".join(chosen) for chosen in product(*choices)]
+
+
+def _as_pattern(text: str, gaps: Mapping[str, str]) -> str:
+    pieces = re.split(r"\{(\w+)\}", text.rstrip(".?"))
+    return "".join(
+        f"(?P<{piece}>{gaps[piece]})" if index % 2 else re.escape(piece) for index, piece in enumerate(pieces)
+    )
