@@ -15,6 +15,7 @@ from tests.orchestrator.engine import engine_kinds, play_turns, step  # noqa: F4
 from trainer.errors import InvalidRecipe
 from trainer.recipe import Reward
 from trainer.rewards import (
+    NOISE,
     TERMS,
     Sample,
     advantages,
@@ -140,7 +141,21 @@ def test_advantages_sum_to_nothing_and_keep_the_order(rewards, scale):
 def test_a_group_of_equals_teaches_nothing(rewards):
     equal = [rewards[0]] * len(rewards)
     assert all_equal(equal) and all(abs(each) < 1e-6 for each in advantages(equal, "group"))
-    assert all_equal(rewards) == (max(rewards) - min(rewards) < 1e-6)
+    assert all_equal(rewards) == (max(rewards) - min(rewards) < NOISE)
+
+
+def test_the_clock_does_not_make_equals_differ():
+    """Three runs of one plan take unlike times, and so earn unlike rewards; a step more is no noise."""
+    terms = reward_terms([Reward(term="accuracy"), Reward(term="efficiency", weight=0.1)])
+    short, long = Turn((step(1),), "$1"), Turn((step(1), step(2)), "$1")
+    limits = Limits(max_rounds=2, max_steps=10, deadline_s=60)
+
+    def rewards(*group: Sample) -> list[float]:
+        return [total(each, terms) for each in scores(group, terms)]
+
+    same = rewards(*(sample(short, limits=limits) for _ in range(3)))
+    assert len(set(same)) > 1 and all_equal(same)
+    assert not all_equal(rewards(sample(short, limits=limits), sample(long, limits=limits)))
 
 
 def test_worker_shares_sum_to_one():
