@@ -10,8 +10,8 @@ Intervals are 95 %, bootstrapped over tasks. `words`: a third of the tasks are w
 
 `seeds` takes jobs with a GRPO stage and different seeds and compares, for each, the mean reward of sampled episodes
 (temperature 1, the recipe's own terms) where the stage began (the job's SFT, or the recipe's model.start) and where
-it ended, on the same validation tasks, with the paired difference and its interval. bench/data/grpo-seeds.yaml is the
-recipe of the jobs in bench/results/seeds.json.
+it ended, on the same validation tasks, with the paired difference and its interval. bench/results/seeds.json says
+of each run what its recipe was; bench/data/grpo-seeds.yaml is that of the first.
 """
 
 from __future__ import annotations
