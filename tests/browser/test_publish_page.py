@@ -15,6 +15,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 from playwright.sync_api import Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from pool_registry.home import find_home
 from studio.publish_bundle import write_folder
@@ -124,9 +125,14 @@ def test_a_run_is_exported_as_picture_graph_spans_and_page(page, publisher, tmp_
         ("OpenTelemetry", lambda data: json.loads(data)["resourceSpans"]),
         ("Page that replays it", lambda data: b"PodiumReplay" in data or pytest.fail("no page")),
     ):
-        page.locator("[data-testid=export] summary").click()
+        entry = page.locator(".xp-item", has_text=label)
         with page.expect_download() as download:
-            page.locator(".xp-item", has_text=label).click()
+            for _ in range(3):  # on a slow machine the page may still be drawing itself anew, with the menu folded
+                if not entry.is_visible():
+                    page.locator("[data-testid=export] summary").click()
+                with suppress(PlaywrightTimeout):
+                    entry.click(timeout=5_000)
+                    break
         check(Path(download.value.path()).read_bytes())
         page.keyboard.press("Escape")
 
