@@ -1,9 +1,11 @@
-"""What a training step of the tiny model costs on a CPU: ours against TRL's own, and how long torch's threads spin.
+"""What training the tiny model costs on a CPU: a step, ours against TRL's; a turn; and how long torch's threads spin.
 
     python bench/cpu_training.py [--json] [--out bench/results/cpu_training.json]
 
 `grpo`: seconds of the learning part of a step (no episodes are sampled) over 32 episodes of unlike lengths, with TRL's
 GRPOTrainer and with trainer/cpu_trainers.py, in turns in one process; medians and their ratio.
+`decoding`: seconds in which the shipped tiny-sft writes the first turns of 64 test tasks, all at once, with
+transformers' DynamicCache and with trainer/roomy_cache.py, in turns in one process; medians and their ratio.
 `spin`: seconds of a forward and backward pass of 8 x 220 tokens for values of GOMP_SPINCOUNT (GNU OpenMP's default is
 300,000 rounds), each in a process of its own, on cores that are free and beside one busy process per core.
 """
@@ -11,6 +13,7 @@ GRPOTrainer and with trainer/cpu_trainers.py, in turns in one process; medians a
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import subprocess
@@ -19,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -37,7 +41,13 @@ def main() -> None:
     if options.one:
         print(json.dumps(passes()))
         return
-    report = {"cores": os.cpu_count(), "load": os.getloadavg()[0], "grpo": grpo(), "spin": spin()}
+    report = {
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "grpo": grpo(),
+        "decoding": decoding(),
+        "spin": spin(),
+    }
     text = json.dumps(report, indent=1)
     if options.out:
         options.out.write_text(text + "\n")
@@ -46,7 +56,11 @@ def main() -> None:
 
 def told(report: dict[str, Any]) -> str:
     steps = report["grpo"]
-    lines = [f"GRPO step: TRL {steps['trl_s']:.2f} s, ours {steps['ours_s']:.2f} s, ratio {steps['ratio']:.2f}"]
+    turns = report["decoding"]
+    lines = [
+        f"GRPO step: TRL {steps['trl_s']:.2f} s, ours {steps['ours_s']:.2f} s, ratio {steps['ratio']:.2f}",
+        f"64 turns: DynamicCache {turns['dynamic_s']:.2f} s, ours {turns['roomy_s']:.2f} s, ratio {turns['ratio']:.2f}",
+    ]
     lines += [
         f"spin {row['spin']:>7,}: free cores {row['free_s']:.2f} s, busy {row['busy_s']:.2f} s"
         for row in report["spin"]
@@ -110,6 +124,67 @@ def steps_of(kind: Any) -> list[float]:
         trainer.remove_callback(PrinterCallback)  # only the report goes to standard output
         trainer.train()
         return [row["step_time"] for row in trainer.state.log_history if "step_time" in row][1:]
+
+
+def decoding() -> dict[str, float]:
+    """The same turns with both caches."""
+    from trainer import roomy_cache
+
+    made, times = [], {}
+    arms = {"dynamic": dynamic_cache, "roomy": roomy_cache.roomy_cache}
+    for name in [*arms, *arms, *arms]:
+        roomy_cache.roomy_cache = arms[name]
+        started = time.perf_counter()
+        made.append(turns())
+        times.setdefault(name, []).append(time.perf_counter() - started)
+    assert all(each == made[0] for each in made), "both caches hold the same"
+    dynamic, roomy = median(times["dynamic"]), median(times["roomy"])
+    return {"dynamic_s": round(dynamic, 3), "roomy_s": round(roomy, 3), "ratio": round(roomy / dynamic, 3)}
+
+
+def dynamic_cache(layers: Any, width: int) -> Any:
+    """What stood in place of `roomy_cache`: rows padded on the left, in a cache that grows by copying."""
+    import torch
+    from torch.nn.functional import pad
+    from transformers import DynamicCache
+
+    grown = DynamicCache()
+    for index, rows in enumerate(layers):
+        padded = [[pad(part, (0, 0, width - part.shape[1], 0)) for part in parts] for parts in zip(*rows, strict=True)]
+        grown.update(*map(torch.stack, padded), index)
+    return grown
+
+
+def turns() -> list[list[int]]:
+    """The tokens of 64 first turns, greedily."""
+    from pool_registry.agents import Message
+    from trainer.generation import Sampling
+    from trainer.tasks.source import source_named
+    from trainer.transcript import ChatTokens
+    from trainer.transformers_generation import TransformersGenerator
+
+    learner = tiny_sft()
+    chat = ChatTokens(learner.tokenizer)
+    tasks = source_named("ledger,atlas,forge,itinerary").tasks("test", 64, levels=(1, 2, 3))
+    generator = TransformersGenerator(learner.model, learner.tokenizer, Sampling(0.0))
+
+    async def all_of_them() -> list[list[int]]:
+        prompts = [chat.prompt([Message("user", task.query)]) for task in tasks]
+        return [each.ids for each in await asyncio.gather(*(generator.generate(prompt, 288) for prompt in prompts))]
+
+    try:
+        return asyncio.run(all_of_them())
+    finally:
+        generator.close()
+
+
+@cache
+def tiny_sft() -> Any:
+    from orchestrator.checkpoints import find_checkpoint
+    from trainer.learner import load_learner
+    from trainer.recipe import Model
+
+    return load_learner(Model(base="starter:tiny"), 0, find_checkpoint("starter-sft")[0])
 
 
 def spin() -> list[dict[str, float]]:
