@@ -6,7 +6,9 @@ format      share of turns that are turns, times share of steps that are well-fo
 diversity   how differently the episodes of a group use the workers: the mean distance of this episode's
             worker shares to those of the others (total variation; ParaManager rewards diversity).
 efficiency  few rounds, few steps, a short critical path, little cost: the mean of what each leaves of its limit
-            (ParaManager rewards efficiency). An episode without an answer gets 0, or silence would pay.
+            (ParaManager rewards efficiency). An episode without an answer gets 0, or silence would pay. Time
+            counts in hundredths of the deadline: two runs of one plan never take the same, and the clock's part
+            would tell apart groups that are equal.
 
 Your own: `FILE.py:FUNCTION`, called as `function(sample, group)`, returning a number in [0, 1] or None.
 """
@@ -27,8 +29,6 @@ from pool_registry.pool import Limits
 from trainer.errors import InvalidRecipe
 from trainer.recipe import Reward
 from trainer.tasks.task import Task
-
-NOISE = 1e-3  # of a reward: two runs of one plan never take the same time, and `efficiency` sees it
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def efficiency(sample: Sample, group: Sequence[Sample]) -> float:
     used = [
         (measured.rounds - 1) / max(1, limits.max_rounds - 1),
         measured.steps / limits.max_steps,
-        measured.critical_path_s / limits.deadline_s,
+        round(measured.critical_path_s / limits.deadline_s, 2),
     ]
     if limits.max_cost is not None:
         used.append(measured.cost / limits.max_cost)
@@ -128,8 +128,8 @@ def advantages(rewards: Sequence[float], scale: str) -> list[float]:
 
 
 def all_equal(rewards: Sequence[float]) -> bool:
-    """Whether a group teaches nothing: its rewards differ by no more than the clock makes them."""
-    return max(rewards) - min(rewards) < NOISE
+    """Whether a group teaches nothing."""
+    return max(rewards) - min(rewards) < 1e-6
 
 
 def worker_shares(samples: Sequence[Sample]) -> dict[str, float]:

@@ -59,6 +59,9 @@ def test_one_test_task_in_three_is_in_new_words(family, level):
 
 
 def test_case_space_and_the_last_mark_do_not_matter():
-    wordings = templates(["Add {n} to it.", "What is {n}[, please|]?"], {"n": r"\d+"})
-    assert matched(wordings, "  what IS  5, please") == (1, {"n": "5"})
-    assert matched(wordings, "What is five?") is None
+    kinds = {
+        "add": templates(["Add {n} to it."], {"n": r"\d+"}),
+        "ask": templates(["Why?", "What is {n}[, please|]?"], {"n": r"\d+"}),
+    }
+    assert matched(kinds, "  what IS  5, please") == ("ask", 1, {"n": "5"})
+    assert matched(kinds, "What is five?") is None

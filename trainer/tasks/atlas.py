@@ -184,14 +184,13 @@ class Atlas(Suite[AtlasQuery]):
         )
 
     def read(self, query: str) -> AtlasQuery | None:
-        for level, wordings in TEMPLATES.items():
-            found = matched(wordings, query)
-            if found is not None:
-                number, said = found
-                places = tuple(said[key].strip() for key in ("country", "other") if key in said)
-                unit = SINGULARS[said["unit"].lower()] if "unit" in said else ""
-                return AtlasQuery(level, number, _LABELS[said["figure"].lower()], places, unit)
-        return None
+        found = matched(TEMPLATES, query)
+        if found is None:
+            return None
+        level, number, said = found
+        places = tuple(said[key].strip() for key in ("country", "other") if key in said)
+        unit = SINGULARS[said["unit"].lower()] if "unit" in said else ""
+        return AtlasQuery(level, number, _LABELS[said["figure"].lower()], places, unit)
 
     def level_of(self, parameters: AtlasQuery) -> int:
         return parameters.level

@@ -107,17 +107,15 @@ class Dossier(Suite[DossierQuery]):
         return TEMPLATES[p.level][p.template].fill(**said)
 
     def read(self, query: str) -> DossierQuery | None:
-        for level, wordings in TEMPLATES.items():
-            found = matched(wordings, query)
-            if found is not None:
-                number, said = found
-                places = tuple(
-                    Place(said[f"room_{x}"].upper(), int(said[f"memo_{x}"]), int(said[f"section_{x}"]))
-                    for x in PLACES[:level]
-                )
-                percent = int(said.get("percent", 0))
-                return DossierQuery(level, number, said["subject"].lower(), places, percent)
-        return None
+        found = matched(TEMPLATES, query)
+        if found is None:
+            return None
+        level, number, said = found
+        places = tuple(
+            Place(said[f"room_{x}"].upper(), int(said[f"memo_{x}"]), int(said[f"section_{x}"])) for x in PLACES[:level]
+        )
+        percent = int(said.get("percent", 0))
+        return DossierQuery(level, number, said["subject"].lower(), places, percent)
 
     def level_of(self, parameters: DossierQuery) -> int:
         return parameters.level

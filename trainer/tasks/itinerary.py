@@ -197,21 +197,20 @@ class Itinerary(Suite[ItineraryQuery]):
         return TEMPLATES[p.level, p.asks][p.template].fill(**said, **spans, until=p.until, country=p.country)
 
     def read(self, query: str) -> ItineraryQuery | None:
-        for (level, asks), wordings in TEMPLATES.items():
-            found = matched(wordings, query)
-            if found is not None:
-                number, said = found
-                return ItineraryQuery(
-                    level=level,
-                    asks=asks,
-                    template=number,
-                    stops=tuple(said[gap].upper() for gap in STOPS if gap in said),
-                    starts=tuple(said[gap] for gap in STARTS if gap in said),
-                    spans=tuple(int(said[gap]) for gap in SPANS if gap in said),
-                    until=said.get("until", ""),
-                    country=said.get("country", "").upper(),
-                )
-        return None
+        found = matched(TEMPLATES, query)
+        if found is None:
+            return None
+        (level, asks), number, said = found
+        return ItineraryQuery(
+            level=level,
+            asks=asks,
+            template=number,
+            stops=tuple(said[gap].upper() for gap in STOPS if gap in said),
+            starts=tuple(said[gap] for gap in STARTS if gap in said),
+            spans=tuple(int(said[gap]) for gap in SPANS if gap in said),
+            until=said.get("until", ""),
+            country=said.get("country", "").upper(),
+        )
 
     def level_of(self, parameters: ItineraryQuery) -> int:
         return parameters.level

@@ -76,9 +76,9 @@ class Joined(Suite[P | Pair[P]], Generic[P]):
         return TEMPLATES[parameters.template].fill(first=first, second=second, operation=words)
 
     def read(self, query: str) -> P | Pair[P] | None:
-        found = matched(TEMPLATES, query)
+        found = matched({LEVEL: TEMPLATES}, query)
         if found is not None:
-            number, said = found
+            _, number, said = found
             first, second = self.family.read(said["first"]), self.family.read(said["second"])
             if first is not None and second is not None:
                 return Pair(number, _OPERATIONS[said["operation"].lower()], first, second)

@@ -152,22 +152,21 @@ class Ledger(Suite[LedgerQuery]):
         )
 
     def read(self, query: str) -> LedgerQuery | None:
-        for level, wordings in TEMPLATES.items():
-            found = matched(wordings, query)
-            if found is not None:
-                number, said = found
-                return LedgerQuery(
-                    level=level,
-                    template=number,
-                    companies=tuple(int(said[key]) for key in ("company", "other") if key in said),
-                    region=said["region"].lower(),
-                    q=int(said["q"]),
-                    year=int(said["year"]),
-                    percent=int(said.get("percent", 0)),
-                    currency=said.get("currency", "").upper(),
-                    desk=said.get("desk", "").upper(),
-                )
-        return None
+        found = matched(TEMPLATES, query)
+        if found is None:
+            return None
+        level, number, said = found
+        return LedgerQuery(
+            level=level,
+            template=number,
+            companies=tuple(int(said[key]) for key in ("company", "other") if key in said),
+            region=said["region"].lower(),
+            q=int(said["q"]),
+            year=int(said["year"]),
+            percent=int(said.get("percent", 0)),
+            currency=said.get("currency", "").upper(),
+            desk=said.get("desk", "").upper(),
+        )
 
     def level_of(self, parameters: LedgerQuery) -> int:
         return parameters.level

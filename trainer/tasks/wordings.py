@@ -19,6 +19,7 @@ from trainer.tasks.task import plain
 
 TESTED = 3  # texts that the test split draws from, the held-out one among them
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -27,21 +28,21 @@ class Wordings(Generic[T]):
 
     def __init__(self, groups: Iterable[Sequence[T]]) -> None:
         groups = list(groups)
-        self.all: list[T] = [wording for group in groups for wording in group]
+        self._all: list[T] = [wording for group in groups for wording in group]
         ends = list(accumulate(map(len, groups)))
         self._spans = [(end - len(group), end) for group, end in zip(groups, ends, strict=True)]
 
     def __getitem__(self, number: int) -> T:
-        return self.all[number]
+        return self._all[number]
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self.all)
+        return iter(self._all)
 
     def draw(self, split: str, random: Random) -> int:
         """The number of a wording that this split uses."""
         spans = self._spans[-TESTED:] if split == "test" else self._spans[:-1]
         first, end = spans[random.randrange(len(spans))]
-        return first if end == first + 1 else random.randrange(first, end)
+        return first if end == first + 1 else random.randrange(first, end)  # one draw less: test tasks stay the same
 
     def held_out(self, number: int) -> bool:
         """Whether no training draws this one."""
@@ -81,12 +82,13 @@ def templates(texts: Iterable[str], gaps: Mapping[str, str]) -> Wordings[Templat
     return Wordings([Template(wording, gaps) for wording in spelled_out(text)] for text in texts)
 
 
-def matched(wordings: Wordings[Template], query: str) -> tuple[int, dict[str, str]] | None:
-    """The number of the wording that `query` has, and what its gaps hold; else None."""
-    for number, template in enumerate(wordings):
-        said = template.match(query)
-        if said is not None:
-            return number, said
+def matched(kinds: Mapping[K, Wordings[Template]], query: str) -> tuple[K, int, dict[str, str]] | None:
+    """Which of the kinds of query this is, the number of its wording, and what its gaps hold; else None."""
+    for kind, wordings in kinds.items():
+        for number, template in enumerate(wordings):
+            said = template.match(query)
+            if said is not None:
+                return kind, number, said
     return None
 
 

@@ -116,21 +116,20 @@ class Workshop(Suite[WorkshopQuery]):
         )
 
     def read(self, query: str) -> WorkshopQuery | None:
-        for level, wordings in TEMPLATES.items():
-            found = matched(wordings, query)
-            if found is not None:
-                number, said = found
-                return WorkshopQuery(
-                    level=level,
-                    template=number,
-                    formulas=tuple(said[gap] for gap in FORMULAS if gap in said),
-                    amounts=tuple(said[gap] for gap in AMOUNTS if gap in said),
-                    volume=said.get("volume", ""),
-                    volume_unit=said.get("volume_unit", "").lower(),
-                    unit=said.get("unit", "").lower(),
-                    price=said.get("price", ""),
-                )
-        return None
+        found = matched(TEMPLATES, query)
+        if found is None:
+            return None
+        level, number, said = found
+        return WorkshopQuery(
+            level=level,
+            template=number,
+            formulas=tuple(said[gap] for gap in FORMULAS if gap in said),
+            amounts=tuple(said[gap] for gap in AMOUNTS if gap in said),
+            volume=said.get("volume", ""),
+            volume_unit=said.get("volume_unit", "").lower(),
+            unit=said.get("unit", "").lower(),
+            price=said.get("price", ""),
+        )
 
     def level_of(self, parameters: WorkshopQuery) -> int:
         return parameters.level
