@@ -101,15 +101,14 @@ export class Graph {
     }
   }
 
-  /** Rounds whose output was no turn have no steps to show: say what was wrong with each. */
+  /** Rounds whose output was no turn have no steps to show: say what was wrong, once for rounds that failed alike. */
   drawFailed(view) {
-    const rounds = view.turns.filter((turn) => turn.error);
     this.failed.replaceChildren();
     this.failed.classList.toggle("og-alone", !view.graph.nodes.length);
-    for (const turn of rounds) {
+    for (const { error, rounds } of alike(view.turns)) {
       const chip = el("button", "", null, { type: "button" });
-      chip.append(el("b", "", `Round ${turn.round}: no valid turn`), el("span", "", turn.error));
-      chip.addEventListener("click", () => this.onTurn(turn.round));
+      chip.append(el("b", "", `${spoken(rounds)}: no valid turn`), el("span", "", error));
+      chip.addEventListener("click", () => this.onTurn(rounds[0]));
       this.failed.append(chip);
     }
   }
@@ -289,4 +288,20 @@ function nearest(from, nodes, [dx, dy]) {
     if (ahead && distance < least) [best, least] = [node, distance];
   }
   return best;
+}
+
+/** Failed rounds, those in a row with one error together: [{error, rounds}]. */
+function alike(turns) {
+  const found = [];
+  for (const { round, error } of turns.filter((turn) => turn.error)) {
+    const last = found.at(-1);
+    if (last?.error === error && last.rounds.at(-1) === round - 1) last.rounds.push(round);
+    else found.push({ error, rounds: [round] });
+  }
+  return found;
+}
+
+function spoken(rounds) {
+  if (rounds.length === 1) return `Round ${rounds[0]}`;
+  return `Rounds ${rounds[0]} ${rounds.length > 2 ? "to" : "and"} ${rounds.at(-1)}`;
 }

@@ -27,6 +27,12 @@ export class Summary {
     this.root.replaceChildren();
   }
 
+  /** Further actions, before the others. Those already drawn for `episode` stay: one may be an open menu. */
+  offer(more, episode) {
+    this.more = more;
+    if (episode) this.kept.actions.unshift(...more(episode));
+  }
+
   draw(view, clock) {
     const { episode, totals } = view;
     const shown = view.turns.find((turn) => turn.shown);

@@ -30,10 +30,9 @@ class WhatIfView {
       closed: () => this.closed(),
     });
     view.inspector.root.after(this.editor.root);
-    view.summary.more = (episode) => [this.editButton(episode)];
+    view.summary.offer((episode) => [this.editButton(episode)], view.state?.episode);
     view.inspector.more = (detail) => this.stepButton(detail);
     view.full.addEventListener("marked", () => this.follow());
-    view.summary.kept = null; // drawn without the button, if at all
     if (view.state) view.refresh();
   }
 

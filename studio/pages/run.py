@@ -61,7 +61,8 @@ def build(runtime: Runtime) -> None:
                 )
                 suite = gr.Dropdown(label="Suite", choices=_suite_choices(), elem_id="run-suite", min_width=150)
                 draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
-                run = gr.Button("Run", variant="primary", elem_id="run", min_width=110)
+                # Not before the page has filled in pool and query: a click would run an empty query.
+                run = gr.Button("Run", variant="primary", elem_id="run", min_width=110, interactive=False)
                 stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=90)
             note = gr.HTML("", elem_id="composer-note", apply_default_css=False)
             problem = gr.HTML("", elem_id="composer-problem", apply_default_css=False)
@@ -88,7 +89,7 @@ def build(runtime: Runtime) -> None:
     def tell(policy: str | None, pool_name: str | None) -> str:
         return _note(runtime, policy, pool_name)
 
-    page.load(open_page, None, [pool, orchestrator, agent, dialect, suite, query, view, note], **private)
+    page.load(open_page, None, [pool, orchestrator, agent, dialect, suite, query, view, note, run], **private)
     pool.change(lambda name: _agents(runtime, name), pool, agent, **private)
     orchestrator.change(_parts, orchestrator, [agent, dialect], **private)
     gr.on([pool.change, orchestrator.change], tell, [orchestrator, pool], note, **private)
@@ -167,6 +168,7 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(value=text),
         gr.update(value=asked),
         gr.update(value=_note(runtime, policy, pool)),
+        gr.update(interactive=True),
     )
 
 
