@@ -17,10 +17,24 @@ from trainer.demonstrations import Demonstration
 
 WORD = re.compile(r"[^\W\d_][\w'’-]*|\d+")
 RARE = 0.02  # what more than this share of the demonstrations quotes is the task's language, no name
-SYLLABLES = (  # noqa: SIM905  readable as one text
-    "ka lo mi te su ran bor vel tia nor gu shi pe qua zar don ly eth wi xo mar fin ost ica land burg stan ville "
-    "os ia en ta re ho ber sal dor min ga u che is an el"
+# What names are made of; common parts stand several times. The rare ones matter as much: a token that training does
+# not show is one that the model unlearns to write, and the next country's name begins with it.
+# ruff: noqa: SIM905  readable as texts
+ONSETS = (
+    "b c d f g h j k l m n p r s t v w y z b d g k l m n r s t "
+    "bh bl br ch cl cr dj dh dr fl fr gh gl gr gu kh kl kr kw ky ll mb my nd ng nj ny ph pl pr qu rh rw sc sh sk sl sm "
+    "sn sp st sv sw sz th tj tl tr ts tw tz vl vr wh wr x zh zw"
 ).split()
+VOWELS = (
+    "a e i o u " * 4 + "a i y aa ai ao au aw ay ea ee ei eo eu ia ie io iu oa oe oi oo ou oy ua ue ui uo é ô"
+).split()
+CODAS = [""] * 70 + (
+    "n n r s l m t d k n r b c ch ck ct f ft g h ht ld lk lt mp nd ng nk ns nt p rd rg rk rl rm rn rs rt rz sk ss st "
+    "sw th ts v w x z"
+).split()
+ENDINGS = (
+    "ia ia land stan istan burg ville ica os as is an en on um ania onia eria alia anda ola ova istan ea ya".split()
+)
 
 
 def variants(rows: Sequence[Demonstration], count: int, seed: int) -> list[Demonstration]:
@@ -53,8 +67,15 @@ def like(word: str, random: Random) -> str:
 
 
 def name(random: Random) -> str:
-    """A name that no atlas knows, like Borvelia."""
-    return "".join(random.choices(SYLLABLES, k=random.randint(2, 4))).capitalize()
+    """A name that no atlas knows, like Borvelia or Rwysk."""
+    parts = [_syllable(random) for _ in range(random.randint(1, 3))]
+    parts += [random.choice(ENDINGS)] if len(parts) == 1 or random.random() < 0.35 else []
+    return "".join(parts).capitalize()
+
+
+def _syllable(random: Random) -> str:
+    onset = random.choice(ONSETS) if random.random() < 0.9 else ""
+    return onset + random.choice(VOWELS) + random.choice(CODAS)
 
 
 def _renamed(row: Demonstration, names: Mapping[str, str]) -> Demonstration:

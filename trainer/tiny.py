@@ -4,13 +4,16 @@
 
 It is the base that `cpu-first-steps` trains: small enough to learn the starter pool on two CPU cores in
 minutes. A model of this size does not discover copying in that time, and a plan must quote the query's
-names and numbers. So two attention heads begin as what they would become: one attends to the previous
-token, one finds where the present token stood before and brings what followed it (an induction head,
-Olsson et al., arXiv 2209.11895). The base then learns to repeat texts with made-up names and numbers.
+names and numbers. So three attention heads begin as what they would become: one attends to the previous
+token; one finds where the present token stood before and brings what followed it (an induction head,
+Olsson et al., arXiv 2209.11895); one brings what stood before it, as in "9A" or "15%". The base then learns
+to repeat texts with made-up names and numbers, some of them backwards, which is what the third head is for.
 It has not seen a plan: everything about workers comes from SFT and GRPO.
 
 The tokenizer has one token for every number up to three digits, and one for each piece of JSON that a plan
-for the starter pool is built of; all else is byte-level BPE on the queries and plans of the train split.
+for the starter pool is built of; all else is byte-level BPE on the queries and plans of the train split,
+with made-up names in place of theirs: a name of the train split is then no token of its own, which no name
+of the test split could be either.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from orchestrator.checkpoints import Checkpoint, seal
 from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.live import open_live_pool
 from pool_registry.starter import starter_pool
-from trainer.made_up import SYLLABLES
+from trainer.demonstrations import Demonstration, Said
+from trainer.made_up import name, variants
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
 
@@ -39,6 +43,7 @@ VOCABULARY = 3072
 HIDDEN, LAYERS, HEAD = 192, 4, 64
 THETA = 1e6
 CONTEXT = 2048
+BACKWARDS = 0.2  # of the texts that the base repeats: from the last token to the first
 TURN_TOKENS = 288  # the longest plan of a level from 1 to 3 has 170
 PAD, END, USER, ASSISTANT = "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>"
 # Names and numbers never carry the blank before them: they are the same tokens in a query and in a plan.
@@ -54,7 +59,7 @@ def main() -> None:
     """Build, pre-train and save. The same arguments give the same files on the same machine."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=asset("starters/tiny-base"))
-    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--steps", type=int, default=1400)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     tasks = source_named(FAMILIES).tasks("train", 6000, levels=(1, 2, 3, 4))
@@ -67,10 +72,10 @@ def main() -> None:
 def phrases() -> list[str]:
     """The pieces of JSON around what a plan for the starter pool says."""
     found = ['{"steps": [', "]}, ", "]}", '], "answer": "$', '"}', '"}, "access": [', '", "access": [']
-    for name, worker in open_live_pool(starter_pool()).workers.items():
+    for called, worker in open_live_pool(starter_pool()).workers.items():
         first, *others = list(worker.parameters.get("properties", {}))  # type: ignore[call-overload]
         lead = '"instruction": "' if first == "instruction" else f'"arguments": {{"{first}": "'
-        found += [f'{{"worker": "{name}", {lead}', *(f'", "{other}": "' for other in others)]
+        found += [f'{{"worker": "{called}", {lead}', *(f'", "{other}": "' for other in others)]
     return list(dict.fromkeys(found))
 
 
@@ -115,14 +120,19 @@ def _texts(tasks: Sequence[Task], pieces: Sequence[str]) -> Iterator[str]:
                 yield f"{number:0{digits}d}"
     between = re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))))
     dialect = PlanDialect()
-    for task in tasks:
-        yield task.query
-        if task.oracle_turn is not None:
-            yield from between.split(dialect.format(task.oracle_turn, ()))
+    plain = [_shown(task.query, dialect.format(task.oracle_turn, ())) for task in tasks if task.oracle_turn is not None]
+    for shown in variants(plain, 1, 0):
+        query, plan = (said.content for said in shown.messages)
+        yield query
+        yield from between.split(plan)
+
+
+def _shown(query: str, plan: str) -> Demonstration:
+    return Demonstration(messages=[Said(role="user", content=query), Said(role="assistant", content=plan)], query=query)
 
 
 def new_model(tokenizer: Any, seed: int) -> Any:
-    """A fresh model with its two designed heads."""
+    """A fresh model with its three designed heads."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -149,12 +159,13 @@ def new_model(tokenizer: Any, seed: int) -> Any:
 
 
 def _design_heads(model: Any) -> None:
-    """Layer 0, head 0: the previous token. Layer 1, head 0: what followed the last time.
+    """Layer 0, head 0: the previous token. Layer 1, head 0: what followed the last time; head 1: what stood before.
 
     Every embedding gets a constant in dimension 0 (what the first head's queries and keys are made of) and a
     random identity of equal length in the next ones. Rotary position turns the pair (i, i + 32) of a head by
     angle theta_i per token: in the fast pairs, a query turned back by one step matches the key one token
-    before. Identities live in the slow pairs, which hardly turn within a few hundred tokens.
+    before. Identities live in the slow pairs, which hardly turn within a few hundred tokens. The third head looks
+    for the present token itself, so its fast pairs push away from the place where it stands.
     """
     import torch
 
@@ -175,13 +186,15 @@ def _design_heads(model: Any) -> None:
     seen = embedding / embedding.pow(2).mean(-1, keepdim=True).sqrt()  # as the first layer's norm shows it
     sharp = 8.0 / float(seen[:, 0].mean())
     first, second = model.model.layers[0].self_attn, model.model.layers[1].self_attn
-    for attention in (first, second):
+    for attention, width in ((first, HEAD), (second, 2 * HEAD)):
         for projection in (attention.q_proj, attention.k_proj, attention.v_proj):
-            projection.weight[:HEAD] = 0
-        attention.o_proj.weight[:, :HEAD] = 0
+            projection.weight[:width] = 0
+        attention.o_proj.weight[:, :width] = 0
     first.k_proj.weight[:fast, 0] = sharp
     first.q_proj.weight[:fast, 0] = sharp * torch.cos(theta[:fast])
     first.q_proj.weight[half : half + fast, 0] = -sharp * torch.sin(theta[:fast])
+    second.k_proj.weight[HEAD : HEAD + fast, 0] = 0.7 * sharp
+    second.q_proj.weight[HEAD : HEAD + fast, 0] = -0.7 * sharp
     match = 1.7 / float(seen[:, identity].std())
     for index, place in enumerate(places):
         first.v_proj.weight[index, 1 + index] = 1.0
@@ -190,6 +203,10 @@ def _design_heads(model: Any) -> None:
         second.k_proj.weight[place, 1 + size + index] = match
         second.v_proj.weight[index, 1 + index] = 1.0
         second.o_proj.weight[1 + index, index] = 0.3
+        second.q_proj.weight[HEAD + place, 1 + index] = 1.7 * match
+        second.k_proj.weight[HEAD + place, 1 + index] = 1.7 * match
+        second.v_proj.weight[HEAD + index, 1 + size + index] = 1.0
+        second.o_proj.weight[1 + index, HEAD + index] = 0.15
 
 
 def teach_to_copy(model: Any, tokenizer: Any, queries: Sequence[str], steps: int, seed: int) -> None:
@@ -237,8 +254,10 @@ def _row(tokenizer: Any, queries: Sequence[str], random: Random) -> tuple[list[i
     else:
         text = tokenizer(scrambled(random.choice(queries), random), add_special_tokens=False)["input_ids"]
     user, assistant = tokenizer.convert_tokens_to_ids([USER, ASSISTANT])
-    before = [user, *text, assistant]
-    return [*before, *text, tokenizer.eos_token_id], [-100] * len(before) + [*text, tokenizer.eos_token_id]
+    backwards = random.random() < BACKWARDS
+    before = [user, *text, user if backwards else assistant]
+    answer = [*(text[::-1] if backwards else text), tokenizer.eos_token_id]
+    return [*before, *answer], [-100] * len(before) + answer
 
 
 def scrambled(query: str, random: Random) -> str:
@@ -260,8 +279,7 @@ def made_up(random: Random) -> str:
     """A name that no atlas knows: "Borvelia", or in capitals as an airport has it."""
     if random.random() < 0.2:
         return "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=3))
-    name = "".join(random.choice(SYLLABLES) for _ in range(random.randint(2, 4))).capitalize()
-    return f"{name} {made_up(random)}" if random.random() < 0.15 else name
+    return " ".join(name(random) for _ in range(2 if random.random() < 0.15 else 1))
 
 
 def save(model: Any, tokenizer: Any, folder: Path, stage: str, step: int) -> None:

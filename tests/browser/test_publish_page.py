@@ -14,8 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
-from playwright.sync_api import Page, expect
-from playwright.sync_api import TimeoutError as PlaywrightTimeout
+from playwright.sync_api import Page, Route, expect
 
 from pool_registry.home import find_home
 from studio.publish_bundle import write_folder
@@ -127,14 +126,21 @@ def test_a_run_is_exported_as_picture_graph_spans_and_page(page, publisher, tmp_
     ):
         entry = page.locator(".xp-item", has_text=label)
         with page.expect_download() as download:
-            for _ in range(3):  # on a slow machine the page may still be drawing itself anew, with the menu folded
-                if not entry.is_visible():
-                    page.locator("[data-testid=export] summary").click()
-                with suppress(PlaywrightTimeout):
-                    entry.click(timeout=5_000)
-                    break
+            page.locator("[data-testid=export] summary").click()
+            entry.click()
         check(Path(download.value.path()).read_bytes())
         page.keyboard.press("Escape")
+
+
+def test_an_open_menu_stays_open_when_the_rest_of_the_page_arrives(page, publisher):
+    held: list[Route] = []
+    page.route("**/what_if_view.js", lambda route: held.append(route))
+    page.goto(f"{publisher.url}/traces")
+    page.locator(".tp-query").first.click()
+    page.locator("[data-testid=export] summary").click()
+    held[0].continue_()
+    expect(page.get_by_test_id("what-if")).to_be_visible()
+    expect(page.locator(".xp-item", has_text="Graph as SVG")).to_be_visible()
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from random import Random
 
 import pytest
@@ -54,7 +55,8 @@ def test_names_and_numbers_are_the_same_tokens_wherever_they_stand(tokenizer, se
         assert any(found[at : at + len(alone)] == alone for at in range(len(found))), (text, word)
 
 
-def test_the_designed_heads_copy_before_any_training(tokenizer):
+@pytest.mark.parametrize("step", [1, -1], ids=["what followed", "what stood before"])
+def test_the_designed_heads_find_both_neighbours_before_any_training(tokenizer, step):
     import torch
 
     torch.set_num_threads(1)
@@ -64,13 +66,20 @@ def test_the_designed_heads_copy_before_any_training(tokenizer):
     right = asked = 0
     for _ in range(10):
         text = random.sample(range(300, len(tokenizer)), 20)
-        ids = torch.tensor([[user, *text, assistant, *text]])
+        said = text[::step]
+        ids = torch.tensor([[user, *text, assistant, *said]])
         with torch.inference_mode():
-            after = model(ids).logits[0].argsort(descending=True)[:, :2]
+            after = model(ids).logits[0].argsort(descending=True)[:, :5]
         begin = len(text) + 2  # where the first repeated token stands
-        right += sum(text[k + 1] in after[begin + k].tolist() for k in range(len(text) - 1))
+        right += sum(said[k + 1] in after[begin + k].tolist() for k in range(len(text) - 1))
         asked += len(text) - 1
-    assert right / asked > 0.8
+    assert right / asked > 0.5  # by chance 0.002
+
+
+def test_a_name_of_the_train_split_is_no_token_of_its_own(tasks, tokenizer):
+    names = {word for task in tasks for word in re.findall(r"(?<=of )[A-Z][a-z]{6,}", task.query)}
+    whole = [name for name in names if len(tokenizer(name, add_special_tokens=False)["input_ids"]) == 1]
+    assert len(names) > 10 and not whole
 
 
 @given(seed=st.integers(0, 10_000))
