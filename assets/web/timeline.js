@@ -92,7 +92,7 @@ export class Timeline {
 }
 
 function place(bar, from, to, span) {
-  bar.style.left = `${(100 * from) / span}%`;
+  bar.style.left = `min(${(100 * from) / span}%, 100% - 3px)`; // a short step at the very end stays in sight
   bar.style.width = `${Math.max(0, (100 * (to - from)) / span)}%`;
 }
 

@@ -178,6 +178,30 @@ def test_rounds_without_a_valid_turn_say_what_was_wrong(browser, studio: Studio)
         expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("talk about the weather")
 
 
+INSIDE = """bars => bars.every((bar) => {
+  const [at, track] = [bar.getBoundingClientRect(), bar.parentElement.getBoundingClientRect()];
+  return at.left >= track.left - 0.5 && at.right <= track.right + 0.5;
+})"""
+
+
+def test_a_step_of_no_time_at_the_end_of_a_long_turn_has_its_bar_in_sight(browser, studio: Studio):
+    plan = {"steps": [{"worker": "first", "instruction": "hi", "access": []}], "answer": "$1"}
+    with slow_model() as address, watched_page(browser) as page:
+        import_pool(page, studio.url, chat_pool("slow-turn", address))
+        SlowModel.reply = json.dumps(plan)
+        page.goto(f"{studio.url}/?pool=slow-turn")
+        expect(page.locator("#run-pool input")).to_have_value("slow-turn")
+        choose(page, "run-orchestrator", "Model")
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_test_id("state")).to_have_text(re.compile("running", re.IGNORECASE))
+        page.wait_for_timeout(1500)
+        SlowModel.release.set()
+        expect(page.get_by_test_id("answer")).not_to_be_empty()
+        bars = page.locator(".tl-step .tl-bar:not([hidden])")
+        expect(bars).to_have_count(1)
+        assert bars.evaluate_all(INSIDE)
+
+
 @pytest.mark.parametrize("query", ["", "x" * 100_000])
 def test_a_query_that_cannot_run_says_why_and_stays(page, studio_url, query):
     page.goto(f"{studio_url}/?pool=starter&orchestrator=oracle")
