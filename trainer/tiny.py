@@ -114,6 +114,7 @@ def build_tokenizer(tasks: Sequence[Task]) -> Any:
 
 
 def _texts(tasks: Sequence[Task], pieces: Sequence[str]) -> Iterator[str]:
+    """What the tokenizer learns from: numbers, queries, plans without the pieces; every name in them is made up."""
     for digits in (1, 2, 3):
         for number in range(10**digits):
             for _ in range(8):  # often enough that every number becomes one token
