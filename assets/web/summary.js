@@ -30,7 +30,8 @@ export class Summary {
   /** Further actions, before the others. Those already drawn for `episode` stay: one may be an open menu. */
   offer(more, episode) {
     this.more = more;
-    if (episode) this.kept.actions.unshift(...more(episode));
+    if (episode && this.kept?.episode === episode.id) this.kept.actions.unshift(...more(episode));
+    else this.kept = null;
   }
 
   draw(view, clock) {
