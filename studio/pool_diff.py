@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from pool_registry.actions import JsonValue
-from pool_registry.diff import Change, diff
+from pool_registry.pool_diff import Change, diff
 from pool_registry.pool import Pool
 
 

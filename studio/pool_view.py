@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from orchestrator.trace import WorkerStats
-from pool_registry.diff import diff, summary
+from pool_registry.pool_diff import diff, summary
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, kind_of, load_config
 from pool_registry.pool import Limits, Pool
