@@ -17,7 +17,7 @@ from pathlib import Path
 
 from orchestrator.trace import open_store
 from pool_registry.home import find_home
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits
 from pool_registry.starter import starter_pool
 from trainer.evaluate import Evaluation, evaluate

@@ -201,7 +201,7 @@ def podium(graph: Graph, traces: Any) -> Run:
     from orchestrator.plan import Step, Turn
     from orchestrator.run import EpisodeSpec, run_episode
     from pool_registry.kinds import KINDS, Kind
-    from pool_registry.live import open_live_pool
+    from pool_registry.calls.live_pool import open_live_pool
     from pool_registry.pool import Limits, Pool
     from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec
 

@@ -27,9 +27,9 @@ from typing import Any
 
 from orchestrator.checkpoints import find_checkpoint, read_checkpoint
 from orchestrator.run import NoSink
-from pool_registry.cache import CachingPool
+from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.home import choose_home
-from pool_registry.live import LivePool, live_pool
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.evaluate import Trial, run_trials, trials_of

@@ -54,7 +54,7 @@ from orchestrator.trace import Store, open_store
 from orchestrator.tuning import expect_many_episodes
 from pool_registry.home import find_home
 from pool_registry.kinds import KINDS, Kind
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from trainer.generation import Generated, Sampling

@@ -15,7 +15,7 @@ from orchestrator.budget import Budget, explain
 from orchestrator.events import Outcome
 from orchestrator.plan import MAX_QUOTED_CHARS, Step, fit_arguments, quoted_chars, substitute
 from pool_registry.actions import Action, Failure, JsonValue, Observation, Status
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 from pool_registry.worker import Scope, Visible
 
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from orchestrator.plan import escape
-from pool_registry.live import LiveWorker
+from pool_registry.calls.live_pool import LiveWorker
 
 ATTEMPTS = 4  # to draw arguments that a schema accepts
 MAX_NESTING = 6

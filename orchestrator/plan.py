@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text, storable
-from pool_registry.live import LivePool, LiveWorker
+from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 MAX_QUOTED_CHARS = 1_000_000
 

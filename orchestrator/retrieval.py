@@ -26,7 +26,7 @@ from orchestrator import embedding
 from orchestrator.episode import Episode
 from orchestrator.plan import Shown
 from pool_registry.actions import JsonValue
-from pool_registry.live import LivePool, LiveWorker
+from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 WORDS_WEIGHT = 0.01  # a cosine is at most 1, and BM25 about 10 when most words agree
 NAMED = 1000.0  # above every other score

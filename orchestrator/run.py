@@ -42,7 +42,7 @@ from orchestrator.plan import (
 from pool_registry.actions import JsonValue, Observation, clean_text
 from pool_registry.agents import agent_messages
 from pool_registry.errors import WorkerFault
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 from pool_registry.pool import Limits
 from pool_registry.worker import Reply, Visible
 

@@ -26,7 +26,7 @@ from orchestrator.events import TaskRef
 from orchestrator.plan import Step, Turn, check_step, references, requoted, with_shorthand
 from orchestrator.run import EpisodeSpec, Resolve, Sink, run_episode
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, storable
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 
 NAME = "what-if"  # the orchestrator of a variation, in its trace: a person
 Problems = list[tuple[str, str]]

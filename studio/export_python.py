@@ -24,7 +24,7 @@ from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, Orchestrator, run_episode
 from orchestrator.episode import Episode
 from pool_registry.actions import as_text
-from pool_registry.live import LivePool, live_pool
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import import_pool
 
 ORCHESTRATOR = {orchestrator!r}{note}

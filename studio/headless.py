@@ -16,10 +16,10 @@ from orchestrator.run import EpisodeSpec, check_query, run_episode
 from orchestrator.trace import Store
 from orchestrator.what_if import run_variation, vary
 from pool_registry.errors import PoolNotFound
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
-from pool_registry.recall import Recall
-from pool_registry.shelf import DatabaseShelf
+from pool_registry.calls.call_cache import Recall
+from pool_registry.calls.call_cache_table import DatabaseShelf
 from studio.export import trace_document
 from trainer.evaluate import grade, resolve
 from trainer.tasks import recognize

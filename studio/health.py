@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, Literal
 
 from orchestrator.trace import RecordedCall
-from pool_registry.breaker import Circuit
+from pool_registry.calls.circuit_breaker import Circuit
 from pool_registry.worker import WorkerSpec
 
 Light = Literal["ok", "degraded", "failing", "unknown"]

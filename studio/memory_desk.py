@@ -10,7 +10,7 @@ from orchestrator.memory import MAX_READ, ReflectionRow
 from orchestrator.reflection import OFF, RULE, has_failed, remember
 from orchestrator.trace import TraceFilter
 from pool_registry.errors import InvalidPool
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from studio.reply import Command, Reply, text, version
 from studio.runtime import Runtime

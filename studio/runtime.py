@@ -25,14 +25,14 @@ from orchestrator.run import EpisodeSpec, check_query, new_episode_id, run_episo
 from orchestrator.trace import Store
 from orchestrator.what_if import Variation, run_variation, vary
 from pool_registry.actions import Action, JsonValue, Observation, Status
-from pool_registry.breaker import circuit_of
+from pool_registry.calls.circuit_breaker import circuit_of
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from pool_registry.kinds import open_worker
-from pool_registry.live import LivePool, LiveWorker, open_live_pool
+from pool_registry.calls.live_pool import LivePool, LiveWorker, open_live_pool
 from pool_registry.pool import Pool
-from pool_registry.recall import Recall
+from pool_registry.calls.call_cache import Recall
 from pool_registry.secrets import redact
-from pool_registry.shelf import DatabaseShelf
+from pool_registry.calls.call_cache_table import DatabaseShelf
 from pool_registry.worker import Visible, WorkerSpec
 from studio.accounts import current_user
 from studio.headless import recorded_run

@@ -22,9 +22,9 @@ from orchestrator.policies.model import remembering, warm_up
 from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
 from pool_registry.errors import WorkerFault
-from pool_registry.live import LivePool, open_live_pool
-from pool_registry.recall import Recall
-from pool_registry.shelf import DatabaseShelf
+from pool_registry.calls.live_pool import LivePool, open_live_pool
+from pool_registry.calls.call_cache import Recall
+from pool_registry.calls.call_cache_table import DatabaseShelf
 from studio.serve_errors import ApiError
 from studio.serve_request import RequestLimits, tightened
 from trainer.evaluate import resolve

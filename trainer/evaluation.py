@@ -19,7 +19,7 @@ from orchestrator.policies import POLICIES
 from orchestrator.policies.router import RouterPolicy
 from orchestrator.trace import Store
 from pool_registry.kinds import kind_of
-from pool_registry.live import LivePool, live_pool
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Limits, Pool
 from trainer.errors import SpendCapReached, TrainingFailed
 from trainer.evaluate import Make, Trial, by_name, check_makeable, run_trials, trials_of

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from pool_registry.actions import JsonValue, as_text, clean_text
 from pool_registry.agents import Message, strip_special
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 from pool_registry.sandbox.runner import Sandbox
 from pool_registry.secrets import redact
 from trainer.tasks.task import Task

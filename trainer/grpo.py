@@ -20,7 +20,7 @@ from transformers import PrinterCallback
 from trl import GRPOConfig  # type: ignore[attr-defined]  # lazily exported
 
 from orchestrator.dialects import dialect_named
-from pool_registry.cache import CachingPool
+from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.local_models import model_path, pick_device
 from trainer.cpu_trainers import grpo_trainer
 from trainer.curriculum import Curriculum

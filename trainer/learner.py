@@ -18,7 +18,7 @@ from transformers import TrainerCallback
 
 from orchestrator.checkpoints import Checkpoint, find_checkpoint, read_checkpoint
 from orchestrator.trace import Store
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 from pool_registry.local_models import model_path, pick_device
 from trainer.errors import TrainingFailed
 from trainer.recipe import Lora, Model, Optimizer, Recipe

@@ -12,7 +12,7 @@ from orchestrator.episode import Episode
 from orchestrator.plan import Step, Turn, references, substitute
 from orchestrator.policies.base import written
 from pool_registry.actions import Action, JsonValue, Observation, Status, as_text
-from pool_registry.live import LivePool, OnStart
+from pool_registry.calls.live_pool import LivePool, OnStart
 from pool_registry.worker import Scope, Visible
 
 

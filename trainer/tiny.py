@@ -31,7 +31,7 @@ from typing import Any
 from assets import asset
 from orchestrator.checkpoints import Checkpoint, seal
 from orchestrator.dialects.plan_json import PlanDialect
-from pool_registry.live import open_live_pool
+from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import starter_pool
 from trainer.demonstrations import Demonstration, Said
 from trainer.made_up import name, variants

@@ -12,7 +12,7 @@ from orchestrator.checkpoints import complete_steps, read_checkpoint
 from orchestrator.run import NoSink
 from orchestrator.trace import Store
 from orchestrator.tuning import expect_many_episodes
-from pool_registry.live import LivePool, open_live_pool
+from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.local_models import TINY
 from pool_registry.pool import Pool
 from pool_registry.starter import seed_starter

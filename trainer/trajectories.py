@@ -15,7 +15,7 @@ from orchestrator.episode import Episode
 from orchestrator.policies import make_orchestrator
 from orchestrator.run import Orchestrator, Sink
 from pool_registry.actions import Status
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 from trainer.demonstrations import Demonstration, demonstration
 from trainer.evaluate import attempt
 from trainer.recipe import Demonstrations, Model

@@ -21,7 +21,7 @@ from orchestrator.events import Event
 from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from pool_registry.errors import PoolError, WorkerFault
-from pool_registry.live import LivePool, live_pool
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool, import_pool
 from pool_registry.secrets import lending
 from studio.replay import Headline, replay_document

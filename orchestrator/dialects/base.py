@@ -12,7 +12,7 @@ from typing import Protocol
 
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue, clean_text, storable
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 
 MAX_TURN_CHARS = 200_000
 MAX_TURN_STEPS = 1000

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from orchestrator.dialects.base import MAX_TURN_STEPS, parse_json, shorthand, step_from, too_long
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue, clean_text
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 
 _LABELS = {
     "workers": re.compile(r"\b(?:workers?|worker_ids?|model_ids?)\b\W{0,4}[=:]\s*(?=\[)", re.IGNORECASE),

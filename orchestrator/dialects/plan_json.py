@@ -16,7 +16,7 @@ from dataclasses import replace
 from orchestrator.dialects.base import MAX_TURN_STEPS, parse_answer, shorthand, step_from, too_long
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue, clean_text
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 
 _OBJECT = re.compile(r'\{\s*+"')
 _DECODER = json.JSONDecoder()

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from orchestrator.dialects.base import MAX_TURN_STEPS, parse_json, step_from, too_long
 from orchestrator.plan import Step, Turn, escape
 from pool_registry.actions import JsonValue, as_text, clean_text
-from pool_registry.live import LivePool, LiveWorker
+from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)

@@ -27,7 +27,7 @@ from orchestrator.policies.react import react_policy
 from orchestrator.policies.router import RouterPolicy
 from orchestrator.run import Orchestrator
 from pool_registry.agents import Draw
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 
 if TYPE_CHECKING:
     from orchestrator.record import Record

@@ -15,7 +15,7 @@ from orchestrator.episode import Episode, StepRun
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, limit_of, written
 from pool_registry.actions import as_text
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 
 CONFIDENT = 70.0  # per cent
 ASK = (

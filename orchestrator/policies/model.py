@@ -16,7 +16,7 @@ from orchestrator.retrieval import narrowed, shown_to
 from orchestrator.run import Orchestrator
 from pool_registry.agents import Draw, LanguageModel, Message
 from pool_registry.kinds import open_worker
-from pool_registry.live import LivePool, LiveWorker
+from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.worker import WorkerSpec
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.made_up_arguments import arguments_for
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.base import limit_of, only_turn, written
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 
 MAX_STEPS = 6  # as long as the longest reference plans
 

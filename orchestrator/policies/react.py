@@ -16,7 +16,7 @@ from orchestrator.plan import Turn
 from orchestrator.policies.model import ModelPolicy
 from pool_registry.actions import JsonValue
 from pool_registry.agents import Draw
-from pool_registry.live import LivePool, LiveWorker
+from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 ONE_CALL = (
     "\nIn this conversation make exactly one call in each turn. Its output comes back before your next turn; "

@@ -16,7 +16,7 @@ from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, written
 from orchestrator.policies.cascade import declared_price
 from orchestrator.retrieval import content_words
-from pool_registry.live import LivePool
+from pool_registry.calls.live_pool import LivePool
 
 if TYPE_CHECKING:
     from orchestrator.record import Record

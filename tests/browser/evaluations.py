@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from orchestrator.plan import Turn
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import Store
-from pool_registry.live import open_live_pool
+from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import seed_starter
 from pool_registry.store import writing
 from tests.browser.jobs import Scripted

@@ -16,7 +16,7 @@ from orchestrator.plan import Turn
 from orchestrator.processes import this_process
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import Store
-from pool_registry.live import LivePool, open_live_pool
+from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.store import writing
 from trainer.evaluate import grade
 from trainer.jobs import JobRow, JobStore

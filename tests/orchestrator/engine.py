@@ -19,7 +19,7 @@ from orchestrator.run import EpisodeSpec, run_episode
 from pool_registry.agents import agent_messages, prompt_text
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.kinds import KINDS, Kind
-from pool_registry.live import LivePool, open_live_pool
+from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 

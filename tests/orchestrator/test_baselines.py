@@ -14,7 +14,7 @@ from orchestrator.plan import Step
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.cascade import Judged, judged
 from pool_registry.actions import Observation, Status
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from tests.orchestrator.endpoint import Endpoint, agent, asked, play, pool_of
 
 

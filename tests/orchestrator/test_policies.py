@@ -11,7 +11,7 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step, Turn
 from orchestrator.policies import POLICIES, make_orchestrator
 from orchestrator.run import EpisodeSpec, run_episode
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.orchestrator.endpoint import Endpoint, agent, play

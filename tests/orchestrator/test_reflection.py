@@ -21,7 +21,7 @@ from orchestrator.prompt import NOTES, conversation, notes
 from orchestrator.reflection import MAX_LESSON_CHARS, by_rule, has_failed, one_sentence, reflect, remember
 from orchestrator.run import EpisodeSpec, run_episode
 from pool_registry.home import find_home
-from pool_registry.live import live_pool, open_live_pool
+from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.store import open_engine
 from tests.orchestrator.endpoint import Endpoint, endpoint, pool_of

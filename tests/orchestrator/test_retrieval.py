@@ -19,7 +19,7 @@ from orchestrator.policies import make_orchestrator
 from orchestrator.prompt import opening
 from orchestrator.retrieval import BY_BOTH, BY_WORDS, Card, choose, narrowed, pick, rank, shown_to
 from orchestrator.run import EpisodeSpec, run_episode
-from pool_registry.live import LivePool, live_pool, open_live_pool
+from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec
 from tests.machine import needs

@@ -14,7 +14,7 @@ from pool_registry import loaded_models
 from pool_registry.actions import Action
 from pool_registry.adapters import Adapters
 from pool_registry.errors import WorkerFault
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.loaded_models import LoadedModel, Sampling, shared_model
 from pool_registry.local_models import model_path
 from pool_registry.pool import Pool

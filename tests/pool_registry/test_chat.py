@@ -16,7 +16,7 @@ import stamina
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.agents import Message
 from pool_registry.errors import InvalidPool
-from pool_registry.live import live_pool, open_live_pool
+from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import Visible, WorkerSpec
 from tests.pool_registry.peer import Peer, peer

@@ -13,7 +13,7 @@ from pool_registry import document_files
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.document_files import PASSAGE_CHARS, READERS
 from pool_registry.errors import WorkerFault
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.documents import pdf

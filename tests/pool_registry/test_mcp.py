@@ -16,7 +16,7 @@ import pytest
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.imports.mcp import ToolChange, offers, refresh
-from pool_registry.live import LivePool, live_pool
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.mcp_client import connection
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
@@ -291,7 +291,7 @@ def test_a_pool_that_closes_while_connecting_does_not_wait_for_the_handshake():
 
 def test_the_server_does_not_outlive_a_loop_that_forgot_to_close(tmp_path):
     async def main() -> int:
-        from pool_registry.live import open_live_pool
+        from pool_registry.calls.live_pool import open_live_pool
 
         live = open_live_pool(Pool(name="p", workers=(tool("pid"),)))
         return int(str((await live.call(Action("pid"))).value))

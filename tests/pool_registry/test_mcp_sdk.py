@@ -16,7 +16,7 @@ import pytest
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.errors import WorkerFault
 from pool_registry.imports.mcp import offers
-from pool_registry.live import LivePool, live_pool
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.mcp_client import connection
 from pool_registry.mcp_client.session import borrow, give_back
 from pool_registry.pool import Pool, check_pool

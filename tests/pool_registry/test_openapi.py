@@ -16,7 +16,7 @@ from pool_registry.actions import Action, Observation, Status
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.imports import Offer, openapi
 from pool_registry.kinds import load_config
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import NAME_PATTERN
 from tests.pool_registry.openapi_service import KEY, make_app, served

@@ -21,7 +21,7 @@ import pytest
 
 from pool_registry.actions import Action, Status
 from pool_registry.errors import WorkerFault
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.sandbox import runner, snippet
 from pool_registry.sandbox.levels import Level

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.errors import InvalidPool, WorkerFault
-from pool_registry.live import live_pool, open_live_pool
+from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Pool
 from pool_registry.readable import html_text
 from pool_registry.reading import read_document

@@ -10,7 +10,7 @@ from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import Store
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from trainer.evaluate import grade, resolve
 from trainer.tasks import find_task
 

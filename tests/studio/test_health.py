@@ -7,7 +7,7 @@ import time
 import pytest
 
 from orchestrator.trace import RecordedCall, open_store
-from pool_registry.breaker import FAILURES, Admission, Circuit, breaker_of
+from pool_registry.calls.circuit_breaker import FAILURES, Admission, Circuit, breaker_of
 from pool_registry.home import find_home
 from pool_registry.worker import WorkerSpec
 from studio.health import Health, judge

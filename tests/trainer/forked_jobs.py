@@ -47,7 +47,7 @@ def warm_up(home: Home, job: str) -> None:
         return
     import torch
 
-    from pool_registry.live import open_live_pool
+    from pool_registry.calls.live_pool import open_live_pool
     from pool_registry.starter import starter_pool
     from trainer.cpu_trainers import sft_trainer
     from trainer.demonstrations import Demonstration, Said

@@ -14,7 +14,7 @@ from orchestrator.plan import Step, Turn
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.run import NoSink
 from pool_registry.actions import Observation, Status
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.access import access_of, matches, work_of
 from trainer.evaluate import attempt

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.trace import open_store
 from pool_registry.home import find_home
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.evaluate import evaluate
 from trainer.statistics import bootstrap_mean, quantile, wilson

@@ -12,7 +12,7 @@ from orchestrator.memory import ReflectionStore
 from orchestrator.reflection import remember
 from orchestrator.trace import open_store
 from pool_registry.home import find_home
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from tests.orchestrator.endpoint import Endpoint, endpoint, pool_of
 from trainer.comparison_pairs import paired
 from trainer.evaluate import attempt, by_name, evaluate, run_trials, trials_of

@@ -17,7 +17,7 @@ from orchestrator.policies.router import MIN_TASKS
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import open_store
 from pool_registry.home import choose_home
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from tests.orchestrator.endpoint import Endpoint, endpoint, pool_of
 from tests.trainer.test_durability import trainer, until
 from trainer.errors import TrainingFailed

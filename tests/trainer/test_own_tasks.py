@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.errors import UnusableTasks
 from trainer.evaluate import evaluate

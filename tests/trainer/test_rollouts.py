@@ -20,7 +20,7 @@ from orchestrator.retrieval import narrowed
 from orchestrator.run import NoSink
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, Kind
-from pool_registry.live import LivePool, open_live_pool
+from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from tests.trainer.tiny_model import tiny_base  # noqa: F401

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.plan import Step, Turn
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from pool_registry.workers.elements import molar_mass
 from trainer.errors import UnknownTask

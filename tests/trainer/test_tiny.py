@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from orchestrator.checkpoints import STARTERS, find_checkpoint, is_complete, read_checkpoint, starter_folder
 from orchestrator.dialects.plan_json import PlanDialect
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.evaluate import Evaluation, evaluate
 from trainer.tasks.source import source_named

@@ -23,7 +23,7 @@ from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import TraceFilter, open_store
 from pool_registry.home import find_home
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from tests.trainer.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed

@@ -18,7 +18,7 @@ from orchestrator.policies import POLICIES, Policy
 from orchestrator.trace import open_store
 from pool_registry.actions import Action, Status
 from pool_registry.home import find_home
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from tests.orchestrator.engine import (  # noqa: F401
     STAGE,

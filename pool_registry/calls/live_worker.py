@@ -30,7 +30,7 @@ from pool_registry.actions import (
     storable,
 )
 from pool_registry.agents import Completion, Draw, LanguageModel, Message
-from pool_registry.breaker import FAILURES, Admission, Breaker, breaker_of
+from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, breaker_of
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.handoff import BadOutput, Handoff, compile_schema
 from pool_registry.kinds import kind_of

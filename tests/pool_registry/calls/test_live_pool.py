@@ -9,7 +9,7 @@ import pytest
 import stamina
 
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.live import live_pool
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from tests.pool_registry.kinds_for_tests import Counts, Flaky, odd_kinds, spec
 
