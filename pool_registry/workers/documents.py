@@ -17,10 +17,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pool_registry import bm25, document_files
+from pool_registry.documents import bm25_index
+from pool_registry.documents import passages
 from pool_registry.actions import JsonValue
-from pool_registry.bm25 import Index
-from pool_registry.document_files import Collection, Found, Passage
+from pool_registry.documents.bm25_index import Index
+from pool_registry.documents.passages import Collection, Found, Passage
 from pool_registry.errors import WorkerFault
 from pool_registry.home import Home, find_home
 from pool_registry.worker import Call, Reply, Worker, one_string
@@ -84,7 +85,7 @@ def open_library(path: str, home: Home | None = None) -> Library:
     home = home or find_home()
     key = path, str(home.root)
     with _locks[key]:
-        found = document_files.find(path)
+        found = passages.find(path)
         state = _state(found)
         if key not in _open or _open[key][0] != state:
             _open[key] = state, _load(found, home)
@@ -101,17 +102,17 @@ def _load(found: Found, home: Home) -> Library:
     """Passages and index from the data folder; read from the files first when this content is new."""
 
     def make(folder: Path) -> None:
-        collection = document_files.read(found)
-        bm25.build([(each.title, each.text) for each in collection.passages], folder)
+        collection = passages.read(found)
+        bm25_index.build([(each.title, each.text) for each in collection.passages], folder)
         stored = {"passages": [astuple(each) for each in collection.passages], "skipped": collection.skipped}
         (folder / "passages.json").write_text(json.dumps(stored), encoding="utf-8")
 
-    folder = bm25.made_once(home.artifacts / f"documents-v{INDEX_VERSION}-{_fingerprint(found)}", make)
+    folder = bm25_index.made_once(home.artifacts / f"documents-v{INDEX_VERSION}-{_fingerprint(found)}", make)
     stored = json.loads((folder / "passages.json").read_text(encoding="utf-8"))
     passages = [Passage(*each) for each in stored["passages"]]
     skipped = [(name, reason) for name, reason in stored["skipped"]]
     read = len(found.files) - (len(skipped) - len(found.skipped))
-    return Library(read, Collection(passages, skipped), Index(bm25.load(folder), [each.text for each in passages]))
+    return Library(read, Collection(passages, skipped), Index(bm25_index.load(folder), [each.text for each in passages]))
 
 
 def _fingerprint(found: Found) -> str:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pool_registry import bm25
+from pool_registry.documents import bm25_index
 from pool_registry.actions import JsonValue
-from pool_registry.bm25 import Index
+from pool_registry.documents.bm25_index import Index
 from pool_registry.errors import WorkerFault
 from pool_registry.home import Home, find_home
 from pool_registry.worker import Call, Reply, Worker, one_string
@@ -84,9 +84,9 @@ def _changed_at(corpus: str) -> float:
 def _load_or_build(corpus: str, home: Home) -> Index:
     titled = _read_corpus(corpus)
     folder = home.artifacts / f"search-v{INDEX_VERSION}-{_fingerprint(titled)}"
-    bm25.made_once(folder, lambda draft: bm25.build(titled, draft))
+    bm25_index.made_once(folder, lambda draft: bm25_index.build(titled, draft))
     shown = [f"{title}: {text}"[:MAX_SHOWN_CHARS] if title else text[:MAX_SHOWN_CHARS] for title, text in titled]
-    return Index(bm25.load(folder), shown)
+    return Index(bm25_index.load(folder), shown)
 
 
 def _read_corpus(corpus: str) -> list[tuple[str, str]]:

@@ -17,8 +17,8 @@ from pool_registry.egress import REDIRECTS, Answer
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.http_calls import CHECK_S, content_type, decoded
 from pool_registry.reach import ALLOW_PRIVATE, OutOfReach, Reach
-from pool_registry.readable import MAX_HTML_BYTES, Readable
-from pool_registry.reading import read_document
+from pool_registry.documents.extract_text import MAX_HTML_BYTES, Readable
+from pool_registry.documents.extract_text_process import read_document
 from pool_registry.worker import Call, Reply, Worker
 
 MAX_BYTES = 8_000_000

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pool_registry import document_files
+from pool_registry.documents import passages
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.document_files import PASSAGE_CHARS, READERS
+from pool_registry.documents.passages import PASSAGE_CHARS, READERS
 from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
@@ -91,7 +91,7 @@ def test_an_index_is_built_once_for_its_content(folder, monkeypatch):
     from pool_registry.workers import documents
 
     monkeypatch.setattr(documents, "_open", {})  # as in a new process
-    monkeypatch.setattr(document_files, "read", lambda found: pytest.fail("read again"))
+    monkeypatch.setattr(passages, "read", lambda found: pytest.fail("read again"))
     assert search(folder, "honey").ok
 
 
@@ -139,9 +139,9 @@ def test_a_place_without_documents_says_so(tmp_path, make, code):
 
 
 def test_limits_are_told(folder, monkeypatch):
-    monkeypatch.setattr(document_files, "MAX_FILE_BYTES", 1000)
+    monkeypatch.setattr(passages, "MAX_FILE_BYTES", 1000)
     assert "bees.txt (larger than 1,000 bytes)" in check(folder)
-    monkeypatch.setattr(document_files, "MAX_FILES", 2)
+    monkeypatch.setattr(passages, "MAX_FILES", 2)
     assert "more than 2 files" in search(folder, "honey").error.message
 
 
@@ -160,9 +160,9 @@ def test_encodings(tmp_path, raw, text):
 
 
 def test_a_file_that_vanishes_between_listing_and_reading_is_skipped(folder):
-    found = document_files.find(str(folder))
+    found = passages.find(str(folder))
     (folder / "stock.csv").unlink()
-    collection = document_files.read(found)
+    collection = passages.read(found)
     assert [name for name, _ in collection.skipped] == ["stock.csv"] and collection.passages
 
 
@@ -186,7 +186,7 @@ def test_no_word_of_a_text_is_lost(tmp_path):
 
 
 def test_whoever_is_second_with_an_index_takes_the_first(tmp_path):
-    from pool_registry.bm25 import made_once
+    from pool_registry.documents.bm25_index import made_once
 
     def make(draft):
         (draft / "mine").write_text("x")

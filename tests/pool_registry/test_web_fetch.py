@@ -17,8 +17,8 @@ from pool_registry.actions import Action, Observation, Status
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Pool
-from pool_registry.readable import html_text
-from pool_registry.reading import read_document
+from pool_registry.documents.extract_text import html_text
+from pool_registry.documents.extract_text_process import read_document
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.documents import pdf
 from tests.pool_registry.openapi_service import served
@@ -196,7 +196,7 @@ def test_any_bytes_are_some_text(raw):
 
 
 def test_a_locked_pdf_says_so(tmp_path):
-    from pool_registry.readable import pdf_pages
+    from pool_registry.documents.extract_text import pdf_pages
 
     writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf("secret")))
     writer.encrypt("password", algorithm="RC4-128")

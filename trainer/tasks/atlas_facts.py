@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from assets import asset
-from pool_registry.bm25 import Index
+from pool_registry.documents.bm25_index import Index
 from pool_registry.errors import WorkerFault
 from pool_registry.starter.factbook import SEPARATOR, Passage, passages
 from pool_registry.workers.extractor import country as read_country
