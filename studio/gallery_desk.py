@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from pool_registry import providers, secrets
-from pool_registry.discover import discover
+from pool_registry.gallery.discover_servers import discover
 from pool_registry.errors import InvalidPool, SecretNotFound
-from pool_registry.gallery import base_for, model_bases, unmet, worker_from
+from pool_registry.gallery.worker_from_template import base_for, model_bases, unmet, worker_from
 from pool_registry.imports import worker_name
 from pool_registry.pool import Pool
-from pool_registry.templates import SHIPPED_MODEL, Template, templates
+from pool_registry.gallery.templates import SHIPPED_MODEL, Template, templates
 from pool_registry.worker import WorkerSpec
 from studio.pool_view import points_at
 from studio.reply import Command, Reply, table, text, words

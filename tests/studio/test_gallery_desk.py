@@ -7,8 +7,8 @@ import uuid
 
 import pytest
 
-from pool_registry.discover import PORTS_VARIABLE
-from pool_registry.templates import templates
+from pool_registry.gallery.discover_servers import PORTS_VARIABLE
+from pool_registry.gallery.templates import templates
 from studio.pool_desk import PoolDesk
 from tests.studio.model_server import model_server
 
@@ -109,7 +109,7 @@ def test_role_agents_run_on_a_model_of_the_pool(desk, pool):
 def test_servers_on_this_machine_are_found_and_their_models_answer(desk, pool, monkeypatch):
     with model_server("vllm", ["acme/small-1", "acme/embed-1"]) as port:
         monkeypatch.setenv(PORTS_VARIABLE, str(port))
-        monkeypatch.setattr("pool_registry.discover.PROBE_S", 60.0)  # a busy machine is no failure
+        monkeypatch.setattr("pool_registry.gallery.discover_servers.PROBE_S", 60.0)  # a busy machine is no failure
         found = desk.handle({"action": "discover"})["found"]
         base_url = f"http://127.0.0.1:{port}/v1"
         server = next(each for each in found if each["base_url"] == base_url)

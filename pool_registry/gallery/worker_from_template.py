@@ -10,7 +10,7 @@ from pool_registry.imports import worker_name
 from pool_registry.kinds import kind_of
 from pool_registry.pool import Pool
 from pool_registry.secrets import resolve
-from pool_registry.templates import SHIPPED_MODEL, Need, Template
+from pool_registry.gallery.templates import SHIPPED_MODEL, Need, Template
 from pool_registry.worker import WorkerSpec
 
 

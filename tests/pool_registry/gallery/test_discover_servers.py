@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from pool_registry.discover import Place, discover, places
+from pool_registry.gallery.discover_servers import Place, discover, places
 from tests.studio.model_server import model_server
 
 PATIENT_S = 60.0  # a busy machine is no failure
