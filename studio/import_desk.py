@@ -102,15 +102,15 @@ class ImportDesk:
         return self._runtime.run(offers(_server(server_from(table(request, "server")))))
 
     def _from_openapi(self, request: Mapping[str, Any]) -> list[Offer]:
-        from pool_registry.imports import openapi
+        from pool_registry.imports.openapi.operations import operations
 
         url, document = words(request, "url"), words(request, "text")
         if not url and not document:
             raise InvalidPool([("text", "paste a document, choose a file or give a URL")])
         private = request.get("allow_private") is True
         if not document:
-            document = self._runtime.run(openapi.fetch(url, private))
-        return openapi.offers(
+            document = self._runtime.run(operations.fetch(url, private))
+        return operations.offers(
             document,
             base_url=words(request, "base_url"),
             api_key=words(request, "api_key"),

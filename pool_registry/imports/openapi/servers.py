@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pool_registry import egress
 from pool_registry.http_calls import OWN_HEADERS, TOKEN
-from pool_registry.imports.openapi_document import Document, Unfit
+from pool_registry.imports.openapi.document import Document, Unfit
 from pool_registry.reach import Reach, literal_address
 
 

@@ -16,9 +16,9 @@ from pool_registry import egress, secrets
 from pool_registry.errors import InvalidPool
 from pool_registry.http_calls import OWN_HEADERS, TOKEN, decoded
 from pool_registry.imports import Offer, worker_name
-from pool_registry.imports.openapi_document import MAX_CHARS, Document, Unfit, read
-from pool_registry.imports.openapi_schemas import Schemas
-from pool_registry.imports.openapi_servers import Given, first_problem, security_of, server_of
+from pool_registry.imports.openapi.document import MAX_CHARS, Document, Unfit, read
+from pool_registry.imports.openapi.schemas import Schemas
+from pool_registry.imports.openapi.servers import Given, first_problem, security_of, server_of
 from pool_registry.reach import Reach
 from pool_registry.schemas import schema_problem
 from pool_registry.worker import WorkerSpec

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pool_registry.actions import JsonValue
-from pool_registry.imports.openapi_document import Document, Unfit
+from pool_registry.imports.openapi.document import Document, Unfit
 
 MAX_SCHEMA_NODES = 5_000  # of one operation's arguments: a model has to read them
 MAX_SCHEMA_DEPTH = 50
