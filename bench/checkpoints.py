@@ -4,7 +4,7 @@
 
 LoRA adapters with random weights are made for the model. Each arrangement then lives in a process of its own and
 answers once with every checkpoint before its memory is read: the base alone; the base with all adapters, as the
-studio keeps them (pool_registry/adapters.py); and a model for each adapter, merged into its weights. Memory is what
+studio keeps them (pool_registry/language_models/lora_adapters.py); and a model for each adapter, merged into its weights. Memory is what
 the process would give back if it ended (USS) and what it has resident (RSS), in MB.
 """
 
@@ -30,8 +30,8 @@ sys.path.insert(0, str(ROOT))
 
 import psutil  # noqa: E402
 
-from pool_registry.loaded_models import LoadedModel, Sampling  # noqa: E402
-from pool_registry.local_models import model_path  # noqa: E402
+from pool_registry.language_models.batched_model import LoadedModel, Sampling  # noqa: E402
+from pool_registry.language_models.model_files import model_path  # noqa: E402
 
 PROMPT = [{"role": "user", "content": "What is the capital of France?"}]
 TOKENS = 16

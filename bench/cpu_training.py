@@ -157,7 +157,7 @@ def dynamic_cache(layers: Any, width: int) -> Any:
 
 def turns() -> list[list[int]]:
     """The tokens of 64 first turns, greedily."""
-    from pool_registry.agents import Message
+    from pool_registry.language_models.completion import Message
     from trainer.generation import Sampling
     from trainer.tasks.source import source_named
     from trainer.transcript import ChatTokens

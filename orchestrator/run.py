@@ -40,7 +40,7 @@ from orchestrator.plan import (
     substitute,
 )
 from pool_registry.actions import JsonValue, Observation, clean_text
-from pool_registry.agents import agent_messages
+from pool_registry.language_models.completion import agent_messages
 from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.pool import Limits

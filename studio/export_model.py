@@ -15,7 +15,7 @@ from typing import Literal
 from orchestrator.checkpoints import MANIFEST, Checkpoint, find_checkpoint, seal
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import WorkerFault
-from pool_registry.local_models import model_path
+from pool_registry.language_models.model_files import model_path
 from studio.publish_model import TEXTS, WEIGHTS
 
 Form = Literal["adapter", "merged", "gguf"]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from pool_registry import providers, secrets
+from pool_registry import secrets
+from pool_registry.language_models import providers
 from pool_registry.gallery.discover_servers import discover
 from pool_registry.errors import InvalidPool, SecretNotFound
 from pool_registry.gallery.worker_from_template import base_for, model_bases, unmet, worker_from

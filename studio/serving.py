@@ -60,7 +60,7 @@ def make_starter_data(home: Home, with_model: bool) -> None:
     ledger_database(home)
     load_index("starter:factbook", home)
     if with_model:
-        from pool_registry.local_models import model_path
+        from pool_registry.language_models.model_files import model_path
         from pool_registry.starter import STARTER_MODEL
 
         model_path(STARTER_MODEL)

@@ -14,7 +14,7 @@ from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import OrchestratorError
 from orchestrator.trace import Store
 from pool_registry.errors import PoolNotFound, WorkerFault
-from pool_registry.local_models import HUB, TINY, is_available, model_path
+from pool_registry.language_models.model_files import HUB, TINY, is_available, model_path
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.errors import TrainerError

@@ -18,7 +18,7 @@ from typing import Any
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import WorkerFault
-from pool_registry.local_models import HUB, STARTER, model_path, starter_folder
+from pool_registry.language_models.model_files import HUB, STARTER, model_path, starter_folder
 from trainer.errors import TrainerError
 from trainer.recipe import Lora, Recipe
 

@@ -17,7 +17,7 @@ from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening
 from orchestrator.retrieval import choose, narrowed
 from orchestrator.trace import TraceStore
-from pool_registry.agents import Message
+from pool_registry.language_models.completion import Message
 from pool_registry.calls.live_pool import LivePool
 from trainer.errors import TrainingFailed
 from trainer.recipe import Model

@@ -25,7 +25,7 @@ from orchestrator.policies import make_orchestrator, maker
 from orchestrator.policies.model import remembering
 from orchestrator.run import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from pool_registry.actions import as_text
-from pool_registry.agents import Draw
+from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.pool import Limits
 from trainer.access import SameWork, access_of, work_of

@@ -21,7 +21,7 @@ from trl import GRPOConfig  # type: ignore[attr-defined]  # lazily exported
 
 from orchestrator.dialects import dialect_named
 from pool_registry.calls.caching_pool import CachingPool
-from pool_registry.local_models import model_path, pick_device
+from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.cpu_trainers import grpo_trainer
 from trainer.curriculum import Curriculum
 from trainer.errors import TrainingFailed

@@ -19,7 +19,7 @@ from transformers import TrainerCallback
 from orchestrator.checkpoints import Checkpoint, find_checkpoint, read_checkpoint
 from orchestrator.trace import Store
 from pool_registry.calls.live_pool import LivePool
-from pool_registry.local_models import model_path, pick_device
+from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
 from trainer.recipe import Lora, Model, Optimizer, Recipe
 from trainer.tasks.task import Task

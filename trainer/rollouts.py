@@ -20,7 +20,7 @@ from orchestrator.prompt import PromptStyle, observation_text, opening
 from orchestrator.retrieval import narrowed, shown_to
 from orchestrator.run import EpisodeSpec, Sink, run_episode
 from pool_registry.actions import JsonValue, Status, Usage
-from pool_registry.agents import strip_special
+from pool_registry.language_models.completion import strip_special
 from pool_registry.calls.live_pool import LivePool
 from trainer.curriculum import Curriculum
 from trainer.errors import TrainingFailed

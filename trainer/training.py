@@ -13,7 +13,7 @@ from orchestrator.run import NoSink
 from orchestrator.trace import Store
 from orchestrator.tuning import expect_many_episodes
 from pool_registry.calls.live_pool import LivePool, open_live_pool
-from pool_registry.local_models import TINY
+from pool_registry.language_models.model_files import TINY
 from pool_registry.pool import Pool
 from pool_registry.starter import seed_starter
 from trainer.errors import TrainingFailed, UnknownTask

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pool_registry.agents import Message
+from pool_registry.language_models.completion import Message
 from trainer.errors import TrainingFailed
 
 

@@ -20,7 +20,7 @@ from typing import IO
 
 from pool_registry import egress
 from pool_registry.errors import WorkerFault
-from pool_registry.local_models import pick_device, pick_dtype
+from pool_registry.language_models.model_files import pick_device, pick_dtype
 from trainer.errors import TrainerError
 
 PYTHON = Path(__file__).resolve().parents[1] / ".venv-vllm" / "bin" / "python"

@@ -26,7 +26,7 @@ from orchestrator.policies.random_plan import RandomPlanPolicy
 from orchestrator.policies.react import react_policy
 from orchestrator.policies.router import RouterPolicy
 from orchestrator.run import Orchestrator
-from pool_registry.agents import Draw
+from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool
 
 if TYPE_CHECKING:

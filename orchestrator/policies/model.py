@@ -14,7 +14,7 @@ from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, conversation
 from orchestrator.retrieval import narrowed, shown_to
 from orchestrator.run import Orchestrator
-from pool_registry.agents import Draw, LanguageModel, Message
+from pool_registry.language_models.completion import Draw, LanguageModel, Message
 from pool_registry.kinds import open_worker
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.worker import WorkerSpec

@@ -15,7 +15,7 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.model import ModelPolicy
 from pool_registry.actions import JsonValue
-from pool_registry.agents import Draw
+from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 ONE_CALL = (

@@ -29,7 +29,7 @@ from pool_registry.actions import (
     clean_text,
     storable,
 )
-from pool_registry.agents import Completion, Draw, LanguageModel, Message
+from pool_registry.language_models.completion import Completion, Draw, LanguageModel, Message
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, breaker_of
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.handoff import BadOutput, Handoff, compile_schema

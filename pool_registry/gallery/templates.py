@@ -14,7 +14,7 @@ from typing import Literal
 from assets import asset
 from pool_registry.actions import JsonValue
 from pool_registry.kinds import KINDS
-from pool_registry.providers import PROVIDERS, Provider
+from pool_registry.language_models.providers import PROVIDERS, Provider
 from pool_registry.starter import STARTER_MODEL
 from pool_registry.worker import WorkerSpec
 

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from pool_registry import egress, provider_errors, providers, secrets
+from pool_registry import egress, provider_errors, secrets
+from pool_registry.language_models import providers
 from pool_registry.actions import JsonValue, Usage, clean_text
-from pool_registry.agents import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
+from pool_registry.language_models.completion import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
 from pool_registry.errors import WorkerFault
 from pool_registry.reach import ALLOW_PRIVATE, Reach
 from pool_registry.worker import Call, Reply, Worker

@@ -51,7 +51,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model small enough to be trained in a test; its weights are random."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from pool_registry.local_models import model_path
+    from pool_registry.language_models.model_files import model_path
 
     folder = tmp_path_factory.mktemp("base")
     source = model_path("starter:smollm2")

@@ -16,7 +16,7 @@ from orchestrator.episode import Episode
 from orchestrator.events import Event, StepEnded, StepStarted
 from orchestrator.plan import Step, Turn
 from orchestrator.run import EpisodeSpec, run_episode
-from pool_registry.agents import agent_messages, prompt_text
+from pool_registry.language_models.completion import agent_messages, prompt_text
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.kinds import KINDS, Kind
 from pool_registry.calls.live_pool import LivePool, open_live_pool

@@ -14,7 +14,7 @@ import pytest
 import stamina
 
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.agents import Message
+from pool_registry.language_models.completion import Message
 from pool_registry.errors import InvalidPool
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Pool

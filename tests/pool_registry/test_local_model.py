@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from pool_registry import loaded_models, local_models
+from pool_registry.language_models import batched_model
+from pool_registry.language_models import model_files
 from pool_registry.actions import Action, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
@@ -28,12 +29,12 @@ def test_workers_share_one_model_and_answer_together():
             together = await asyncio.gather(*(pool.call(Action(name, question)) for name in "abab"))
             return alone, together
 
-    loaded = loaded_models._load.cache_info().misses
+    loaded = batched_model._load.cache_info().misses
     alone, together = asyncio.run(ask())
     assert alone.ok and "Paris" in alone.value
     assert all(seen.ok and "Paris" in seen.value for seen in together)
     assert 0 < alone.usage.tokens_out <= 12 and alone.usage.tokens_in > 10
-    assert loaded_models._load.cache_info().misses <= loaded + 1  # other tests may have loaded it before
+    assert batched_model._load.cache_info().misses <= loaded + 1  # other tests may have loaded it before
 
 
 def test_a_prompt_that_does_not_fit_is_an_error_and_not_a_crash():
@@ -78,8 +79,8 @@ def test_folders_that_are_no_safe_checkpoint_are_refused(tmp_path, files, code):
 
 
 def test_a_missing_package_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(local_models, "find_spec", lambda name: None)
-    monkeypatch.setattr(local_models, "starter_folder", lambda: tmp_path / "none")
+    monkeypatch.setattr(model_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(model_files, "starter_folder", lambda: tmp_path / "none")
 
     async def ask():
         async with live_pool(Pool(name="p", workers=(spec(),))) as pool:
@@ -90,7 +91,7 @@ def test_a_missing_package_says_what_to_install(monkeypatch, tmp_path):
 
 ENDS_WHILE_IT_GENERATES = """
 import queue, threading, time
-from pool_registry.loaded_models import LoadedModel, Request, Sampling
+from pool_registry.language_models.batched_model import LoadedModel, Request, Sampling
 
 model = LoadedModel.__new__(LoadedModel)
 model._requests, started = queue.SimpleQueue(), threading.Event()

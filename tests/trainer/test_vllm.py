@@ -17,7 +17,7 @@ from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import open_store
 from pool_registry.home import find_home
 from pool_registry.calls.live_pool import live_pool
-from pool_registry.local_models import model_path
+from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Limits, Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from pool_registry import loaded_models
+from pool_registry.language_models import batched_model
 from pool_registry.actions import Action
-from pool_registry.adapters import Adapters
+from pool_registry.language_models.lora_adapters import Adapters
 from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import live_pool
-from pool_registry.loaded_models import LoadedModel, Sampling, shared_model
-from pool_registry.local_models import model_path
+from pool_registry.language_models.batched_model import LoadedModel, Sampling, shared_model
+from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 
@@ -29,11 +29,11 @@ TOKENS = 12
 def _exact():
     """Weights in float32: in bfloat16 two tokens are often equally likely, and the batch decides between them."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(loaded_models, "pick_dtype", lambda device: torch.float32)
-    loaded_models._load.cache_clear()
+    patch.setattr(batched_model, "pick_dtype", lambda device: torch.float32)
+    batched_model._load.cache_clear()
     yield
     patch.undo()
-    loaded_models._load.cache_clear()
+    batched_model._load.cache_clear()
 
 
 def adapter(folder: Path, seed: int, **changes) -> Path:
@@ -97,9 +97,9 @@ def test_workers_with_adapters_and_without_share_one_model(pair):
             calls = [pool.call(Action(name, {"instruction": PROMPTS[0]})) for name in "abcabc"]
             return [observation.value for observation in await asyncio.gather(*calls)]
 
-    loaded_models._load.cache_clear()
+    batched_model._load.cache_clear()
     answers = asyncio.run(ask())
-    assert loaded_models._load.cache_info().misses == 1
+    assert batched_model._load.cache_info().misses == 1
     assert answers[:3] == answers[3:] == all_said(shared_model(TINY, "cpu"), [(PROMPTS[0], a) for a in (*pair, None)])
 
 
