@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pool_registry import egress
+from pool_registry.network import http_client
 from pool_registry.errors import WorkerFault
 from trainer.errors import TrainingFailed
 from trainer.generation import GATHER_S, Batching, Generated, Sampling
@@ -66,7 +66,7 @@ class ServerGenerator:
         }
         self._enter()
         try:
-            reply: Any = await egress.post_json(f"{self._url}/completions", body, {}, self._timeout_s)
+            reply: Any = await http_client.post_json(f"{self._url}/completions", body, {}, self._timeout_s)
             choice = reply["choices"][0]
             made = [int(token) for token in choice["token_ids"]]
             logprobs = [float(each) for each in choice["logprobs"]["token_logprobs"]]
@@ -86,10 +86,10 @@ class ServerGenerator:
         before, known = self.model, self._adapters
         try:
             body = {"lora_name": name, "lora_path": str(folder)}
-            await egress.post_text(f"{self._url}/load_lora_adapter", body, {}, self._timeout_s)
+            await http_client.post_text(f"{self._url}/load_lora_adapter", body, {}, self._timeout_s)
             self.model, self._adapters = name, known + 1
             if known:
-                await egress.post_text(f"{self._url}/unload_lora_adapter", {"lora_name": before}, {}, self._timeout_s)
+                await http_client.post_text(f"{self._url}/unload_lora_adapter", {"lora_name": before}, {}, self._timeout_s)
         except (WorkerFault, TimeoutError) as error:
             raise TrainingFailed("vllm", f"the vLLM server did not take the adapter: {_said(error)}") from error
 

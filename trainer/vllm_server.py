@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from pool_registry import egress
+from pool_registry.network import http_client
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.model_files import pick_device, pick_dtype
 from trainer.errors import TrainerError
@@ -122,7 +122,7 @@ async def _answers(process: subprocess.Popen[bytes], url: str, start_s: float, l
         if process.poll() is not None:
             raise TrainerError(f"vLLM ended with status {process.returncode}; its last lines:\n{_tail(log)}")
         with suppress(WorkerFault, TimeoutError):
-            await egress.get_json(f"{url}/models", {}, timeout_s=5)
+            await http_client.get_json(f"{url}/models", {}, timeout_s=5)
             return
         await asyncio.sleep(0.5)
     raise TrainerError(f"vLLM did not answer within {start_s:.0f} s; its last lines:\n{_tail(log)}")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pool_registry import egress
+from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
 
@@ -81,7 +81,7 @@ async def _probe(place: Place, timeout_s: float) -> Found | None:
     """What listens at `place`; None when nothing does, or something that is no model server."""
     try:
         async with asyncio.timeout(timeout_s):
-            listing = await egress.get_json(f"{place.base_url}/models", {}, timeout_s)
+            listing = await http_client.get_json(f"{place.base_url}/models", {}, timeout_s)
     except (WorkerFault, TimeoutError):
         return None
     if not isinstance(listing, dict) or "data" not in listing:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from pool_registry import egress, secrets
+from pool_registry import secrets
+from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
 from pool_registry.errors import SecretNotFound, WorkerFault
-from pool_registry.reach import CONFIGURED, Reach
+from pool_registry.network.address_policy import CONFIGURED, Reach
 
 LIST_S = 10.0  # seconds that an endpoint may take to list its models
 # Models that think count their thoughts as output: 1,024 tokens can end before the first word of the answer.
@@ -158,7 +159,7 @@ async def models(base_url: str, api_key: str = "", policy: Reach = CONFIGURED) -
     if native and api_key:
         # Chat completions take a bearer there, the list of models does not (and has 20 entries a page).
         headers = {"x-api-key": headers["authorization"].removeprefix("Bearer "), "anthropic-version": "2023-06-01"}
-    listing = await egress.get_json(f"{base_url}/models{'?limit=1000' if native else ''}", headers, LIST_S, policy)
+    listing = await http_client.get_json(f"{base_url}/models{'?limit=1000' if native else ''}", headers, LIST_S, policy)
     return _names(listing)
 
 

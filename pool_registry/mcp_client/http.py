@@ -16,7 +16,8 @@ import httpx2
 from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 
-from pool_registry import provider_errors, reach
+from pool_registry.network import provider_errors
+from pool_registry.network import address_policy
 from pool_registry.errors import WorkerFault
 from pool_registry.mcp_client.exchange import Exchange, exchange
 from pool_registry.mcp_client.server import McpServer
@@ -57,7 +58,7 @@ class HttpLink:
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """Connects to checked addresses only, and turns every trouble into a note and an error status."""
 
-    def __init__(self, allowed: reach.Reach) -> None:
+    def __init__(self, allowed: address_policy.Reach) -> None:
         self._allowed = allowed
         self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
 
@@ -67,7 +68,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         host = request.url.netloc.decode()
         try:
             response = await self._inner.handle_async_request(await self._addressed(request))
-        except reach.OutOfReach as error:
+        except address_policy.OutOfReach as error:
             note.fault = WorkerFault("bad_url", str(error))
         except (httpx2.TransportError, OSError) as error:
             sentence = f"{host} cannot be reached: {str(error) or type(error).__name__}"
@@ -80,7 +81,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         """The same request to an address that was checked; the name stays in Host and in TLS."""
         url = request.url
         port = url.port or (443 if url.scheme == "https" else 80)
-        first, *_ = await reach.addresses(url.host, port, self._allowed)
+        first, *_ = await address_policy.addresses(url.host, port, self._allowed)
         return httpx2.Request(
             request.method,
             url.copy_with(host=first),

@@ -7,8 +7,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pool_registry import egress, secrets
-from pool_registry.reach import ALLOW_PRIVATE, Reach
+from pool_registry import secrets
+from pool_registry.network import http_client
+from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
 
 
 class McpServer(BaseModel):
@@ -60,7 +61,7 @@ class McpServer(BaseModel):
         if self.transport == "http" and not self.url:
             raise ValueError("url is missing: where the server listens, such as http://127.0.0.1:8000/mcp")
         if self.url:
-            egress.check_url(self.url, self.reach)
+            http_client.check_url(self.url, self.reach)
         return self
 
     @property

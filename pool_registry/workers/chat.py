@@ -9,12 +9,14 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from pool_registry import egress, provider_errors, secrets
+from pool_registry import secrets
+from pool_registry.network import http_client
+from pool_registry.network import provider_errors
 from pool_registry.language_models import providers
 from pool_registry.actions import JsonValue, Usage, clean_text
 from pool_registry.language_models.completion import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
 from pool_registry.errors import WorkerFault
-from pool_registry.reach import ALLOW_PRIVATE, Reach
+from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
 from pool_registry.worker import Call, Reply, Worker
 
 MAX_TOKENS = 10**9  # per call; who counts more is lying
@@ -45,7 +47,7 @@ class ChatConfig(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _is_url(cls, value: str) -> str:
-        return egress.check_url(value.rstrip("/"), Reach(private=True, typed=True))  # private ones: told at the call
+        return http_client.check_url(value.rstrip("/"), Reach(private=True, typed=True))  # private ones: told at the call
 
     @field_validator("api_key")
     @classmethod
@@ -91,7 +93,7 @@ class Chat(Worker[ChatConfig]):
             body["tools"] = list(tools)
         url = f"{config.base_url}/chat/completions"
         headers = providers.key_header(config.api_key)
-        answer = await egress.post_json(url, body, headers, self.spec.timeout_s, config.reach)
+        answer = await http_client.post_json(url, body, headers, self.spec.timeout_s, config.reach)
         fault = provider_errors.fault_within(urlsplit(url).netloc, url, answer)
         if fault is not None:
             raise fault

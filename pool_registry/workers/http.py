@@ -15,10 +15,10 @@ from urllib.parse import quote, urlencode, urlsplit
 import jsonpointer
 from pydantic import Field, field_validator, model_validator
 
-from pool_registry import egress
+from pool_registry.network import http_client
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall, WorkerFault
-from pool_registry.http_calls import (
+from pool_registry.network.http_values import (
     OWN_HEADERS,
     READING,
     TOKEN,
@@ -27,7 +27,7 @@ from pool_registry.http_calls import (
     header_value,
     reachable,
 )
-from pool_registry.reach import ALLOW_PRIVATE, Reach
+from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
 from pool_registry.schemas import schema_problem
 from pool_registry.secrets import REFERENCE, SECRET_NAME, ends_in_reference, resolved
 from pool_registry.workers.http_api import HttpApi, HttpApiConfig, Request
@@ -55,7 +55,7 @@ class HttpConfig(HttpApiConfig):
         value = value.strip()
         if "{" in value.partition("://")[2].partition("/")[0]:
             raise ValueError("the host must not have a placeholder: a model would choose who is called")
-        egress.check_url(PLACEHOLDER.sub("x", value), Reach(private=True, typed=True))
+        http_client.check_url(PLACEHOLDER.sub("x", value), Reach(private=True, typed=True))
         return value
 
     @field_validator("headers")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from pool_registry import egress
+from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
-from pool_registry.http_calls import READING, Method, once, value_of
-from pool_registry.reach import Reach
+from pool_registry.network.http_values import READING, Method, once, value_of
+from pool_registry.network.address_policy import Reach
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 Request = tuple[str, dict[str, str], bytes | None]  # URL, headers, body
@@ -53,8 +53,8 @@ class HttpApi(Worker[C]):
         config = self.config
         url, headers, body = self.request(call.arguments)
         with once(config.method):
-            answer = await egress.ask(
+            answer = await http_client.ask(
                 config.method, url, headers=headers, body=body, timeout_s=self.spec.timeout_s, policy=config.policy
             )
-            egress.demand(answer)
+            http_client.demand(answer)
         return Reply(self.value(value_of(config.method, answer)))

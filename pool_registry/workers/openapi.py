@@ -13,11 +13,12 @@ from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pool_registry import egress, secrets
+from pool_registry import secrets
+from pool_registry.network import http_client
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall
-from pool_registry.http_calls import Auth, Method, authorized, checked_path, header_value, reachable
-from pool_registry.reach import ALLOW_PRIVATE, Reach
+from pool_registry.network.http_values import Auth, Method, authorized, checked_path, header_value, reachable
+from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
 from pool_registry.schemas import ArgumentsSchema
 from pool_registry.workers.http_api import HttpApi, HttpApiConfig, Request
 
@@ -53,7 +54,7 @@ class OpenApiConfig(HttpApiConfig):
     @field_validator("base_url")
     @classmethod
     def _is_url(cls, value: str) -> str:
-        return egress.check_url(value.rstrip("/"), Reach(private=True, typed=True))
+        return http_client.check_url(value.rstrip("/"), Reach(private=True, typed=True))
 
     @field_validator("api_key")
     @classmethod

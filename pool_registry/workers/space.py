@@ -17,11 +17,12 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from pool_registry import egress, secrets
+from pool_registry import secrets
+from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
-from pool_registry.http_calls import once, resolved
-from pool_registry.reach import ALLOW_PRIVATE, Reach
+from pool_registry.network.http_values import once, resolved
+from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
 from pool_registry.schemas import schema_problem
 from pool_registry.worker import Call, Reply, Worker
 
@@ -62,7 +63,7 @@ class SpaceConfig(BaseModel):
     def _is_a_place(cls, value: str) -> str:
         value = value.strip().rstrip("/")
         if "://" in value:
-            return egress.check_url(value, Reach(private=True, typed=True))
+            return http_client.check_url(value, Reach(private=True, typed=True))
         if not SPACE_ID.fullmatch(value):
             raise ValueError("write owner/name, or a URL that starts with https://")
         return value
@@ -156,18 +157,18 @@ class Door:
         return host.rstrip("/")
 
     async def json(self, method: str, url: str, body: JsonValue = None) -> Any:
-        return await egress.ask_json(method, url, self._headers, self._timeout_s, body, self._policy)
+        return await http_client.ask_json(method, url, self._headers, self._timeout_s, body, self._policy)
 
     async def text(self, url: str) -> str:
-        answer = await egress.ask(
+        answer = await http_client.ask(
             "GET",
             url,
             headers=self._headers,
             timeout_s=self._timeout_s,
             policy=self._policy,
-            max_bytes=egress.MAX_BYTES,
+            max_bytes=http_client.MAX_BYTES,
         )
-        return egress.demand(answer).body.decode("utf-8", "replace")
+        return http_client.demand(answer).body.decode("utf-8", "replace")
 
 
 def chosen(app: App, api_name: str) -> str:

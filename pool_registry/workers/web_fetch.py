@@ -11,12 +11,12 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from pool_registry import egress
+from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
-from pool_registry.egress import REDIRECTS, Answer
+from pool_registry.network.http_client import REDIRECTS, Answer
 from pool_registry.errors import BadCall, WorkerFault
-from pool_registry.http_calls import CHECK_S, content_type, decoded
-from pool_registry.reach import ALLOW_PRIVATE, OutOfReach, Reach
+from pool_registry.network.http_values import CHECK_S, content_type, decoded
+from pool_registry.network.address_policy import ALLOW_PRIVATE, OutOfReach, Reach
 from pool_registry.documents.extract_text import MAX_HTML_BYTES, Readable
 from pool_registry.documents.extract_text_process import read_document
 from pool_registry.worker import Call, Reply, Worker
@@ -76,7 +76,7 @@ class WebFetch(Worker[WebFetchConfig]):
 
     async def check(self) -> str:
         for host in self.config.allowed_hosts:
-            await egress.ask("GET", f"https://{host}/", timeout_s=CHECK_S, policy=self._policy)
+            await http_client.ask("GET", f"https://{host}/", timeout_s=CHECK_S, policy=self._policy)
         return f"reaches {', '.join(self.config.allowed_hosts)}" if self.config.allowed_hosts else "ready"
 
     @property
@@ -90,12 +90,12 @@ class WebFetch(Worker[WebFetchConfig]):
         except ValueError as error:
             raise BadCall(f"url: {error}") from error
         for _ in range(MAX_REDIRECTS + 1):
-            answer = await egress.ask(
+            answer = await http_client.ask(
                 "GET", url, headers=_HEADERS, timeout_s=self.spec.timeout_s, policy=self._policy, max_bytes=MAX_BYTES
             )
             target = answer.headers.get("location")
             if answer.status not in REDIRECTS or target is None:
-                return egress.demand(answer)
+                return http_client.demand(answer)
             try:
                 url = urljoin(url, target)
                 self._check(url)
@@ -107,7 +107,7 @@ class WebFetch(Worker[WebFetchConfig]):
     def _check(self, url: str) -> None:
         """Raises WorkerFault for a place that is not allowed, ValueError for what is no URL."""
         try:
-            egress.check_url(url, self._policy)
+            http_client.check_url(url, self._policy)
         except OutOfReach as error:
             raise WorkerFault("address_refused", str(error)) from error
         allowed, host = self.config.allowed_hosts, (urlsplit(url).hostname or "").rstrip(".")

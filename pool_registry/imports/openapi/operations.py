@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pool_registry import egress, secrets
+from pool_registry import secrets
+from pool_registry.network import http_client
 from pool_registry.errors import InvalidPool
-from pool_registry.http_calls import OWN_HEADERS, TOKEN, decoded
+from pool_registry.network.http_values import OWN_HEADERS, TOKEN, decoded
 from pool_registry.imports import Offer, worker_name
 from pool_registry.imports.openapi.document import MAX_CHARS, Document, Unfit, read
 from pool_registry.imports.openapi.schemas import Schemas
 from pool_registry.imports.openapi.servers import Given, first_problem, security_of, server_of
-from pool_registry.reach import Reach
+from pool_registry.network.address_policy import Reach
 from pool_registry.schemas import schema_problem
 from pool_registry.worker import WorkerSpec
 
@@ -39,11 +40,11 @@ async def fetch(url: str, allow_private: bool = False) -> str:
     """The document behind a URL that a person typed. Raises InvalidPool for the URL, WorkerFault for the peer."""
     policy = Reach(private=allow_private, typed=True)
     try:
-        egress.check_url(url, policy)
+        http_client.check_url(url, policy)
     except ValueError as error:
         raise InvalidPool([("url", str(error))]) from error
-    answer = await egress.ask("GET", url, timeout_s=FETCH_S, policy=policy, follow=3, max_bytes=MAX_CHARS)
-    return decoded(egress.demand(answer).body, "utf-8")
+    answer = await http_client.ask("GET", url, timeout_s=FETCH_S, policy=policy, follow=3, max_bytes=MAX_CHARS)
+    return decoded(http_client.demand(answer).body, "utf-8")
 
 
 def offers(
@@ -80,7 +81,7 @@ def _check_settings(base_url: str, api_key: str, key_header: str, policy: Reach)
     problems = []
     try:
         if base_url:
-            egress.check_url(base_url, policy)
+            http_client.check_url(base_url, policy)
     except ValueError as error:
         problems.append(("base_url", str(error)))
     try:

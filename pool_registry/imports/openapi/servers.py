@@ -9,10 +9,10 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import ValidationError
 
-from pool_registry import egress
-from pool_registry.http_calls import OWN_HEADERS, TOKEN
+from pool_registry.network import http_client
+from pool_registry.network.http_values import OWN_HEADERS, TOKEN
 from pool_registry.imports.openapi.document import Document, Unfit
-from pool_registry.reach import Reach, literal_address
+from pool_registry.network.address_policy import Reach, literal_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def server_of(document: Document, given: Given, places: Sequence[Mapping[str, An
     try:
         url = urljoin(given.source, url) if given.source else url
         policy = Reach(private=given.allow_private, typed=True)
-        egress.check_url(url, policy)
+        http_client.check_url(url, policy)
     except ValueError as error:
         raise Unfit(f"its server {url[:120]!r} cannot be used ({error}); give the base URL") from error
     if given.source and _names_this_machine(url) and not _names_this_machine(given.source):

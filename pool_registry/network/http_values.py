@@ -12,11 +12,12 @@ from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pool_registry import egress, secrets
+from pool_registry import secrets
+from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
-from pool_registry.egress import Answer
+from pool_registry.network.http_client import Answer
 from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
-from pool_registry.reach import Reach
+from pool_registry.network.address_policy import Reach
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})  # RFC 9110, 9.2.2: may be sent again
@@ -102,7 +103,7 @@ def once(method: str) -> Iterator[None]:
 
 async def reachable(url: str, policy: Reach) -> str:
     """A sentence when anything answers at `url`; nothing of it is called. Raises WorkerFault."""
-    answer = await egress.ask("GET", url, timeout_s=CHECK_S, policy=policy)
+    answer = await http_client.ask("GET", url, timeout_s=CHECK_S, policy=policy)
     return f"{urlsplit(url).netloc} answers (status {answer.status} at {urlsplit(url).path or '/'})"
 
 
@@ -118,7 +119,7 @@ def value_of(method: str, answer: Answer) -> JsonValue:
         return None
     kind, charset = content_type(answer)
     if kind == "application/json" or kind.endswith("+json"):
-        return egress.parse_json(answer)
+        return http_client.parse_json(answer)
     if kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith("+xml"):
         return decoded(answer.body, charset)
     if not kind:

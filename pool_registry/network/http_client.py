@@ -2,7 +2,7 @@
 
 Nothing else in the product imports an HTTP client (a test looks). A peer that drips, floods, redirects or
 lies ends in a WorkerFault with a code, within the time the caller gives; a connection goes to the very
-address that reach.py has checked. Measured against 22 kinds of misbehaviour in the project's notes.
+address that address_policy.py has checked. Measured against 22 kinds of misbehaviour in the project's notes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from weakref import WeakKeyDictionary
 import httpcore
 import httpx
 
-from pool_registry import provider_errors, reach
+from pool_registry.network import provider_errors
+from pool_registry.network import address_policy
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
-from pool_registry.reach import CONFIGURED, OutOfReach, Reach
+from pool_registry.network.address_policy import CONFIGURED, OutOfReach, Reach
 
 MAX_BYTES = 4 * 2**20
 MAX_REDIRECTS = 5
@@ -62,9 +63,9 @@ def check_url(url: str, policy: Reach = CONFIGURED) -> str:
         raise ValueError("write a URL that starts with http:// or https://")
     if parts.userinfo:
         raise ValueError("a URL must not hold a user name or password; give a key as env:NAME")
-    address = reach.literal_address(parts.host)
+    address = address_policy.literal_address(parts.host)
     if address is not None:
-        reach.check(parts.host, address, policy)
+        address_policy.check(parts.host, address, policy)
     return url
 
 
@@ -271,7 +272,7 @@ class _CheckedNetwork(httpcore.AnyIOBackend):
     ) -> httpcore.AsyncNetworkStream:
         try:
             async with asyncio.timeout(timeout):
-                found = await reach.addresses(host, port, self._policy)
+                found = await address_policy.addresses(host, port, self._policy)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(f"the name {host} was not resolved within {timeout} s") from error
         except (UnicodeError, OSError) as error:

@@ -3,7 +3,7 @@
 Providers agree on little: the same code stands in `error.code`, `error.type`, `type`, `status` or
 `details`, a used-up quota comes as 400, 402, 403 or 429, and some errors come with status 200. The rules
 below were written from the documented bodies of OpenAI, Azure, Anthropic, Gemini, Mistral, DeepSeek,
-OpenRouter, Hugging Face, vLLM, llama.cpp and Ollama (tests/pool_registry/test_provider_errors.py has them).
+OpenRouter, Hugging Face, vLLM, llama.cpp and Ollama (tests/pool_registry/network/test_provider_errors.py has them).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pool_registry import provider_errors
+from pool_registry.network import provider_errors
 
 QUOTA_TEXT = "You exceeded your current quota, please check your plan and billing details."
 

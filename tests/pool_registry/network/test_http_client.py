@@ -22,9 +22,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pool_registry import egress, reach
+from pool_registry.network import http_client
+from pool_registry.network import address_policy
 from pool_registry.errors import WorkerFault
-from pool_registry.reach import CONFIGURED, OPEN_WEB, OutOfReach, Reach
+from pool_registry.network.address_policy import CONFIGURED, OPEN_WEB, OutOfReach, Reach
 from tests.machine import needs
 
 PRIVATE = Reach(private=True)
@@ -94,8 +95,8 @@ def nothing_seen():
     Site.seen.clear()
 
 
-def ask(url: str, method: str = "GET", **options) -> egress.Answer:
-    return asyncio.run(egress.ask(method, url, **{"timeout_s": 5.0, **options}))
+def ask(url: str, method: str = "GET", **options) -> http_client.Answer:
+    return asyncio.run(http_client.ask(method, url, **{"timeout_s": 5.0, **options}))
 
 
 def code_of(url: str, **options) -> str:
@@ -200,16 +201,16 @@ def test_a_person_may_name_this_machine_outright(port, host):
 @pytest.mark.parametrize("host", PRIVATE_NETWORK)
 def test_other_private_addresses_need_the_switch_also_when_typed(host):
     with pytest.raises(ValueError, match=r"allow_private|Invalid IPv4"):  # some spellings are no URL at all
-        egress.check_url(f"http://{host}/", CONFIGURED)
+        http_client.check_url(f"http://{host}/", CONFIGURED)
     with pytest.raises(OutOfReach, match="allow_private"):
-        reach.check("host", reach.literal_address(host), CONFIGURED)
-    reach.check("host", reach.literal_address(host), PRIVATE)
+        address_policy.check("host", address_policy.literal_address(host), CONFIGURED)
+    address_policy.check("host", address_policy.literal_address(host), PRIVATE)
 
 
 @given(st.ip_addresses())
 def test_an_address_is_public_or_refused_on_the_open_web(address):
     try:
-        reach.check("name", address, OPEN_WEB)
+        address_policy.check("name", address, OPEN_WEB)
     except OutOfReach:
         return
     assert address.is_global and not address.is_multicast and not address.is_link_local
@@ -238,9 +239,9 @@ def test_a_name_that_changes_its_mind_is_connected_to_where_it_was_checked(port,
 
     async def connect(self, host, *args, **kwargs):
         connected.append(host)
-        raise egress.httpcore.ConnectError("no way there")
+        raise http_client.httpcore.ConnectError("no way there")
 
-    monkeypatch.setattr(egress.httpcore.AnyIOBackend, "connect_tcp", connect)
+    monkeypatch.setattr(http_client.httpcore.AnyIOBackend, "connect_tcp", connect)
     names["rebind.example"] = [["93.184.216.34"], ["127.0.0.1"], ["127.0.0.1"]]
     assert code_of(f"http://rebind.example:{port}/", policy=OPEN_WEB) == "connection"
     assert connected == ["93.184.216.34"]
@@ -251,9 +252,9 @@ def test_a_kept_connection_serves_only_those_who_may_open_one(port, names):
     names["intranet.example"] = ["127.0.0.1"]
 
     async def both() -> str:
-        await egress.ask("GET", f"http://intranet.example:{port}/", timeout_s=5, policy=PRIVATE)
+        await http_client.ask("GET", f"http://intranet.example:{port}/", timeout_s=5, policy=PRIVATE)
         try:
-            await egress.ask("GET", f"http://intranet.example:{port}/", timeout_s=5, policy=OPEN_WEB)
+            await http_client.ask("GET", f"http://intranet.example:{port}/", timeout_s=5, policy=OPEN_WEB)
         except WorkerFault as fault:
             return fault.code
         return "reached"
@@ -363,7 +364,7 @@ def test_any_method_is_asked_and_answered(port, method):
 def test_cookies_of_one_call_are_not_sent_with_another(port):
     async def both() -> None:
         for path in ("cookie", "x"):
-            await egress.ask("GET", f"http://127.0.0.1:{port}/{path}", timeout_s=5)
+            await http_client.ask("GET", f"http://127.0.0.1:{port}/{path}", timeout_s=5)
 
     asyncio.run(both())
     assert "cookie" not in Site.seen[-1][2]
