@@ -32,7 +32,7 @@ UNSEEN = {
 }
 SPAWNED = {
     "pool_registry.workers.python": ("pool_registry.sandbox.launcher",),
-    "pool_registry.children": ("pool_registry.guard",),
+    "pool_registry.processes.child_process": ("pool_registry.processes.orphan_killer",),
 }
 
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from pool_registry.children import Child, start
+from pool_registry.processes.child_process import Child, start
 from pool_registry.errors import WorkerFault
 from pool_registry.documents.extract_text import Readable
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.actions import JsonValue, clean_text
-from pool_registry.children import Child, start
+from pool_registry.processes.child_process import Child, start
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.secrets import redact
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pool_registry import secrets
-from pool_registry.children import start
+from pool_registry.processes.child_process import start
 from pool_registry.errors import WorkerFault
 from tests.pool_registry.processes import alive, gone
 
@@ -71,7 +71,7 @@ def test_a_daemon_ends_also_when_its_program_has_ended_by_itself():
 def test_nothing_is_left_when_the_studio_is_killed(tmp_path: Path):
     code = f"""
 import asyncio, os, sys
-from pool_registry.children import start
+from pool_registry.processes.child_process import start
 async def main():
     child = await start({[*PYTHON, DAEMON + "signal.signal(signal.SIGTERM, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(600)"]!r}, os.environ)
     print(int(await child.stdout.readline()), int(await child.stdout.readline()), flush=True)
