@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
-from pool_registry.handoff import Output
+from pool_registry.schemas.output_check import Output
 
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,47}$"
 

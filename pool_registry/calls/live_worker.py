@@ -32,7 +32,7 @@ from pool_registry.actions import (
 from pool_registry.language_models.completion import Completion, Draw, LanguageModel, Message
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, breaker_of
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
-from pool_registry.handoff import BadOutput, Handoff, compile_schema
+from pool_registry.schemas.output_check import BadOutput, Handoff, compile_schema
 from pool_registry.kinds import kind_of
 from pool_registry.secrets import redact, redact_value
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import Offer, worker_name
 from pool_registry.mcp_client.session import borrow, give_back
-from pool_registry.schemas import changed_arguments, schema_problem
+from pool_registry.schemas.argument_schema import changed_arguments, schema_problem
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpConfig, McpServer
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import Offer, worker_name
 from pool_registry.kinds import field_problems
-from pool_registry.schemas import schema_problem
+from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.space import CHECK_S, Door, SpaceConfig
 

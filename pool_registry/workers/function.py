@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.processes.function_process import FunctionProcess, parse, started
-from pool_registry.schemas import ArgumentsSchema, changed_arguments
+from pool_registry.schemas.argument_schema import ArgumentsSchema, changed_arguments
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 

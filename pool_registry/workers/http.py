@@ -28,7 +28,7 @@ from pool_registry.network.http_values import (
     reachable,
 )
 from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
-from pool_registry.schemas import schema_problem
+from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.secrets import REFERENCE, SECRET_NAME, ends_in_reference, resolved
 from pool_registry.workers.http_api import HttpApi, HttpApiConfig, Request
 

@@ -11,7 +11,7 @@ from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import WorkerFault
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.mcp_client.session import Session, borrow, give_back
-from pool_registry.schemas import ArgumentsSchema, changed_arguments
+from pool_registry.schemas.argument_schema import ArgumentsSchema, changed_arguments
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 if TYPE_CHECKING:

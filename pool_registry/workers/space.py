@@ -23,7 +23,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
 from pool_registry.network.http_values import once, resolved
 from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
-from pool_registry.schemas import schema_problem
+from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import Call, Reply, Worker
 
 CHECK_S = 30.0  # a Space that sleeps answers late

@@ -20,7 +20,7 @@ from orchestrator.events import TaskRef
 from orchestrator.plan import Turn, references
 from pool_registry.actions import JsonValue, as_text, clean_text
 from pool_registry.kinds import field_problems
-from pool_registry.patterns import pattern_problem
+from pool_registry.schemas.regex import pattern_problem
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import UnusableTasks
 from trainer.tasks.suite import split_of

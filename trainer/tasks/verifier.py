@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from pool_registry.actions import JsonValue, as_text
-from pool_registry.patterns import matches_whole, pattern_problem
+from pool_registry.schemas.regex import matches_whole, pattern_problem
 
 _TAIL = 4000  # the end of an answer is where it stands; bounds the work on a text of any length
 _TAG = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)

@@ -21,7 +21,7 @@ from pool_registry.imports.openapi.document import MAX_CHARS, Document, Unfit, r
 from pool_registry.imports.openapi.schemas import Schemas
 from pool_registry.imports.openapi.servers import Given, first_problem, security_of, server_of
 from pool_registry.network.address_policy import Reach
-from pool_registry.schemas import schema_problem
+from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import WorkerSpec
 
 if TYPE_CHECKING:

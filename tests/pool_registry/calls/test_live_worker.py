@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pool_registry.actions import Action, Observation, Status, Usage
 from pool_registry.calls.circuit_breaker import FAILURES, OPEN_S, Admission, Breaker, breaker_of
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
-from pool_registry.handoff import compile_schema
+from pool_registry.schemas.output_check import compile_schema
 from pool_registry.home import find_home
 from pool_registry.kinds import KINDS, Kind
 from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
@@ -161,7 +161,7 @@ def test_argument_schemas_read_no_file_and_ask_no_server():
 
 @given(st.text(max_size=200))
 def test_any_text_is_handed_over_or_refused(text):
-    from pool_registry.handoff import BadOutput, Handoff, Output
+    from pool_registry.schemas.output_check import BadOutput, Handoff, Output
 
     handoff = Handoff(Output(json_schema={"type": ["object", "array", "number"]}))
     try:

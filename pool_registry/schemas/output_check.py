@@ -16,7 +16,7 @@ import jsonschema_rs
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pool_registry.actions import JsonValue, as_text, storable
-from pool_registry.patterns import MATCH_S, MAX_PATTERN_CHARS, matches_whole, pattern_problem
+from pool_registry.schemas.regex import MATCH_S, MAX_PATTERN_CHARS, matches_whole, pattern_problem
 
 MAX_SCHEMA_CHARS = 100_000
 SHOWN_VIOLATIONS = 3
