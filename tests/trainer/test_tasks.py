@@ -14,7 +14,7 @@ from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.plan import Step, Turn
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from pool_registry.workers.elements import molar_mass
+from pool_registry.starter.workers.elements import molar_mass
 from trainer.errors import UnknownTask
 from trainer.evaluate import evaluate
 from trainer.printed import step_depths

@@ -17,8 +17,8 @@ from assets import asset
 from pool_registry.documents.bm25_index import Index
 from pool_registry.errors import WorkerFault
 from pool_registry.starter.factbook import SEPARATOR, Passage, passages
-from pool_registry.workers.extractor import country as read_country
-from pool_registry.workers.extractor import number as read_number
+from pool_registry.starter.workers.extractor import country as read_country
+from pool_registry.starter.workers.extractor import number as read_number
 from pool_registry.workers.search import load_index
 from trainer.tasks.atlas import FACTS_FILE, FIGURES, Figure
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from orchestrator.plan import Step, Turn
-from pool_registry.workers.memos import MAX_MEMO, SECTIONS, SUBJECTS, total_of
+from pool_registry.starter.workers.memos import MAX_MEMO, SECTIONS, SUBJECTS, total_of
 from trainer.tasks.suite import Suite, split_of
 from trainer.tasks.verifier import NumberWithin, Verifier, near_tie, to_digits
 from trainer.tasks.wordings import matched, templates

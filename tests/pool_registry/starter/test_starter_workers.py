@@ -16,8 +16,12 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import Visible
-from pool_registry.workers import airports, calendar, clock, elements, great_circle
-from pool_registry.workers.memos import SECTIONS, SUBJECTS, passage, total_of
+from pool_registry.workers import calendar
+from pool_registry.starter.workers import airports
+from pool_registry.starter.workers import clock
+from pool_registry.starter.workers import elements
+from pool_registry.starter.workers import great_circle
+from pool_registry.starter.workers.memos import SECTIONS, SUBJECTS, passage, total_of
 
 KINDS = ("airports", "great_circle", "clock", "elements", "memos", "calendar", "extractor")
 TOOLS = Pool(name="tools", workers=tuple(spec for spec in starter_pool().workers if spec.kind in KINDS))
@@ -148,7 +152,7 @@ def test_the_same_memo_says_the_same_and_each_room_something_else():
 @given(st.sampled_from("abc"), st.integers(1, 9999), st.sampled_from(SUBJECTS), st.sampled_from(SECTIONS))
 @settings(max_examples=60, deadline=None)
 def test_the_reader_finds_the_figure_that_counts_among_others(room, memo, subject, section):
-    from pool_registry.workers.extractor import number
+    from pool_registry.starter.workers.extractor import number
 
     text = passage(room, memo, subject, section)
     assert number(text) == total_of(room, memo, subject, section)
