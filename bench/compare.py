@@ -43,8 +43,8 @@ def write_results(home: str, episodes: int) -> str:
     from orchestrator.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
     from orchestrator.plan import Step, Turn
     from orchestrator.trace import open_store
-    from pool_registry.home import find_home
-    from pool_registry.store import writing
+    from pool_registry.storage.data_folder import find_home
+    from pool_registry.storage.pool_store import writing
     from trainer.jobs import JobRow, JobStore
     from trainer.recipe import Recipe
     from trainer.results import RESULTS, ResultRow
@@ -88,7 +88,7 @@ FILTERS = (("family", "atlas"), ("level", "2"), ("family", ""), ("reference", "o
 def answer_cpu_milliseconds(home: str) -> float:
     """Processor time of the slowest filter's first answer, with the rows read already."""
     from orchestrator.trace import open_store
-    from pool_registry.home import find_home
+    from pool_registry.storage.data_folder import find_home
     from studio.compare_results import ResultShelf, Selection
     from studio.compare_suite import suite_document
     from trainer.jobs import JobStore

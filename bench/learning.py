@@ -28,7 +28,7 @@ from typing import Any
 from orchestrator.checkpoints import find_checkpoint, read_checkpoint
 from orchestrator.run import NoSink
 from pool_registry.calls.caching_pool import CachingPool
-from pool_registry.home import choose_home
+from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool

@@ -52,7 +52,7 @@ from orchestrator.events import TaskRef
 from orchestrator.plan import Step, Turn
 from orchestrator.trace import Store, open_store
 from orchestrator.tuning import expect_many_episodes
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.kinds import KINDS, Kind
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool

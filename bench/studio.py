@@ -95,7 +95,7 @@ def filter_milliseconds(episodes: int = 10_000) -> float:
     from orchestrator.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
     from orchestrator.plan import Turn
     from orchestrator.trace import TraceFilter, open_store
-    from pool_registry.home import find_home
+    from pool_registry.storage.data_folder import find_home
 
     with tempfile.TemporaryDirectory(prefix="podium-bench-") as home:
         store = open_store(find_home(home))

@@ -20,7 +20,7 @@ from assets import asset
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.prompt import PromptStyle
 from pool_registry.actions import JsonValue
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 
 MANIFEST = "podium.json"
 # Names that are always there. `base` is the small model before it has seen a plan.

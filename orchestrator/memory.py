@@ -19,9 +19,9 @@ from sqlmodel import Field, Session, SQLModel, col, select
 from orchestrator import embedding
 from orchestrator.plan import Lesson, Recalled
 from orchestrator.retrieval import MAX_QUERY_CHARS, content_words
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
-from pool_registry.store import open_engine, writing
+from pool_registry.storage.pool_store import open_engine, writing
 
 OFF = "off"  # of Limits.memory
 MAX_SHOWN = 3  # lessons in a prompt

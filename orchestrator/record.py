@@ -15,8 +15,8 @@ from sqlalchemy import Engine, func, select
 from sqlmodel import col
 
 from orchestrator.trace import EpisodeRow, EventRow
-from pool_registry.home import find_home
-from pool_registry.store import open_engine
+from pool_registry.storage.data_folder import find_home
+from pool_registry.storage.pool_store import open_engine
 
 NEWEST = 5000  # graded episodes that are looked at
 NEIGHBOURS = 20

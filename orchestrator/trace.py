@@ -20,8 +20,8 @@ from orchestrator.memory import ReflectionStore
 from orchestrator.processes import is_alive
 from orchestrator.trace_tables import EpisodeRow, EventRow, StarRow
 from orchestrator.trace_writer import TraceWriter
-from pool_registry.home import Home
-from pool_registry.store import PoolStore, open_engine, writing
+from pool_registry.storage.data_folder import Home
+from pool_registry.storage.pool_store import PoolStore, open_engine, writing
 
 __all__ = [
     "EpisodeRow",

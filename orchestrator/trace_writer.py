@@ -19,7 +19,7 @@ from orchestrator.processes import this_process
 from orchestrator.trace_tables import EPISODES, EVENTS
 from pool_registry.actions import Observation, as_text
 from pool_registry.errors import StorageError
-from pool_registry.store import writing
+from pool_registry.storage.pool_store import writing
 
 log = logging.getLogger(__name__)
 RETRY_S = 1.0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from assets import asset
 from orchestrator.checkpoints import complete_steps, read_checkpoint, seal
-from pool_registry.home import choose_home
+from pool_registry.storage.data_folder import choose_home
 
 KEPT = {
     "full": ("*.json", "*.safetensors", "*.jinja"),

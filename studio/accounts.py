@@ -19,7 +19,7 @@ from sqlalchemy import Engine, delete
 from sqlmodel import Field, Session, SQLModel, col, select
 
 from pool_registry.errors import PoolError
-from pool_registry.store import writing
+from pool_registry.storage.pool_store import writing
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher

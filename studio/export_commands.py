@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from orchestrator.errors import OrchestratorError
-from pool_registry.home import choose_home
+from pool_registry.storage.data_folder import choose_home
 
 if TYPE_CHECKING:
     from orchestrator.trace import Store

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
 from pool_registry.pool import Limits, Pool, disarmed, import_pool
-from pool_registry.store import StoredPool
+from pool_registry.storage.pool_store import StoredPool
 from studio.gallery_desk import GalleryDesk
 from studio.import_desk import ImportDesk
 from studio.memory_desk import MemoryDesk

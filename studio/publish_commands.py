@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pool_registry.home import choose_home
+from pool_registry.storage.data_folder import choose_home
 from studio.publish_request import HARDWARE, Publication, publication
 
 if TYPE_CHECKING:

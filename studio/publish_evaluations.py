@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orchestrator.checkpoints import Checkpoint
-from pool_registry.home import Home
+from pool_registry.storage.data_folder import Home
 from studio.publish_card import table
 from trainer.comparison import Figures, by, figures
 from trainer.results import RESULTS, ResultRow, read_results

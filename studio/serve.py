@@ -15,7 +15,7 @@ from orchestrator.processes import this_process
 from orchestrator.trace import Store
 from orchestrator.tuning import expect_many_episodes
 from pool_registry.errors import StorageError
-from pool_registry.home import choose_home
+from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import open_live_pool
 from studio.accounts import Tokens
 from studio.security import LOOPBACK

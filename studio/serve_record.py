@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.processes import is_alive
 from pool_registry.errors import StorageError
-from pool_registry.home import Home
+from pool_registry.storage.data_folder import Home
 
 
 class Served(BaseModel):

@@ -14,7 +14,7 @@ import typer
 from orchestrator.trace import Store, open_store
 from orchestrator.tuning import expect_many_episodes
 from pool_registry.errors import StorageError
-from pool_registry.home import Home, choose_home, find_home
+from pool_registry.storage.data_folder import Home, choose_home, find_home
 from pool_registry.starter import seed_starter
 from studio.security import LOOPBACK
 

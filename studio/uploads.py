@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 
 from pool_registry import secrets
 from pool_registry.errors import PoolError
-from pool_registry.home import Home, find_home
+from pool_registry.storage.data_folder import Home, find_home
 
 MAX_UPLOAD_BYTES = 50_000_000
 MAX_FILES = 200  # in one folder

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.trace import TraceFilter, open_store
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool

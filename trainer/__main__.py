@@ -171,7 +171,7 @@ async def run_evaluation(asked: Asked, tasks: list[Task], home: str | None) -> E
     """Evaluate with the data folder's pool and traces. Returns when every event is on disk."""
     from orchestrator.trace import open_store
     from orchestrator.tuning import expect_many_episodes
-    from pool_registry.home import choose_home
+    from pool_registry.storage.data_folder import choose_home
     from pool_registry.calls.live_pool import live_pool
     from trainer.evaluate import evaluate as evaluate_tasks
     from trainer.tasks.conditions import changed_pool, in_words_of

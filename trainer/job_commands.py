@@ -247,7 +247,7 @@ def log_to(file: Path) -> None:
 @contextmanager
 def _store(home: str | None) -> Iterator[tuple[Store, JobStore]]:
     from orchestrator.trace import open_store
-    from pool_registry.home import choose_home
+    from pool_registry.storage.data_folder import choose_home
     from trainer.jobs import JobStore
 
     store = open_store(choose_home(home))

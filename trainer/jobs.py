@@ -22,8 +22,8 @@ from sqlalchemy import Engine
 from sqlmodel import Field, Session, SQLModel, col, select
 
 from orchestrator.processes import is_alive, this_process
-from pool_registry.home import Home
-from pool_registry.store import writing
+from pool_registry.storage.data_folder import Home
+from pool_registry.storage.pool_store import writing
 from trainer.errors import JobNotFound, JobRefused
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 from trainer.workspace import Workspace

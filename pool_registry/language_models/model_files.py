@@ -17,7 +17,7 @@ from typing import Any
 
 from assets import asset
 from pool_registry.errors import WorkerFault
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 
 log = logging.getLogger(__name__)
 STARTER = "starter:smollm2"

@@ -11,7 +11,7 @@ from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 
 if TYPE_CHECKING:
-    from pool_registry.store import PoolStore  # a published Space has the starter's data, and no database
+    from pool_registry.storage.pool_store import PoolStore  # a published Space has the starter's data, and no database
 
 STARTER_MODEL = "starter:smollm2"
 

@@ -16,7 +16,7 @@ from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
-from pool_registry.home import Home, find_home
+from pool_registry.storage.data_folder import Home, find_home
 
 VERSION = 1
 COMPANIES = {"train": range(300), "validation": range(1000, 1300), "test": range(2000, 2300)}

@@ -19,7 +19,7 @@ from pool_registry.documents import bm25_index
 from pool_registry.actions import JsonValue
 from pool_registry.documents.bm25_index import Index
 from pool_registry.errors import WorkerFault
-from pool_registry.home import Home, find_home
+from pool_registry.storage.data_folder import Home, find_home
 from pool_registry.worker import Call, Reply, Worker, one_string
 
 INDEX_VERSION = 2

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from studio.serving import make_starter_data
 from tests.machine import missing
 

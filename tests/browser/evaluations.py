@@ -14,7 +14,7 @@ from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import Store
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import seed_starter
-from pool_registry.store import writing
+from pool_registry.storage.pool_store import writing
 from tests.browser.jobs import Scripted
 from trainer.evaluate import grade
 from trainer.jobs import JobRow, JobStore

@@ -17,7 +17,7 @@ from orchestrator.processes import this_process
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
-from pool_registry.store import writing
+from pool_registry.storage.pool_store import writing
 from trainer.evaluate import grade
 from trainer.jobs import JobRow, JobStore
 from trainer.recipe import Recipe

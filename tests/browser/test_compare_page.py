@@ -14,7 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from orchestrator.trace import open_store
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.evaluations import Pair, write_evaluation
 from tests.browser.jobs import note_step, set_state, write_job

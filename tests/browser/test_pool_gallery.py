@@ -16,7 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
 from playwright.sync_api import Locator, Page, expect
 
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from studio.serving import make_starter_data
 from tests.browser.conftest import Studio, free_port, watched_page
 from tests.browser.test_pool_and_traces import card

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from studio.publish_bundle import write_folder
 from studio.publish_plan import make_plan
 from studio.publish_request import publication

@@ -16,7 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from orchestrator.trace import open_store
-from pool_registry.home import Home, find_home
+from pool_registry.storage.data_folder import Home, find_home
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.jobs import write_job
 from tests.browser.pools import XSS

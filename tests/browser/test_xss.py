@@ -16,7 +16,7 @@ from orchestrator.events import EpisodeEnded, EpisodeStarted, StepEnded, StepSta
 from orchestrator.plan import Step, Turn
 from orchestrator.trace import Store, open_store
 from pool_registry.actions import Failure, Observation, Status
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from trainer.jobs import JobStore

@@ -20,10 +20,10 @@ from orchestrator.policies.model import ModelPolicy, remembering
 from orchestrator.prompt import NOTES, conversation, notes
 from orchestrator.reflection import MAX_LESSON_CHARS, by_rule, has_failed, one_sentence, reflect, remember
 from orchestrator.run import EpisodeSpec, run_episode
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
-from pool_registry.store import open_engine
+from pool_registry.storage.pool_store import open_engine
 from tests.orchestrator.endpoint import Endpoint, endpoint, pool_of
 from tests.orchestrator.engine import a_pool, engine_kinds, play_turns, step
 

@@ -13,7 +13,7 @@ from orchestrator.policies.router import MIN_TASKS, RouterPolicy
 from orchestrator.record import Alone, Record, recorded
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import Store, open_store
-from pool_registry.home import choose_home
+from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Pool
 from tests.orchestrator.endpoint import Endpoint, agent, play, pool_of

@@ -41,11 +41,11 @@ from orchestrator.events import (
 from orchestrator.plan import Lesson, Recalled, Step, Turn
 from orchestrator.processes import is_alive, this_process
 from orchestrator.trace import Store, TraceFilter, open_store
-from pool_registry import home as home_module
-from pool_registry import store as store_module
+from pool_registry.storage import data_folder as home_module
+from pool_registry.storage import pool_store as store_module
 from pool_registry.actions import Failure, Observation, Status, Usage
 from pool_registry.errors import StorageError
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from tests.orchestrator.engine import Events, deep, engine_kinds, play_turns, step
 
 __all__ = ["engine_kinds"]
@@ -246,7 +246,7 @@ LOOP = textwrap.dedent("""
     from orchestrator.plan import Turn
     from orchestrator.run import EpisodeSpec, run_episode
     from orchestrator.trace import open_store
-    from pool_registry.home import find_home
+    from pool_registry.storage.data_folder import find_home
     from pool_registry.kinds import KINDS, Kind
     from tests.orchestrator.engine import Scripted, a_pool, step, worker
 

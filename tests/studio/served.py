@@ -15,7 +15,7 @@ from pathlib import Path
 
 from orchestrator.errors import EpisodeNotFound
 from orchestrator.trace import EpisodeRow, Store, open_store
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 

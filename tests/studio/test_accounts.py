@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from sqlmodel import Session
 
 from orchestrator.trace import open_store
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from studio import accounts as accounts_module
 from studio.accounts import AccountError, Accounts, SessionRow, Tokens
 from studio.login import COOKIE, MAX_FAILURES, Brake

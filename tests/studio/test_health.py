@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.trace import RecordedCall, open_store
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Circuit, breaker_of
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from studio.health import Health, judge
 from studio.runtime import Runtime

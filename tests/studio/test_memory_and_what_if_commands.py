@@ -16,7 +16,7 @@ from orchestrator.events import EpisodeEnded, EpisodeStarted, TaskRef, TurnStart
 from orchestrator.plan import Turn
 from orchestrator.trace import open_store
 from pool_registry.errors import InvalidPool, PoolError
-from pool_registry.home import choose_home
+from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
 from studio.serving import prepare
 from studio.what_if_command import read_edits

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from studio.publish_record import records

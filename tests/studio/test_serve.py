@@ -261,7 +261,7 @@ def test_a_token_is_needed_from_the_moment_there_is_one_and_names_the_trace(home
 
 
 def test_running_servers_are_on_record_and_stop_when_asked(home):
-    from pool_registry.home import find_home
+    from pool_registry.storage.data_folder import find_home
 
     place = find_home(home)
     with serving(home, "--pool", "edge", "--orchestrator", "direct:agent") as url:

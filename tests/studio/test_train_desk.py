@@ -281,7 +281,7 @@ def test_episodes_whose_trace_is_gone_keep_their_figures(client, desk, runtime, 
 
 
 def test_a_job_whose_process_was_killed_is_failed_and_says_resume(client, desk, runtime, never_started):
-    from pool_registry.store import writing
+    from pool_registry.storage.pool_store import writing
 
     key = desk.jobs.submit(recipe()).id
     with writing(runtime.store.engine) as session:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from orchestrator.trace import open_store
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from studio.__main__ import app
 from studio.accounts import AccountError, Accounts, Tokens
 

@@ -13,7 +13,7 @@ import os
 import sys
 
 from orchestrator.trace import open_store
-from pool_registry.home import Home, choose_home
+from pool_registry.storage.data_folder import Home, choose_home
 from trainer.job_commands import log_to
 from trainer.jobs import JobStore
 

@@ -18,8 +18,8 @@ import pytest
 
 from orchestrator.checkpoints import MANIFEST, Checkpoint, complete_steps, read_checkpoint, seal
 from orchestrator.trace import Store, open_store
-from pool_registry.home import find_home
-from pool_registry.store import writing
+from pool_registry.storage.data_folder import find_home
+from pool_registry.storage.pool_store import writing
 from tests.machine import needs
 from tests.postgres import postgres, programs
 from tests.trainer.tiny_model import tiny_base  # noqa: F401
@@ -207,7 +207,7 @@ CLAIM = """
 import os, sys, time
 from pathlib import Path
 from orchestrator.trace import open_store
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from trainer.jobs import JobStore
 home, *keys = sys.argv[1:]
 store = open_store(find_home(home))

@@ -11,7 +11,7 @@ from orchestrator.events import TaskRef
 from orchestrator.memory import ReflectionStore
 from orchestrator.reflection import remember
 from orchestrator.trace import open_store
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from tests.orchestrator.endpoint import Endpoint, endpoint, pool_of
 from trainer.comparison_pairs import paired

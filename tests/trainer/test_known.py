@@ -16,7 +16,7 @@ from orchestrator.policies import make_orchestrator
 from orchestrator.policies.router import MIN_TASKS
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import open_store
-from pool_registry.home import choose_home
+from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import live_pool
 from tests.orchestrator.endpoint import Endpoint, endpoint, pool_of
 from tests.trainer.test_durability import trainer, until

@@ -22,7 +22,7 @@ from orchestrator.checkpoints import complete_steps, find_checkpoint, read_check
 from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import TraceFilter, open_store
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from tests.trainer.tiny_model import tiny_base  # noqa: F401

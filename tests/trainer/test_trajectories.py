@@ -17,7 +17,7 @@ from orchestrator.plan import Step, Turn
 from orchestrator.policies import POLICIES, Policy
 from orchestrator.trace import open_store
 from pool_registry.actions import Action, Status
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from tests.orchestrator.engine import (  # noqa: F401

@@ -15,7 +15,7 @@ from orchestrator.checkpoints import read_checkpoint
 from orchestrator.policies import make_orchestrator
 from orchestrator.run import EpisodeSpec, run_episode
 from orchestrator.trace import open_store
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Limits, Pool

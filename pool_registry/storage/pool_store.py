@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Field, Session, SQLModel, UniqueConstraint, select
 
 from pool_registry.errors import InvalidPool, PoolNotFound, StorageError
-from pool_registry.home import Home
+from pool_registry.storage.data_folder import Home
 from pool_registry.pool import Pool, check_pool
 
 MIGRATIONS = Path(__file__).parent / "migrations"

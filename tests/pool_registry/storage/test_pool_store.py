@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from pool_registry.errors import PoolNotFound, StorageError
-from pool_registry.home import find_home
+from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Limits, Pool
-from pool_registry.store import PoolStore, open_engine
+from pool_registry.storage.pool_store import PoolStore, open_engine
 from pool_registry.worker import WorkerSpec
 
 CALCULATOR = WorkerSpec(name="calc", kind="calculator", description="adds")
@@ -58,8 +58,8 @@ def test_a_missing_pool_names_those_there_are(tmp_path):
 def test_processes_that_save_at_once_lose_nothing(tmp_path):
     store(tmp_path)
     code = (
-        "import sys; from pool_registry.home import find_home; from pool_registry.pool import *;"
-        "from pool_registry.store import *; pools = PoolStore(open_engine(find_home(sys.argv[1])))\n"
+        "import sys; from pool_registry.storage.data_folder import find_home; from pool_registry.pool import *;"
+        "from pool_registry.storage.pool_store import *; pools = PoolStore(open_engine(find_home(sys.argv[1])))\n"
         "for i in range(15):\n"
         "    pools.save(Pool(name='p', limits=Limits(max_rounds=1 + i, max_steps=int(sys.argv[2]))))"
     )
