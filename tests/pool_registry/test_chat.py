@@ -19,7 +19,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import Visible, WorkerSpec
-from tests.pool_registry.peer import Peer, peer
+from tests.pool_registry.support.peer import Peer, peer
 
 KEY = "sk-planted-4711-secret"
 

@@ -16,7 +16,7 @@ from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from tests.pool_registry.documents import pdf
+from tests.pool_registry.support.documents import pdf
 
 
 @pytest.fixture

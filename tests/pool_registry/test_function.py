@@ -17,7 +17,7 @@ from pool_registry.imports.functions import offers
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool, check_pool
 from pool_registry.worker import WorkerSpec
-from tests.pool_registry.processes import gone
+from tests.pool_registry.support.processes import gone
 
 T = TypeVar("T")
 TOOLS = '''
@@ -174,10 +174,10 @@ def test_what_cannot_be_a_worker_is_offered_with_what_to_write(tools, name, said
 
 
 def test_a_function_of_a_module_is_offered_too():
-    (offer,) = asyncio.run(offers("tests.pool_registry.function_for_tests:double"))
+    (offer,) = asyncio.run(offers("tests.pool_registry.support.function_for_tests:double"))
     seen = in_pool(lambda live: live.call(Action("double", {"number": 4})), offer.spec)
     assert seen.value == 8
-    assert "tests.pool_registry.function_for_tests" not in sys.modules  # never loaded in this process
+    assert "tests.pool_registry.support.function_for_tests" not in sys.modules  # never loaded in this process
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.http import request
-from tests.pool_registry.openapi_service import KEY, make_app, served
+from tests.pool_registry.support.openapi_service import KEY, make_app, served
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from pool_registry.mcp_client import connection
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
-from tests.pool_registry.processes import alive, gone
+from tests.pool_registry.support.processes import alive, gone
 
 RAW = Path(__file__).with_name("raw_mcp_server.py")
 SCHEMAS = {"echo": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}}

@@ -22,8 +22,8 @@ from pool_registry.mcp_client.session import borrow, give_back
 from pool_registry.pool import Pool, check_pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
-from tests.pool_registry.peer import peer
-from tests.pool_registry.processes import gone
+from tests.pool_registry.support.peer import peer
+from tests.pool_registry.support.processes import gone
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 START_S = 120.0  # the SDK takes 2 s of CPU to import, and a busy machine gives little of it

@@ -16,7 +16,7 @@ from pool_registry.kinds import load_config
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from tests.pool_registry.peer import Peer, peer
+from tests.pool_registry.support.peer import Peer, peer
 
 
 def make_app(folder) -> gr.Blocks:

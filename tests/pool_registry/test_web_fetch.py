@@ -20,8 +20,8 @@ from pool_registry.pool import Pool
 from pool_registry.documents.extract_text import html_text
 from pool_registry.documents.extract_text_process import read_document
 from pool_registry.worker import WorkerSpec
-from tests.pool_registry.documents import pdf
-from tests.pool_registry.openapi_service import served
+from tests.pool_registry.support.documents import pdf
+from tests.pool_registry.support.openapi_service import served
 
 PAGE = """<!doctype html><html><head><title>Bees &amp; wasps</title><style>p{}</style><script>alert(1)</script></head>
 <body><nav><a href=/>Home</a></nav><h1>Bees</h1><p>They <b>fly</b>

@@ -27,7 +27,7 @@ from studio.export import trace_document
 from studio.pool_desk import PoolDesk
 from studio.runtime import Runtime
 from studio.serving import prepare
-from tests.pool_registry.peer import Peer, peer
+from tests.pool_registry.support.peer import Peer, peer
 from trainer.jobs import JobStore
 from trainer.recipe import Recipe
 

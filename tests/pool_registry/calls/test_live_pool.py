@@ -11,7 +11,7 @@ import stamina
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
-from tests.pool_registry.kinds_for_tests import Counts, Flaky, odd_kinds, spec
+from tests.pool_registry.support.kinds_for_tests import Counts, Flaky, odd_kinds, spec
 
 __all__ = ["odd_kinds"]
 pytestmark = pytest.mark.usefixtures("odd_kinds")

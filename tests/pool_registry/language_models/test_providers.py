@@ -16,7 +16,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.language_models.providers import PROVIDERS
 from pool_registry.worker import WorkerSpec
-from tests.pool_registry.peer import Peer, peer
+from tests.pool_registry.support.peer import Peer, peer
 
 
 @pytest.fixture(scope="module")

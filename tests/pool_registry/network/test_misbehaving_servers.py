@@ -19,7 +19,7 @@ from pool_registry.kinds import KINDS
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from tests.pool_registry.peer import peer
+from tests.pool_registry.support.peer import peer
 
 # What the chat kind makes of each behaviour; the other kinds, who expect no chat completion, may find some fine.
 FAULTS = {

@@ -14,7 +14,7 @@ import pytest
 from pool_registry import secrets
 from pool_registry.processes.child_process import start
 from pool_registry.errors import WorkerFault
-from tests.pool_registry.processes import alive, gone
+from tests.pool_registry.support.processes import alive, gone
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
 # Leaves group, session and parent behind, then tells its pid and minds neither a closed input nor SIGTERM.
