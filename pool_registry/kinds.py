@@ -59,7 +59,7 @@ KINDS: dict[str, Kind] = {
         Kind("http", "tool", "HTTP endpoint", "One address of an HTTP API, described by hand.", "pool_registry.workers.http:Http"),
         Kind("openapi", "tool", "OpenAPI operation", "One operation of an HTTP API.", "pool_registry.workers.openapi:OpenApi"),
         Kind("space", "tool", "Hugging Face Space", "One endpoint of a Space, or of any Gradio app.", "pool_registry.workers.space:Space"),
-        Kind("orchestrator", "recursion", "Orchestrator", "Runs an episode of its own, one level deeper.", "pool_registry.workers.recursion:Recursion"),
+        Kind("orchestrator", "recursion", "Orchestrator", "Runs an episode of its own, one level deeper.", "pool_registry.workers.orchestrator:Recursion"),
     )
 }  # fmt: skip
 

@@ -30,7 +30,7 @@ from pool_registry.network.http_values import (
 from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.secrets import REFERENCE, SECRET_NAME, ends_in_reference, resolved
-from pool_registry.workers.http_api import HttpApi, HttpApiConfig, Request
+from pool_registry.workers._http_base import HttpApi, HttpApiConfig, Request
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 

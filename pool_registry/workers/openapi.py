@@ -20,7 +20,7 @@ from pool_registry.errors import BadCall
 from pool_registry.network.http_values import Auth, Method, authorized, checked_path, header_value, reachable
 from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
 from pool_registry.schemas.argument_schema import ArgumentsSchema
-from pool_registry.workers.http_api import HttpApi, HttpApiConfig, Request
+from pool_registry.workers._http_base import HttpApi, HttpApiConfig, Request
 
 Style = Literal["simple", "form", "space", "pipe", "deep", "json"]
 
