@@ -40,7 +40,7 @@ def write_results(home: str, episodes: int) -> str:
     """An evaluation of ten orchestrators with as many rows and recorded episodes; the job's id."""
     import random
 
-    from orchestrator.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
+    from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
     from orchestrator.plan import Step, Turn
     from orchestrator.trace import open_store
     from pool_registry.storage.data_folder import find_home

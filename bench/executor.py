@@ -197,9 +197,9 @@ def pydantic_graph(graph: Graph) -> Run:
 
 def podium(graph: Graph, traces: Any) -> Run:
     """The public path: a pool of workers, a fixed orchestrator that writes one turn, `run_episode`."""
-    from orchestrator.episode import Episode
+    from orchestrator.engine.episode import Episode
     from orchestrator.plan import Step, Turn
-    from orchestrator.run import EpisodeSpec, run_episode
+    from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
     from pool_registry.kinds import KINDS, Kind
     from pool_registry.calls.live_pool import open_live_pool
     from pool_registry.pool import Limits, Pool
@@ -251,7 +251,7 @@ def podium(graph: Graph, traces: Any) -> Run:
 
 def measure(engine: str, quick: bool) -> dict[str, float]:
     """Every figure of one engine, in this process, with the collector set as the studio and the trainer set it."""
-    from orchestrator.tuning import expect_many_episodes
+    from orchestrator.engine.gc_settings import expect_many_episodes
 
     expect_many_episodes()
     if engine != "podium":

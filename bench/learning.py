@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.checkpoints import find_checkpoint, read_checkpoint
-from orchestrator.run import NoSink
+from orchestrator.engine.episode_loop import NoSink
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import LivePool, live_pool

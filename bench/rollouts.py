@@ -48,10 +48,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from orchestrator.dialects.plan_json import PlanDialect
-from orchestrator.events import TaskRef
+from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
 from orchestrator.trace import Store, open_store
-from orchestrator.tuning import expect_many_episodes
+from orchestrator.engine.gc_settings import expect_many_episodes
 from pool_registry.storage.data_folder import find_home
 from pool_registry.kinds import KINDS, Kind
 from pool_registry.calls.live_pool import live_pool

@@ -92,7 +92,7 @@ def first_graph_seconds(browser: Browser, url: str) -> float:
 
 def filter_milliseconds(episodes: int = 10_000) -> float:
     """The slowest of the Traces page's filters over this many stored episodes."""
-    from orchestrator.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
+    from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
     from orchestrator.plan import Turn
     from orchestrator.trace import TraceFilter, open_store
     from pool_registry.storage.data_folder import find_home
@@ -123,8 +123,8 @@ def filter_milliseconds(episodes: int = 10_000) -> float:
 
 def large_view(steps: int = 200) -> dict:
     """What the page is given for an episode of `steps` steps, 8 to a layer, each seeing two of the one before."""
-    from orchestrator.episode import replay
-    from orchestrator.events import EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
+    from orchestrator.engine.episode import replay
+    from orchestrator.engine.events import EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
     from orchestrator.plan import Step, Turn
     from orchestrator.trace import EpisodeRow
     from pool_registry.actions import Observation, Status
@@ -183,7 +183,7 @@ def update_milliseconds(browser: Browser, url: str, view: dict) -> float:
 
 def measure(repeats: int) -> dict[str, float]:
     """Every figure."""
-    modules = {"import_orchestrator_s": "orchestrator", "import_engine_s": "orchestrator.run"}
+    modules = {"import_orchestrator_s": "orchestrator", "import_engine_s": "orchestrator.engine.episode_loop"}
     figures = {name: min(import_seconds(module) for _ in range(repeats)) for name, module in modules.items()}
     figures["traces_filter_ms"] = filter_milliseconds()
     large_view()

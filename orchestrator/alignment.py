@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.graph import ANSWER, episode_graph
 from orchestrator.graph_diff import PlacedStep, pairing, placed_steps
 from orchestrator.layout import Layout, Node, layered_layout

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.episode import Episode, StepRun
+from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import Step
 
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Literal
 
 from orchestrator.dialects.base import Dialect
-from orchestrator.episode import Episode, Round, StepRun
+from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.plan import Recalled
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.language_models.completion import Message, strip_special

@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from orchestrator import embedding
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.plan import Shown
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool, LiveWorker

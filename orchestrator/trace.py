@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from sqlalchemy import ColumnElement, Engine, or_
 from sqlmodel import Session, col, select
 
-from orchestrator.episode import Episode, replay
+from orchestrator.engine.episode import Episode, replay
 from orchestrator.errors import EpisodeNotFound
-from orchestrator.events import Event, load_event
+from orchestrator.engine.events import Event, load_event
 from orchestrator.memory import ReflectionStore
-from orchestrator.processes import is_alive
+from orchestrator.engine.process_identity import is_alive
 from orchestrator.trace_tables import EpisodeRow, EventRow, StarRow
 from orchestrator.trace_writer import TraceWriter
 from pool_registry.storage.data_folder import Home

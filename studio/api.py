@@ -15,9 +15,9 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
-from orchestrator.events import EpisodeEnded, Event, TurnTaken
+from orchestrator.engine.events import EpisodeEnded, Event, TurnTaken
 from orchestrator.trace import EpisodeRow
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Pool, export_pool

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.alignment import Aligned
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.graph_diff import ACCESS, ARGUMENTS, MOVED, WORKER, GraphDiff, Pair, PlacedStep, diff, placed_steps
 from studio.view import SHORT, instruction
 

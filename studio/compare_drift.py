@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 from sqlmodel import Session, col, select
 
-from orchestrator.events import TurnTaken, load_event
+from orchestrator.engine.events import TurnTaken, load_event
 from orchestrator.plan import Step
 from orchestrator.trace import EventRow
 from studio.compare_results import ResultShelf, Selection

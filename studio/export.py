@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from orchestrator.events import dump_event
+from orchestrator.engine.events import dump_event
 from orchestrator.metrics import totals
 from orchestrator.trace import EpisodeRow, Store
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Xml
 
 import networkx as nx
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.graph import ANSWER, episode_graph
 from orchestrator.layout import layered_layout
 from pool_registry.actions import as_text

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orchestrator.episode import Episode, Round, StepRun
+from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.graph import is_used
 from pool_registry.actions import Usage, as_text
 from pool_registry.kinds import KINDS

@@ -21,8 +21,8 @@ import asyncio
 import sys
 
 from orchestrator.policies import make_orchestrator
-from orchestrator.run import EpisodeSpec, Orchestrator, run_episode
-from orchestrator.episode import Episode
+from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, run_episode
+from orchestrator.engine.episode import Episode
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import import_pool

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from orchestrator.edits import AnyEdit
-from orchestrator.episode import Episode
+from orchestrator.engine.edits import AnyEdit
+from orchestrator.engine.episode import Episode
 from orchestrator.errors import InvalidEdits
 from orchestrator.memory import memory_of
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.model import remembering
 from orchestrator.reflection import remember
-from orchestrator.run import EpisodeSpec, check_query, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, check_query, run_episode
 from orchestrator.trace import Store
 from orchestrator.what_if import run_variation, vary
 from pool_registry.errors import PoolNotFound

@@ -23,7 +23,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from orchestrator.processes import is_alive, this_process
+from orchestrator.engine.process_identity import is_alive, this_process
 from pool_registry.storage.data_folder import Home
 from studio.publish_request import Publication, PublishError, publication
 

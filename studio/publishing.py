@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 
 from orchestrator.errors import OrchestratorError
-from orchestrator.processes import process_of
+from orchestrator.engine.process_identity import process_of
 from orchestrator.trace import Store
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.secrets import redact, resolve

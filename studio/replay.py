@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from pool_registry.pool import Pool
 from studio.view import episode_view, step_detail, turn_detail
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.trace import EpisodeRow
 from pool_registry.pool import Pool

@@ -13,15 +13,15 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from orchestrator.budget import Budget
-from orchestrator.edits import AnyEdit
-from orchestrator.episode import Episode
+from orchestrator.engine.budget import Budget
+from orchestrator.engine.edits import AnyEdit
+from orchestrator.engine.episode import Episode
 from orchestrator.errors import InvalidEdits, OrchestratorError
 from orchestrator.memory import memory_of
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.model import remembering, warm_up
 from orchestrator.reflection import remember
-from orchestrator.run import EpisodeSpec, check_query, new_episode_id, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
 from orchestrator.what_if import Variation, run_variation, vary
 from pool_registry.actions import Action, JsonValue, Observation, Status

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from orchestrator.processes import this_process
+from orchestrator.engine.process_identity import this_process
 from orchestrator.trace import Store
-from orchestrator.tuning import expect_many_episodes
+from orchestrator.engine.gc_settings import expect_many_episodes
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import open_live_pool

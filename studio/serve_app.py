@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from orchestrator.episode import Episode
-from orchestrator.events import EpisodeEnded
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import EpisodeEnded
 from orchestrator.trace import Store
 from pool_registry.secrets import resolve
 from studio.accounts import Tokens

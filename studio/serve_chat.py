@@ -9,8 +9,8 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from orchestrator.episode import Episode
-from orchestrator.events import EpisodeEnded
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import EpisodeEnded
 from pool_registry.actions import Usage, as_text
 from studio.serve_errors import failure_of
 from studio.serve_progress import Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.events import EpisodeEnded
+from orchestrator.engine.events import EpisodeEnded
 
 TRACE_HEADER = "x-podium-trace"
 # An episode has cost time and money: official clients would start it twice more on their own.

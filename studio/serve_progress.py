@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.events import Event, StepEnded, StepStarted, TurnTaken
+from orchestrator.engine.events import Event, StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, as_text
 

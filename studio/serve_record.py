@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from orchestrator.processes import is_alive
+from orchestrator.engine.process_identity import is_alive
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home
 

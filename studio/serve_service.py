@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from orchestrator.budget import Budget
+from orchestrator.engine.budget import Budget
 from orchestrator.checkpoints import checkpoint_names
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.errors import InvalidQuery, OrchestratorError
-from orchestrator.events import EpisodeEnded, Event
+from orchestrator.engine.events import EpisodeEnded, Event
 from orchestrator.memory import memory_of
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.model import remembering, warm_up
-from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
 from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import LivePool, open_live_pool

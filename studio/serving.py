@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from orchestrator.trace import Store, open_store
-from orchestrator.tuning import expect_many_episodes
+from orchestrator.engine.gc_settings import expect_many_episodes
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home, choose_home, find_home
 from pool_registry.starter import seed_starter

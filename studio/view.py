@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 
 from orchestrator.alignment import Aligned
-from orchestrator.episode import Episode, Round, StepRun
+from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.graph import ANSWER, episode_graph
 from orchestrator.layout import COLUMN_GAP, NODE_HEIGHT, NODE_WIDTH, Layout, layered_layout, svg_path
 from orchestrator.metrics import totals

@@ -10,8 +10,8 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator.edits import AddStep, AnyEdit, ChangeStep, Edit, RemoveStep, RunAgain, SetAnswer
-from orchestrator.episode import Episode, Round
+from orchestrator.engine.edits import AddStep, AnyEdit, ChangeStep, Edit, RemoveStep, RunAgain, SetAnswer
+from orchestrator.engine.episode import Episode, Round
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, InvalidEdits
 from orchestrator.graph_diff import diff, placed_steps
 from orchestrator.plan import Step

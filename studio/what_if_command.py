@@ -13,8 +13,8 @@ from orchestrator.errors import InvalidEdits
 from pool_registry.kinds import PLAIN_WORDS
 
 if TYPE_CHECKING:
-    from orchestrator.edits import AnyEdit
-    from orchestrator.episode import Episode
+    from orchestrator.engine.edits import AnyEdit
+    from orchestrator.engine.episode import Episode
 
 EDITS = ("change", "add", "remove", "again", "answer")
 EDIT = (
@@ -79,7 +79,7 @@ def read_edits(texts: Sequence[str], origin: Episode) -> list[AnyEdit]:
     """
     from pydantic import TypeAdapter, ValidationError
 
-    from orchestrator.edits import Edit
+    from orchestrator.engine.edits import Edit
 
     one: TypeAdapter[AnyEdit] = TypeAdapter(Edit)
     edits: list[AnyEdit] = []

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.metrics import layer_sizes
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue, as_text

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.dialects import dialect_named
-from orchestrator.episode import Episode, Round
+from orchestrator.engine.episode import Episode, Round
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening
 from orchestrator.retrieval import choose, narrowed

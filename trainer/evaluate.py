@@ -17,13 +17,13 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from orchestrator.episode import Episode
-from orchestrator.events import Graded
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import Graded
 from orchestrator.metrics import totals
 from orchestrator.plan import Turn
 from orchestrator.policies import make_orchestrator, maker
 from orchestrator.policies.model import remembering
-from orchestrator.run import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from pool_registry.actions import as_text
 from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Engine
 from sqlmodel import Field, Session, SQLModel, col, select
 
-from orchestrator.processes import is_alive, this_process
+from orchestrator.engine.process_identity import is_alive, this_process
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.pool_store import writing
 from trainer.errors import JobNotFound, JobRefused

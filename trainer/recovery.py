@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.plan import Step, Turn, references, substitute
 from orchestrator.policies.base import written
 from pool_registry.actions import Action, JsonValue, Observation, Status, as_text

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.metrics import Totals, totals
 from pool_registry.actions import Status
 from pool_registry.pool import Limits

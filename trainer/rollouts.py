@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.dialects.base import Dialect
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening
 from orchestrator.retrieval import narrowed, shown_to
-from orchestrator.run import EpisodeSpec, Sink, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from pool_registry.actions import JsonValue, Status, Usage
 from pool_registry.language_models.completion import strip_special
 from pool_registry.calls.live_pool import LivePool

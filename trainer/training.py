@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.checkpoints import complete_steps, read_checkpoint
-from orchestrator.run import NoSink
+from orchestrator.engine.episode_loop import NoSink
 from orchestrator.trace import Store
-from orchestrator.tuning import expect_many_episodes
+from orchestrator.engine.gc_settings import expect_many_episodes
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.model_files import TINY
 from pool_registry.pool import Pool

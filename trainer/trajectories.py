@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.policies import make_orchestrator
-from orchestrator.run import Orchestrator, Sink
+from orchestrator.engine.episode_loop import Orchestrator, Sink
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
 from trainer.demonstrations import Demonstration, demonstration

@@ -14,12 +14,12 @@ from typing import Any
 
 os.environ.setdefault("PODIUM_HOME", str(Path(tempfile.gettempdir()) / "podium-space"))
 
-from orchestrator.budget import Budget
-from orchestrator.episode import Episode
+from orchestrator.engine.budget import Budget
+from orchestrator.engine.episode import Episode
 from orchestrator.errors import OrchestratorError
-from orchestrator.events import Event
+from orchestrator.engine.events import Event
 from orchestrator.policies import make_orchestrator
-from orchestrator.run import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool, import_pool

@@ -25,7 +25,7 @@ from orchestrator.policies.pipeline import PipelinePolicy
 from orchestrator.policies.random_plan import RandomPlanPolicy
 from orchestrator.policies.react import react_policy
 from orchestrator.policies.router import RouterPolicy
-from orchestrator.run import Orchestrator
+from orchestrator.engine.episode_loop import Orchestrator
 from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.episode import Episode, StepRun
+from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, limit_of, written
 from pool_registry.actions import as_text

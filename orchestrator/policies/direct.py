@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, only_turn, written
 

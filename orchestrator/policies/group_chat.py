@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.plan import Step, Turn, escape
 from orchestrator.policies.base import agent_step, limit_of, written
 from pool_registry.actions import as_text

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from orchestrator.checkpoints import Checkpoint, find_checkpoint
 from orchestrator.dialects import dialect_named
 from orchestrator.dialects.base import Dialect
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, conversation
 from orchestrator.retrieval import narrowed, shown_to
-from orchestrator.run import Orchestrator
+from orchestrator.engine.episode_loop import Orchestrator
 from pool_registry.language_models.completion import Draw, LanguageModel, Message
 from pool_registry.kinds import open_worker
 from pool_registry.calls.live_pool import LivePool, LiveWorker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.policies.base import only_turn, written
 from pool_registry.actions import as_text

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.made_up_arguments import arguments_for
 from orchestrator.plan import Step, Turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from orchestrator.events import Outcome
+from orchestrator.engine.events import Outcome
 from orchestrator.trace import EpisodeRow, TraceFilter
 from studio.components.web_page import web_page
 from studio.runtime import Runtime

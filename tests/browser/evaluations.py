@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from orchestrator.plan import Turn
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.trace import Store
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import seed_starter

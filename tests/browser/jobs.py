@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.checkpoints import Checkpoint
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
-from orchestrator.processes import this_process
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.process_identity import this_process
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.trace import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.storage.pool_store import writing

@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.policies import make_orchestrator
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.budget import Budget
-from orchestrator.episode import Episode
-from orchestrator.events import Event, StepEnded, StepStarted
+from orchestrator.engine.budget import Budget
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import Event, StepEnded, StepStarted
 from orchestrator.plan import Step, Turn
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.language_models.completion import agent_messages, prompt_text
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.kinds import KINDS, Kind

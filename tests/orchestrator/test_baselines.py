@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.episode import StepRun
+from orchestrator.engine.episode import StepRun
 from orchestrator.plan import Step
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.cascade import Judged, judged

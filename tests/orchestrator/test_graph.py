@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.episode import Episode, replay
-from orchestrator.events import EpisodeEnded, EpisodeStarted, Event, StepEnded, StepStarted, TurnStarted, TurnTaken
+from orchestrator.engine.episode import Episode, replay
+from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Event, StepEnded, StepStarted, TurnStarted, TurnTaken
 from orchestrator.graph import ANSWER, episode_graph
 from orchestrator.metrics import critical_path, totals
 from orchestrator.plan import Step, Turn

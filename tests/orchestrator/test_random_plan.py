@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.events import EpisodeStarted, TurnStarted
+from orchestrator.engine.events import EpisodeStarted, TurnStarted
 from orchestrator.plan import Turn, check_turn
 from orchestrator.policies import make_orchestrator
 from pool_registry.language_models.completion import Draw

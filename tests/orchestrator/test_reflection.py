@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from orchestrator import embedding, memory
 from orchestrator.dialects.plan_json import PlanDialect
-from orchestrator.episode import Episode
-from orchestrator.events import Graded
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import Graded
 from orchestrator.memory import FrozenMemory, PoolMemory, ReflectionStore, memory_of, row_of, similar
 from orchestrator.plan import Lesson, Recalled, Turn
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.model import ModelPolicy, remembering
 from orchestrator.prompt import NOTES, conversation, notes
 from orchestrator.reflection import MAX_LESSON_CHARS, by_rule, has_failed, one_sentence, reflect, remember
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
@@ -63,7 +63,7 @@ def test_only_what_went_wrong_by_itself_is_a_failure():
 
 
 def test_a_persons_own_variation_teaches_nothing():
-    from orchestrator.edits import SetAnswer
+    from orchestrator.engine.edits import SetAnswer
     from orchestrator.what_if import run_variation, vary
 
     recorded = wrong(Turn(answer="41"))

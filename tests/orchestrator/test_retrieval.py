@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from bench import retrieval as bench
 from orchestrator import embedding, retrieval
 from orchestrator.dialects import dialect_named
-from orchestrator.episode import Episode, replay
-from orchestrator.events import dump_event, load_event
+from orchestrator.engine.episode import Episode, replay
+from orchestrator.engine.events import dump_event, load_event
 from orchestrator.plan import Step, Turn
 from orchestrator.policies import make_orchestrator
 from orchestrator.prompt import opening
 from orchestrator.retrieval import BY_BOTH, BY_WORDS, Card, choose, narrowed, pick, rank, shown_to
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec

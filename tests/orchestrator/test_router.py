@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from orchestrator.episode import Episode
-from orchestrator.events import Graded
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import Graded
 from orchestrator.policies import make_orchestrator, maker
 from orchestrator.policies.router import MIN_TASKS, RouterPolicy
 from orchestrator.record import Alone, Record, recorded
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.trace import Store, open_store
 from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import live_pool, open_live_pool

@@ -21,10 +21,10 @@ from sqlalchemy.exc import OperationalError
 from sqlmodel import SQLModel
 
 from orchestrator import trace_writer
-from orchestrator.edits import AddStep, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
-from orchestrator.episode import replay
+from orchestrator.engine.edits import AddStep, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
+from orchestrator.engine.episode import replay
 from orchestrator.errors import EpisodeNotFound
-from orchestrator.events import (
+from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
     Event,
@@ -39,7 +39,7 @@ from orchestrator.events import (
     load_event,
 )
 from orchestrator.plan import Lesson, Recalled, Step, Turn
-from orchestrator.processes import is_alive, this_process
+from orchestrator.engine.process_identity import is_alive, this_process
 from orchestrator.trace import Store, TraceFilter, open_store
 from pool_registry.storage import data_folder as home_module
 from pool_registry.storage import pool_store as store_module
@@ -244,7 +244,7 @@ def test_worker_statistics_count_calls_that_reached_the_worker(store):
 LOOP = textwrap.dedent("""
     import asyncio, sys
     from orchestrator.plan import Turn
-    from orchestrator.run import EpisodeSpec, run_episode
+    from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
     from orchestrator.trace import open_store
     from pool_registry.storage.data_folder import find_home
     from pool_registry.kinds import KINDS, Kind

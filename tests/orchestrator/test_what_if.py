@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.edits import AddStep, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
-from orchestrator.episode import Episode, replay
+from orchestrator.engine.edits import AddStep, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
+from orchestrator.engine.episode import Episode, replay
 from orchestrator.errors import InvalidEdits
-from orchestrator.events import StepStarted
+from orchestrator.engine.events import StepStarted
 from orchestrator.plan import Step, Turn, check_turn, requoted
 from orchestrator.what_if import NAME, Variation, run_variation, vary
 from pool_registry.actions import NO_USAGE, Status

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
-from orchestrator.episode import Episode
+from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.trace import Store
 from pool_registry.calls.live_pool import live_pool
 from trainer.evaluate import grade, resolve

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from orchestrator.episode import replay
-from orchestrator.events import EpisodeStarted, TurnTaken
+from orchestrator.engine.episode import replay
+from orchestrator.engine.events import EpisodeStarted, TurnTaken
 from orchestrator.plan import Turn
 from pool_registry.pool import import_pool
 from trainer.tasks import find_task

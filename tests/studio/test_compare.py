@@ -7,8 +7,8 @@ import json
 import pytest
 
 from orchestrator.alignment import align
-from orchestrator.episode import Episode, replay
-from orchestrator.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
+from orchestrator.engine.episode import Episode, replay
+from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from studio.compare_desk import CompareDesk, evaluation_recipe
 from studio.compare_diff import diff_document

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from orchestrator.episode import replay
-from orchestrator.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
+from orchestrator.engine.episode import replay
+from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, Usage
 from pool_registry.actions import Status as CallStatus

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from orchestrator.errors import EpisodeNotFound, InvalidEdits
-from orchestrator.events import EpisodeEnded, EpisodeStarted, TaskRef, TurnStarted, TurnTaken
+from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TaskRef, TurnStarted, TurnTaken
 from orchestrator.plan import Turn
 from orchestrator.trace import open_store
 from pool_registry.errors import InvalidPool, PoolError

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from orchestrator.events import StepEnded, StepStarted, TurnTaken
+from orchestrator.engine.events import StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, Status
 from pool_registry.pool import Limits

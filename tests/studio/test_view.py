@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from orchestrator.episode import replay
-from orchestrator.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
+from orchestrator.engine.episode import replay
+from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
 from orchestrator.plan import Shown, Step, Turn
 from orchestrator.trace import EpisodeRow
 from pool_registry.actions import Observation, Status, Usage

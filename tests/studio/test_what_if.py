@@ -112,7 +112,7 @@ def test_a_starred_what_if_is_a_demonstration_as_it_was_edited(client, runtime, 
 
 
 def test_a_run_whose_pool_is_not_kept_cannot_be_edited_and_says_why(client, runtime):
-    from orchestrator.events import EpisodeEnded, EpisodeStarted
+    from orchestrator.engine.events import EpisodeEnded, EpisodeStarted
 
     traces = runtime.store.traces
     traces.append("elsewhere", EpisodeStarted("q", "gone", "h", "o", {}, "2026-01-01T00:00:00+00:00"))

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from orchestrator.events import TaskRef
+from orchestrator.engine.events import TaskRef
 from orchestrator.memory import ReflectionStore
 from orchestrator.reflection import remember
 from orchestrator.trace import open_store

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.events import Graded
+from orchestrator.engine.events import Graded
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.router import MIN_TASKS
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.trace import open_store
 from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import live_pool

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.events import Graded, TaskRef
+from orchestrator.engine.events import Graded, TaskRef
 from orchestrator.plan import Step, Turn
 from pool_registry.pool import Limits
 from tests.orchestrator.engine import engine_kinds, play_turns, step  # noqa: F401

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.dialects import dialect_named
-from orchestrator.events import TaskRef
+from orchestrator.engine.events import TaskRef
 from orchestrator.prompt import conversation
 from orchestrator.retrieval import narrowed
-from orchestrator.run import NoSink
+from orchestrator.engine.episode_loop import NoSink
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, Kind
 from pool_registry.calls.live_pool import LivePool, open_live_pool

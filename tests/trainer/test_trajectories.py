@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.episode import replay
-from orchestrator.events import TaskRef
+from orchestrator.engine.episode import replay
+from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
 from orchestrator.policies import POLICIES, Policy
 from orchestrator.trace import open_store

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.events import TaskRef
+from orchestrator.engine.events import TaskRef
 from pool_registry.language_models.completion import Completion
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.schemas.regex import pattern_problem

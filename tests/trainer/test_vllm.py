@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.checkpoints import read_checkpoint
 from orchestrator.policies import make_orchestrator
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.trace import open_store
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from orchestrator.events import TaskRef
+from orchestrator.engine.events import TaskRef
 from pool_registry.actions import as_text, clean_text
 from trainer.errors import UnusableTasks
 from trainer.tasks.jsonl import MAX_QUERY_CHARS, TOLERANCE

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from orchestrator.dialects.plan_json import PlanDialect
-from orchestrator.events import TaskRef
+from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn, references
 from pool_registry.actions import JsonValue, as_text, clean_text
 from pool_registry.kinds import field_problems

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.events import TaskRef
+from orchestrator.engine.events import TaskRef
 from pool_registry.actions import JsonValue
 from trainer.errors import UnknownTask, UnusableTasks
 from trainer.tasks.suite import SPLITS, split_of

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from random import Random
 from typing import Generic, TypeVar
 
-from orchestrator.events import TaskRef
+from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn
 from trainer.errors import UnknownTask
 from trainer.tasks.task import CUSTOM, Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.events import TaskRef
+from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue
 from trainer.tasks.verifier import AnyVerifier

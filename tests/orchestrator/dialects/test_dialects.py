@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from orchestrator.dialects import DIALECTS
 from orchestrator.dialects.base import MAX_TURN_CHARS, MAX_TURN_STEPS
 from orchestrator.dialects.tool_calls import _QUOTE
-from orchestrator.events import TurnTaken, dump_event, load_event
+from orchestrator.engine.events import TurnTaken, dump_event, load_event
 from orchestrator.plan import Step, Turn, escape
 
 WORKERS = ["sql", "units", "solver"]

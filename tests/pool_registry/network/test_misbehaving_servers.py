@@ -12,7 +12,7 @@ import psutil
 import pytest
 import stamina
 
-from orchestrator.events import StepEnded, dump_event
+from orchestrator.engine.events import StepEnded, dump_event
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS

@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.budget import Budget, explain
-from orchestrator.events import Outcome
+from orchestrator.engine.budget import Budget, explain
+from orchestrator.engine.events import Outcome
 from orchestrator.plan import MAX_QUOTED_CHARS, Step, fit_arguments, quoted_chars, substitute
 from pool_registry.actions import Action, Failure, JsonValue, Observation, Status
 from pool_registry.calls.live_pool import LivePool

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from orchestrator.edits import WhatIf
+from orchestrator.engine.edits import WhatIf
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, Observation, clean_text
 

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from orchestrator.errors import InvalidQuery, OrchestratorError
-from orchestrator.events import EpisodeStarted, ParentStep
+from orchestrator.engine.events import EpisodeStarted, ParentStep
 from orchestrator.plan import Turn
-from orchestrator.run import MAX_QUERY_CHARS
+from orchestrator.engine.episode_loop import MAX_QUERY_CHARS
 from pool_registry.actions import Status, Usage
 from pool_registry.errors import WorkerFault
 from tests.orchestrator.engine import (

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Any
 
-from orchestrator.events import Outcome
+from orchestrator.engine.events import Outcome
 from pool_registry.actions import NO_USAGE, Failure, Usage
 from pool_registry.pool import Limits
 

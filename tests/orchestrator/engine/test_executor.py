@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.events import StepEnded, TurnTaken
+from orchestrator.engine.events import StepEnded, TurnTaken
 from orchestrator.plan import Step, Turn
-from orchestrator.run import EpisodeSpec, run_episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.actions import Status
 from tests.orchestrator.engine import (
     STAGE,

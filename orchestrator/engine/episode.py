@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.errors import DamagedTrace
-from orchestrator.events import (
+from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
     Event,

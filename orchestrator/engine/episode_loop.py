@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from orchestrator.budget import Budget, explain
-from orchestrator.edits import WhatIf
-from orchestrator.episode import Episode
+from orchestrator.engine.budget import Budget, explain
+from orchestrator.engine.edits import WhatIf
+from orchestrator.engine.episode import Episode
 from orchestrator.errors import InvalidQuery, OrchestratorError
-from orchestrator.events import (
+from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
     Event,
@@ -29,7 +29,7 @@ from orchestrator.events import (
     TurnStarted,
     TurnTaken,
 )
-from orchestrator.executor import Recorder, RoundRun
+from orchestrator.engine.executor import Recorder, RoundRun
 from orchestrator.plan import (
     MAX_QUOTED_CHARS,
     Step,
