@@ -16,7 +16,7 @@ from sqlmodel import Session, col, select
 from orchestrator.engine.episode import Episode, replay
 from orchestrator.errors import EpisodeNotFound
 from orchestrator.engine.events import Event, load_event
-from orchestrator.memory import ReflectionStore
+from orchestrator.failure_memory.lessons import ReflectionStore
 from orchestrator.engine.process_identity import is_alive
 from orchestrator.trace_tables import EpisodeRow, EventRow, StarRow
 from orchestrator.trace_writer import TraceWriter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.checkpoints import Checkpoint, find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.memory import OFF
+from orchestrator.failure_memory.lessons import OFF
 from pool_registry.pool import Pool
 
 READS_MEMORY = ("model", "react")

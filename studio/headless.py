@@ -8,10 +8,10 @@ from typing import Any
 from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import InvalidEdits
-from orchestrator.memory import memory_of
+from orchestrator.failure_memory.lessons import memory_of
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.model import remembering
-from orchestrator.reflection import remember
+from orchestrator.failure_memory.write_lesson import remember
 from orchestrator.engine.episode_loop import EpisodeSpec, check_query, run_episode
 from orchestrator.trace import Store
 from orchestrator.what_if import run_variation, vary

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from orchestrator.memory import MAX_READ, ReflectionRow
-from orchestrator.reflection import OFF, RULE, has_failed, remember
+from orchestrator.failure_memory.lessons import MAX_READ, ReflectionRow
+from orchestrator.failure_memory.write_lesson import OFF, RULE, has_failed, remember
 from orchestrator.trace import TraceFilter
 from pool_registry.errors import InvalidPool
 from pool_registry.calls.live_pool import live_pool

@@ -17,10 +17,10 @@ from orchestrator.engine.budget import Budget
 from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import InvalidEdits, OrchestratorError
-from orchestrator.memory import memory_of
+from orchestrator.failure_memory.lessons import memory_of
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.model import remembering, warm_up
-from orchestrator.reflection import remember
+from orchestrator.failure_memory.write_lesson import remember
 from orchestrator.engine.episode_loop import EpisodeSpec, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store
 from orchestrator.what_if import Variation, run_variation, vary

@@ -40,7 +40,7 @@ from trainer.tasks.task import Task
 __all__ = ["Evaluation", "Make", "Trial", "attempt", "evaluate", "grade", "resolve", "run_trials", "trials_of"]
 
 if TYPE_CHECKING:
-    from orchestrator.memory import Memory
+    from orchestrator.failure_memory.lessons import Memory
     from orchestrator.record import Record
     from trainer.known import Known
 
@@ -145,7 +145,7 @@ def _record_of(known: Known) -> Callable[[], Record]:
 
 
 def _lessons(pool: str, known: Known | None) -> Memory:
-    from orchestrator.memory import FrozenMemory, frozen_memory  # brings the database along
+    from orchestrator.failure_memory.lessons import FrozenMemory, frozen_memory  # brings the database along
 
     return frozen_memory(pool) if known is None else FrozenMemory(known.lessons)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.memory import PoolMemory
+from orchestrator.failure_memory.lessons import PoolMemory
 from orchestrator.plan import Lesson
 from orchestrator.record import Alone, alone_in
 from orchestrator.trace import Store

@@ -20,7 +20,7 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.worker import WorkerSpec
 
 if TYPE_CHECKING:
-    from orchestrator.memory import Memory  # brings the database along
+    from orchestrator.failure_memory.lessons import Memory  # brings the database along
 
 TURN_TOKENS = 512  # a worker's own limit is made for its answers, which may be much shorter than a plan
 
@@ -99,7 +99,7 @@ def _again(draw: Draw | None, episode: Episode) -> Draw | None:
 def remembering(orchestrator: Orchestrator, memory: Memory | None) -> Orchestrator:
     """`orchestrator` with this failure memory, if it is one that reads any: a language model that is told the rules."""
     if isinstance(orchestrator, ModelPolicy) and orchestrator.reads_memory:
-        orchestrator.memory = memory
+        orchestrator.failure_memory.lessons = memory
     return orchestrator
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from sqlalchemy.exc import SQLAlchemyError
 
 from orchestrator.engine.episode import Episode, Round
-from orchestrator.memory import OFF, ReflectionRow, ReflectionStore, row_of
+from orchestrator.failure_memory.lessons import OFF, ReflectionRow, ReflectionStore, row_of
 from orchestrator.plan import Lesson
 from orchestrator.prompt import MAX_LESSON_CHARS, observation_text
 from pool_registry.actions import Observation, Status, as_text, clean_text

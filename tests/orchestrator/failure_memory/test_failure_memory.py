@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator import embedding, memory
+from orchestrator import embedding
+from orchestrator.failure_memory import lessons
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import Graded
-from orchestrator.memory import FrozenMemory, PoolMemory, ReflectionStore, memory_of, row_of, similar
+from orchestrator.failure_memory.lessons import FrozenMemory, PoolMemory, ReflectionStore, memory_of, row_of, similar
 from orchestrator.plan import Lesson, Recalled, Turn
 from orchestrator.policies import make_orchestrator
 from orchestrator.policies.model import ModelPolicy, remembering
 from orchestrator.prompt import NOTES, conversation, notes
-from orchestrator.reflection import MAX_LESSON_CHARS, by_rule, has_failed, one_sentence, reflect, remember
+from orchestrator.failure_memory.write_lesson import MAX_LESSON_CHARS, by_rule, has_failed, one_sentence, reflect, remember
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool, open_live_pool
@@ -178,7 +179,7 @@ def test_a_failed_episode_is_remembered_on_its_own_pool_only(store):
     assert asyncio.run(remember(wrong(Turn(answer="41")), a_pool(memory="rule"), store)).pool == "p"
     assert store.count("p") == 1 and store.count("q") == 0
     assert asyncio.run(PoolMemory(store, "q").recall("the query")) == Recalled(
-        (), 0, memory.BY_MEANING if embedding.weights() else memory.BY_WORDS
+        (), 0, lessons.BY_MEANING if embedding.weights() else lessons.BY_WORDS
     )
 
 
@@ -212,7 +213,7 @@ def test_lessons_of_like_queries_are_found_and_others_are_not(words_only, monkey
 def test_few_lessons_are_shown_and_each_sentence_once():
     known = [lesson("6*7?", f"lesson {k % 5}", episode=str(k)) for k in range(20)]
     found = similar("6*7?", known)
-    assert len(found.lessons) == memory.MAX_SHOWN == len({each.sentence for each in found.lessons})
+    assert len(found.lessons) == lessons.MAX_SHOWN == len({each.sentence for each in found.lessons})
     assert similar("6*7?", []).lessons == () and similar("", known).of == 20
 
 
