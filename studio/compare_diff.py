@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.alignment import Aligned
+from orchestrator.graphs.alignment import Aligned
 from orchestrator.engine.episode import Episode
-from orchestrator.graph_diff import ACCESS, ARGUMENTS, MOVED, WORKER, GraphDiff, Pair, PlacedStep, diff, placed_steps
+from orchestrator.graphs.diff import ACCESS, ARGUMENTS, MOVED, WORKER, GraphDiff, Pair, PlacedStep, diff, placed_steps
 from studio.view import SHORT, instruction
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import Request
 
-from orchestrator.alignment import align
+from orchestrator.graphs.alignment import align
 from orchestrator.errors import DamagedTrace
 from orchestrator.trace import EpisodeRow
 from studio.api import GRADE_WAIT_S, KEEP_ALIVE_S, LOOK_FOR_DEAD_S, POLL_S, Follower

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as Xml
 import networkx as nx
 
 from orchestrator.engine.episode import Episode
-from orchestrator.graph import ANSWER, episode_graph
-from orchestrator.layout import layered_layout
+from orchestrator.graphs.episode_graph import ANSWER, episode_graph
+from orchestrator.graphs.layered_layout import layered_layout
 from pool_registry.actions import as_text
 from pool_registry.pool import Pool
 from studio.view import episode_view, instruction

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.engine.episode import Episode, Round, StepRun
-from orchestrator.graph import is_used
+from orchestrator.graphs.episode_graph import is_used
 from pool_registry.actions import Usage, as_text
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool

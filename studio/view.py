@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from orchestrator.alignment import Aligned
+from orchestrator.graphs.alignment import Aligned
 from orchestrator.engine.episode import Episode, Round, StepRun
-from orchestrator.graph import ANSWER, episode_graph
-from orchestrator.layout import COLUMN_GAP, NODE_HEIGHT, NODE_WIDTH, Layout, layered_layout, svg_path
+from orchestrator.graphs.episode_graph import ANSWER, episode_graph
+from orchestrator.graphs.layered_layout import COLUMN_GAP, NODE_HEIGHT, NODE_WIDTH, Layout, layered_layout, svg_path
 from orchestrator.metrics import totals
 from orchestrator.plan import Shown
 from pool_registry.actions import Observation, as_text

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from orchestrator.engine.edits import AddStep, AnyEdit, ChangeStep, Edit, RemoveStep, RunAgain, SetAnswer
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, InvalidEdits
-from orchestrator.graph_diff import diff, placed_steps
+from orchestrator.graphs.diff import diff, placed_steps
 from orchestrator.plan import Step
 from orchestrator.trace import EpisodeRow, Store
 from orchestrator.what_if import Variation, vary

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from orchestrator.alignment import align
+from orchestrator.graphs.alignment import align
 from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
 from orchestrator.plan import Step, Turn

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.layout import NODE_HEIGHT, NODE_WIDTH, layered_layout, svg_path
+from orchestrator.graphs.layered_layout import NODE_HEIGHT, NODE_WIDTH, layered_layout, svg_path
 
 
 def layered(edges: list[tuple[int, int]], count: int) -> nx.DiGraph:

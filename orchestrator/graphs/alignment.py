@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import networkx as nx
 
 from orchestrator.engine.episode import Episode
-from orchestrator.graph import ANSWER, episode_graph
-from orchestrator.graph_diff import PlacedStep, pairing, placed_steps
-from orchestrator.layout import Layout, Node, layered_layout
+from orchestrator.graphs.episode_graph import ANSWER, episode_graph
+from orchestrator.graphs.diff import PlacedStep, pairing, placed_steps
+from orchestrator.graphs.layered_layout import Layout, Node, layered_layout
 from pool_registry.pool import Pool
 
 

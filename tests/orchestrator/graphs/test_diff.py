@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.alignment import align, shared_slots
-from orchestrator.graph_diff import PlacedStep, diff, pairing, placed_steps
-from orchestrator.layout import NODE_HEIGHT, NODE_WIDTH
+from orchestrator.graphs.alignment import align, shared_slots
+from orchestrator.graphs.diff import PlacedStep, diff, pairing, placed_steps
+from orchestrator.graphs.layered_layout import NODE_HEIGHT, NODE_WIDTH
 from orchestrator.plan import Step, Turn
-from tests.orchestrator.test_graph import episode
+from tests.orchestrator.graphs.test_episode_graph import episode
 
 WORDS = st.sampled_from(["", "Paris", "Oslo in May", "select sum(x)", "$$5 and $1", "the whole query"])
 
