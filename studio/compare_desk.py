@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.checkpoints import STARTERS, checkpoint_names
 from orchestrator.errors import OrchestratorError
-from orchestrator.policies import POLICIES
+from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from studio.checkpoint_note import checkpoint_label
 from studio.pages.run import FIRST_QUERY, STARTER, TAKES_AGENT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.policies import POLICIES
+from orchestrator.policies.registry import POLICIES
 from pool_registry.pool import Pool, export_pool
 
 TEMPLATE = '''"""Asks the pool {pool} through an orchestrator. Made by Podium.
@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, run_episode
 from orchestrator.engine.episode import Episode
 from pool_registry.actions import as_text

@@ -9,7 +9,7 @@ from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import InvalidEdits
 from orchestrator.failure_memory.lessons import memory_of
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.model import remembering
 from orchestrator.failure_memory.write_lesson import remember
 from orchestrator.engine.episode_loop import EpisodeSpec, check_query, run_episode

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.checkpoints import checkpoint_names
-from orchestrator.policies import POLICIES
+from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import SecretNotFound
 from pool_registry.secrets import resolve
 from studio.checkpoint_note import checkpoint_label

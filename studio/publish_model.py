@@ -18,7 +18,7 @@ import yaml
 
 from orchestrator.checkpoints import MANIFEST, Checkpoint, FileMark, find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.policies import POLICIES
+from orchestrator.policies.registry import POLICIES
 from pool_registry.pool import Pool, export_pool
 from studio.publish_bundle import Bundle, Entry, as_json, bundle
 from studio.publish_card import hub_id, model_card, shown_name

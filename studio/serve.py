@@ -96,7 +96,7 @@ def _app(store: Store, offer: Offer, place: Place) -> FastAPI:
 
 async def _try(store: Store, offer: Offer) -> None:
     """Raise now what would be a failed start-up later: a pool or an orchestrator that is not there."""
-    from orchestrator.policies import make_orchestrator
+    from orchestrator.policies.registry import make_orchestrator
 
     pool = open_live_pool(store.pools.latest(offer.pool).pool)
     try:

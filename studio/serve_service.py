@@ -17,7 +17,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.engine.events import EpisodeEnded, Event
 from orchestrator.failure_memory.lessons import memory_of
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.model import remembering, warm_up
 from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.trace import Store

@@ -21,7 +21,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import Graded
 from orchestrator.metrics import totals
 from orchestrator.plan import Turn
-from orchestrator.policies import make_orchestrator, maker
+from orchestrator.policies.registry import make_orchestrator, maker
 from orchestrator.policies.model import remembering
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from pool_registry.actions import as_text

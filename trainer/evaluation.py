@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.policies import POLICIES
+from orchestrator.policies.registry import POLICIES
 from orchestrator.policies.router import RouterPolicy
 from orchestrator.trace import Store
 from pool_registry.kinds import kind_of

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from orchestrator.engine.episode import Episode
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import Orchestrator, Sink
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool

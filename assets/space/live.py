@@ -18,7 +18,7 @@ from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import OrchestratorError
 from orchestrator.engine.events import Event
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.calls.live_pool import LivePool, live_pool

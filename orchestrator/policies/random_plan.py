@@ -13,7 +13,7 @@ from typing import Any
 
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.made_up_arguments import arguments_for
+from orchestrator.policies.random_arguments import arguments_for
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.base import limit_of, only_turn, written
 from pool_registry.calls.live_pool import LivePool

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from orchestrator.engine.episode import Episode
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits, Pool

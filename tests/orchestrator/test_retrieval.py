@@ -15,7 +15,7 @@ from orchestrator.dialects import dialect_named
 from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.events import dump_event, load_event
 from orchestrator.plan import Step, Turn
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.prompt import opening
 from orchestrator.retrieval import BY_BOTH, BY_WORDS, Card, choose, narrowed, pick, rank, shown_to
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode

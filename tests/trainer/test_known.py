@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.engine.events import Graded
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.router import MIN_TASKS
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.trace import open_store

@@ -19,7 +19,7 @@ import torch
 import yaml
 
 from orchestrator.checkpoints import complete_steps, find_checkpoint, read_checkpoint
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.trace import TraceFilter, open_store
 from pool_registry.storage.data_folder import find_home

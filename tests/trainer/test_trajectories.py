@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from orchestrator.engine.episode import replay
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
-from orchestrator.policies import POLICIES, Policy
+from orchestrator.policies.registry import POLICIES, Policy
 from orchestrator.trace import open_store
 from pool_registry.actions import Action, Status
 from pool_registry.storage.data_folder import find_home

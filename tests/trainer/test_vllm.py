@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from orchestrator.checkpoints import read_checkpoint
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.trace import open_store
 from pool_registry.storage.data_folder import find_home

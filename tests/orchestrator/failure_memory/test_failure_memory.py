@@ -16,7 +16,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import Graded
 from orchestrator.failure_memory.lessons import FrozenMemory, PoolMemory, ReflectionStore, memory_of, row_of, similar
 from orchestrator.plan import Lesson, Recalled, Turn
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.model import ModelPolicy, remembering
 from orchestrator.prompt import NOTES, conversation, notes
 from orchestrator.failure_memory.write_lesson import MAX_LESSON_CHARS, by_rule, has_failed, one_sentence, reflect, remember

@@ -13,7 +13,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.engine.events import EpisodeStarted, TurnStarted
 from orchestrator.plan import Turn, check_turn
-from orchestrator.policies import make_orchestrator
+from orchestrator.policies.registry import make_orchestrator
 from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.pool import Limits, Pool

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step, Turn
-from orchestrator.policies import POLICIES, make_orchestrator
+from orchestrator.policies.registry import POLICIES, make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import Graded
-from orchestrator.policies import make_orchestrator, maker
+from orchestrator.policies.registry import make_orchestrator, maker
 from orchestrator.policies.router import MIN_TASKS, RouterPolicy
 from orchestrator.record import Alone, Record, recorded
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
