@@ -25,8 +25,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from orchestrator import embedding, retrieval  # noqa: E402
-from orchestrator.retrieval import Card  # noqa: E402
+from orchestrator.retrieval.choose_workers import sentence_vectors  # noqa: E402
+from orchestrator.retrieval.choose_workers import choose_workers  # noqa: E402
+from orchestrator.retrieval.choose_workers import Card  # noqa: E402
 
 DATA = Path(__file__).with_name("data")
 K = 8
@@ -63,7 +64,7 @@ def queries(cards: Sequence[Card]) -> list[Query]:
 
 
 def shared(text: str, card: Card) -> float:
-    words, known = set(retrieval.content_words(text)), set(retrieval.content_words(card.words.replace("_", " ")))
+    words, known = set(choose_workers.content_words(text)), set(choose_workers.content_words(card.words.replace("_", " ")))
     return len(words & known) / max(1, len(words))
 
 
@@ -102,12 +103,12 @@ def measure() -> dict[str, Any]:
     cards = tools()
     asked = queries(cards)
     started = time.perf_counter()
-    ways: dict[str, Callable[[Query], Sequence[float]]] = {"words": lambda query: retrieval.by_words(query.text, cards)}
-    if embedding.weights() is not None:
-        embedding.embed([*(card.meaning for card in cards), *(query.text for query in asked)])
-        ways["meaning"] = lambda query: retrieval.by_meaning(query.text, cards)
+    ways: dict[str, Callable[[Query], Sequence[float]]] = {"words": lambda query: choose_workers.by_words(query.text, cards)}
+    if sentence_vectors.weights() is not None:
+        sentence_vectors.embed([*(card.meaning for card in cards), *(query.text for query in asked)])
+        ways["meaning"] = lambda query: choose_workers.by_meaning(query.text, cards)
         ways["rank_fusion"] = lambda query: rank_fusion(ways["meaning"](query), ways["words"](query))
-    ways["studio"] = lambda query: retrieval.rank(query.text, cards)[0]
+    ways["studio"] = lambda query: choose_workers.rank(query.text, cards)[0]
     seconds = time.perf_counter() - started
     paraphrased = sorted((query for query in asked if query.group == "paraphrased"), key=lambda query: query.shared)
     half = len(paraphrased) // 2

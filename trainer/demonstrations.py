@@ -15,7 +15,7 @@ from orchestrator.dialects import dialect_named
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening
-from orchestrator.retrieval import choose, narrowed
+from orchestrator.retrieval.choose_workers import choose, narrowed
 from orchestrator.trace import TraceStore
 from pool_registry.language_models.completion import Message
 from pool_registry.calls.live_pool import LivePool

@@ -17,7 +17,7 @@ from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening
-from orchestrator.retrieval import narrowed, shown_to
+from orchestrator.retrieval.choose_workers import narrowed, shown_to
 from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from pool_registry.actions import JsonValue, Status, Usage
 from pool_registry.language_models.completion import strip_special

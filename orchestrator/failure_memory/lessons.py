@@ -16,9 +16,9 @@ from typing import Protocol
 from sqlalchemy import Engine, delete, func
 from sqlmodel import Field, Session, SQLModel, col, select
 
-from orchestrator import embedding
+from orchestrator.retrieval.choose_workers import sentence_vectors
 from orchestrator.plan import Lesson, Recalled
-from orchestrator.retrieval import MAX_QUERY_CHARS, content_words
+from orchestrator.retrieval.choose_workers import MAX_QUERY_CHARS, content_words
 from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
 from pool_registry.storage.pool_store import open_engine, writing
@@ -145,7 +145,7 @@ class FrozenMemory:
 
 def similar(query: str, lessons: Sequence[Lesson]) -> Recalled:
     """The lessons whose queries are like this one, at most MAX_SHOWN, each sentence once. Blocks: use a thread."""
-    if embedding.weights() is None:
+    if sentence_vectors.weights() is None:
         likeness, least, by = by_words(query, lessons), LIKE_BY_WORDS, BY_WORDS
     else:
         likeness, least, by = by_meaning(query, lessons), LIKE_BY_MEANING, BY_MEANING
@@ -161,7 +161,7 @@ def by_meaning(query: str, lessons: Sequence[Lesson]) -> list[float]:
     """Cosine of the sentence vectors of the query and each lesson's query."""
     if not lessons:
         return []
-    vectors = embedding.embed([query[:MAX_QUERY_CHARS], *(lesson.query[:MAX_QUERY_CHARS] for lesson in lessons)])
+    vectors = sentence_vectors.embed([query[:MAX_QUERY_CHARS], *(lesson.query[:MAX_QUERY_CHARS] for lesson in lessons)])
     return [min(1.0, float(score)) for score in vectors[1:] @ vectors[0]]
 
 

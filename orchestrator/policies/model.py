@@ -12,7 +12,7 @@ from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, conversation
-from orchestrator.retrieval import narrowed, shown_to
+from orchestrator.retrieval.choose_workers import narrowed, shown_to
 from orchestrator.engine.episode_loop import Orchestrator
 from pool_registry.language_models.completion import Draw, LanguageModel, Message
 from pool_registry.kinds import open_worker

@@ -15,7 +15,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, written
 from orchestrator.policies.cascade import declared_price
-from orchestrator.retrieval import content_words
+from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.calls.live_pool import LivePool
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from orchestrator.dialects import dialect_named
 from orchestrator.engine.events import TaskRef
 from orchestrator.prompt import conversation
-from orchestrator.retrieval import narrowed
+from orchestrator.retrieval.choose_workers import narrowed
 from orchestrator.engine.episode_loop import NoSink
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, Kind
@@ -174,7 +174,7 @@ def test_the_transcript_is_the_chat_template_of_the_conversation(chat, turns, st
 
 
 def test_of_a_large_pool_a_rollout_sees_what_a_model_in_use_sees(chat, monkeypatch):
-    monkeypatch.setattr("orchestrator.embedding.weights", lambda: None)
+    monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.weights", lambda: None)
     workers = [
         WorkerSpec(name=f"repeats{n or ''}", kind="repeats", description=f"Says words of kind {n}.") for n in range(30)
     ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator import embedding
+from orchestrator.retrieval.choose_workers import sentence_vectors
 from orchestrator.failure_memory import lessons
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.episode import Episode
@@ -179,7 +179,7 @@ def test_a_failed_episode_is_remembered_on_its_own_pool_only(store):
     assert asyncio.run(remember(wrong(Turn(answer="41")), a_pool(memory="rule"), store)).pool == "p"
     assert store.count("p") == 1 and store.count("q") == 0
     assert asyncio.run(PoolMemory(store, "q").recall("the query")) == Recalled(
-        (), 0, lessons.BY_MEANING if embedding.weights() else lessons.BY_WORDS
+        (), 0, lessons.BY_MEANING if sentence_vectors.weights() else lessons.BY_WORDS
     )
 
 
@@ -197,8 +197,8 @@ def test_a_database_that_refuses_costs_the_lesson_and_not_the_episode(store, tmp
 @pytest.mark.parametrize("words_only", [True, False])
 def test_lessons_of_like_queries_are_found_and_others_are_not(words_only, monkeypatch):
     if words_only:
-        monkeypatch.setattr(embedding, "weights", lambda: None)
-    elif embedding.weights() is None:
+        monkeypatch.setattr(sentence_vectors, "weights", lambda: None)
+    elif sentence_vectors.weights() is None:
         pytest.skip("the sentence model is not installed")
     known = [
         lesson("What is the total area of Peru, in acres?", "peru", episode="1"),

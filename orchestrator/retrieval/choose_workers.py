@@ -1,7 +1,7 @@
 """Which workers of a large pool an orchestrator is shown for a query: `Limits.max_shown` of them at most.
 
 A pool that fits is shown whole, and nothing here runs. Otherwise every worker is scored by meaning (cosine of
-sentence vectors, embedding.py), and reranked by the words it shares with the query (BM25, also over the names of
+sentence vectors, sentence_vectors.py), and reranked by the words it shares with the query (BM25, also over the names of
 its arguments); a worker whose full name stands in the query comes first. The scores are added, not the ranks:
 where wording differs, BM25's ranks are noise, and equal rank fusion lost a third of Recall@8 (bench/retrieval.py).
 Where the sentence model is not installed BM25 ranks alone.
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from orchestrator import embedding
+from orchestrator.retrieval.choose_workers import sentence_vectors
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Shown
 from pool_registry.actions import JsonValue
@@ -96,7 +96,7 @@ def rank(query: str, cards: Sequence[Card]) -> tuple[list[float], str]:
     """A score for each card, higher is better, and what it rests on."""
     query = query[:MAX_QUERY_CHARS]
     words = by_words(query, cards)
-    if embedding.weights() is None:
+    if sentence_vectors.weights() is None:
         scores, by = words, BY_WORDS
     else:
         scores, by = joined(by_meaning(query, cards), words), BY_BOTH
@@ -119,7 +119,7 @@ def by_words(query: str, cards: Sequence[Card]) -> list[float]:
 
 def by_meaning(query: str, cards: Sequence[Card]) -> list[float]:
     """Cosine of the query's sentence vector and each card's."""
-    vectors = embedding.embed([query, *(card.meaning for card in cards)])
+    vectors = sentence_vectors.embed([query, *(card.meaning for card in cards)])
     return [float(score) for score in vectors[1:] @ vectors[0]]
 
 
