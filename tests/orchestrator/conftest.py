@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.orchestrator.endpoint import endpoint
+from tests.orchestrator.support.endpoint import endpoint
 
 __all__ = ["endpoint"]

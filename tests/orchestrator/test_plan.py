@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.plan import Step, Turn, check_turn, escape, fit_arguments, quoted_chars, references, substitute
-from tests.orchestrator.engine import a_pool, canary, codes, engine_kinds, play_turns, step
+from tests.orchestrator.support.engine import a_pool, canary, codes, engine_kinds, play_turns, step
 
 __all__ = ["engine_kinds"]
 

@@ -46,7 +46,7 @@ from pool_registry.storage import pool_store as store_module
 from pool_registry.actions import Failure, Observation, Status, Usage
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import find_home
-from tests.orchestrator.engine import Events, deep, engine_kinds, play_turns, step
+from tests.orchestrator.support.engine import Events, deep, engine_kinds, play_turns, step
 
 __all__ = ["engine_kinds"]
 
@@ -248,9 +248,9 @@ LOOP = textwrap.dedent("""
     from orchestrator.trace import open_store
     from pool_registry.storage.data_folder import find_home
     from pool_registry.kinds import KINDS, Kind
-    from tests.orchestrator.engine import Scripted, a_pool, step, worker
+    from tests.orchestrator.support.engine import Scripted, a_pool, step, worker
 
-    KINDS["actor"] = Kind("actor", "tool", "", "", "tests.orchestrator.engine:Actor")
+    KINDS["actor"] = Kind("actor", "tool", "", "", "tests.orchestrator.support.engine:Actor")
     store = open_store(find_home(sys.argv[1]))
     turn = Turn(tuple(step(k, "", "actor", [k - 1] if k > 1 else []) for k in range(1, 6)), "$5")
 

@@ -9,7 +9,7 @@ import pytest
 from pool_registry.pool import Limits
 from studio.checkpoint_note import memory_note
 from studio.pool_desk import PoolDesk
-from tests.orchestrator.endpoint import Endpoint, endpoint, pool_of
+from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from trainer.tasks import find_task
 
 __all__ = ["endpoint"]

@@ -18,7 +18,7 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.trace import open_store
 from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import live_pool
-from tests.orchestrator.endpoint import Endpoint, endpoint, pool_of
+from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from tests.trainer.test_durability import trainer, until
 from trainer.errors import TrainingFailed
 from trainer.jobs import JobStore

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from orchestrator.engine.events import Graded, TaskRef
 from orchestrator.plan import Step, Turn
 from pool_registry.pool import Limits
-from tests.orchestrator.engine import engine_kinds, play_turns, step  # noqa: F401
+from tests.orchestrator.support.engine import engine_kinds, play_turns, step  # noqa: F401
 from trainer.errors import InvalidRecipe
 from trainer.recipe import Reward
 from trainer.rewards import (

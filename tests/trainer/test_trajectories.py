@@ -20,7 +20,7 @@ from pool_registry.actions import Action, Status
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from tests.orchestrator.engine import (  # noqa: F401
+from tests.orchestrator.support.engine import (  # noqa: F401
     STAGE,
     Events,
     Scripted,

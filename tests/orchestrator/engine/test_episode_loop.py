@@ -13,7 +13,7 @@ from orchestrator.plan import Turn
 from orchestrator.engine.episode_loop import MAX_QUERY_CHARS
 from pool_registry.actions import Status, Usage
 from pool_registry.errors import WorkerFault
-from tests.orchestrator.engine import (
+from tests.orchestrator.support.engine import (
     ALL,
     STAGE,
     Events,

@@ -13,7 +13,7 @@ from orchestrator.engine.events import StepEnded, TurnTaken
 from orchestrator.plan import Step, Turn
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.actions import Status
-from tests.orchestrator.engine import (
+from tests.orchestrator.support.engine import (
     STAGE,
     Events,
     Scripted,

@@ -25,8 +25,8 @@ from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.storage.pool_store import open_engine
-from tests.orchestrator.endpoint import Endpoint, endpoint, pool_of
-from tests.orchestrator.engine import a_pool, engine_kinds, play_turns, step
+from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
+from tests.orchestrator.support.engine import a_pool, engine_kinds, play_turns, step
 
 __all__ = ["endpoint", "engine_kinds"]
 

@@ -10,7 +10,7 @@ from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.metrics import critical_path, totals
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, Status, Usage
-from tests.orchestrator.engine import ALL, engine_kinds, step
+from tests.orchestrator.support.engine import ALL, engine_kinds, step
 
 __all__ = ["engine_kinds"]
 

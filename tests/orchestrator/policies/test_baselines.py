@@ -15,7 +15,7 @@ from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.cascade import Judged, judged
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.live_pool import live_pool
-from tests.orchestrator.endpoint import Endpoint, agent, asked, play, pool_of
+from tests.orchestrator.support.endpoint import Endpoint, agent, asked, play, pool_of
 
 
 def workers(episode) -> list[str]:

@@ -14,7 +14,7 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from tests.orchestrator.endpoint import Endpoint, agent, play
+from tests.orchestrator.support.endpoint import Endpoint, agent, play
 
 PLANS = {
     "plan": '{"steps": [{"worker": "calc", "instruction": "6*7", "access": []}], "answer": "$1"}',

