@@ -42,7 +42,7 @@ def write_results(home: str, episodes: int) -> str:
 
     from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
     from orchestrator.plan import Step, Turn
-    from orchestrator.trace import open_store
+    from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
     from pool_registry.storage.pool_store import writing
     from trainer.jobs import JobRow, JobStore
@@ -87,7 +87,7 @@ FILTERS = (("family", "atlas"), ("level", "2"), ("family", ""), ("reference", "o
 
 def answer_cpu_milliseconds(home: str) -> float:
     """Processor time of the slowest filter's first answer, with the rows read already."""
-    from orchestrator.trace import open_store
+    from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
     from studio.compare_results import ResultShelf, Selection
     from studio.compare_suite import suite_document

@@ -257,7 +257,7 @@ def measure(engine: str, quick: bool) -> dict[str, float]:
     if engine != "podium":
         build = globals()["bare_asyncio" if engine == "asyncio" else engine]
         return asyncio.run(_measured(engine, build, lambda: None, quick))
-    from orchestrator.trace import open_store
+    from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
 
     with tempfile.TemporaryDirectory(prefix="podium-bench-") as folder:

@@ -50,7 +50,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
-from orchestrator.trace import Store, open_store
+from orchestrator.traces.store import Store, open_store
 from orchestrator.engine.gc_settings import expect_many_episodes
 from pool_registry.storage.data_folder import find_home
 from pool_registry.kinds import KINDS, Kind

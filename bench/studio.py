@@ -94,7 +94,7 @@ def filter_milliseconds(episodes: int = 10_000) -> float:
     """The slowest of the Traces page's filters over this many stored episodes."""
     from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
     from orchestrator.plan import Turn
-    from orchestrator.trace import TraceFilter, open_store
+    from orchestrator.traces.store import TraceFilter, open_store
     from pool_registry.storage.data_folder import find_home
 
     with tempfile.TemporaryDirectory(prefix="podium-bench-") as home:
@@ -126,7 +126,7 @@ def large_view(steps: int = 200) -> dict:
     from orchestrator.engine.episode import replay
     from orchestrator.engine.events import EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
     from orchestrator.plan import Step, Turn
-    from orchestrator.trace import EpisodeRow
+    from orchestrator.traces.store import EpisodeRow
     from pool_registry.actions import Observation, Status
     from pool_registry.pool import Pool
     from pool_registry.worker import WorkerSpec

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.engine.events import EpisodeEnded, Event, TurnTaken
-from orchestrator.trace import EpisodeRow
+from orchestrator.traces.store import EpisodeRow
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Pool, export_pool
 from studio.export import trace_document

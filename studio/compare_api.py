@@ -12,7 +12,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from orchestrator.errors import EpisodeNotFound
-from orchestrator.trace import EpisodeRow
+from orchestrator.traces.store import EpisodeRow
 from studio.compare_desk import MOST
 from studio.compare_drift import DriftReader
 from studio.compare_matrix import ablation_document, matrix_document

@@ -18,7 +18,7 @@ from sqlmodel import Session, col, select
 
 from orchestrator.engine.events import TurnTaken, load_event
 from orchestrator.plan import Step
-from orchestrator.trace import EventRow
+from orchestrator.traces.store import EventRow
 from studio.compare_results import ResultShelf, Selection
 from studio.compare_suite import SEEN, estimate
 from studio.job_metrics import MetricsReader, rounded

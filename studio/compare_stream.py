@@ -14,7 +14,7 @@ from fastapi import Request
 
 from orchestrator.graphs.alignment import align
 from orchestrator.errors import DamagedTrace
-from orchestrator.trace import EpisodeRow
+from orchestrator.traces.store import EpisodeRow
 from studio.api import GRADE_WAIT_S, KEEP_ALIVE_S, LOOK_FOR_DEAD_S, POLL_S, Follower
 from studio.compare_diff import diff_document
 from studio.runtime import Runtime

@@ -90,7 +90,7 @@ def _chromium() -> Finding:
 
 
 def _data(folder: str | None) -> Finding:
-    from orchestrator.trace import open_store
+    from orchestrator.traces.store import open_store
 
     try:
         home = find_home(folder)

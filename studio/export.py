@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from orchestrator.engine.events import dump_event
-from orchestrator.metrics import totals
-from orchestrator.trace import EpisodeRow, Store
+from orchestrator.traces.episode_totals import totals
+from orchestrator.traces.store import EpisodeRow, Store
 
 
 def trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.storage.data_folder import choose_home
 
 if TYPE_CHECKING:
-    from orchestrator.trace import Store
+    from orchestrator.traces.store import Store
 
 export = typer.Typer(help="Take a checkpoint, a pool, traces or a graph to other programs.", no_args_is_help=True)
 Home = Annotated[str | None, typer.Option("--home", help="Data folder.")]
@@ -67,7 +67,7 @@ def traces(
     home: Home = None,
 ) -> None:
     """Traces as JSON Lines, or as OpenTelemetry spans that Phoenix, Langfuse or Jaeger read (OTLP JSON)."""
-    from orchestrator.trace import TraceFilter
+    from orchestrator.traces.store import TraceFilter
     from studio.export_traces import jsonl, otlp_document
 
     with _store(home) as store:

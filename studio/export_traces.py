@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from orchestrator.trace import EpisodeRow, Store
+from orchestrator.traces.store import EpisodeRow, Store
 from pool_registry.pool import Pool
 from studio.export import trace_document
 from studio.export_graph import graph_graphml, graph_svg

@@ -13,7 +13,7 @@ from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.model import remembering
 from orchestrator.failure_memory.write_lesson import remember
 from orchestrator.engine.episode_loop import EpisodeSpec, check_query, run_episode
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from orchestrator.what_if import run_variation, vary
 from pool_registry.errors import PoolNotFound
 from pool_registry.calls.live_pool import live_pool

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any, Literal
 
-from orchestrator.trace import RecordedCall
+from orchestrator.traces.store import RecordedCall
 from pool_registry.calls.circuit_breaker import Circuit
 from pool_registry.worker import WorkerSpec
 

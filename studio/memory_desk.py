@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.failure_memory.lessons import MAX_READ, ReflectionRow
 from orchestrator.failure_memory.write_lesson import OFF, RULE, has_failed, remember
-from orchestrator.trace import TraceFilter
+from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import InvalidPool
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool

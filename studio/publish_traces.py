@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.errors import EpisodeNotFound
-from orchestrator.trace import EpisodeRow, Store, TraceFilter
+from orchestrator.traces.store import EpisodeRow, Store, TraceFilter
 from pool_registry.kinds import kind_of
 from studio.publish_request import Publication, PublishError
 from studio.replay import replay_document

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from orchestrator.errors import OrchestratorError
 from orchestrator.engine.process_identity import process_of
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.secrets import redact, resolve
 from studio.publish_hub import Hub, find_token, open_hub

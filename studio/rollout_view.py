@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
-from orchestrator.trace import EpisodeRow
+from orchestrator.traces.store import EpisodeRow
 from pool_registry.pool import Pool
 from studio.job_metrics import whole
 from studio.runtime import Runtime

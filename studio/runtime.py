@@ -22,7 +22,7 @@ from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.model import remembering, warm_up
 from orchestrator.failure_memory.write_lesson import remember
 from orchestrator.engine.episode_loop import EpisodeSpec, check_query, new_episode_id, run_episode
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from orchestrator.what_if import Variation, run_variation, vary
 from pool_registry.actions import Action, JsonValue, Observation, Status
 from pool_registry.calls.circuit_breaker import circuit_of

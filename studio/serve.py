@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from orchestrator.engine.process_identity import this_process
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from orchestrator.engine.gc_settings import expect_many_episodes
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import choose_home

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from pool_registry.secrets import resolve
 from studio.accounts import Tokens
 from studio.security import LOOPBACK, SameOrigin

@@ -20,7 +20,7 @@ from orchestrator.failure_memory.lessons import memory_of
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.model import remembering, warm_up
 from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.calls.call_cache import Recall

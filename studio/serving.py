@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from orchestrator.trace import Store, open_store
+from orchestrator.traces.store import Store, open_store
 from orchestrator.engine.gc_settings import expect_many_episodes
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home, choose_home, find_home

@@ -12,7 +12,7 @@ from typing import Any
 
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import OrchestratorError
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from pool_registry.errors import PoolNotFound, WorkerFault
 from pool_registry.language_models.model_files import HUB, TINY, is_available, model_path
 from pool_registry.pool import Pool

@@ -15,14 +15,14 @@ from orchestrator.graphs.alignment import Aligned
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.graphs.layered_layout import COLUMN_GAP, NODE_HEIGHT, NODE_WIDTH, Layout, layered_layout, svg_path
-from orchestrator.metrics import totals
+from orchestrator.traces.episode_totals import totals
 from orchestrator.plan import Shown
 from pool_registry.actions import Observation, as_text
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 
 if TYPE_CHECKING:
-    from orchestrator.trace import EpisodeRow  # a published Space draws episodes, too, and has no database
+    from orchestrator.traces.store import EpisodeRow  # a published Space draws episodes, too, and has no database
 
 SHORT = 160  # characters of an instruction on a card
 LANE_PADDING = 14

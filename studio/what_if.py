@@ -15,7 +15,7 @@ from orchestrator.engine.episode import Episode, Round
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, InvalidEdits
 from orchestrator.graphs.diff import diff, placed_steps
 from orchestrator.plan import Step
-from orchestrator.trace import EpisodeRow, Store
+from orchestrator.traces.store import EpisodeRow, Store
 from orchestrator.what_if import Variation, vary
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import PoolError

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.trace import TraceFilter, open_store
+from orchestrator.traces.store import TraceFilter, open_store
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool

@@ -169,7 +169,7 @@ def chosen_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
 
 async def run_evaluation(asked: Asked, tasks: list[Task], home: str | None) -> Evaluation:
     """Evaluate with the data folder's pool and traces. Returns when every event is on disk."""
-    from orchestrator.trace import open_store
+    from orchestrator.traces.store import open_store
     from orchestrator.engine.gc_settings import expect_many_episodes
     from pool_registry.storage.data_folder import choose_home
     from pool_registry.calls.live_pool import live_pool

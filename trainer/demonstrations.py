@@ -16,7 +16,7 @@ from orchestrator.engine.episode import Episode, Round
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening
 from orchestrator.retrieval.choose_workers import choose, narrowed
-from orchestrator.trace import TraceStore
+from orchestrator.traces.store import TraceStore
 from pool_registry.language_models.completion import Message
 from pool_registry.calls.live_pool import LivePool
 from trainer.errors import TrainingFailed

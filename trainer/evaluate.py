@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import Graded
-from orchestrator.metrics import totals
+from orchestrator.traces.episode_totals import totals
 from orchestrator.plan import Turn
 from orchestrator.policies.registry import make_orchestrator, maker
 from orchestrator.policies.model import remembering
@@ -41,7 +41,7 @@ __all__ = ["Evaluation", "Make", "Trial", "attempt", "evaluate", "grade", "resol
 
 if TYPE_CHECKING:
     from orchestrator.failure_memory.lessons import Memory
-    from orchestrator.record import Record
+    from orchestrator.traces.agent_track_record import Record
     from trainer.known import Known
 
 SEVERAL = 1.0  # the temperature of several samples (ParaManager, arXiv 2604.17009); one sample is greedy
@@ -139,7 +139,7 @@ def by_name(pool: LivePool, called: Callable[[str], str] = str, known: Known | N
 
 
 def _record_of(known: Known) -> Callable[[], Record]:
-    from orchestrator.record import Record  # brings the database along
+    from orchestrator.traces.agent_track_record import Record  # brings the database along
 
     return lambda: Record(known.record)
 

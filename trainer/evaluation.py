@@ -17,7 +17,7 @@ from typing import Any
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies.registry import POLICIES
 from orchestrator.policies.router import RouterPolicy
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from pool_registry.kinds import kind_of
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Limits, Pool

@@ -16,7 +16,7 @@ import typer
 from trainer.recipe import load_recipe, preset_names
 
 if TYPE_CHECKING:
-    from orchestrator.trace import Store
+    from orchestrator.traces.store import Store
     from trainer.jobs import JobRow, JobStore
     from trainer.recipe import Recipe
 
@@ -246,7 +246,7 @@ def log_to(file: Path) -> None:
 
 @contextmanager
 def _store(home: str | None) -> Iterator[tuple[Store, JobStore]]:
-    from orchestrator.trace import open_store
+    from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import choose_home
     from trainer.jobs import JobStore
 

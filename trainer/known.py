@@ -17,8 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.failure_memory.lessons import PoolMemory
 from orchestrator.plan import Lesson
-from orchestrator.record import Alone, alone_in
-from orchestrator.trace import Store
+from orchestrator.traces.agent_track_record import Alone, alone_in
+from orchestrator.traces.store import Store
 from trainer.errors import TrainingFailed
 
 

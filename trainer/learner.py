@@ -17,7 +17,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from orchestrator.checkpoints import Checkpoint, find_checkpoint, read_checkpoint
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.engine.episode import Episode
-from orchestrator.metrics import Totals, totals
+from orchestrator.traces.episode_totals import Totals, totals
 from pool_registry.actions import Status
 from pool_registry.pool import Limits
 from trainer.errors import InvalidRecipe

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from orchestrator.errors import OrchestratorError
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
 from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, TrainingFailed
 from trainer.generation import ran_out_of_memory

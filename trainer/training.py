@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.checkpoints import complete_steps, read_checkpoint
 from orchestrator.engine.episode_loop import NoSink
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from orchestrator.engine.gc_settings import expect_many_episodes
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.model_files import TINY

@@ -30,7 +30,7 @@ from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool
 
 if TYPE_CHECKING:
-    from orchestrator.record import Record
+    from orchestrator.traces.agent_track_record import Record
 
 # (the oracle's plan, how to sample) -> an orchestrator for one episode
 Make = Callable[[Turn | None, Draw | None], Orchestrator]
@@ -188,7 +188,7 @@ def _from_checkpoint(name: str, pool: LivePool, draw: Draw | None) -> Orchestrat
 
 
 def _recorded(pool: LivePool) -> Record:
-    from orchestrator.record import recorded  # brings the database along
+    from orchestrator.traces.agent_track_record import recorded  # brings the database along
 
     return recorded(pool.pool.name)
 

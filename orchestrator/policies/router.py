@@ -19,7 +19,7 @@ from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.calls.live_pool import LivePool
 
 if TYPE_CHECKING:
-    from orchestrator.record import Record
+    from orchestrator.traces.agent_track_record import Record
 
 MIN_TASKS = 100
 SLOW, DEAR = 0.05, 0.05  # what the slowest and the dearest agent lose: it breaks ties, not 10 points of success

@@ -16,7 +16,7 @@ from orchestrator.checkpoints import STARTERS, checkpoint_names
 from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies.registry import POLICIES
-from orchestrator.trace import TraceFilter
+from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
 from studio.checkpoint_note import checkpoint_label, checkpoint_note, memory_note
 from studio.components.run_view import run_view

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from orchestrator.engine.events import Outcome
-from orchestrator.trace import EpisodeRow, TraceFilter
+from orchestrator.traces.store import EpisodeRow, TraceFilter
 from studio.components.web_page import web_page
 from studio.runtime import Runtime
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from orchestrator.plan import Turn
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import seed_starter
 from pool_registry.storage.pool_store import writing

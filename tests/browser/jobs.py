@@ -15,7 +15,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.engine.process_identity import this_process
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.storage.pool_store import writing
 from trainer.evaluate import grade

@@ -11,7 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from orchestrator.trace import open_store
+from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from studio import serve_record
 from studio.accounts import Accounts

@@ -15,7 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from orchestrator.trace import open_store
+from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import Home, find_home
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.jobs import write_job

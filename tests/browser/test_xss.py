@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
 from orchestrator.plan import Step, Turn
-from orchestrator.trace import Store, open_store
+from orchestrator.traces.store import Store, open_store
 from pool_registry.actions import Failure, Observation, Status
 from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool

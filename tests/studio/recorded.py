@@ -9,7 +9,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.trace import Store
+from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import live_pool
 from trainer.evaluate import grade, resolve
 from trainer.tasks import find_task

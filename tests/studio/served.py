@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from orchestrator.errors import EpisodeNotFound
-from orchestrator.trace import EpisodeRow, Store, open_store
+from orchestrator.traces.store import EpisodeRow, Store, open_store
 from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlmodel import Session
 
-from orchestrator.trace import open_store
+from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from studio import accounts as accounts_module
 from studio.accounts import AccountError, Accounts, SessionRow, Tokens

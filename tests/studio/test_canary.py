@@ -19,7 +19,7 @@ import stamina
 from fastapi.testclient import TestClient
 from keyring.backend import KeyringBackend
 
-from orchestrator.trace import TraceFilter
+from orchestrator.traces.store import TraceFilter
 from pool_registry.pool import Pool, export_pool
 from pool_registry.worker import WorkerSpec
 from studio.app import create_app

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from orchestrator.trace import RecordedCall, open_store
+from orchestrator.traces.store import RecordedCall, open_store
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Circuit, breaker_of
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from orchestrator.errors import EpisodeNotFound, InvalidEdits
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TaskRef, TurnStarted, TurnTaken
 from orchestrator.plan import Turn
-from orchestrator.trace import open_store
+from orchestrator.traces.store import open_store
 from pool_registry.errors import InvalidPool, PoolError
 from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app

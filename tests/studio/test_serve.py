@@ -314,6 +314,6 @@ def _until(true, seconds: float = 60.0) -> None:
 
 
 def _rows(store):
-    from orchestrator.trace import TraceFilter
+    from orchestrator.traces.store import TraceFilter
 
     return store.traces.search(TraceFilter(pool="edge"))

@@ -83,7 +83,7 @@ def test_another_agent_asks_sees_progress_and_may_change_its_mind(home, model, c
 
     trace, asked = asyncio.run(main())
     with opened(home) as store:
-        from orchestrator.trace import TraceFilter
+        from orchestrator.traces.store import TraceFilter
 
         assert ended_row(store, trace).user_name == user
         assert [row.state for row in store.traces.search(TraceFilter(text=asked))] == ["stopped"]

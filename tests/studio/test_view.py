@@ -8,7 +8,7 @@ from dataclasses import replace
 from orchestrator.engine.episode import replay
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
 from orchestrator.plan import Shown, Step, Turn
-from orchestrator.trace import EpisodeRow
+from orchestrator.traces.store import EpisodeRow
 from pool_registry.actions import Observation, Status, Usage
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec

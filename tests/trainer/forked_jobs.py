@@ -12,7 +12,7 @@ import gc
 import os
 import sys
 
-from orchestrator.trace import open_store
+from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import Home, choose_home
 from trainer.job_commands import log_to
 from trainer.jobs import JobStore

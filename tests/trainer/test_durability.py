@@ -17,7 +17,7 @@ from random import Random
 import pytest
 
 from orchestrator.checkpoints import MANIFEST, Checkpoint, complete_steps, read_checkpoint, seal
-from orchestrator.trace import Store, open_store
+from orchestrator.traces.store import Store, open_store
 from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import writing
 from tests.machine import needs
@@ -206,7 +206,7 @@ def wait_for_a_random_moment(workspace: Workspace, random: Random, resumed: int,
 CLAIM = """
 import os, sys, time
 from pathlib import Path
-from orchestrator.trace import open_store
+from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from trainer.jobs import JobStore
 home, *keys = sys.argv[1:]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.trace import TraceFilter, open_store
+from orchestrator.traces.store import TraceFilter, open_store
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.pool import Limits, Pool

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.engine.events import TaskRef
 from orchestrator.failure_memory.lessons import ReflectionStore
 from orchestrator.failure_memory.write_lesson import remember
-from orchestrator.trace import open_store
+from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of

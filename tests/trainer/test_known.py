@@ -15,7 +15,7 @@ from orchestrator.engine.events import Graded
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.router import MIN_TASKS
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.trace import open_store
+from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import live_pool
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of

@@ -21,7 +21,7 @@ import yaml
 from orchestrator.checkpoints import complete_steps, find_checkpoint, read_checkpoint
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.trace import TraceFilter, open_store
+from orchestrator.traces.store import TraceFilter, open_store
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool

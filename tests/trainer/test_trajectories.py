@@ -15,7 +15,7 @@ from orchestrator.engine.episode import replay
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import POLICIES, Policy
-from orchestrator.trace import open_store
+from orchestrator.traces.store import open_store
 from pool_registry.actions import Action, Status
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool

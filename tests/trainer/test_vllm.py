@@ -14,7 +14,7 @@ import pytest
 from orchestrator.checkpoints import read_checkpoint
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from orchestrator.trace import open_store
+from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.language_models.model_files import model_path

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Event, StepEnded, StepStarted, TurnStarted, TurnTaken
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
-from orchestrator.metrics import critical_path, totals
+from orchestrator.traces.episode_totals import critical_path, totals
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, Status, Usage
 from tests.orchestrator.support.engine import ALL, engine_kinds, step

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 from sqlmodel import SQLModel
 
-from orchestrator import trace_writer
+from orchestrator.traces import writer
 from orchestrator.engine.edits import AddStep, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
 from orchestrator.engine.episode import replay
 from orchestrator.errors import EpisodeNotFound
@@ -40,7 +40,7 @@ from orchestrator.engine.events import (
 )
 from orchestrator.plan import Lesson, Recalled, Step, Turn
 from orchestrator.engine.process_identity import is_alive, this_process
-from orchestrator.trace import Store, TraceFilter, open_store
+from orchestrator.traces.store import Store, TraceFilter, open_store
 from pool_registry.storage import data_folder as home_module
 from pool_registry.storage import pool_store as store_module
 from pool_registry.actions import Failure, Observation, Status, Usage
@@ -245,7 +245,7 @@ LOOP = textwrap.dedent("""
     import asyncio, sys
     from orchestrator.plan import Turn
     from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-    from orchestrator.trace import open_store
+    from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
     from pool_registry.kinds import KINDS, Kind
     from tests.orchestrator.support.engine import Scripted, a_pool, step, worker
@@ -304,7 +304,7 @@ def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path):
 
 def test_episodes_of_processes_that_are_gone_are_marked_interrupted(store, monkeypatch):
     record(store, "mine", started())
-    monkeypatch.setattr(trace_writer, "this_process", lambda: "999999999:1.00")
+    monkeypatch.setattr(writer, "this_process", lambda: "999999999:1.00")
     record(store, "theirs", started())
     assert store.traces.mark_interrupted() == 1
     assert (store.traces.row("mine").state, store.traces.row("theirs").state) == ("running", "interrupted")
@@ -316,7 +316,7 @@ def test_a_reused_pid_is_not_taken_for_the_process_that_had_it():
 
 
 def test_a_disk_that_refuses_delays_events_and_loses_none(store, monkeypatch):
-    monkeypatch.setattr(trace_writer, "RETRY_S", 0.02)
+    monkeypatch.setattr(writer, "RETRY_S", 0.02)
     write = store.traces._writer._write
     full = True
 

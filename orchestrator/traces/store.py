@@ -18,8 +18,8 @@ from orchestrator.errors import EpisodeNotFound
 from orchestrator.engine.events import Event, load_event
 from orchestrator.failure_memory.lessons import ReflectionStore
 from orchestrator.engine.process_identity import is_alive
-from orchestrator.trace_tables import EpisodeRow, EventRow, StarRow
-from orchestrator.trace_writer import TraceWriter
+from orchestrator.traces.tables import EpisodeRow, EventRow, StarRow
+from orchestrator.traces.writer import TraceWriter
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.pool_store import PoolStore, open_engine, writing
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlalchemy import Engine, func, select
 from sqlmodel import col
 
-from orchestrator.trace import EpisodeRow, EventRow
+from orchestrator.traces.store import EpisodeRow, EventRow
 from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import open_engine
 
