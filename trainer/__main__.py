@@ -175,7 +175,7 @@ async def run_evaluation(asked: Asked, tasks: list[Task], home: str | None) -> E
     from pool_registry.calls.live_pool import live_pool
     from trainer.evaluate import evaluate as evaluate_tasks
     from trainer.tasks.conditions import changed_pool, in_words_of
-    from trainer.training import seeded_pool
+    from trainer.run_recipe import seeded_pool
 
     expect_many_episodes()
     store = open_store(choose_home(home))

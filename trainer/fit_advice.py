@@ -95,7 +95,7 @@ def _model(key: str, before: object, after: object, text: str) -> Callable[[Reci
     return change
 
 
-EDITS: tuple[Callable[[Recipe], Edit], ...] = (  # those of trainer/runner.py, and fewer episodes at a time
+EDITS: tuple[Callable[[Recipe], Edit], ...] = (  # those of trainer/job_process.py, and fewer episodes at a time
     _halve_sft,
     _halve_grpo,
     _halve_concurrency,

@@ -228,7 +228,7 @@ def _wait_for_turn(jobs: JobStore, row: JobRow) -> None:
 
 
 def _run_here(job: str, store: Store, jobs: JobStore) -> JobRow:
-    from trainer.runner import run_job
+    from trainer.job_process import run_job
 
     log_to(jobs.workspace(job).log)
     run_job(job, store, jobs)

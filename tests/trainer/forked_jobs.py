@@ -42,7 +42,9 @@ def warm_up(home: Home, job: str) -> None:
     recipe, workspace = jobs.recipe(job), jobs.workspace(job)
     store.engine.dispose()
     if recipe.stages == ("evaluate",):
-        from trainer import evaluation, runner, training  # noqa: F401
+        from trainer import evaluation  # noqa: F401
+        from trainer import job_process  # noqa: F401
+        from trainer import run_recipe  # noqa: F401
 
         return
     import torch
@@ -68,7 +70,7 @@ def warm_up(home: Home, job: str) -> None:
 
 
 def run(job: str, home: Home) -> None:
-    from trainer.runner import run_job
+    from trainer.job_process import run_job
 
     store = open_store(home)
     jobs = JobStore(store.engine, home)

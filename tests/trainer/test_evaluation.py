@@ -35,7 +35,7 @@ from trainer.evaluation import Cell, each_agent
 from trainer.jobs import JobStore
 from trainer.recipe import CONDITIONS, dump_recipe, parse_recipe
 from trainer.results import append_result, mend, read_results
-from trainer.runner import run_job
+from trainer.job_process import run_job
 from trainer.tables import as_csv, markdown, tables
 from trainer.tasks import conditions, find_task
 from trainer.tasks.conditions import changed_pool

@@ -25,7 +25,7 @@ from trainer.jobs import JobStore
 from trainer.known import known_before
 from trainer.recipe import parse_recipe
 from trainer.results import read_results
-from trainer.runner import run_job
+from trainer.job_process import run_job
 
 __all__ = ["endpoint"]
 TASKS = MIN_TASKS + 20

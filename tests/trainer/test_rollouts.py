@@ -31,7 +31,7 @@ from trainer.recipe import Curriculum as CurriculumSettings
 from trainer.recipe import Optimizer, Recipe, Reward, Sft
 from trainer.rewards import advantages, reward_terms
 from trainer.rollouts import Clock, Manner, RolloutEngine, figures, fitting
-from trainer.runner import explain
+from trainer.job_process import explain
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 from trainer.transcript import ChatTokens

@@ -25,7 +25,7 @@ from tests.machine import needs
 from trainer import vllm_server
 from trainer.errors import TrainerError
 from trainer.recipe import Recipe
-from trainer.training import run_recipe
+from trainer.run_recipe import run_recipe
 from trainer.workspace import Workspace, read_lines
 
 VLLM = needs(vllm_server.PYTHON.exists(), "vLLM environment (make vllm)")

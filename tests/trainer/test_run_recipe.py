@@ -29,7 +29,7 @@ from tests.trainer.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed
 from trainer.jobs import JobStore
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
-from trainer.runner import explain, run_job
+from trainer.job_process import explain, run_job
 from trainer.tasks import find_task
 from trainer.workspace import read_lines
 

@@ -56,7 +56,7 @@ def _run(job: str, store: Store, jobs: JobStore, workspace: Workspace, place: _P
         log.info("stage %s: %d %s", stage, steps, "episodes" if stage == "evaluate" else "steps")
 
     try:
-        from trainer.training import run_recipe, seeded_pool
+        from trainer.run_recipe import run_recipe, seeded_pool
 
         recipe = jobs.recipe(job)
         finished = run_recipe(recipe, store, seeded_pool(store, recipe.pool), workspace, tell)
