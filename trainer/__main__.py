@@ -14,7 +14,7 @@ import typer
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from trainer.errors import TrainerError, UnknownTask
-from trainer.job_commands import register, start
+from trainer.cli.jobs import register, start
 from trainer.recipe import load_recipe
 from trainer.tasks import SUITES, find_task, suite_named
 from trainer.tasks.task import Task
@@ -44,7 +44,7 @@ Json = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 @tasks_app.command("list")
 def list_families() -> None:
     """The families, their levels and the workers they need."""
-    from trainer.printed import families, show
+    from trainer.cli.terminal_tables import families, show
 
     show(families())
 
@@ -59,7 +59,7 @@ def show_task(
     as_json: Json = False,
 ) -> None:
     """Print a task: its query, its answer and the oracle's plan."""
-    from trainer.printed import show, task_document, task_text
+    from trainer.cli.terminal_tables import show, task_document, task_text
 
     chosen = sourced_tasks(source, family, level, split, index + 1)
     if chosen is None:
@@ -77,7 +77,7 @@ def show_task(
 @tasks_app.command("check")
 def check_file(file: Annotated[Path, typer.Argument(help="JSONL, one task per line.")]) -> None:
     """Read a file of your own tasks and tell every problem in it. Exit code 2 when no line is a task."""
-    from trainer.printed import show, task_file_text
+    from trainer.cli.terminal_tables import show, task_file_text
     from trainer.tasks.jsonl import load_tasks
 
     read = load_tasks(file)
@@ -119,7 +119,7 @@ def evaluate(
 
     With a RECIPE, its evaluate stage runs as a job: `compare JOB` then shows the tables.
     """
-    from trainer.printed import evaluation_text, show
+    from trainer.cli.terminal_tables import evaluation_text, show
 
     if recipe is not None:
         start(load_recipe(recipe).only("evaluate"), detach=False, home=home)

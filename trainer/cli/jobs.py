@@ -86,7 +86,7 @@ def recipes(as_json: Json = False) -> None:
             json.dumps([{"name": name, "title": recipe.title, "stages": recipe.stages} for name, recipe in found])
         )
         return
-    from trainer.printed import show, table_of
+    from trainer.cli.terminal_tables import show, table_of
 
     show(table_of(("recipe", "stages", "what it is"), [(n, "+".join(r.stages), r.title) for n, r in found]))
 
@@ -134,7 +134,7 @@ def compare(
     elif as_markdown:
         typer.echo(tables.markdown(found.lines, found.reference))
     else:
-        from trainer.printed import comparison_text, show
+        from trainer.cli.terminal_tables import comparison_text, show
 
         show(comparison_text(found.lines, found.reference))
 
@@ -147,7 +147,7 @@ def list_jobs(as_json: Json = False, home: HomeOption = None) -> None:
     if as_json:
         typer.echo(json.dumps([document(row) for row in rows], indent=1))
         return
-    from trainer.printed import show, table_of
+    from trainer.cli.terminal_tables import show, table_of
 
     lines = [(row.id, row.kind, row.state, f"{row.stage} {row.step}/{row.steps}", row.message) for row in rows]
     show(table_of(("job", "stages", "state", "step", ""), lines))
