@@ -20,7 +20,7 @@ from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits
 from pool_registry.starter import starter_pool
-from trainer.evaluate import Evaluation, evaluate
+from trainer.evaluation.trials import Evaluation, evaluate
 from trainer.tasks import SUITES
 
 ORCHESTRATORS = (

@@ -32,7 +32,7 @@ from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
-from trainer.evaluate import Trial, run_trials, trials_of
+from trainer.evaluation.trials import Trial, run_trials, trials_of
 from trainer.results import ResultRow
 from trainer.statistics import bootstrap_mean
 from trainer.summary import summarize

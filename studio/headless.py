@@ -21,7 +21,7 @@ from pool_registry.pool import Pool
 from pool_registry.calls.call_cache import Recall
 from pool_registry.calls.call_cache_table import DatabaseShelf
 from studio.export import trace_document
-from trainer.evaluate import grade, resolve
+from trainer.evaluation.trials import grade, resolve
 from trainer.tasks import recognize
 
 

@@ -27,7 +27,7 @@ from pool_registry.calls.call_cache import Recall
 from pool_registry.calls.call_cache_table import DatabaseShelf
 from studio.serve_errors import ApiError
 from studio.serve_request import RequestLimits, tightened
-from trainer.evaluate import resolve
+from trainer.evaluation.trials import resolve
 
 CLOSE_S = 5.0
 

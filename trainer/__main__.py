@@ -20,7 +20,7 @@ from trainer.tasks import SUITES, find_task, suite_named
 from trainer.tasks.task import Task
 
 if TYPE_CHECKING:
-    from trainer.evaluate import Evaluation
+    from trainer.evaluation.trials import Evaluation
 
 app = typer.Typer(
     help="Tasks with exact answers, training and evaluation of orchestrators.",
@@ -173,7 +173,7 @@ async def run_evaluation(asked: Asked, tasks: list[Task], home: str | None) -> E
     from orchestrator.engine.gc_settings import expect_many_episodes
     from pool_registry.storage.data_folder import choose_home
     from pool_registry.calls.live_pool import live_pool
-    from trainer.evaluate import evaluate as evaluate_tasks
+    from trainer.evaluation.trials import evaluate as evaluate_tasks
     from trainer.tasks.conditions import changed_pool, in_words_of
     from trainer.run_recipe import seeded_pool
 

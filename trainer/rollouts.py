@@ -24,7 +24,7 @@ from pool_registry.language_models.completion import strip_special
 from pool_registry.calls.live_pool import LivePool
 from trainer.curriculum import Curriculum
 from trainer.errors import TrainingFailed
-from trainer.evaluate import grade, resolve
+from trainer.evaluation.trials import grade, resolve
 from trainer.generation import Generator
 from trainer.rewards import Sample, Term, advantages, all_equal, sample_of, scores, total, worker_shares
 from trainer.tasks.task import Task

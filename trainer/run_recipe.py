@@ -95,7 +95,7 @@ def orchestrators(recipe: Recipe, workspace: Workspace) -> list[str]:
 
 def _evaluated(recipe: Recipe, store: Store, pool: Pool, workspace: Workspace, tell: Tell) -> bool:
     """The evaluate stage. False when stopped on request."""
-    from trainer.evaluation import EvaluationStage
+    from trainer.evaluation.stage import EvaluationStage
 
     if recipe.threads:
         from trainer.learner import be_quiet

@@ -17,7 +17,7 @@ from orchestrator.engine.episode_loop import Orchestrator, Sink
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
 from trainer.demonstrations import Demonstration, demonstration
-from trainer.evaluate import attempt
+from trainer.evaluation.trials import attempt
 from trainer.recipe import Demonstrations, Model
 from trainer.recovery import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.task import Task

@@ -16,7 +16,7 @@ from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import seed_starter
 from pool_registry.storage.pool_store import writing
 from tests.browser.jobs import Scripted
-from trainer.evaluate import grade
+from trainer.evaluation.trials import grade
 from trainer.jobs import JobRow, JobStore
 from trainer.recipe import Recipe
 from trainer.results import RESULTS, ResultRow

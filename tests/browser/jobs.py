@@ -18,7 +18,7 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.storage.pool_store import writing
-from trainer.evaluate import grade
+from trainer.evaluation.trials import grade
 from trainer.jobs import JobRow, JobStore
 from trainer.recipe import Recipe
 from trainer.tasks import find_task

@@ -11,7 +11,7 @@ from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import live_pool
-from trainer.evaluate import grade, resolve
+from trainer.evaluation.trials import grade, resolve
 from trainer.tasks import find_task
 
 

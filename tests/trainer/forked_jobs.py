@@ -42,7 +42,7 @@ def warm_up(home: Home, job: str) -> None:
     recipe, workspace = jobs.recipe(job), jobs.workspace(job)
     store.engine.dispose()
     if recipe.stages == ("evaluate",):
-        from trainer import evaluation  # noqa: F401
+        from trainer.evaluation.stage import stage  # noqa: F401
         from trainer import job_process  # noqa: F401
         from trainer import run_recipe  # noqa: F401
 

@@ -14,7 +14,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool, check_pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
-from trainer.evaluate import evaluate
+from trainer.evaluation.trials import evaluate
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.conditions import CONDITIONS, DISTRACTORS, WORDS, remap
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.errors import UnusableTasks
-from trainer.evaluate import evaluate
+from trainer.evaluation.trials import evaluate
 from trainer.tasks.jsonl import MAX_LINE_BYTES, load_tasks
 from trainer.tasks.source import source_named
 

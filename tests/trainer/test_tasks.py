@@ -16,7 +16,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from pool_registry.starter.workers.elements import molar_mass
 from trainer.errors import UnknownTask
-from trainer.evaluate import evaluate
+from trainer.evaluation.trials import evaluate
 from trainer.cli.terminal_tables import step_depths
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES, find_task, recognize
 from trainer.tasks.joined import joined_plan

@@ -14,7 +14,7 @@ from orchestrator.checkpoints import STARTERS, find_checkpoint, is_complete, rea
 from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from trainer.evaluate import Evaluation, evaluate
+from trainer.evaluation.trials import Evaluation, evaluate
 from trainer.tasks.source import source_named
 from trainer.tiny import ASSISTANT, USER, build_tokenizer, made_up, new_model, scrambled
 

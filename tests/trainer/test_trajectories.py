@@ -39,7 +39,7 @@ from trainer.demonstrations import (
     starred_demonstrations,
 )
 from trainer.errors import TrainingFailed
-from trainer.evaluate import attempt
+from trainer.evaluation.trials import attempt
 from trainer.recipe import Demonstrations, Model
 from trainer.recovery import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.source import source_named

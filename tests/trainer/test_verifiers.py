@@ -17,7 +17,7 @@ from pool_registry.pool import Pool
 from pool_registry.sandbox.runner import isolation
 from pool_registry.worker import NoConfig, Worker, WorkerSpec
 from tests.machine import needs
-from trainer.grading import verdict
+from trainer.evaluation.grading import verdict
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact, Judge, Matches, NumberWithin, OneOf, PythonCheck, SetOf
 

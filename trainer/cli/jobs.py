@@ -123,7 +123,7 @@ def compare(
 ) -> None:
     """Orchestrators side by side: intervals, paired differences, protocol, access lists, cost and time."""
     from trainer import tables
-    from trainer.comparison_of_jobs import compared
+    from trainer.evaluation.side_by_side import compared
 
     with _store(home) as (_, store):
         found = compared(store, jobs, reference, by)

@@ -15,7 +15,7 @@ from rich.text import Text
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, as_text
-from trainer.evaluate import Evaluation
+from trainer.evaluation.trials import Evaluation
 from trainer.tables import WORDS, Line, Reference, tables
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.jsonl import TaskFile

@@ -3,7 +3,7 @@
 A grader is a total function of any answer, a JSON value or a model's text: it returns False where
 others raise, and never accepts None. Only the *last* number counts, so that an answer cannot list
 candidates. What an answer tag encloses stands for the answer. `PythonCheck` and `Judge` only say what
-has to be run; `trainer.grading` runs it.
+has to be run; `trainer.evaluation.grading` runs it.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ from pool_registry.actions import as_text
 from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.pool import Limits
-from trainer.access import SameWork, access_of, work_of
-from trainer.grading import verdict
+from trainer.evaluation.access_score import SameWork, access_of, work_of
+from trainer.evaluation.grading import verdict
 from trainer.results import GENERATED, ResultRow, Slot, TaskKey
 from trainer.summary import Evaluation, summarize
 from trainer.tasks import SUITES, recognize
@@ -42,7 +42,7 @@ __all__ = ["Evaluation", "Make", "Trial", "attempt", "evaluate", "grade", "resol
 if TYPE_CHECKING:
     from orchestrator.failure_memory.lessons import Memory
     from orchestrator.traces.agent_track_record import Record
-    from trainer.known import Known
+    from trainer.evaluation.frozen_past import Known
 
 SEVERAL = 1.0  # the temperature of several samples (ParaManager, arXiv 2604.17009); one sample is greedy
 

@@ -26,12 +26,12 @@ from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from tests.trainer.results import row
 from tests.trainer.test_durability import forked, until
-from trainer import evaluation
+from trainer.evaluation.stage import stage
 from trainer.__main__ import app
-from trainer.comparison_of_jobs import compared
+from trainer.evaluation.side_by_side import compared
 from trainer.errors import InvalidRecipe, UnknownReference, UnknownTask
-from trainer.evaluate import key_of, trials_of
-from trainer.evaluation import Cell, each_agent
+from trainer.evaluation.trials import key_of, trials_of
+from trainer.evaluation.stage import Cell, each_agent
 from trainer.jobs import JobStore
 from trainer.recipe import CONDITIONS, dump_recipe, parse_recipe
 from trainer.results import append_result, mend, read_results
@@ -198,7 +198,7 @@ def test_a_stop_lets_running_episodes_end_and_resume_goes_on(store, jobs, sums, 
         if len(raw_lines(path)) == 7:
             workspace.stop.touch()
 
-    monkeypatch.setattr(evaluation, "append_result", stop_after_seven)
+    monkeypatch.setattr(stage, "append_result", stop_after_seven)
     run_job(key, store, jobs)
     stopped = len(raw_lines(workspace.results))
     assert jobs.get(key).state == "stopped" and 7 <= stopped <= 9
@@ -252,9 +252,9 @@ def test_an_orchestrator_that_only_an_ablation_takes_away_is_left_out_there(capl
     async def kept():
         cells = [cell(*each) for each in (("direct:solver", "seen"), ("direct:solver", "without:solver"),
                                           ("direct:solver", "renamed"), ("oracle", "without:solver"))]  # fmt: skip
-        found = evaluation._runnable(cells)
+        found = stage._runnable(cells)
         with pytest.raises(UnknownOrchestrator):
-            evaluation._runnable(cells[1:2])
+            stage._runnable(cells[1:2])
         return [each.title for each in found], cells[2].called("direct:solver"), cells[2].called("JOB@4")
 
     titles, renamed, checkpoint = asyncio.run(kept())
@@ -313,9 +313,9 @@ def test_a_torn_line_loses_itself_alone(tmp_path, caplog):
 
 
 def test_the_log_says_how_far_each_orchestrator_is(store, jobs, sums, monkeypatch, caplog):
-    monkeypatch.setattr(evaluation, "TELL_S", 0.0)
+    monkeypatch.setattr(stage, "TELL_S", 0.0)
     save_pool(store)
-    with caplog.at_level("INFO", "trainer.evaluation"):
+    with caplog.at_level("INFO", "trainer.evaluation.stage"):
         run(a_recipe(sums, orchestrators=["oracle", "random_plan"], count=3, concurrency=1), store, jobs)
     told = [line for line in caplog.messages if "to go" in line]
     assert [line.partition(" done")[0] for line in told[:3]] == [f"oracle: {k} of 3" for k in (1, 2, 3)]

@@ -16,8 +16,8 @@ from orchestrator.engine.episode_loop import NoSink
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from trainer.access import access_of, matches, work_of
-from trainer.evaluate import attempt
+from trainer.evaluation.access_score import access_of, matches, work_of
+from trainer.evaluation.trials import attempt
 from trainer.tasks import SUITES
 from trainer.tasks.conditions import CONDITIONS, changed_pool, in_words_of
 

@@ -22,8 +22,8 @@ from pool_registry.kinds import kind_of
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Limits, Pool
 from trainer.errors import SpendCapReached, TrainingFailed
-from trainer.evaluate import Make, Trial, by_name, check_makeable, run_trials, trials_of
-from trainer.known import Known, known_before
+from trainer.evaluation.trials import Make, Trial, by_name, check_makeable, run_trials, trials_of
+from trainer.evaluation.frozen_past import Known, known_before
 from trainer.recipe import Recipe
 from trainer.results import ResultRow, Slot, append_result, mend, read_results
 from trainer.summary import summarize

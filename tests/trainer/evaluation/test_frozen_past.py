@@ -22,7 +22,7 @@ from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from tests.trainer.test_durability import trainer, until
 from trainer.errors import TrainingFailed
 from trainer.jobs import JobStore
-from trainer.known import known_before
+from trainer.evaluation.frozen_past import known_before
 from trainer.recipe import parse_recipe
 from trainer.results import read_results
 from trainer.job_process import run_job
