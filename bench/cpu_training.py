@@ -160,7 +160,7 @@ def turns() -> list[list[int]]:
     from pool_registry.language_models.completion import Message
     from trainer.generation import Sampling
     from trainer.tasks.source import source_named
-    from trainer.transcript import ChatTokens
+    from trainer.grpo.token_transcript import ChatTokens
     from trainer.transformers_generation import TransformersGenerator
 
     learner = tiny_sft()

@@ -98,8 +98,8 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int)
     from trainer.generation import Sampling
     from trainer.learner import load_learner
     from trainer.recipe import Model
-    from trainer.rollouts import LearningPolicy, Manner
-    from trainer.transcript import ChatTokens
+    from trainer.grpo.rollouts import LearningPolicy, Manner
+    from trainer.grpo.token_transcript import ChatTokens
     from trainer.transformers_generation import TransformersGenerator
 
     folder, known = find_checkpoint(name)
@@ -193,12 +193,12 @@ def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
     import torch
 
     from trainer.generation import Sampling
-    from trainer.grpo import manner_of
+    from trainer.grpo.stage import manner_of
     from trainer.learner import load_learner
     from trainer.recipe import Recipe
-    from trainer.rewards import reward_terms
-    from trainer.rollouts import RolloutEngine
-    from trainer.transcript import ChatTokens
+    from trainer.grpo.rewards import reward_terms
+    from trainer.grpo.rollouts import RolloutEngine
+    from trainer.grpo.token_transcript import ChatTokens
     from trainer.transformers_generation import TransformersGenerator
 
     recipe = Recipe.model_validate(read_checkpoint(trained).recipe)

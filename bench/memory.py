@@ -104,7 +104,8 @@ def measure(name: str) -> dict[str, Any]:
     import torch
     from trl import GRPOTrainer, SFTTrainer  # noqa: F401  before the baseline
 
-    from trainer import fit, grpo, sft  # noqa: F401
+    from trainer import fit, sft  # noqa: F401
+    from trainer.grpo.stage import stage  # noqa: F401
     from trainer.anatomy import anatomy_of
     from trainer.learner import be_quiet
 
@@ -230,7 +231,7 @@ def run_grpo(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the GRPO stage; the episodes are one generation of every row, then filled up."""
     from trainer.cpu_trainers import grpo_trainer
     from trainer.generation import Sampling
-    from trainer.grpo import _arguments, _places
+    from trainer.grpo.stage import _arguments, _places
     from trainer.learner import Training, load_learner
     from trainer.transformers_generation import TransformersGenerator
 

@@ -58,12 +58,12 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from trainer.generation import Generated, Sampling
-from trainer.rewards import accuracy
-from trainer.rollouts import Manner, RolloutEngine
+from trainer.grpo.rewards import accuracy
+from trainer.grpo.rollouts import Manner, RolloutEngine
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 from trainer.tiny import ASSISTANT, PAD, build_tokenizer, made_up, new_model
-from trainer.transcript import ChatTokens
+from trainer.grpo.token_transcript import ChatTokens
 from trainer.transformers_generation import TransformersGenerator
 
 GOAL = 1.25

@@ -19,7 +19,7 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.errors import TrainerError
 from trainer.recipe import Recipe
-from trainer.rewards import TERMS
+from trainer.grpo.rewards import TERMS
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
 from trainer.vllm_server import PYTHON as VLLM_PYTHON

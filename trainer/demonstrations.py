@@ -21,7 +21,7 @@ from pool_registry.language_models.completion import Message
 from pool_registry.calls.live_pool import LivePool
 from trainer.errors import TrainingFailed
 from trainer.recipe import Model
-from trainer.transcript import ChatTokens, Transcript
+from trainer.grpo.token_transcript import ChatTokens, Transcript
 
 # Failures that are not the orchestrator's doing: a turn that met one is still worth imitating.
 NOT_ITS_FAULT = {"timeout", "unavailable", "dependency_failed", "connection", "rate_limited", "deadline"}

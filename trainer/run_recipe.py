@@ -72,7 +72,7 @@ def _stages(training: Training, tell: Tell) -> bool:
                 return False
         start = _last_of(workspace, "sft")
     if recipe.grpo is not None:
-        from trainer.grpo import run_grpo
+        from trainer.grpo.stage import run_grpo
 
         offset = recipe.sft.steps if recipe.sft else 0
         newest = workspace.newest()
@@ -155,9 +155,9 @@ async def _opened(pool: Pool) -> LivePool:
 def _check(training: Training, model: Any, tokenizer: Any, count: int) -> Mapping[str, float]:
     """The share of `count` validation tasks that the model solves greedily, and of its turns that are turns."""
     from trainer.generation import Sampling
-    from trainer.grpo import manner_of
-    from trainer.rollouts import RolloutEngine, figures
-    from trainer.transcript import ChatTokens
+    from trainer.grpo.stage import manner_of
+    from trainer.grpo.rollouts import RolloutEngine, figures
+    from trainer.grpo.token_transcript import ChatTokens
     from trainer.transformers_generation import TransformersGenerator
 
     recipe = training.recipe

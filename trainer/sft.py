@@ -36,7 +36,7 @@ from trainer.made_up import variants
 from trainer.recipe import Recipe, Sft
 from trainer.tasks.task import Task
 from trainer.trajectories import Collector, Progress
-from trainer.transcript import ChatTokens
+from trainer.grpo.token_transcript import ChatTokens
 from trainer.workspace import Workspace
 
 log = logging.getLogger(__name__)

@@ -53,10 +53,10 @@ def warm_up(home: Home, job: str) -> None:
     from pool_registry.starter import starter_pool
     from trainer.cpu_trainers import sft_trainer
     from trainer.demonstrations import Demonstration, Said
-    from trainer.grpo import run_grpo  # noqa: F401
+    from trainer.grpo.stage import run_grpo  # noqa: F401
     from trainer.learner import be_quiet, load_learner
     from trainer.sft import _arguments, dataset
-    from trainer.transcript import ChatTokens
+    from trainer.grpo.token_transcript import ChatTokens
 
     be_quiet(1)
     torch.set_num_threads(1)

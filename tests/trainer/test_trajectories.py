@@ -46,7 +46,7 @@ from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 from trainer.trajectories import Collector, has_recovered
-from trainer.transcript import ChatTokens
+from trainer.grpo.token_transcript import ChatTokens
 
 TASKS = source_named("ledger,forge").tasks("train", 12, levels=(1, 2, 3))
 FAULTS = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.curriculum import Curriculum, cell_of
+from trainer.grpo.curriculum import Curriculum, cell_of
 from trainer.recipe import Curriculum as Settings
 from trainer.tasks.source import source_named
 

@@ -24,17 +24,17 @@ from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from tests.trainer.tiny_model import tiny_base  # noqa: F401
-from trainer.curriculum import Curriculum
+from trainer.grpo.curriculum import Curriculum
 from trainer.errors import TrainingFailed
 from trainer.generation import Generated, Sampling
 from trainer.recipe import Curriculum as CurriculumSettings
 from trainer.recipe import Optimizer, Recipe, Reward, Sft
-from trainer.rewards import advantages, reward_terms
-from trainer.rollouts import Clock, Manner, RolloutEngine, figures, fitting
+from trainer.grpo.rewards import advantages, reward_terms
+from trainer.grpo.rollouts import Clock, Manner, RolloutEngine, figures, fitting
 from trainer.job_process import explain
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
-from trainer.transcript import ChatTokens
+from trainer.grpo.token_transcript import ChatTokens
 from trainer.transformers_generation import TransformersGenerator
 from trainer.vllm_generation import ColocatedGenerator
 

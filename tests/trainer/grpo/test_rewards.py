@@ -14,7 +14,7 @@ from pool_registry.pool import Limits
 from tests.orchestrator.support.engine import engine_kinds, play_turns, step  # noqa: F401
 from trainer.errors import InvalidRecipe
 from trainer.recipe import Reward
-from trainer.rewards import (
+from trainer.grpo.rewards import (
     TERMS,
     Sample,
     advantages,

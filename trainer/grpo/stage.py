@@ -23,7 +23,7 @@ from orchestrator.dialects import dialect_named
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.cpu_trainers import grpo_trainer
-from trainer.curriculum import Curriculum
+from trainer.grpo.curriculum import Curriculum
 from trainer.errors import TrainingFailed
 from trainer.generation import Generator, Sampling
 from trainer.learner import (
@@ -37,10 +37,10 @@ from trainer.learner import (
     trainer_arguments,
 )
 from trainer.recipe import Grpo, Recipe
-from trainer.rewards import reward_terms
-from trainer.rollouts import Clock, Group, Manner, RolloutEngine, figures, fitting
+from trainer.grpo.rewards import reward_terms
+from trainer.grpo.rollouts import Clock, Group, Manner, RolloutEngine, figures, fitting
 from trainer.tasks.task import Task
-from trainer.transcript import ChatTokens
+from trainer.grpo.token_transcript import ChatTokens
 from trainer.transformers_generation import TransformersGenerator
 from trainer.vllm_generation import ColocatedGenerator, ServerGenerator
 from trainer.vllm_server import serve

@@ -22,13 +22,13 @@ from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from pool_registry.actions import JsonValue, Status, Usage
 from pool_registry.language_models.completion import strip_special
 from pool_registry.calls.live_pool import LivePool
-from trainer.curriculum import Curriculum
+from trainer.grpo.curriculum import Curriculum
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import grade, resolve
 from trainer.generation import Generator
-from trainer.rewards import Sample, Term, advantages, all_equal, sample_of, scores, total, worker_shares
+from trainer.grpo.rewards import Sample, Term, advantages, all_equal, sample_of, scores, total, worker_shares
 from trainer.tasks.task import Task
-from trainer.transcript import ChatTokens, Transcript
+from trainer.grpo.token_transcript import ChatTokens, Transcript
 
 
 @dataclass(slots=True)
