@@ -45,7 +45,7 @@ def write_results(home: str, episodes: int) -> str:
     from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
     from pool_registry.storage.pool_store import writing
-    from trainer.jobs import JobRow, JobStore
+    from trainer.jobs.queue import JobRow, JobStore
     from trainer.recipe import Recipe
     from trainer.results import RESULTS, ResultRow
 
@@ -91,7 +91,7 @@ def answer_cpu_milliseconds(home: str) -> float:
     from pool_registry.storage.data_folder import find_home
     from studio.compare_results import ResultShelf, Selection
     from studio.compare_suite import suite_document
-    from trainer.jobs import JobStore
+    from trainer.jobs.queue import JobStore
 
     store = open_store(find_home(home))
     shelf = ResultShelf(JobStore(store.engine, store.home))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pool_registry.actions import JsonValue
 from studio.job_metrics import Row, number
-from trainer.jobs import STALE_S, JobRow
+from trainer.jobs.queue import STALE_S, JobRow
 from trainer.recipe import Recipe
 
 Level = Literal["alive", "degenerate", "tuning"]

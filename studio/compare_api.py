@@ -21,7 +21,7 @@ from studio.compare_stream import ComparisonFollower
 from studio.compare_suite import suite_document, task_document
 from studio.runtime import Runtime
 from trainer.errors import JobNotFound
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 
 
 def compare_routes(runtime: Runtime) -> APIRouter:

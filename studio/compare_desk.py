@@ -20,7 +20,7 @@ from studio.runtime import Runtime
 from studio.train_checks import missing
 from studio.train_desk import asked_recipe
 from trainer.errors import InvalidRecipe
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.recipe import CONDITIONS, Recipe, dump_recipe
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, find_task
 

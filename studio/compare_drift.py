@@ -26,7 +26,7 @@ from studio.job_view import recipe_of
 from studio.rollout_view import RolloutIndex
 from studio.runtime import Runtime
 from trainer.comparison import Figures, figures, split
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.statistics import entropy, mean
 
 SAMPLED = 8

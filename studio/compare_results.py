@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from studio.job_progress import moment
 from studio.job_view import recipe_of
-from trainer.jobs import JobRow, JobStore
+from trainer.jobs.queue import JobRow, JobStore
 from trainer.results import RESULTS, ResultRow, Slot, orchestrators_in, read_results
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from studio.job_metrics import COUNTED, MetricsReader, Row, number, whole
-from trainer.jobs import JobRow
+from trainer.jobs.queue import JobRow
 from trainer.recipe import Recipe
 
 

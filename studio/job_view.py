@@ -19,9 +19,9 @@ from studio.job_metrics import MetricsReader, Row
 from studio.job_progress import moment, place_of, since
 from studio.machine import memory_of
 from trainer.errors import TrainerError
-from trainer.jobs import JobRow, JobStore
+from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
-from trainer.workspace import BEST_KEPT, Workspace, read_lines
+from trainer.jobs.job_folder import BEST_KEPT, Workspace, read_lines
 
 LOG_CHARS = 20_000
 SHOWN_EVALUATION = (

@@ -24,8 +24,8 @@ from studio.rollout_view import RolloutBrowser
 from studio.runtime import Runtime
 from studio.train_desk import TrainDesk, preset_documents
 from trainer.errors import JobNotFound
-from trainer.jobs import JobRow, JobStore
-from trainer.workspace import Workspace
+from trainer.jobs.queue import JobRow, JobStore
+from trainer.jobs.job_folder import Workspace
 
 POLL_S = 0.5
 STATE_S = 2.0  # how often the row, memory and advice are looked at

@@ -20,7 +20,7 @@ from studio.reply import answered
 from studio.runtime import Runtime
 from studio.train_checks import missing
 from trainer.errors import InvalidRecipe
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, dump_recipe, load_recipe, parse_recipe, preset_names
 
 FIRST = "cpu-first-steps"

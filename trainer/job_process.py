@@ -14,9 +14,9 @@ from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
 from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, TrainingFailed
 from trainer.generation import ran_out_of_memory
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.recipe import Grpo, Recipe
-from trainer.workspace import Workspace, read_lines
+from trainer.jobs.job_folder import Workspace, read_lines
 
 log = logging.getLogger(__name__)
 BEAT_S = 5.0

@@ -20,7 +20,7 @@ from trainer.errors import TrainingFailed, UnknownTask
 from trainer.recipe import Recipe
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
-from trainer.workspace import Workspace
+from trainer.jobs.job_folder import Workspace
 
 if TYPE_CHECKING:
     from trainer.learner import Training

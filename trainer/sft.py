@@ -37,7 +37,7 @@ from trainer.recipe import Recipe, Sft
 from trainer.tasks.task import Task
 from trainer.trajectories import Collector, Progress
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.workspace import Workspace
+from trainer.jobs.job_folder import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from studio.compare_desk import CompareDesk
 from studio.components.web_page import web_page
 from studio.runtime import Runtime
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 
 
 def build(runtime: Runtime) -> None:

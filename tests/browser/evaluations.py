@@ -17,7 +17,7 @@ from pool_registry.starter import seed_starter
 from pool_registry.storage.pool_store import writing
 from tests.browser.jobs import Scripted
 from trainer.evaluation.trials import grade
-from trainer.jobs import JobRow, JobStore
+from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
 from trainer.results import RESULTS, ResultRow
 from trainer.tasks import find_task

@@ -19,11 +19,11 @@ from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.storage.pool_store import writing
 from trainer.evaluation.trials import grade
-from trainer.jobs import JobRow, JobStore
+from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
 from trainer.tasks import find_task
 from trainer.tasks.task import Task
-from trainer.workspace import Workspace
+from trainer.jobs.job_folder import Workspace
 
 WORKERS = ("sql", "calculator", "units", "atlas_search", "reader")
 NAME = "by-hand"

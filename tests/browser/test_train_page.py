@@ -20,7 +20,7 @@ from pool_registry.storage.data_folder import Home, find_home
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.jobs import write_job
 from tests.browser.pools import XSS
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 
 LONG_MS = 180_000  # a job imports torch and loads its model first; minutes on a busy machine
 READY = re.compile("Start training|Add to the queue")

@@ -19,7 +19,7 @@ from pool_registry.actions import Failure, Observation, Status
 from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe
 
 RUN = "window.hacked=1"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from studio.advice import advise, next_action
-from trainer.jobs import JobRow
+from trainer.jobs.queue import JobRow
 from trainer.recipe import Recipe
 
 NOW = 1_800_000_000.0

@@ -28,7 +28,7 @@ from studio.pool_desk import PoolDesk
 from studio.runtime import Runtime
 from studio.serving import prepare
 from tests.pool_registry.support.peer import Peer, peer
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe
 
 ENV_KEY = "sk-canary/4711+env=secret&x"

@@ -21,7 +21,7 @@ from tests.studio.test_api import messages
 from trainer.comparison import figures
 from trainer.comparison_pairs import paired
 from trainer.errors import InvalidRecipe
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.results import RESULTS, ResultRow, read_results
 
 

@@ -16,7 +16,7 @@ from studio.job_metrics import Columns, MetricsReader, thinned
 from studio.job_progress import place_of
 from studio.train_desk import TrainDesk
 from tests.browser.jobs import recipe, write_job
-from trainer.jobs import JobRow
+from trainer.jobs.queue import JobRow
 from trainer.recipe import dump_recipe, parse_recipe
 
 SMALL = {"name": "small", "model": {"base": "starter:smollm2"}, "sft": {"steps": 4}}
@@ -35,7 +35,7 @@ def job(runtime) -> str:
 @pytest.fixture
 def never_started(monkeypatch):
     """Jobs stay in the queue: no process is started."""
-    monkeypatch.setattr("trainer.jobs._spawn", lambda *_: None)
+    monkeypatch.setattr("trainer.jobs.queue._spawn", lambda *_: None)
 
 
 def blocking(reply: dict) -> dict[str, str]:

@@ -15,7 +15,7 @@ import sys
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import Home, choose_home
 from trainer.cli.jobs import log_to
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 
 
 def main() -> None:

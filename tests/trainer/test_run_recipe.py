@@ -27,11 +27,11 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from tests.trainer.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 from trainer.job_process import explain, run_job
 from trainer.tasks import find_task
-from trainer.workspace import read_lines
+from trainer.jobs.job_folder import read_lines
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow

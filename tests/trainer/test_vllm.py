@@ -26,7 +26,7 @@ from trainer import vllm_server
 from trainer.errors import TrainerError
 from trainer.recipe import Recipe
 from trainer.run_recipe import run_recipe
-from trainer.workspace import Workspace, read_lines
+from trainer.jobs.job_folder import Workspace, read_lines
 
 VLLM = needs(vllm_server.PYTHON.exists(), "vLLM environment (make vllm)")
 TOKENS = 24

@@ -17,7 +17,7 @@ from trainer.recipe import load_recipe, preset_names
 
 if TYPE_CHECKING:
     from orchestrator.traces.store import Store
-    from trainer.jobs import JobRow, JobStore
+    from trainer.jobs.queue import JobRow, JobStore
     from trainer.recipe import Recipe
 
 RecipeFile = Annotated[str, typer.Argument(help="A recipe's YAML file, or the name of a preset.")]
@@ -157,7 +157,7 @@ def list_jobs(as_json: Json = False, home: HomeOption = None) -> None:
 def show_job(job: Job, as_json: Json = False, home: HomeOption = None) -> None:
     """One job: its state, figures, checkpoints and the end of its log."""
     from orchestrator.checkpoints import complete_steps
-    from trainer.workspace import read_lines
+    from trainer.jobs.job_folder import read_lines
 
     with _store(home) as (_, jobs):
         jobs.mark_lost()
@@ -248,7 +248,7 @@ def log_to(file: Path) -> None:
 def _store(home: str | None) -> Iterator[tuple[Store, JobStore]]:
     from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import choose_home
-    from trainer.jobs import JobStore
+    from trainer.jobs.queue import JobStore
 
     store = open_store(choose_home(home))
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainer.errors import InvalidRecipe, UnknownReference
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.results import ResultRow, Slot, read_results
 from trainer.tables import APART, Line, Reference, find_reference, lines_of
 

@@ -31,7 +31,7 @@ from trainer.tables import find_reference
 from trainer.tasks.conditions import changed_pool, in_words_of, memory
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
-from trainer.workspace import Workspace, read_lines
+from trainer.jobs.job_folder import Workspace, read_lines
 
 log = logging.getLogger(__name__)
 EACH = "direct:each"

@@ -44,7 +44,7 @@ from trainer.grpo.token_transcript import ChatTokens
 from trainer.transformers_generation import TransformersGenerator
 from trainer.vllm_generation import ColocatedGenerator, ServerGenerator
 from trainer.vllm_server import serve
-from trainer.workspace import Workspace, read_lines
+from trainer.jobs.job_folder import Workspace, read_lines
 
 log = logging.getLogger(__name__)
 PLACE = "place"  # the text of the prompts that the trainer hands over; nothing reads it

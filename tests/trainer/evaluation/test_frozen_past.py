@@ -19,9 +19,9 @@ from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import live_pool
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
-from tests.trainer.test_durability import trainer, until
+from tests.trainer.jobs.test_durability import trainer, until
 from trainer.errors import TrainingFailed
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.evaluation.frozen_past import known_before
 from trainer.recipe import parse_recipe
 from trainer.results import read_results

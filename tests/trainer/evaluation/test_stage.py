@@ -25,21 +25,21 @@ from pool_registry.pool import Limits, Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from tests.trainer.results import row
-from tests.trainer.test_durability import forked, until
+from tests.trainer.jobs.test_durability import forked, until
 from trainer.evaluation.stage import stage
 from trainer.__main__ import app
 from trainer.evaluation.side_by_side import compared
 from trainer.errors import InvalidRecipe, UnknownReference, UnknownTask
 from trainer.evaluation.trials import key_of, trials_of
 from trainer.evaluation.stage import Cell, each_agent
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 from trainer.recipe import CONDITIONS, dump_recipe, parse_recipe
 from trainer.results import append_result, mend, read_results
 from trainer.job_process import run_job
 from trainer.tables import as_csv, markdown, tables
 from trainer.tasks import conditions, find_task
 from trainer.tasks.conditions import changed_pool
-from trainer.workspace import read_lines
+from trainer.jobs.job_folder import read_lines
 
 CALCULATOR = WorkerSpec(name="calculator", kind="calculator", description="arithmetic")
 SOLVER = WorkerSpec(name="solver", kind="local_model", description="a model that no test here calls")

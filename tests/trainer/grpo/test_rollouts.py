@@ -511,7 +511,7 @@ def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group",
     from trl import GRPOConfig, GRPOTrainer
 
     from trainer.learner import be_quiet, trainer_arguments
-    from trainer.workspace import Workspace
+    from trainer.jobs.job_folder import Workspace
 
     be_quiet(1)
 

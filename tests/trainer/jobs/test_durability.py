@@ -23,9 +23,9 @@ from pool_registry.storage.pool_store import writing
 from tests.machine import needs
 from tests.postgres import postgres, programs
 from tests.trainer.tiny_model import tiny_base  # noqa: F401
-from trainer.jobs import JobRow, JobStore
+from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import parse_recipe
-from trainer.workspace import Workspace, read_lines
+from trainer.jobs.job_folder import Workspace, read_lines
 
 ROOT = Path(__file__).parents[2]
 KILLS, EVERY, SFT, GRPO = 40, 2, 24, 70
@@ -208,7 +208,7 @@ import os, sys, time
 from pathlib import Path
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
-from trainer.jobs import JobStore
+from trainer.jobs.queue import JobStore
 home, *keys = sys.argv[1:]
 store = open_store(find_home(home))
 jobs = JobStore(store.engine, store.home)
