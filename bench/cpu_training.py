@@ -3,9 +3,9 @@
     python bench/cpu_training.py [--json] [--out bench/results/cpu_training.json]
 
 `grpo`: seconds of the learning part of a step (no episodes are sampled) over 32 episodes of unlike lengths, with TRL's
-GRPOTrainer and with trainer/cpu_trainers.py, in turns in one process; medians and their ratio.
+GRPOTrainer and with trainer/learner/cpu_trainers.py, in turns in one process; medians and their ratio.
 `decoding`: seconds in which the shipped tiny-sft writes the first turns of 64 test tasks, all at once, with
-transformers' DynamicCache and with trainer/roomy_cache.py, in turns in one process; medians and their ratio.
+transformers' DynamicCache and with trainer/learner/kv_cache.py, in turns in one process; medians and their ratio.
 `spin`: seconds of a forward and backward pass of 8 x 220 tokens for values of GOMP_SPINCOUNT (GNU OpenMP's default is
 300,000 rounds), each in a process of its own, on cores that are free and beside one busy process per core.
 """
@@ -72,8 +72,8 @@ def grpo() -> dict[str, float]:
     """The learning part of a step with both trainers."""
     from trl import GRPOTrainer
 
-    from trainer.cpu_trainers import CpuGrpoTrainer
-    from trainer.learner import be_quiet
+    from trainer.learner.cpu_trainers import CpuGrpoTrainer
+    from trainer.learner.load_and_save import be_quiet
 
     be_quiet(0)
     times: dict[str, list[float]] = {"trl": [], "ours": []}
@@ -90,7 +90,7 @@ def steps_of(kind: Any) -> list[float]:
     from transformers import PrinterCallback
     from trl import GRPOConfig
 
-    from trainer.learner import load_learner
+    from trainer.learner.load_and_save import load_learner
     from trainer.recipe import Model
 
     learner = load_learner(Model(base="starter:tiny"), 0)
@@ -128,12 +128,12 @@ def steps_of(kind: Any) -> list[float]:
 
 def decoding() -> dict[str, float]:
     """The same turns with both caches."""
-    from trainer import roomy_cache
+    from trainer.learner.load_and_save import kv_cache
 
     made, times = [], {}
-    arms = {"dynamic": dynamic_cache, "roomy": roomy_cache.roomy_cache}
+    arms = {"dynamic": dynamic_cache, "roomy": kv_cache.roomy_cache}
     for name in [*arms, *arms, *arms]:
-        roomy_cache.roomy_cache = arms[name]
+        kv_cache.roomy_cache = arms[name]
         started = time.perf_counter()
         made.append(turns())
         times.setdefault(name, []).append(time.perf_counter() - started)
@@ -158,10 +158,10 @@ def dynamic_cache(layers: Any, width: int) -> Any:
 def turns() -> list[list[int]]:
     """The tokens of 64 first turns, greedily."""
     from pool_registry.language_models.completion import Message
-    from trainer.generation import Sampling
+    from trainer.learner.generator import Sampling
     from trainer.tasks.source import source_named
     from trainer.grpo.token_transcript import ChatTokens
-    from trainer.transformers_generation import TransformersGenerator
+    from trainer.learner.transformers_generator import TransformersGenerator
 
     learner = tiny_sft()
     chat = ChatTokens(learner.tokenizer)
@@ -181,7 +181,7 @@ def turns() -> list[list[int]]:
 @cache
 def tiny_sft() -> Any:
     from orchestrator.checkpoints import find_checkpoint
-    from trainer.learner import load_learner
+    from trainer.learner.load_and_save import load_learner
     from trainer.recipe import Model
 
     return load_learner(Model(base="starter:tiny"), 0, find_checkpoint("starter-sft")[0])
@@ -207,7 +207,7 @@ def timed(rounds: int) -> float:
 def passes() -> list[float]:
     import torch
 
-    from trainer.learner import be_quiet, load_learner
+    from trainer.learner.load_and_save import be_quiet, load_learner
     from trainer.recipe import Model
 
     be_quiet(0)

@@ -107,7 +107,7 @@ def measure(name: str) -> dict[str, Any]:
     from trainer import fit, sft  # noqa: F401
     from trainer.grpo.stage import stage  # noqa: F401
     from trainer.anatomy import anatomy_of
-    from trainer.learner import be_quiet
+    from trainer.learner.load_and_save import be_quiet
 
     be_quiet(0)
     point = POINTS[name]
@@ -209,8 +209,8 @@ def run_sft(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the SFT stage."""
     from datasets import Dataset
 
-    from trainer.cpu_trainers import sft_trainer
-    from trainer.learner import load_learner
+    from trainer.learner.cpu_trainers import sft_trainer
+    from trainer.learner.load_and_save import load_learner
     from trainer.sft import _arguments
 
     settings = recipe.sft
@@ -229,11 +229,11 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
 def run_grpo(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the GRPO stage; the episodes are one generation of every row, then filled up."""
-    from trainer.cpu_trainers import grpo_trainer
-    from trainer.generation import Sampling
+    from trainer.learner.cpu_trainers import grpo_trainer
+    from trainer.learner.generator import Sampling
     from trainer.grpo.stage import _arguments, _places
-    from trainer.learner import Training, load_learner
-    from trainer.transformers_generation import TransformersGenerator
+    from trainer.learner.load_and_save import Training, load_learner
+    from trainer.learner.transformers_generator import TransformersGenerator
 
     settings = recipe.grpo
     workspace = SimpleNamespace(draft=folder / "draft")

@@ -57,14 +57,14 @@ from pool_registry.kinds import KINDS, Kind
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
-from trainer.generation import Generated, Sampling
+from trainer.learner.generator import Generated, Sampling
 from trainer.grpo.rewards import accuracy
 from trainer.grpo.rollouts import Manner, RolloutEngine
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 from trainer.tiny import ASSISTANT, PAD, build_tokenizer, made_up, new_model
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.transformers_generation import TransformersGenerator
+from trainer.learner.transformers_generator import TransformersGenerator
 
 GOAL = 1.25
 GROUP = 8
@@ -515,7 +515,7 @@ def compare(sizes: Sequence[int], repeats: int, scale: float, trl: bool) -> dict
 
 
 def be_quiet() -> None:
-    from trainer.learner import be_quiet as quiet
+    from trainer.learner.load_and_save import be_quiet as quiet
 
     quiet(int(os.environ.get("OMP_NUM_THREADS", "2")))
     warnings.filterwarnings("ignore")

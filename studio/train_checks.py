@@ -22,7 +22,7 @@ from trainer.recipe import Recipe
 from trainer.grpo.rewards import TERMS
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
-from trainer.vllm_server import PYTHON as VLLM_PYTHON
+from trainer.learner.vllm_server import PYTHON as VLLM_PYTHON
 
 SAMPLE = 200  # tasks that are looked at
 SPARE_BYTES = 1_000_000_000

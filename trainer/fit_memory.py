@@ -22,7 +22,7 @@ SFT_LOGITS = 4  # float32 copies of them then: the logits, their softmax, two on
 GRPO_LOGITS = 3  # log-probabilities, their gradient, one on the way
 CUDA_RUNTIME = 700_000_000  # context, cuBLAS workspaces, allocator's rounding: assumed, not measured
 CPU_RUNTIME = 600_000_000  # a process that has imported torch, transformers, TRL and PEFT: 540 MiB measured
-VLLM_CPU_CACHE = 2 * 1024**3  # VLLM_CPU_KVCACHE_SPACE of trainer/vllm_server.py
+VLLM_CPU_CACHE = 2 * 1024**3  # VLLM_CPU_KVCACHE_SPACE of trainer/learner/vllm_server.py
 EVALUATED_ROWS = 16  # pool_registry.language_models.batched_model.MAX_BATCH
 
 

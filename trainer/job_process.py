@@ -13,7 +13,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
 from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, TrainingFailed
-from trainer.generation import ran_out_of_memory
+from trainer.learner.generator import ran_out_of_memory
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Grpo, Recipe
 from trainer.jobs.job_folder import Workspace, read_lines

@@ -23,7 +23,7 @@ from trainer.tasks.task import Task
 from trainer.jobs.job_folder import Workspace
 
 if TYPE_CHECKING:
-    from trainer.learner import Training
+    from trainer.learner.load_and_save import Training
 
 log = logging.getLogger(__name__)
 Tell = Callable[[str, int], None]
@@ -47,7 +47,7 @@ def run_recipe(recipe: Recipe, store: Store, pool: Pool, workspace: Workspace, t
 
 def _trained(recipe: Recipe, store: Store, pool: Pool, workspace: Workspace, tell: Tell) -> bool:
     """The stages that train. False when stopped on request."""
-    from trainer.learner import Training, be_quiet
+    from trainer.learner.load_and_save import Training, be_quiet
 
     be_quiet(recipe.threads)
     tasks = training_tasks(recipe, pool)
@@ -98,7 +98,7 @@ def _evaluated(recipe: Recipe, store: Store, pool: Pool, workspace: Workspace, t
     from trainer.evaluation.stage import EvaluationStage
 
     if recipe.threads:
-        from trainer.learner import be_quiet
+        from trainer.learner.load_and_save import be_quiet
 
         be_quiet(recipe.threads)
     newest = workspace.newest()
@@ -154,11 +154,11 @@ async def _opened(pool: Pool) -> LivePool:
 
 def _check(training: Training, model: Any, tokenizer: Any, count: int) -> Mapping[str, float]:
     """The share of `count` validation tasks that the model solves greedily, and of its turns that are turns."""
-    from trainer.generation import Sampling
+    from trainer.learner.generator import Sampling
     from trainer.grpo.stage import manner_of
     from trainer.grpo.rollouts import RolloutEngine, figures
     from trainer.grpo.token_transcript import ChatTokens
-    from trainer.transformers_generation import TransformersGenerator
+    from trainer.learner.transformers_generator import TransformersGenerator
 
     recipe = training.recipe
     tasks = _tasks(recipe, training.pool.pool, "validation", count)[:count]

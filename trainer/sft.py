@@ -16,7 +16,7 @@ from datasets import Dataset
 from transformers import PrinterCallback, set_seed
 from trl import SFTConfig  # type: ignore[attr-defined]  # lazily exported
 
-from trainer.cpu_trainers import sft_trainer
+from trainer.learner.cpu_trainers import sft_trainer
 from trainer.demonstrations import (
     Demonstration,
     load_demonstrations,
@@ -24,7 +24,7 @@ from trainer.demonstrations import (
     starred_demonstrations,
 )
 from trainer.errors import TrainingFailed
-from trainer.learner import (
+from trainer.learner.load_and_save import (
     JobCallback,
     Training,
     clear_draft,

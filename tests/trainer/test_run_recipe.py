@@ -260,7 +260,7 @@ def no_memory(*_, **__):
 
 
 def test_too_little_memory_in_training_is_told_with_the_edits_that_need_less(fresh, tiny_base, monkeypatch):  # noqa: F811
-    from trainer.cpu_trainers import CpuSftTrainer
+    from trainer.learner.cpu_trainers import CpuSftTrainer
 
     monkeypatch.setattr(CpuSftTrainer, "compute_loss", no_memory)
     jobs, key = run_here(small(tiny_base), fresh)

@@ -25,7 +25,7 @@ from pool_registry.calls.live_pool import LivePool
 from trainer.grpo.curriculum import Curriculum
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import grade, resolve
-from trainer.generation import Generator
+from trainer.learner.generator import Generator
 from trainer.grpo.rewards import Sample, Term, advantages, all_equal, sample_of, scores, total, worker_shares
 from trainer.tasks.task import Task
 from trainer.grpo.token_transcript import ChatTokens, Transcript

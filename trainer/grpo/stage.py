@@ -22,11 +22,11 @@ from trl import GRPOConfig  # type: ignore[attr-defined]  # lazily exported
 from orchestrator.dialects import dialect_named
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.language_models.model_files import model_path, pick_device
-from trainer.cpu_trainers import grpo_trainer
+from trainer.learner.cpu_trainers import grpo_trainer
 from trainer.grpo.curriculum import Curriculum
 from trainer.errors import TrainingFailed
-from trainer.generation import Generator, Sampling
-from trainer.learner import (
+from trainer.learner.generator import Generator, Sampling
+from trainer.learner.load_and_save import (
     JobCallback,
     Learner,
     Training,
@@ -41,9 +41,9 @@ from trainer.grpo.rewards import reward_terms
 from trainer.grpo.rollouts import Clock, Group, Manner, RolloutEngine, figures, fitting
 from trainer.tasks.task import Task
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.transformers_generation import TransformersGenerator
-from trainer.vllm_generation import ColocatedGenerator, ServerGenerator
-from trainer.vllm_server import serve
+from trainer.learner.transformers_generator import TransformersGenerator
+from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
+from trainer.learner.vllm_server import serve
 from trainer.jobs.job_folder import Workspace, read_lines
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_
 from tests.trainer.tiny_model import tiny_base  # noqa: F401
 from trainer.grpo.curriculum import Curriculum
 from trainer.errors import TrainingFailed
-from trainer.generation import Generated, Sampling
+from trainer.learner.generator import Generated, Sampling
 from trainer.recipe import Curriculum as CurriculumSettings
 from trainer.recipe import Optimizer, Recipe, Reward, Sft
 from trainer.grpo.rewards import advantages, reward_terms
@@ -35,8 +35,8 @@ from trainer.job_process import explain
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.transformers_generation import TransformersGenerator
-from trainer.vllm_generation import ColocatedGenerator
+from trainer.learner.transformers_generator import TransformersGenerator
+from trainer.learner.vllm_generator import ColocatedGenerator
 
 
 class Repeats(Worker[NoConfig]):
@@ -510,7 +510,7 @@ def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group",
     from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    from trainer.learner import be_quiet, trainer_arguments
+    from trainer.learner.load_and_save import be_quiet, trainer_arguments
     from trainer.jobs.job_folder import Workspace
 
     be_quiet(1)

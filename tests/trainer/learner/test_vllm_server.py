@@ -22,7 +22,7 @@ from pool_registry.pool import Limits, Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from tests.machine import needs
-from trainer import vllm_server
+from trainer.learner.load_and_save import vllm_server
 from trainer.errors import TrainerError
 from trainer.recipe import Recipe
 from trainer.run_recipe import run_recipe

@@ -15,8 +15,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from tests.trainer.tiny_model import tiny_base  # noqa: F401
-from trainer import cpu_trainers
-from trainer.cpu_trainers import CpuGrpoTrainer, CpuSftTrainer, grpo_trainer, sft_trainer
+from trainer.learner.load_and_save import cpu_trainers
+from trainer.learner.cpu_trainers import CpuGrpoTrainer, CpuSftTrainer, grpo_trainer, sft_trainer
 
 ROWS = [
     {"input_ids": [10, 11, 12, 13, 14, 15, 16], "labels": [-100, -100, -100, -100, 14, 15, 16]},

@@ -14,7 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from trainer.generation import GATHER_S, Batching, Generated, Row, Sampling
+from trainer.learner.generator import GATHER_S, Batching, Generated, Row, Sampling
 
 LEAST_STEPS = 8  # tokens a row that a batch makes before it is broken off: starting one costs about two of them
 
@@ -172,7 +172,7 @@ class _Watch:
 
 def _joined(batch: list[Row]) -> Any:
     """One cache for all rows. The rows let go of their own part."""
-    from trainer.roomy_cache import roomy_cache
+    from trainer.learner.kv_cache import roomy_cache
 
     width = max(len(row.ids) - 1 for row in batch)
     pasts = [row.past or [] for row in batch]

@@ -11,7 +11,7 @@ from typing import Any
 from pool_registry.network import http_client
 from pool_registry.errors import WorkerFault
 from trainer.errors import TrainingFailed
-from trainer.generation import GATHER_S, Batching, Generated, Sampling
+from trainer.learner.generator import GATHER_S, Batching, Generated, Sampling
 
 
 class ColocatedGenerator(Batching):
