@@ -1,4 +1,4 @@
-"""Measures what real training steps need in memory against what trainer/fit_memory.py says.
+"""Measures what real training steps need in memory against what trainer/memory_fit/stages.py says.
 
     python bench/memory.py [--json] [--only NAME ...] [--out bench/results/memory.json]
 
@@ -104,9 +104,10 @@ def measure(name: str) -> dict[str, Any]:
     import torch
     from trl import GRPOTrainer, SFTTrainer  # noqa: F401  before the baseline
 
-    from trainer import fit, sft  # noqa: F401
+    from trainer import sft  # noqa: F401
+    from trainer.memory_fit import estimate  # noqa: F401
     from trainer.grpo.stage import stage  # noqa: F401
-    from trainer.anatomy import anatomy_of
+    from trainer.memory_fit.model_sizes import anatomy_of
     from trainer.learner.load_and_save import be_quiet
 
     be_quiet(0)
@@ -115,7 +116,7 @@ def measure(name: str) -> dict[str, Any]:
         base = Path(folder) / "base"
         make_base(base, point.shape)
         recipe = recipe_of(point, base)
-        estimated = fit.estimate(recipe)
+        estimated = estimate.estimate(recipe)
         parts = {part.name: part.bytes for part in estimated.parts}
         expected = estimated.need_bytes - parts["runtime"]
         row: dict[str, Any] = {"name": name, "device": estimated.device, "parts_mb": in_mb(parts)}

@@ -80,7 +80,7 @@ class TrainDesk:
         return self._shown(asked_recipe(request), str(request.get("preset") or ""))
 
     def _fit(self, request: Request) -> Reply:
-        from trainer.fit import estimate  # imports torch
+        from trainer.memory_fit.estimate import estimate  # imports torch
 
         return {"fit": estimate(asked_recipe(request)).model_dump(mode="json")}
 

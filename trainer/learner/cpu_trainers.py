@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from trl import GRPOTrainer, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
-from trainer.fit_memory import PASS_TOKENS, SMALL_VOCABULARY
+from trainer.memory_fit.stages import PASS_TOKENS, SMALL_VOCABULARY
 
 # What some models do to their logits after the head (TRL's add_fused_lm_head lists them)
 CHANGES_LOGITS = (

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pool_registry.starter import starter_pool
-from trainer import fit_memory
-from trainer.anatomy import anatomy_of
+from trainer.memory_fit import stages
+from trainer.memory_fit.model_sizes import anatomy_of
 from trainer.errors import TrainerError
-from trainer.fit import Fit, estimate
-from trainer.fit_memory import GB, Machine, Part, this_machine
+from trainer.memory_fit.estimate import Fit, estimate
+from trainer.memory_fit.stages import GB, Machine, Part, this_machine
 from trainer.recipe import Recipe, parse_recipe
 from trainer.tasks.source import source_named
 
@@ -117,7 +117,7 @@ def test_a_traced_layer_keeps_what_a_real_one_does(base):
             output = model.model(input_ids=ids, attention_mask=mask, use_cache=False)
         kept.append(sum(storage.nbytes() for storage in storages.values()))
         del output
-    expected = anatomy_of(recipe(base), gpu=False).layer.at(128) + fit_memory._mask(2, 64, 4)
+    expected = anatomy_of(recipe(base), gpu=False).layer.at(128) + stages._mask(2, 64, 4)
     assert kept[1] - kept[0] == pytest.approx(expected, rel=0.02)
 
 
@@ -215,7 +215,7 @@ def test_advice_tells_what_each_edit_frees(base):
     # What it says about an edit is what the edited recipe needs.
     edited = estimate(recipe(base, model__checkpointing=True), machine=tight)
     line = next(line for line in gains if "checkpointing" in line)
-    assert fit_memory.gb(found.need_bytes - edited.need_bytes) in line
+    assert stages.gb(found.need_bytes - edited.need_bytes) in line
     assert line.endswith("then it fits") == edited.fits
 
 
@@ -231,7 +231,7 @@ def test_advice_finds_a_set_of_edits_where_no_single_one_is_enough(base):
 def test_what_fits_says_how_much_is_left(base):
     found = estimate(recipe(base, sft__batch=1, sft__max_length=64, grpo=None), machine=CARD)
     assert found.fits
-    assert found.advice == [f"fits with {fit_memory.gb(CARD.free - found.need_bytes)} to spare"]
+    assert found.advice == [f"fits with {stages.gb(CARD.free - found.need_bytes)} to spare"]
 
 
 def test_this_machine_is_known():

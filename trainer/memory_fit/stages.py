@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
-from trainer.anatomy import FLOAT32, Anatomy, anatomy_of
+from trainer.memory_fit.model_sizes import FLOAT32, Anatomy, anatomy_of
 from trainer.recipe import Recipe
 
 GB = 1_000_000_000

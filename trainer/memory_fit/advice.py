@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from trainer.fit_memory import Machine, gb, needed
+from trainer.memory_fit.stages import Machine, gb, needed
 from trainer.recipe import Lora, Recipe
 
 

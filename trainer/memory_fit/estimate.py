@@ -8,9 +8,9 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from pool_registry.pool import Pool
-from trainer.fit_advice import advice
-from trainer.fit_cost import cost_of, episodes_of
-from trainer.fit_memory import Machine, Part, gb, needed, this_machine
+from trainer.memory_fit.advice import advice
+from trainer.memory_fit.episode_cost import cost_of, episodes_of
+from trainer.memory_fit.stages import Machine, Part, gb, needed, this_machine
 from trainer.recipe import Recipe
 
 
