@@ -47,7 +47,7 @@ def write_results(home: str, episodes: int) -> str:
     from pool_registry.storage.pool_store import writing
     from trainer.jobs.queue import JobRow, JobStore
     from trainer.recipe import Recipe
-    from trainer.results import RESULTS, ResultRow
+    from trainer.results.rows import RESULTS, ResultRow
 
     noise = random.Random(0)
     store = open_store(find_home(home))

@@ -33,9 +33,9 @@ from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.evaluation.trials import Trial, run_trials, trials_of
-from trainer.results import ResultRow
-from trainer.statistics import bootstrap_mean
-from trainer.summary import summarize
+from trainer.results.rows import ResultRow
+from trainer.results.statistics import bootstrap_mean
+from trainer.results.summary import summarize
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES
 from trainer.tasks.conditions import under
 from trainer.tasks.source import source_named

@@ -25,9 +25,9 @@ from studio.job_metrics import MetricsReader, rounded
 from studio.job_view import recipe_of
 from studio.rollout_view import RolloutIndex
 from studio.runtime import Runtime
-from trainer.comparison import Figures, figures, split
+from trainer.results.figures import Figures, figures, split
 from trainer.jobs.queue import JobStore
-from trainer.statistics import entropy, mean
+from trainer.results.statistics import entropy, mean
 
 SAMPLED = 8
 SHOWN = 60

@@ -7,11 +7,11 @@ from typing import Any
 
 from studio.compare_results import NoResults, ResultShelf, Selection
 from studio.compare_suite import SEEN, cell, choices, estimate
-from trainer.comparison import figures, split
-from trainer.comparison_pairs import gap
-from trainer.comparison_tasks import by_task, mean_of
+from trainer.results.figures import figures, split
+from trainer.results.paired import gap
+from trainer.results.by_task import by_task, mean_of
 from trainer.recipe import CONDITIONS
-from trainer.results import ResultRow
+from trainer.results.rows import ResultRow
 from trainer.tasks import HELD_OUT_FAMILIES
 
 WITHOUT = "without:"

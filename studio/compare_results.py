@@ -1,6 +1,6 @@
 """The rows of finished evaluations, kept in memory while their files do not change.
 
-Everything on the Compare page that is about suites is computed from these rows by trainer/comparison.py. What was
+Everything on the Compare page that is about suites is computed from these rows by trainer/results/figures.py. What was
 computed is kept, too: it depends on nothing but the rows and the question.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from studio.job_progress import moment
 from studio.job_view import recipe_of
 from trainer.jobs.queue import JobRow, JobStore
-from trainer.results import RESULTS, ResultRow, Slot, orchestrators_in, read_results
+from trainer.results.rows import RESULTS, ResultRow, Slot, orchestrators_in, read_results
 
 T = TypeVar("T")
 KEPT_ANSWERS = 64

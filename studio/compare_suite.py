@@ -1,6 +1,6 @@
 """What the Compare page's suite view shows: the table with intervals, the Pareto plot, cells, worker use, turns.
 
-Documents only; every figure comes from trainer/comparison.py.
+Documents only; every figure comes from trainer/results/figures.py.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from studio.compare_results import NoResults, ResultShelf, Selection
-from trainer.comparison import Figures, best_single, figures_of, pareto, split
-from trainer.comparison_pairs import WHICH, Gap, TaskChange, change, changed, gap
-from trainer.comparison_tasks import Samples, Tasks, Unit, by_task, mean_of
-from trainer.results import ResultRow, orchestrators_in
-from trainer.statistics import Estimate
+from trainer.results.figures import Figures, best_single, figures_of, pareto, split
+from trainer.results.paired import WHICH, Gap, TaskChange, change, changed, gap
+from trainer.results.by_task import Samples, Tasks, Unit, by_task, mean_of
+from trainer.results.rows import ResultRow, orchestrators_in
+from trainer.results.statistics import Estimate
 
 PAGE = 50
 MOST_TURNS = 6

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from orchestrator.checkpoints import Checkpoint
 from pool_registry.storage.data_folder import Home
 from studio.publish_card import table
-from trainer.comparison import Figures, by, figures
-from trainer.results import RESULTS, ResultRow, read_results
+from trainer.results.figures import Figures, by, figures
+from trainer.results.rows import RESULTS, ResultRow, read_results
 
 HEAD = ("", "tasks", "mean, 95 %", "steps", "valid turns", "tokens an episode", "p50 s", "p95 s")
 

@@ -19,7 +19,7 @@ from tests.browser.jobs import Scripted
 from trainer.evaluation.trials import grade
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
-from trainer.results import RESULTS, ResultRow
+from trainer.results.rows import RESULTS, ResultRow
 from trainer.tasks import find_task
 
 FAMILIES = {"ledger": ("sql", "calendar", "fx_desk", "calculator"), "atlas": ("atlas_search", "reader", "units")}

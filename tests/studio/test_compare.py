@@ -1,4 +1,4 @@
-"""What the Compare page is given: figures as trainer/comparison.py computes them, and errors that say what to do."""
+"""What the Compare page is given: figures as trainer/results/figures.py computes them, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from studio.compare_suite import PAGE
 from tests.browser.evaluations import SKILL, TASKS, Pair, write_evaluation
 from tests.browser.jobs import write_job
 from tests.studio.test_api import messages
-from trainer.comparison import figures
-from trainer.comparison_pairs import paired
+from trainer.results.figures import figures
+from trainer.results.paired import paired
 from trainer.errors import InvalidRecipe
 from trainer.jobs.queue import JobStore
-from trainer.results import RESULTS, ResultRow, read_results
+from trainer.results.rows import RESULTS, ResultRow, read_results
 
 
 @pytest.fixture(scope="module")

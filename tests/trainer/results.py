@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from trainer.results import ResultRow
+from trainer.results.rows import ResultRow
 
 
 def row(task: int = 0, correct: bool = True, **changes) -> ResultRow:

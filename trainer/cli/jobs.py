@@ -122,7 +122,7 @@ def compare(
     home: HomeOption = None,
 ) -> None:
     """Orchestrators side by side: intervals, paired differences, protocol, access lists, cost and time."""
-    from trainer import tables
+    from trainer.results.rows import tables
     from trainer.evaluation.side_by_side import compared
 
     with _store(home) as (_, store):

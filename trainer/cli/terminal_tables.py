@@ -16,7 +16,7 @@ from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, as_text
 from trainer.evaluation.trials import Evaluation
-from trainer.tables import WORDS, Line, Reference, tables
+from trainer.results.tables import WORDS, Line, Reference, tables
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.jsonl import TaskFile
 from trainer.tasks.task import Task

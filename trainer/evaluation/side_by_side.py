@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from trainer.errors import InvalidRecipe, UnknownReference
 from trainer.jobs.queue import JobStore
-from trainer.results import ResultRow, Slot, read_results
-from trainer.tables import APART, Line, Reference, find_reference, lines_of
+from trainer.results.rows import ResultRow, Slot, read_results
+from trainer.results.tables import APART, Line, Reference, find_reference, lines_of
 
 
 @dataclass(frozen=True, slots=True)

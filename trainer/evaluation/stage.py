@@ -25,9 +25,9 @@ from trainer.errors import SpendCapReached, TrainingFailed
 from trainer.evaluation.trials import Make, Trial, by_name, check_makeable, run_trials, trials_of
 from trainer.evaluation.frozen_past import Known, known_before
 from trainer.recipe import Recipe
-from trainer.results import ResultRow, Slot, append_result, mend, read_results
-from trainer.summary import summarize
-from trainer.tables import find_reference
+from trainer.results.rows import ResultRow, Slot, append_result, mend, read_results
+from trainer.results.summary import summarize
+from trainer.results.tables import find_reference
 from trainer.tasks.conditions import changed_pool, in_words_of, memory
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task

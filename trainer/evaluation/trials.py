@@ -30,8 +30,8 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.pool import Limits
 from trainer.evaluation.access_score import SameWork, access_of, work_of
 from trainer.evaluation.grading import verdict
-from trainer.results import GENERATED, ResultRow, Slot, TaskKey
-from trainer.summary import Evaluation, summarize
+from trainer.results.rows import GENERATED, ResultRow, Slot, TaskKey
+from trainer.results.summary import Evaluation, summarize
 from trainer.tasks import SUITES, recognize
 from trainer.tasks.conditions import memory
 from trainer.tasks.suite import seeded

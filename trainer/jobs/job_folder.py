@@ -29,7 +29,7 @@ from orchestrator.errors import UnknownOrchestrator
 from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
 from trainer.recipe import Recipe
-from trainer.results import RESULTS
+from trainer.results.rows import RESULTS
 
 log = logging.getLogger(__name__)
 BEST_KEPT = "check/correct"

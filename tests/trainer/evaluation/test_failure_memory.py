@@ -14,7 +14,7 @@ from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
-from trainer.comparison_pairs import paired
+from trainer.results.paired import paired
 from trainer.evaluation.trials import attempt, by_name, evaluate, run_trials, trials_of
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import NumberWithin

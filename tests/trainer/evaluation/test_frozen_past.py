@@ -24,7 +24,7 @@ from trainer.errors import TrainingFailed
 from trainer.jobs.queue import JobStore
 from trainer.evaluation.frozen_past import known_before
 from trainer.recipe import parse_recipe
-from trainer.results import read_results
+from trainer.results.rows import read_results
 from trainer.job_process import run_job
 
 __all__ = ["endpoint"]

@@ -34,9 +34,9 @@ from trainer.evaluation.trials import key_of, trials_of
 from trainer.evaluation.stage import Cell, each_agent
 from trainer.jobs.queue import JobStore
 from trainer.recipe import CONDITIONS, dump_recipe, parse_recipe
-from trainer.results import append_result, mend, read_results
+from trainer.results.rows import append_result, mend, read_results
 from trainer.job_process import run_job
-from trainer.tables import as_csv, markdown, tables
+from trainer.results.tables import as_csv, markdown, tables
 from trainer.tasks import conditions, find_task
 from trainer.tasks.conditions import changed_pool
 from trainer.jobs.job_folder import read_lines

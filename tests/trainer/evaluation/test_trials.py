@@ -20,7 +20,7 @@ from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.evaluation.trials import evaluate
-from trainer.statistics import bootstrap_mean, quantile, wilson
+from trainer.results.statistics import bootstrap_mean, quantile, wilson
 from trainer.tasks import find_task
 
 

@@ -11,9 +11,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from trainer.comparison_tasks import Samples, Tasks, Unit, by_task
-from trainer.results import ResultRow, TaskKey
-from trainer.statistics import Estimate, bootstrap_difference, sign_test
+from trainer.results.by_task import Samples, Tasks, Unit, by_task
+from trainer.results.rows import ResultRow, TaskKey
+from trainer.results.statistics import Estimate, bootstrap_difference, sign_test
 
 Which = Literal["improved", "regressed", "equal"]
 WHICH: dict[Which, Callable[[float], bool]] = {  # by the score's difference

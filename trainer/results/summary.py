@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from trainer.comparison import figures
-from trainer.results import ResultRow
+from trainer.results.figures import figures
+from trainer.results.rows import ResultRow
 
 
 class Evaluation(BaseModel):

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.comparison import Figures, best_single, figures, split
-from trainer.comparison_pairs import Paired, paired
+from trainer.results.figures import Figures, best_single, figures, split
+from trainer.results.paired import Paired, paired
 from trainer.errors import UnknownReference
-from trainer.results import RESULTS, ResultRow, orchestrators_in, read_results
-from trainer.statistics import Estimate
+from trainer.results.rows import RESULTS, ResultRow, orchestrators_in, read_results
+from trainer.results.statistics import Estimate
 
 APART = ("family", "level")
 WORDS = ("orchestrator", "condition", "part", "most used")  # columns of words stand on the left

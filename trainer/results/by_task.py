@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from trainer.results import ResultRow, TaskKey
-from trainer.statistics import Estimate, bootstrap_mean
+from trainer.results.rows import ResultRow, TaskKey
+from trainer.results.statistics import Estimate, bootstrap_mean
 
 
 class Unit(NamedTuple):

@@ -13,9 +13,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from trainer.comparison_tasks import Tasks, by_task, mean_of
-from trainer.results import ResultRow
-from trainer.statistics import Estimate, bootstrap_mean, entropy, mean, pass_all, pass_at, quantile
+from trainer.results.by_task import Tasks, by_task, mean_of
+from trainer.results.rows import ResultRow
+from trainer.results.statistics import Estimate, bootstrap_mean, entropy, mean, pass_all, pass_at, quantile
 
 Key = Literal["orchestrator", "family", "level", "condition", "split", "source"]
 Price = Literal["cost", "tokens", "p50_s"]

@@ -15,11 +15,11 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 from tests.trainer.results import any_rows, row, rows_of, some_scores
-from trainer.comparison import best_single, busy_s, by, figures, figures_of, pareto
-from trainer.comparison_pairs import WHICH, change, changed, gap, paired
-from trainer.comparison_tasks import by_task
-from trainer.results import TaskKey
-from trainer.statistics import (
+from trainer.results.figures import best_single, busy_s, by, figures, figures_of, pareto
+from trainer.results.paired import WHICH, change, changed, gap, paired
+from trainer.results.by_task import by_task
+from trainer.results.rows import TaskKey
+from trainer.results.statistics import (
     bootstrap_difference,
     bootstrap_mean,
     entropy,
