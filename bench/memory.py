@@ -104,7 +104,7 @@ def measure(name: str) -> dict[str, Any]:
     import torch
     from trl import GRPOTrainer, SFTTrainer  # noqa: F401  before the baseline
 
-    from trainer import sft  # noqa: F401
+    from trainer.sft.stage import stage  # noqa: F401
     from trainer.memory_fit import estimate  # noqa: F401
     from trainer.grpo.stage import stage  # noqa: F401
     from trainer.memory_fit.model_sizes import anatomy_of
@@ -212,7 +212,7 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
     from trainer.learner.cpu_trainers import sft_trainer
     from trainer.learner.load_and_save import load_learner
-    from trainer.sft import _arguments
+    from trainer.sft.stage import _arguments
 
     settings = recipe.sft
     count = settings.batch * settings.accumulation * settings.steps

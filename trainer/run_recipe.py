@@ -63,7 +63,7 @@ def _stages(training: Training, tell: Tell) -> bool:
     recipe, workspace = training.recipe, training.workspace
     start = None
     if recipe.sft is not None:
-        from trainer.sft import run_sft
+        from trainer.sft.stage import run_sft
 
         newest = workspace.newest()
         if newest is None or newest[0] < recipe.sft.steps:

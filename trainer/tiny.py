@@ -33,8 +33,8 @@ from orchestrator.checkpoints import Checkpoint, seal
 from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import starter_pool
-from trainer.demonstrations import Demonstration, Said
-from trainer.made_up import name, variants
+from trainer.sft.demonstrations import Demonstration, Said
+from trainer.sft.renamed_copies import name, variants
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
 

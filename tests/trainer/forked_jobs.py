@@ -52,10 +52,10 @@ def warm_up(home: Home, job: str) -> None:
     from pool_registry.calls.live_pool import open_live_pool
     from pool_registry.starter import starter_pool
     from trainer.learner.cpu_trainers import sft_trainer
-    from trainer.demonstrations import Demonstration, Said
+    from trainer.sft.demonstrations import Demonstration, Said
     from trainer.grpo.stage import run_grpo  # noqa: F401
     from trainer.learner.load_and_save import be_quiet, load_learner
-    from trainer.sft import _arguments, dataset
+    from trainer.sft.stage import _arguments, dataset
     from trainer.grpo.token_transcript import ChatTokens
 
     be_quiet(1)

@@ -97,7 +97,7 @@ def demonstrations(
     home: HomeOption = None,
 ) -> None:
     """Export what a job's SFT learnt from."""
-    from trainer.demonstrations import load_demonstrations, save_demonstrations
+    from trainer.sft.demonstrations import load_demonstrations, save_demonstrations
     from trainer.errors import JobRefused
 
     with _store(home) as (_, jobs):

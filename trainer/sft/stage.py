@@ -17,7 +17,7 @@ from transformers import PrinterCallback, set_seed
 from trl import SFTConfig  # type: ignore[attr-defined]  # lazily exported
 
 from trainer.learner.cpu_trainers import sft_trainer
-from trainer.demonstrations import (
+from trainer.sft.demonstrations import (
     Demonstration,
     load_demonstrations,
     save_demonstrations,
@@ -32,10 +32,10 @@ from trainer.learner.load_and_save import (
     resume_point,
     trainer_arguments,
 )
-from trainer.made_up import variants
+from trainer.sft.renamed_copies import variants
 from trainer.recipe import Recipe, Sft
 from trainer.tasks.task import Task
-from trainer.trajectories import Collector, Progress
+from trainer.sft.collect import Collector, Progress
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.jobs.job_folder import Workspace
 

@@ -30,7 +30,7 @@ from tests.orchestrator.support.engine import (  # noqa: F401
     worker,
 )
 from tests.trainer.tiny_model import tiny_base  # noqa: F401
-from trainer.demonstrations import (
+from trainer.sft.demonstrations import (
     Demonstration,
     Said,
     demonstration,
@@ -41,11 +41,11 @@ from trainer.demonstrations import (
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import attempt
 from trainer.recipe import Demonstrations, Model
-from trainer.recovery import Fault, FaultyPool, RecoveringTeacher
+from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
-from trainer.trajectories import Collector, has_recovered
+from trainer.sft.collect import Collector, has_recovered
 from trainer.grpo.token_transcript import ChatTokens
 
 TASKS = source_named("ledger,forge").tasks("train", 12, levels=(1, 2, 3))

@@ -16,10 +16,10 @@ from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import Orchestrator, Sink
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
-from trainer.demonstrations import Demonstration, demonstration
+from trainer.sft.demonstrations import Demonstration, demonstration
 from trainer.evaluation.trials import attempt
 from trainer.recipe import Demonstrations, Model
-from trainer.recovery import Fault, FaultyPool, RecoveringTeacher
+from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.task import Task
 
 Progress = Callable[[int, int], None]

@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.demonstrations import Demonstration, Said
-from trainer.made_up import like, quotes, variants
+from trainer.sft.demonstrations import Demonstration, Said
+from trainer.sft.renamed_copies import like, quotes, variants
 
 
 def demonstration(query: str, *turns: str) -> Demonstration:
