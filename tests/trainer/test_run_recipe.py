@@ -25,7 +25,7 @@ from orchestrator.traces.store import TraceFilter, open_store
 from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from tests.trainer.tiny_model import tiny_base  # noqa: F401
+from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, dump_recipe, parse_recipe

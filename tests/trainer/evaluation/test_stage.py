@@ -24,7 +24,7 @@ from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
-from tests.trainer.results import row
+from tests.trainer.support.results import row
 from tests.trainer.jobs.test_durability import forked, until
 from trainer.evaluation.stage import stage
 from trainer.__main__ import app

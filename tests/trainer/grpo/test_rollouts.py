@@ -23,7 +23,7 @@ from pool_registry.kinds import KINDS, Kind
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
-from tests.trainer.tiny_model import tiny_base  # noqa: F401
+from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.grpo.curriculum import Curriculum
 from trainer.errors import TrainingFailed
 from trainer.learner.generator import Generated, Sampling

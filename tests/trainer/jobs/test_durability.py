@@ -22,7 +22,7 @@ from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import writing
 from tests.machine import needs
 from tests.postgres import postgres, programs
-from tests.trainer.tiny_model import tiny_base  # noqa: F401
+from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import parse_recipe
 from trainer.jobs.job_folder import Workspace, read_lines
@@ -85,7 +85,7 @@ class Forked:
     """A process for every attempt at a job, without the imports (forked_jobs.py)."""
 
     def __init__(self, home: Path, job: str) -> None:
-        command = [sys.executable, "-m", "tests.trainer.forked_jobs", str(home), job]
+        command = [sys.executable, "-m", "tests.trainer.support.forked_jobs", str(home), job]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(command, cwd=ROOT, env=environment(home), **pipes)
         assert self.process.stdout.readline() == "ready\n"

@@ -14,7 +14,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
-from tests.trainer.tiny_model import tiny_base  # noqa: F401
+from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.learner.load_and_save import cpu_trainers
 from trainer.learner.cpu_trainers import CpuGrpoTrainer, CpuSftTrainer, grpo_trainer, sft_trainer
 

@@ -29,7 +29,7 @@ from tests.orchestrator.support.engine import (  # noqa: F401
     step,
     worker,
 )
-from tests.trainer.tiny_model import tiny_base  # noqa: F401
+from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.sft.demonstrations import (
     Demonstration,
     Said,

@@ -1,6 +1,6 @@
 """Runs jobs in processes that can be killed: what `python -m trainer run JOB` does, without its 10 s of imports.
 
-    python -m tests.trainer.forked_jobs HOME JOB
+    python -m tests.trainer.support.forked_jobs HOME JOB
 
 Imports torch and TRL once (an evaluation needs neither), loads what JOB will load, and forks a process for every
 line `JOB` that it reads. Writes its pid at once and `ended STATUS` when it has.
