@@ -37,7 +37,7 @@ from trainer.results.rows import ResultRow
 from trainer.results.statistics import bootstrap_mean
 from trainer.results.summary import summarize
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES
-from trainer.tasks.conditions import under
+from trainer.tasks.pool_conditions import under
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
 

@@ -174,7 +174,7 @@ async def run_evaluation(asked: Asked, tasks: list[Task], home: str | None) -> E
     from pool_registry.storage.data_folder import choose_home
     from pool_registry.calls.live_pool import live_pool
     from trainer.evaluation.trials import evaluate as evaluate_tasks
-    from trainer.tasks.conditions import changed_pool, in_words_of
+    from trainer.tasks.pool_conditions import changed_pool, in_words_of
     from trainer.run_recipe import seeded_pool
 
     expect_many_episodes()

@@ -28,7 +28,7 @@ from trainer.recipe import Recipe
 from trainer.results.rows import ResultRow, Slot, append_result, mend, read_results
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference
-from trainer.tasks.conditions import changed_pool, in_words_of, memory
+from trainer.tasks.pool_conditions import changed_pool, in_words_of, memory
 from trainer.tasks.source import source_named
 from trainer.tasks.task import Task
 from trainer.jobs.job_folder import Workspace, read_lines

@@ -33,7 +33,7 @@ from trainer.evaluation.grading import verdict
 from trainer.results.rows import GENERATED, ResultRow, Slot, TaskKey
 from trainer.results.summary import Evaluation, summarize
 from trainer.tasks import SUITES, recognize
-from trainer.tasks.conditions import memory
+from trainer.tasks.pool_conditions import memory
 from trainer.tasks.suite import seeded
 from trainer.tasks.task import Task
 

@@ -19,7 +19,7 @@ from pool_registry.starter import starter_pool
 from trainer.evaluation.access_score import access_of, matches, work_of
 from trainer.evaluation.trials import attempt
 from trainer.tasks import SUITES
-from trainer.tasks.conditions import CONDITIONS, changed_pool, in_words_of
+from trainer.tasks.pool_conditions import CONDITIONS, changed_pool, in_words_of
 
 
 def call(k: int, worker: str, text: str, *access: int) -> Step:

@@ -37,8 +37,9 @@ from trainer.recipe import CONDITIONS, dump_recipe, parse_recipe
 from trainer.results.rows import append_result, mend, read_results
 from trainer.job_process import run_job
 from trainer.results.tables import as_csv, markdown, tables
-from trainer.tasks import conditions, find_task
-from trainer.tasks.conditions import changed_pool
+from trainer.tasks import find_task
+from trainer.tasks import pool_conditions
+from trainer.tasks.pool_conditions import changed_pool
 from trainer.jobs.job_folder import read_lines
 
 CALCULATOR = WorkerSpec(name="calculator", kind="calculator", description="arithmetic")
@@ -273,7 +274,7 @@ def test_direct_each_is_every_agent_alone():
 
 
 def test_recipe_and_engine_know_the_same_conditions():
-    assert tuple(conditions.CONDITIONS) == CONDITIONS
+    assert tuple(pool_conditions.CONDITIONS) == CONDITIONS
     for wrong in ("without:", "without:A b", "sunny", "without:a,", "seen:x"):
         with pytest.raises(InvalidRecipe, match="conditions"):
             parse_recipe(json.dumps({"evaluate": {"conditions": [wrong]}}))

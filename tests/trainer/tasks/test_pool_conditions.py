@@ -16,7 +16,7 @@ from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.evaluation.trials import evaluate
 from trainer.tasks import SUITES, find_task
-from trainer.tasks.conditions import CONDITIONS, DISTRACTORS, WORDS, remap
+from trainer.tasks.pool_conditions import CONDITIONS, DISTRACTORS, WORDS, remap
 
 STARTER = starter_pool()
 SEEDS = range(12)
