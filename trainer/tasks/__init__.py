@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from trainer.errors import UnknownTask
-from trainer.tasks.atlas import Atlas
-from trainer.tasks.dossier import Dossier
-from trainer.tasks.forge import Forge
-from trainer.tasks.itinerary import Itinerary
-from trainer.tasks.joined import Joined
-from trainer.tasks.ledger import Ledger
+from trainer.tasks.families.atlas import Atlas
+from trainer.tasks.families.dossier import Dossier
+from trainer.tasks.families.forge import Forge
+from trainer.tasks.families.itinerary import Itinerary
+from trainer.tasks.families.joined import Joined
+from trainer.tasks.families.ledger import Ledger
 from trainer.tasks.suite import Suite
 from trainer.tasks.task import Task
-from trainer.tasks.workshop import Workshop
+from trainer.tasks.families.workshop import Workshop
 
 SUITES: dict[str, Suite[Any]] = {
     suite.name: suite

@@ -19,11 +19,11 @@ from trainer.errors import UnknownTask
 from trainer.evaluation.trials import evaluate
 from trainer.cli.terminal_tables import step_depths
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES, find_task, recognize
-from trainer.tasks.joined import joined_plan
+from trainer.tasks.families.joined import joined_plan
 from trainer.tasks.suite import SPLITS
 from trainer.tasks.verifier import NumberWithin, last_number, near_tie, to_digits
-from trainer.tasks.workshop import COMPOUNDS
-from trainer.tasks.workshop import molar_mass as workshop_mass
+from trainer.tasks.families.workshop import COMPOUNDS
+from trainer.tasks.families.workshop import molar_mass as workshop_mass
 
 CELLS = [(family, level) for family, suite in SUITES.items() for level in suite.levels]
 FAMILIES = sorted(SUITES)
