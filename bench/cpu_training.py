@@ -159,7 +159,7 @@ def turns() -> list[list[int]]:
     """The tokens of 64 first turns, greedily."""
     from pool_registry.language_models.completion import Message
     from trainer.learner.generator import Sampling
-    from trainer.tasks.source import source_named
+    from trainer.tasks.sources.source import source_named
     from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.transformers_generator import TransformersGenerator
 

@@ -38,7 +38,7 @@ from trainer.results.statistics import bootstrap_mean
 from trainer.results.summary import summarize
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES
 from trainer.tasks.pool_conditions import under
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
 
 ORCHESTRATORS = ("base", "starter-sft", "starter-grpo")

@@ -20,7 +20,7 @@ from pool_registry.starter import starter_pool
 from trainer.errors import TrainerError
 from trainer.recipe import Recipe
 from trainer.grpo.rewards import TERMS
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
 from trainer.learner.vllm_server import PYTHON as VLLM_PYTHON
 

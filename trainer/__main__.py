@@ -78,7 +78,7 @@ def show_task(
 def check_file(file: Annotated[Path, typer.Argument(help="JSONL, one task per line.")]) -> None:
     """Read a file of your own tasks and tell every problem in it. Exit code 2 when no line is a task."""
     from trainer.cli.terminal_tables import show, task_file_text
-    from trainer.tasks.jsonl import load_tasks
+    from trainer.tasks.sources.jsonl import load_tasks
 
     read = load_tasks(file)
     show(task_file_text(file.name, read))
@@ -155,7 +155,7 @@ def sourced_tasks(
         raise UnknownTask("say where the tasks come from: give either --family or --source")
     if source is None:
         return None
-    from trainer.tasks.source import source_named
+    from trainer.tasks.sources.source import source_named
 
     return source_named(source).tasks(split, max(1, count), seed, None if level == 0 else (level,))
 

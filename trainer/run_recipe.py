@@ -18,7 +18,7 @@ from pool_registry.pool import Pool
 from pool_registry.starter import seed_starter
 from trainer.errors import TrainingFailed, UnknownTask
 from trainer.recipe import Recipe
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
 from trainer.jobs.job_folder import Workspace
 

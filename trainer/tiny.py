@@ -35,7 +35,7 @@ from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import starter_pool
 from trainer.sft.demonstrations import Demonstration, Said
 from trainer.sft.renamed_copies import name, variants
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
 
 FAMILIES = "ledger,atlas,forge,itinerary"

@@ -18,7 +18,7 @@ from pool_registry.actions import JsonValue, as_text
 from trainer.evaluation.trials import Evaluation
 from trainer.results.tables import WORDS, Line, Reference, tables
 from trainer.tasks import SUITES, find_task
-from trainer.tasks.jsonl import TaskFile
+from trainer.tasks.sources.jsonl import TaskFile
 from trainer.tasks.task import Task
 
 PREVIEW = 5

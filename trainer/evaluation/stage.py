@@ -29,7 +29,7 @@ from trainer.results.rows import ResultRow, Slot, append_result, mend, read_resu
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference
 from trainer.tasks.pool_conditions import changed_pool, in_words_of, memory
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
 from trainer.jobs.job_folder import Workspace, read_lines
 

@@ -7,7 +7,7 @@ import math
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from trainer.recipe import Recipe
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.source import source_named
 
 STEPS_WITHOUT_PLAN = 4
 SAMPLE_TASKS = 40

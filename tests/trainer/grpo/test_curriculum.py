@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trainer.grpo.curriculum import Curriculum, cell_of
 from trainer.recipe import Curriculum as Settings
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.source import source_named
 
 TASKS = source_named("ledger,atlas").tasks("train", 12, levels=(1, 2, 3))
 CELLS = list(dict.fromkeys(cell_of(task) for task in TASKS))

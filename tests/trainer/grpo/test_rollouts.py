@@ -358,7 +358,7 @@ def test_the_clock_tells_what_the_generator_did_in_this_step(chat):
 
 def prompts_of(chat: ChatTokens, count: int) -> list[list[int]]:
     from pool_registry.language_models.completion import Message
-    from trainer.tasks.source import source_named
+    from trainer.tasks.sources.source import source_named
 
     return [chat.prompt([Message("user", task.query)]) for task in source_named("ledger,forge").tasks("test", count)]
 

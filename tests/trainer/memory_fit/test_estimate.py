@@ -16,7 +16,7 @@ from trainer.errors import TrainerError
 from trainer.memory_fit.estimate import Fit, estimate
 from trainer.memory_fit.stages import GB, Machine, Part, this_machine
 from trainer.recipe import Recipe, parse_recipe
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.source import source_named
 
 LLAMA = {
     "model_type": "llama",

@@ -42,7 +42,7 @@ from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import attempt
 from trainer.recipe import Demonstrations, Model
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 from trainer.sft.collect import Collector, has_recovered

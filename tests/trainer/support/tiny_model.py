@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.source import source_named
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.errors import UnusableTasks
 from trainer.evaluation.trials import evaluate
-from trainer.tasks.jsonl import MAX_LINE_BYTES, load_tasks
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.jsonl import MAX_LINE_BYTES, load_tasks
+from trainer.tasks.sources.source import source_named
 
 PLAN = {"steps": [{"worker": "calculator", "instruction": "6*7", "access": []}], "answer": "$1"}
 

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from trainer.errors import UnknownTask, UnusableTasks
-from trainer.tasks.hub import verifier_of
-from trainer.tasks.source import source_named
+from trainer.tasks.sources.hub import verifier_of
+from trainer.tasks.sources.source import source_named
 from trainer.tasks.suite import SPLITS
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.engine.events import TaskRef
 from pool_registry.actions import as_text, clean_text
 from trainer.errors import UnusableTasks
-from trainer.tasks.jsonl import MAX_QUERY_CHARS, TOLERANCE
+from trainer.tasks.sources.jsonl import MAX_QUERY_CHARS, TOLERANCE
 from trainer.tasks.suite import SPLITS, split_of
 from trainer.tasks.task import Task, plain
 from trainer.tasks.verifier import AnyVerifier, Exact, NumberWithin, OneOf, whole_number

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from trainer.errors import UnknownTask, UnusableTasks
 from trainer.tasks import SUITES, suite_named
-from trainer.tasks.hub import load_hub
-from trainer.tasks.jsonl import load_tasks
-from trainer.tasks.reasoning_gym import Family, open_family
+from trainer.tasks.sources.hub import load_hub
+from trainer.tasks.sources.jsonl import load_tasks
+from trainer.tasks.sources.reasoning_gym import Family, open_family
 from trainer.tasks.suite import MAX_INDEX, SPLITS, Suite, seeded
 from trainer.tasks.task import Task
 
