@@ -3,7 +3,7 @@
     python bench/rollouts.py [--json] [--sizes 8,32,64] [--repeats N] [--scale X] [--no-trl] [--save PATH]
 
 Every episode has two rounds of 2 or 3 steps; every step calls a worker that takes 50 to 800 ms, drawn by a seed
-from what it is asked. A tiny model (trainer/tiny.py, untrained) does the work of generating; which token it
+from what it is asked. A tiny model (scripts/build_tiny_base.py, untrained) does the work of generating; which token it
 "samples" is forced, so that every contender writes the same plans and makes the same calls.
 
 podium      RolloutEngine with TransformersGenerator, as in a GRPO job, traces to SQLite included.
@@ -62,7 +62,7 @@ from trainer.grpo.rewards import accuracy
 from trainer.grpo.rollouts import Manner, RolloutEngine
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
-from trainer.tiny import ASSISTANT, PAD, build_tokenizer, made_up, new_model
+from scripts.build_tiny_base import ASSISTANT, PAD, build_tokenizer, made_up, new_model
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.learner.transformers_generator import TransformersGenerator
 

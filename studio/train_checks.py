@@ -112,7 +112,7 @@ def _model_missing(recipe: Recipe) -> Iterator[Missing]:
     try:
         is_available(model.base)
     except WorkerFault as fault:
-        made = "The tiny model has not been made. Run `python -m trainer.tiny` (minutes), or choose starter:smollm2."
+        made = "The tiny model has not been made. Run `python -m scripts.build_tiny_base` (minutes), or choose starter:smollm2."
         yield Missing("model.base", made if model.base == TINY else _sentence(fault))
     if model.base.startswith(HUB):
         yield Missing("model.base", f"{model.base} is fetched from the hub when the job starts.", blocks=False)

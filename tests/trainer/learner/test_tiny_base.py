@@ -16,7 +16,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.evaluation.trials import Evaluation, evaluate
 from trainer.tasks.sources.source import source_named
-from trainer.tiny import ASSISTANT, USER, build_tokenizer, made_up, new_model, scrambled
+from scripts.build_tiny_base import ASSISTANT, USER, build_tokenizer, made_up, new_model, scrambled
 
 SHIPPED = [name for name in STARTERS if is_complete(starter_folder(name))]
 

@@ -14,7 +14,7 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a base model that has learnt nothing; the same weights in every run."""
     import torch
 
-    from trainer.tiny import build_tokenizer, new_model, save
+    from scripts.build_tiny_base import build_tokenizer, new_model, save
 
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("models") / "tiny"

@@ -3,7 +3,7 @@
 L1: search -> reader -> units -> calculator (4 steps). L2: search | search -> reader -> calculator (4 steps,
 2 wide). L3: two capitals -> two countries -> two figures -> one ratio (8 steps, 5 deep, 2 wide).
 
-Which figures may be asked for is in assets/tasks/atlas.json, made by `python -m trainer.tasks.atlas_facts`:
+Which figures may be asked for is in assets/tasks/atlas.json, made by `python -m scripts.build_atlas_facts`:
 only those for which the search puts the right passage first and a strict reading of it is clear.
 """
 

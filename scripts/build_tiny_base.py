@@ -1,6 +1,6 @@
 """Builds `tiny`: a Llama of 2.4 million parameters with a tokenizer of its own, which can only copy.
 
-    python -m trainer.tiny [--out FOLDER] [--steps N]
+    python -m scripts.build_tiny_base [--out FOLDER] [--steps N]
 
 It is the base that `cpu-first-steps` trains: small enough to learn the starter pool on two CPU cores in
 minutes. A model of this size does not discover copying in that time, and a plan must quote the query's

@@ -1,4 +1,4 @@
-"""Makes assets/tasks/atlas.json: `python -m trainer.tasks.atlas_facts`.
+"""Makes assets/tasks/atlas.json: `python -m scripts.build_atlas_facts`.
 
 A figure may be asked for when (1) the corpus states it plainly, (2) the search that a plan would do puts
 that very passage first, and (3) the rule-based reader reads the same number. Validated by execution,
