@@ -130,7 +130,7 @@ def large_view(steps: int = 200) -> dict:
     from pool_registry.actions import Observation, Status
     from pool_registry.pool import Pool
     from pool_registry.worker import WorkerSpec
-    from studio.view import episode_view
+    from studio.episode_documents.view import episode_view
 
     pool = Pool(name="p", workers=(WorkerSpec(name="calc", kind="calculator", description="c"),))
     made = tuple(

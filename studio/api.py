@@ -21,10 +21,10 @@ from orchestrator.engine.events import EpisodeEnded, Event, TurnTaken
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Pool, export_pool
-from studio.export import trace_document
+from studio.episode_documents.trace import trace_document
 from studio.pages.traces import trace_rows
 from studio.runtime import Runtime
-from studio.view import episode_view, step_detail, turn_detail, view_patch
+from studio.episode_documents.view import episode_view, step_detail, turn_detail, view_patch
 
 T = TypeVar("T")
 POLL_S = 0.1

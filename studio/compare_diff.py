@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.graphs.alignment import Aligned
 from orchestrator.engine.episode import Episode
 from orchestrator.graphs.diff import ACCESS, ARGUMENTS, MOVED, WORKER, GraphDiff, Pair, PlacedStep, diff, placed_steps
-from studio.view import SHORT, instruction
+from studio.episode_documents.view import SHORT, instruction
 
 
 def diff_document(reference: tuple[Episode, Aligned], other: tuple[Episode, Aligned]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from studio.api import GRADE_WAIT_S, KEEP_ALIVE_S, LOOK_FOR_DEAD_S, POLL_S, Foll
 from studio.compare_diff import diff_document
 from studio.runtime import Runtime
 from studio.train_api import message
-from studio.view import episode_view, view_patch
+from studio.episode_documents.view import episode_view, view_patch
 
 
 class Side(Follower):

@@ -15,7 +15,7 @@ from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.graphs.layered_layout import layered_layout
 from pool_registry.actions import as_text
 from pool_registry.pool import Pool
-from studio.view import episode_view, instruction
+from studio.episode_documents.view import episode_view, instruction
 
 MARGIN = 24
 HEADING = 64  # room for the query above the graph

@@ -9,10 +9,10 @@ from typing import Any
 
 from orchestrator.traces.store import EpisodeRow, Store
 from pool_registry.pool import Pool
-from studio.export import trace_document
+from studio.episode_documents.trace import trace_document
 from studio.export_graph import graph_graphml, graph_svg
 from studio.export_otel import Told, otlp
-from studio.publish_page import static_page
+from studio.episode_documents.static_page import static_page
 from studio.publish_traces import inside, replays
 
 

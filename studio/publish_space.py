@@ -13,7 +13,7 @@ from studio.publish_bundle import Bundle, Entry, as_json, bundle
 from studio.publish_card import shown_name, space_card
 from studio.publish_code import ENGINE, pinned, requirements, travelling
 from studio.publish_model import Weights, checkpoint_entries
-from studio.publish_page import script, static_page, stylesheet
+from studio.episode_documents.static_page import script, static_page, stylesheet
 from studio.publish_pool import Travellers
 from studio.publish_request import Publication, PublishError
 from studio.publish_traces import UNKNOWN_ID, check_size

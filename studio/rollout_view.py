@@ -15,7 +15,7 @@ from orchestrator.traces.store import EpisodeRow
 from pool_registry.pool import Pool
 from studio.job_metrics import whole
 from studio.runtime import Runtime
-from studio.view import episode_view
+from studio.episode_documents.view import episode_view
 
 MAX_GROUPS = 6  # in one answer
 MAX_EPISODES = 32  # of one group

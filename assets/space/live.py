@@ -24,7 +24,7 @@ from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool, import_pool
 from pool_registry.secrets import lending
-from studio.replay import Headline, replay_document
+from studio.episode_documents.replay_document import Headline, replay_document
 
 LOOK_S = 0.1
 FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
@@ -54,7 +54,7 @@ class Stage:
         self._pool: Pool = import_pool((here / "pool.json").read_bytes())
 
     async def run(self, query: str, keys: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
-        """The episode as it grows, as documents of studio/replay.py. Leaving early stops it.
+        """The episode as it grows, as documents of studio/episode_documents/replay_document.py. Leaving early stops it.
 
         Raises OrchestratorError or PoolError when it cannot start.
         """

@@ -1,5 +1,5 @@
 // A published page: recorded runs that play again, and in a live Space the run that is under way. It is the studio's
-// own run view on documents instead of a server; every document is {view, steps, turns} (studio/replay.py).
+// own run view on documents instead of a server; every document is {view, steps, turns} (studio/episode_documents/replay_document.py).
 
 import { el, icon, seconds } from "./dom.js";
 import { Inspector } from "./inspector.js";

@@ -23,7 +23,7 @@ from orchestrator.traces.store import TraceFilter
 from pool_registry.pool import Pool, export_pool
 from pool_registry.worker import WorkerSpec
 from studio.app import create_app
-from studio.export import trace_document
+from studio.episode_documents.trace import trace_document
 from studio.pool_desk import PoolDesk
 from studio.runtime import Runtime
 from studio.serving import prepare

@@ -17,7 +17,7 @@ from pool_registry.worker import WorkerSpec
 from studio.publish_bundle import LISTING, Entry, bundle, write_folder
 from studio.publish_code import ALLOWED, AT_HOME, ENGINE, ROOT, requirements, travelling
 from studio.publish_model import Weights, checkpoint_entries, without_paths
-from studio.publish_page import script, static_page
+from studio.episode_documents.static_page import script, static_page
 from studio.publish_pool import stays_because, travellers
 from studio.publish_request import InvalidPublication, Publication, PublishError, publication
 from studio.publish_scan import check_bundles, findings

@@ -12,7 +12,7 @@ from orchestrator.traces.store import EpisodeRow
 from pool_registry.actions import Observation, Status, Usage
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from studio.view import episode_view, step_detail, turn_detail, view_patch
+from studio.episode_documents.view import episode_view, step_detail, turn_detail, view_patch
 
 POOL = Pool(
     name="p",

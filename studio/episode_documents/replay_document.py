@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.engine.episode import Episode
 from pool_registry.pool import Pool
-from studio.view import episode_view, step_detail, turn_detail
+from studio.episode_documents.view import episode_view, step_detail, turn_detail
 
 
 @dataclass(frozen=True, slots=True)
