@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from pool_registry.storage.data_folder import find_home
-from studio.serving import make_starter_data
+from studio.start import make_starter_data
 
 HEIGHTS = {1440: 1000, 390: 844}
 # page, what is there when it is ready

@@ -46,7 +46,7 @@ def start(
     """Start the studio in the browser (without a command), or run one of the commands."""
     if context.invoked_subcommand is not None:
         return
-    from studio.serving import StartOptions, serve
+    from studio.start import StartOptions, serve
 
     typer.echo("Starting Podium ...")
     serve(StartOptions(port, home, browser, host, login))
@@ -68,7 +68,7 @@ def run(
 ) -> None:
     """Run one query without the page. Exit code 0 when it was answered, 1 when not, 2 on bad input."""
     from studio.headless import run_once
-    from studio.serving import prepare
+    from studio.start import prepare
 
     store = prepare(home)
     try:
@@ -84,8 +84,8 @@ def run(
 @app.command()
 def prepare(home: HomeOption = None) -> None:
     """Migrate the database, seed the starter pool and build its data, so that the first run is quick."""
-    from studio.serving import make_starter_data
-    from studio.serving import prepare as prepare_store
+    from studio.start import make_starter_data
+    from studio.start import prepare as prepare_store
 
     store = prepare_store(home)
     make_starter_data(store.home, with_model=True)

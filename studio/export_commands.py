@@ -110,7 +110,7 @@ def python(
 
 @contextmanager
 def _store(home: str | None) -> Iterator[Store]:
-    from studio.serving import prepare
+    from studio.start import prepare
 
     store = prepare(str(choose_home(home).root))
     try:

@@ -66,7 +66,7 @@ def _done(home: str | None, **request: Any) -> Mapping[str, Any]:
     """What the Pool page's command answers. Raises InvalidPool with its problems."""
     from studio.pool_desk import PoolDesk
     from studio.runtime import Runtime
-    from studio.serving import prepare
+    from studio.start import prepare
 
     runtime = Runtime(prepare(home))
     try:

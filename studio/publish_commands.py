@@ -42,7 +42,7 @@ def publish(
     from studio.publish_record import new_record
     from studio.publish_traces import record_examples
     from studio.publishing import go_on, publish_now
-    from studio.serving import prepare
+    from studio.start import prepare
 
     store = prepare(str(choose_home(home).root))
     try:

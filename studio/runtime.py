@@ -36,7 +36,7 @@ from pool_registry.calls.call_cache_table import DatabaseShelf
 from pool_registry.worker import Visible, WorkerSpec
 from studio.accounts import current_user
 from studio.headless import recorded_run
-from studio.health import RECENT, Health, WorkerHealth, judge
+from studio.worker_health import RECENT, Health, WorkerHealth, judge
 from trainer.evaluation.trials import grade, resolve
 from trainer.tasks import recognize
 from trainer.tasks.task import Task

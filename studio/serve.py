@@ -21,7 +21,7 @@ from studio.accounts import Tokens
 from studio.security import LOOPBACK
 from studio.serve_record import Served, remove, write
 from studio.serve_service import Offer, Service
-from studio.serving import check_port, prepare
+from studio.start import check_port, prepare
 
 if TYPE_CHECKING:
     import uvicorn

@@ -114,7 +114,7 @@ def list_tokens(home: HomeOption = None) -> None:
 @contextmanager
 def _accounts(home: str | None) -> Iterator[tuple[Accounts, Tokens]]:
     from studio.accounts import Accounts, Tokens
-    from studio.serving import prepare
+    from studio.start import prepare
 
     store = prepare(home)
     try:

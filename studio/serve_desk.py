@@ -20,7 +20,7 @@ from studio import serve_record
 from studio.accounts import Tokens
 from studio.reply import Command, Reply, text, words
 from studio.runtime import Runtime
-from studio.serving import check_port
+from studio.start import check_port
 
 START_S = 120.0
 FIRST_PORT = 8000

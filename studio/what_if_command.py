@@ -45,7 +45,7 @@ def what_if(
     Without --edit it shows the plan. Exit code 0 when the edited run was answered, 1 when not, 2 on bad input.
     """
     from studio.headless import recorded_run, vary_once
-    from studio.serving import prepare
+    from studio.start import prepare
     from studio.what_if import plan_document, variation_check, variations_document
 
     store = prepare(home)

@@ -23,7 +23,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from pool_registry.storage.data_folder import find_home
-from studio.serving import make_starter_data
+from studio.start import make_starter_data
 from tests.machine import missing
 
 CHROMIUM_FLAGS = [

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from playwright.sync_api import Locator, Page, expect
 
 from pool_registry.storage.data_folder import find_home
-from studio.serving import make_starter_data
+from studio.start import make_starter_data
 from tests.browser.conftest import Studio, free_port, watched_page
 from tests.browser.test_pool_and_traces import card
 from tests.pool_registry.workers.test_mcp_sdk import Service

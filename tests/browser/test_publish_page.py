@@ -20,7 +20,7 @@ from pool_registry.storage.data_folder import find_home
 from studio.publish_bundle import write_folder
 from studio.publish_plan import make_plan
 from studio.publish_request import publication
-from studio.serving import make_starter_data, prepare
+from studio.start import make_starter_data, prepare
 from tests.browser.conftest import Studio, free_port, watched_page
 from tests.studio.hub_stand_in import Hub, client_environment, hub_stand_in
 from tests.studio.recorded import record_run

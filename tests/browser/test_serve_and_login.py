@@ -15,7 +15,7 @@ from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from studio import serve_record
 from studio.accounts import Accounts
-from studio.serving import prepare
+from studio.start import prepare
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.pools import XSS
 from tests.studio.edge_home import model

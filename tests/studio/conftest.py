@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from studio.runtime import Runtime
-from studio.serving import prepare
+from studio.start import prepare
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.serving import prepare
+from studio.start import prepare
 from tests.studio.edge_model import EdgeModel, edge_model
 from tests.studio.served import edge_pool
 

@@ -26,7 +26,7 @@ from studio.app import create_app
 from studio.episode_documents.trace import trace_document
 from studio.pool_desk import PoolDesk
 from studio.runtime import Runtime
-from studio.serving import prepare
+from studio.start import prepare
 from tests.pool_registry.support.peer import Peer, peer
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe
