@@ -21,16 +21,16 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from assets import asset
-from studio.accounts import Accounts
+from studio.access.accounts import Accounts
 from studio.api import routes
 from studio.compare_api import compare_routes
 from studio.export_api import export_routes
-from studio.login import LoginWall, login_routes, user_of
+from studio.access.login import LoginWall, login_routes, user_of
 from studio.pages import compare, pool, publish, run, serve, traces, train
 from studio.pages.run import orchestrator_choices
 from studio.publish_api import publish_routes
 from studio.runtime import Runtime
-from studio.security import LOOPBACK, SameOrigin
+from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.serve_desk import ServeDesk, serve_routes
 from studio.theme import HEAD, LOGGED_IN, theme
 from studio.train_api import train_routes

@@ -34,7 +34,7 @@ from pool_registry.calls.call_cache import Recall
 from pool_registry.secrets import redact
 from pool_registry.calls.call_cache_table import DatabaseShelf
 from pool_registry.worker import Visible, WorkerSpec
-from studio.accounts import current_user
+from studio.access.accounts import current_user
 from studio.headless import recorded_run
 from studio.worker_health import RECENT, Health, WorkerHealth, judge
 from trainer.evaluation.trials import grade, resolve

@@ -17,8 +17,8 @@ from orchestrator.engine.gc_settings import expect_many_episodes
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import open_live_pool
-from studio.accounts import Tokens
-from studio.security import LOOPBACK
+from studio.access.accounts import Tokens
+from studio.access.request_guards import LOOPBACK
 from studio.serve_record import Served, remove, write
 from studio.serve_service import Offer, Service
 from studio.start import check_port, prepare

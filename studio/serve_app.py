@@ -21,8 +21,8 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded
 from orchestrator.traces.store import Store
 from pool_registry.secrets import resolve
-from studio.accounts import Tokens
-from studio.security import LOOPBACK, SameOrigin
+from studio.access.accounts import Tokens
+from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.serve_chat import Completion
 from studio.serve_errors import TRACE_HEADER, ApiError, failure_of
 from studio.serve_mcp import mcp_server

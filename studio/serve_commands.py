@@ -12,7 +12,7 @@ import typer
 from pool_registry.errors import PoolError
 
 if TYPE_CHECKING:
-    from studio.accounts import Accounts, Tokens
+    from studio.access.accounts import Accounts, Tokens
 
 HomeOption = Annotated[
     str | None,
@@ -113,7 +113,7 @@ def list_tokens(home: HomeOption = None) -> None:
 
 @contextmanager
 def _accounts(home: str | None) -> Iterator[tuple[Accounts, Tokens]]:
-    from studio.accounts import Accounts, Tokens
+    from studio.access.accounts import Accounts, Tokens
     from studio.start import prepare
 
     store = prepare(home)

@@ -16,7 +16,7 @@ from orchestrator.engine.gc_settings import expect_many_episodes
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home, choose_home, find_home
 from pool_registry.starter import seed_starter
-from studio.security import LOOPBACK
+from studio.access.request_guards import LOOPBACK
 
 if TYPE_CHECKING:
     import uvicorn
@@ -81,7 +81,7 @@ def check_port(port: int, host: str = HOST) -> None:
 
 def check_login(store: Store) -> None:
     """Raise StorageError when nobody could log in."""
-    from studio.accounts import Accounts
+    from studio.access.accounts import Accounts
 
     if not Accounts(store.engine).list():
         raise StorageError("nobody could log in; add a user first with `python -m studio users add NAME`")

@@ -27,7 +27,7 @@ _UNSAFE = re.compile(r"[^\w. -]+")
 
 
 def upload_routes() -> APIRouter:
-    """The routes, below /api; studio/security.py refuses what another site's page asks for."""
+    """The routes, below /api; studio/access/request_guards.py refuses what another site's page asks for."""
     router = APIRouter(prefix="/api")
 
     @router.post("/documents")

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from studio import serve_record
-from studio.accounts import Accounts
+from studio.access.accounts import Accounts
 from studio.start import prepare
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.pools import XSS

@@ -23,7 +23,7 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from studio import serve_record
 from studio.__main__ import app
-from studio.accounts import Tokens
+from studio.access.accounts import Tokens
 from studio.serve_request import MAX_BODY_BYTES
 from tests.studio.edge_home import home, model
 from tests.studio.edge_model import TOKENS_IN, TOKENS_OUT

@@ -16,7 +16,7 @@ from keyring.errors import KeyringError
 from starlette.exceptions import HTTPException
 
 from studio import uploads
-from studio.security import SameOrigin
+from studio.access.request_guards import SameOrigin
 
 KEY = "planted-4711-secret"
 

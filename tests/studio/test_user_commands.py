@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from studio.__main__ import app
-from studio.accounts import AccountError, Accounts, Tokens
+from studio.access.accounts import AccountError, Accounts, Tokens
 
 PASSWORD = "correct horse battery"
 

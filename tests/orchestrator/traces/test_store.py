@@ -352,7 +352,7 @@ def test_the_models_are_what_the_migrations_make(tmp_path):
     from alembic.runtime.migration import MigrationContext
 
     import pool_registry.calls.call_cache_table  # noqa: F401  its table is in the same database
-    import studio.accounts  # noqa: F401  and so are its
+    import studio.access.accounts  # noqa: F401  and so are its
     import trainer.jobs.queue  # noqa: F401  and so is its
 
     engine = store_module.open_engine(find_home(tmp_path))

@@ -10,9 +10,9 @@ from sqlmodel import Session
 
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
-from studio import accounts as accounts_module
-from studio.accounts import AccountError, Accounts, SessionRow, Tokens
-from studio.login import COOKIE, MAX_FAILURES, Brake
+from studio.access import accounts as accounts_module
+from studio.access.accounts import AccountError, Accounts, SessionRow, Tokens
+from studio.access.login import COOKIE, MAX_FAILURES, Brake
 
 PASSWORD = "correct horse battery"
 

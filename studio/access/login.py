@@ -18,7 +18,7 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Resp
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from assets import asset
-from studio.accounts import SESSION_LASTS, Accounts, current_user
+from studio.access.accounts import SESSION_LASTS, Accounts, current_user
 
 COOKIE = "podium_session"
 OPEN = ("/login", "/podium/web/", "/podium/fonts/")  # what the login page itself is made of
