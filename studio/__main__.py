@@ -12,20 +12,24 @@ import typer
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
-from studio import export_commands, memory_commands, publish_commands, serve_commands, what_if_command
+from studio.cli import export
+from studio.cli import memory
+from studio.cli import publish
+from studio.cli import serve
+from studio.cli import what_if
 
 app = typer.Typer(
     help="Podium: design a pool of agents and tools, train a small model to orchestrate it, watch it work.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(serve_commands.serve)
-app.command()(publish_commands.publish)
-app.command("what-if")(what_if_command.what_if)
-app.add_typer(export_commands.export, name="export")
-app.add_typer(memory_commands.memory, name="memory")
-app.add_typer(serve_commands.users, name="users")
-app.add_typer(serve_commands.tokens, name="tokens")
+app.command()(serve.serve)
+app.command()(publish.publish)
+app.command("what-if")(what_if.what_if)
+app.add_typer(export.export, name="export")
+app.add_typer(memory.memory, name="memory")
+app.add_typer(serve.users, name="users")
+app.add_typer(serve.tokens, name="tokens")
 HomeOption = Annotated[
     str | None,
     typer.Option("--home", help="Data folder. Default: PODIUM_HOME, or the platform's user data folder."),
@@ -96,7 +100,7 @@ def prepare(home: HomeOption = None) -> None:
 @app.command()
 def doctor(home: HomeOption = None) -> None:
     """Say what is installed and found on this machine, and how to get what is missing."""
-    from studio.doctor import examine
+    from studio.cli.doctor import examine
 
     for line in examine(home):
         typer.echo(line)

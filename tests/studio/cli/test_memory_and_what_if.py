@@ -19,7 +19,7 @@ from pool_registry.errors import InvalidPool, PoolError
 from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
 from studio.start import prepare
-from studio.what_if_command import read_edits
+from studio.cli.what_if import read_edits
 from tests.studio.recorded import record_run
 
 
