@@ -24,7 +24,7 @@ from assets import asset
 from studio.access.accounts import Accounts
 from studio.api import routes
 from studio.compare_api import compare_routes
-from studio.export_api import export_routes
+from studio.export.routes import export_routes
 from studio.access.login import LoginWall, login_routes, user_of
 from studio.pages import compare, pool, publish, run, serve, traces, train
 from studio.pages.run import orchestrator_choices

@@ -35,7 +35,7 @@ def checkpoint(
     home: Home = None,
 ) -> None:
     """A trained orchestrator as safetensors, or as GGUF through llama.cpp's converter."""
-    from studio.export_model import export_checkpoint
+    from studio.export.checkpoint import export_checkpoint
 
     choose_home(home)
     typer.echo(str(export_checkpoint(name, form, out)))
@@ -68,7 +68,7 @@ def traces(
 ) -> None:
     """Traces as JSON Lines, or as OpenTelemetry spans that Phoenix, Langfuse or Jaeger read (OTLP JSON)."""
     from orchestrator.traces.store import TraceFilter
-    from studio.export_traces import jsonl, otlp_document
+    from studio.export.formats import jsonl, otlp_document
 
     with _store(home) as store:
         wanted = TraceFilter(pool=pool, orchestrator=orchestrator, limit=last)
@@ -85,7 +85,7 @@ def graph(
     home: Home = None,
 ) -> None:
     """An episode's graph as SVG or GraphML, or as a page that replays it. PNG: Export on the Run page."""
-    from studio.export_traces import page_of, svg_of, xml_of
+    from studio.export.formats import page_of, svg_of, xml_of
 
     writers = {".svg": svg_of, ".graphml": xml_of, ".html": page_of}
     if out.suffix not in writers:
@@ -102,7 +102,7 @@ def python(
     home: Home = None,
 ) -> None:
     """A plain Python file that asks this pool through this orchestrator; it needs the packages alone."""
-    from studio.export_python import python_file
+    from studio.export.python_file import python_file
 
     with _store(home) as store:
         _write(python_file(store.pools.latest(pool).pool, orchestrator, out.name if out else "orchestrate.py"), out)

@@ -26,10 +26,10 @@ from pool_registry.actions import Observation, Usage
 from pool_registry.actions import Status as CallStatus
 from pool_registry.pool import Pool, export_pool, import_pool
 from pool_registry.worker import WorkerSpec
-from studio.export_graph import graph_graphml, graph_svg
-from studio.export_otel import Told, otlp
-from studio.export_python import python_file
-from studio.export_traces import jsonl, otlp_document
+from studio.export.svg_and_graphml import graph_graphml, graph_svg
+from studio.export.otel import Told, otlp
+from studio.export.python_file import python_file
+from studio.export.formats import jsonl, otlp_document
 from tests.studio.recorded import record_run
 
 SVG = "{http://www.w3.org/2000/svg}"
