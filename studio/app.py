@@ -32,9 +32,9 @@ from studio.publish_api import publish_routes
 from studio.runtime import Runtime
 from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.serve_desk import ServeDesk, serve_routes
-from studio.theme import HEAD, LOGGED_IN, theme
+from studio.frame.theme import HEAD, LOGGED_IN, theme
 from studio.train_api import train_routes
-from studio.uploads import upload_routes
+from studio.frame.uploads import upload_routes
 from studio.what_if import what_if_routes
 
 # title, path below /, module with build(runtime)

@@ -15,7 +15,7 @@ from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from studio.checkpoint_note import checkpoint_label
 from studio.pages.run import FIRST_QUERY, STARTER, TAKES_AGENT
-from studio.reply import answered, refused
+from studio.frame.commands import answered, refused
 from studio.runtime import Runtime
 from studio.train_checks import missing
 from studio.train_desk import asked_recipe

@@ -16,7 +16,7 @@ from pool_registry.pool import Pool
 from pool_registry.gallery.templates import SHIPPED_MODEL, Template, templates
 from pool_registry.worker import WorkerSpec
 from studio.pool_view import points_at
-from studio.reply import Command, Reply, table, text, words
+from studio.frame.commands import Command, Reply, table, text, words
 from studio.runtime import Runtime
 from studio.worker_test import worker_test
 

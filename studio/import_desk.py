@@ -23,7 +23,7 @@ from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
 from studio.gallery_desk import Saved, added_to
 from studio.pool_forms import spec_from
-from studio.reply import Command, Reply, table, tables, text, words
+from studio.frame.commands import Command, Reply, table, tables, text, words
 from studio.runtime import Runtime
 
 MAX_SERVER_NAME_CHARS = 24  # as in workers/mcp.py

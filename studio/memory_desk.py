@@ -12,7 +12,7 @@ from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import InvalidPool
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
-from studio.reply import Command, Reply, text, version
+from studio.frame.commands import Command, Reply, text, version
 from studio.runtime import Runtime
 
 FAILED = ("wrong", "max_rounds", "max_tokens", "max_cost", "deadline", "orchestrator_failed")

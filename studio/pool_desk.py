@@ -21,7 +21,7 @@ from studio.memory_desk import MemoryDesk
 from studio.pool_diff import diff_document
 from studio.pool_forms import named, placed, spec_from
 from studio.pool_view import runs_program, state_document
-from studio.reply import Command, Reply, answered, table, text, version, words
+from studio.frame.commands import Command, Reply, answered, table, text, version, words
 from studio.runtime import Runtime
 from studio.worker_test import alone, arguments_for, observation_document
 

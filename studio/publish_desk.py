@@ -25,7 +25,7 @@ from studio.publish_record import STAGES, Record, find_record, new_record, recor
 from studio.publish_request import HARDWARE, LICENCES, VISITORS, InvalidPublication, Publication, publication
 from studio.publish_traces import LOOKED_AT, SHOWN, chosen_rows, record_examples
 from studio.publishing import start
-from studio.reply import Reply, answered, table, text
+from studio.frame.commands import Reply, answered, table, text
 from studio.runtime import Runtime
 
 KEPT = 4  # previews

@@ -29,7 +29,7 @@ from studio.serve_mcp import mcp_server
 from studio.serve_request import ChatRequest, ResponsesRequest, Wanted, read, unknown_model
 from studio.serve_responses import Answer
 from studio.serve_service import Offer, Running, Service
-from studio.serve_sse import HEADERS
+from studio.frame.sse import HEADERS
 
 CLIENT_GONE = 499
 

@@ -15,7 +15,7 @@ from pool_registry.actions import Usage, as_text
 from studio.serve_errors import failure_of
 from studio.serve_progress import Progress
 from studio.serve_service import Running
-from studio.serve_sse import KEEP_ALIVE, KEEP_ALIVE_S, data
+from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
 
 
 class Completion:

@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 from pool_registry.errors import InvalidPool, PoolError, StorageError
 from studio import serve_record
 from studio.access.accounts import Tokens
-from studio.reply import Command, Reply, text, words
+from studio.frame.commands import Command, Reply, text, words
 from studio.runtime import Runtime
 from studio.start import check_port
 

@@ -16,7 +16,7 @@ from studio.serve_errors import ApiError, failure_of
 from studio.serve_progress import Progress
 from studio.serve_request import RequestLimits
 from studio.serve_service import Service
-from studio.serve_sse import KEEP_ALIVE_S
+from studio.frame.sse import KEEP_ALIVE_S
 
 
 class Asked(BaseModel):

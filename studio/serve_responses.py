@@ -16,7 +16,7 @@ from studio.serve_chat import answer_text
 from studio.serve_errors import ApiError, failure_of
 from studio.serve_progress import Progress
 from studio.serve_service import Running
-from studio.serve_sse import KEEP_ALIVE, KEEP_ALIVE_S, data
+from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
 
 
 class Answer:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from pool_registry.kinds import field_problems
 from studio.job_view import job_line, recipe_of
-from studio.reply import answered
+from studio.frame.commands import answered
 from studio.runtime import Runtime
 from studio.train_checks import missing
 from trainer.errors import InvalidRecipe

@@ -9,7 +9,7 @@ import { ACTIONS } from "./icons.js";
 
 const REFERENCE = /^(env|keyring):[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
 const VARIABLE = /^[A-Z_][A-Z0-9_]{2,}$/;
-const DOCUMENTS = [".txt", ".md", ".pdf", ".csv", ".jsonl"]; // these two as in studio/uploads.py
+const DOCUMENTS = [".txt", ".md", ".pdf", ".csv", ".jsonl"]; // these two as in studio/frame/uploads.py
 const MAX_DOCUMENT_BYTES = 50_000_000;
 const HOW_TO_STORE = "This looks like a key itself, so it was not kept. Store it with  export NAME=...  or  keyring set podium NAME  and write env:NAME or keyring:NAME here.";
 

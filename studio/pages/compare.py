@@ -6,7 +6,7 @@ Commands go to CompareDesk; what is shown comes over compare_api.py. Everything 
 from __future__ import annotations
 
 from studio.compare_desk import CompareDesk
-from studio.components.web_page import web_page
+from studio.frame.web_page import web_page
 from studio.runtime import Runtime
 from trainer.jobs.queue import JobStore
 

@@ -3,7 +3,7 @@ assets/web/publish_page.js; commands go to PublishDesk."""
 
 from __future__ import annotations
 
-from studio.components.web_page import web_page
+from studio.frame.web_page import web_page
 from studio.publish_api import publish_desk
 from studio.runtime import Runtime
 

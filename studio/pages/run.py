@@ -21,7 +21,7 @@ from pool_registry.errors import PoolError
 from studio.checkpoint_note import checkpoint_label, checkpoint_note, memory_note
 from studio.components.run_view import run_view
 from studio.runtime import Runtime
-from studio.shell import shell
+from studio.frame.navigation import shell
 from trainer.tasks import SUITES, find_task
 
 STARTER = "starter"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studio.components.web_page import web_page
+from studio.frame.web_page import web_page
 from studio.runtime import Runtime
 
 

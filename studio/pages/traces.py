@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from orchestrator.engine.events import Outcome
 from orchestrator.traces.store import EpisodeRow, TraceFilter
-from studio.components.web_page import web_page
+from studio.frame.web_page import web_page
 from studio.runtime import Runtime
 
 PAGE_SIZE = 50

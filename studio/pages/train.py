@@ -5,7 +5,7 @@ Commands go to TrainDesk; what a job does comes over its own stream (train_api.p
 
 from __future__ import annotations
 
-from studio.components.web_page import web_page
+from studio.frame.web_page import web_page
 from studio.runtime import Runtime
 from studio.train_desk import TrainDesk
 

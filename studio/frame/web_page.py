@@ -7,8 +7,8 @@ from typing import Any
 
 import gradio as gr
 
-from studio.reply import encode
-from studio.shell import shell
+from studio.frame.commands import encode
+from studio.frame.navigation import shell
 
 TEMPLATE = '<div class="page-root"></div>'
 

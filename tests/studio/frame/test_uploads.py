@@ -15,7 +15,7 @@ from keyring.backend import KeyringBackend
 from keyring.errors import KeyringError
 from starlette.exceptions import HTTPException
 
-from studio import uploads
+from studio.frame import uploads
 from studio.access.request_guards import SameOrigin
 
 KEY = "planted-4711-secret"
