@@ -1,5 +1,5 @@
 """What the Serve page can do: start and stop servers, and hand out tokens. The servers are processes of their
-own that go on without the studio; it only reads what they write down (serve_record.py)."""
+own that go on without the studio; it only reads what they write down (server_record.py)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastapi import APIRouter, Body
 from fastapi.responses import JSONResponse
 
 from pool_registry.errors import InvalidPool, PoolError, StorageError
-from studio import serve_record
+from studio.model_server import server_record
 from studio.access.accounts import Tokens
 from studio.frame.commands import Command, Reply, text, words
 from studio.runtime import Runtime
@@ -40,7 +40,7 @@ class ServeDesk:
     def document(self) -> dict[str, Any]:
         """Everything the page draws."""
         self._reap()
-        served = serve_record.served(self._home)
+        served = server_record.served(self._home)
         return {
             "servers": [{**one.model_dump(exclude={"owner"}), "url": one.url} for one in served],
             "tokens": [{"name": known.name, "created_at": known.created_at} for known in self._tokens.list()],
@@ -69,7 +69,7 @@ class ServeDesk:
 
     def stop(self, asked: Mapping[str, Any]) -> Reply:
         """Stop the server on a port. Raises StorageError when there is none."""
-        stopped = serve_record.stop(self._home, _port(asked))
+        stopped = server_record.stop(self._home, _port(asked))
         return Reply(f"{stopped.model} is no longer served.")
 
     def add_token(self, asked: Mapping[str, Any]) -> Reply:
@@ -83,7 +83,7 @@ class ServeDesk:
         return Reply(f"The token {name} opens nothing any more.")
 
     def _spawn(self, arguments: list[str]) -> tuple[subprocess.Popen[bytes], Path]:
-        log = serve_record.folder(self._home) / f"start-{time.time_ns()}.log"
+        log = server_record.folder(self._home) / f"start-{time.time_ns()}.log"
         command = [sys.executable, "-m", "studio", "serve", f"--home={self._home.root}", *arguments]
         with log.open("wb") as out:
             process = subprocess.Popen(  # noqa: S603  our own program
@@ -99,7 +99,7 @@ class ServeDesk:
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 raise StorageError(_last_words(log))
-            if any(one.port == port and one.state == "ready" for one in serve_record.served(self._home)):
+            if any(one.port == port and one.state == "ready" for one in server_record.served(self._home)):
                 log.unlink(missing_ok=True)
                 return
             time.sleep(0.1)

@@ -43,9 +43,9 @@ def serve(
     """Serve a pool and its orchestrator as one model of the OpenAI API (and over MCP at /mcp)."""
     from pydantic import ValidationError
 
-    from studio.serve import Place, serve_http, serve_stdio
-    from studio.serve_request import RequestLimits
-    from studio.serve_service import Offer
+    from studio.model_server.server import Place, serve_http, serve_stdio
+    from studio.model_server.request import RequestLimits
+    from studio.model_server.service import Offer
 
     try:
         limits = RequestLimits(max_tokens=max_tokens, max_cost=max_cost, deadline_s=deadline)

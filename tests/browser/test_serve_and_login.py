@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
-from studio import serve_record
+from studio.model_server import server_record
 from studio.access.accounts import Accounts
 from studio.start import prepare
 from tests.browser.conftest import Studio, watched_page
@@ -35,8 +35,8 @@ def edge(studio: Studio, model: EdgeModel) -> Iterator[Studio]:
     store.pools.save(edge_pool(model.url))
     store.close()
     yield studio
-    for one in serve_record.served(find_home(studio.home)):
-        serve_record.stop(find_home(studio.home), one.port)
+    for one in server_record.served(find_home(studio.home)):
+        server_record.stop(find_home(studio.home), one.port)
 
 
 def snippet(page: Page, tab: str) -> str:

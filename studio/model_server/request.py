@@ -16,8 +16,8 @@ from starlette.requests import Request
 
 from pool_registry.kinds import field_problems
 from pool_registry.pool import Limits
-from studio.serve_conversation import as_query, chat_messages, response_items
-from studio.serve_errors import ApiError, unsupported, wrong
+from studio.model_server.conversation import as_query, chat_messages, response_items
+from studio.model_server.errors import ApiError, unsupported, wrong
 
 MAX_BODY_BYTES = 4 * 2**20
 

@@ -19,8 +19,8 @@ from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import open_live_pool
 from studio.access.accounts import Tokens
 from studio.access.request_guards import LOOPBACK
-from studio.serve_record import Served, remove, write
-from studio.serve_service import Offer, Service
+from studio.model_server.server_record import Served, remove, write
+from studio.model_server.service import Offer, Service
 from studio.start import check_port, prepare
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def serve_http(offer: Offer, place: Place) -> None:
 
 def serve_stdio(offer: Offer, home: str | None) -> None:
     """Serve as an MCP server on stdin and stdout until the client goes away. Nothing else may print."""
-    from studio.serve_mcp import mcp_server
+    from studio.model_server.mcp import mcp_server
 
     store = _store(home)
 
@@ -89,7 +89,7 @@ def _app(store: Store, offer: Offer, place: Place) -> FastAPI:
         )
     asyncio.run(_try(store, offer))
 
-    from studio.serve_app import create_serve_app
+    from studio.model_server.app import create_serve_app
 
     return create_serve_app(store, offer, loopback=place.loopback, references=place.tokens)
 

@@ -14,10 +14,10 @@ from orchestrator.engine.events import StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, Status
 from pool_registry.pool import Limits
-from studio.serve_conversation import as_query, chat_messages, response_items
-from studio.serve_errors import ApiError
-from studio.serve_progress import Progress
-from studio.serve_request import MAX_BODY_BYTES, ChatRequest, RequestLimits, ResponsesRequest, read, tightened
+from studio.model_server.conversation import as_query, chat_messages, response_items
+from studio.model_server.errors import ApiError
+from studio.model_server.progress import Progress
+from studio.model_server.request import MAX_BODY_BYTES, ChatRequest, RequestLimits, ResponsesRequest, read, tightened
 
 texts = st.text(min_size=1).filter(str.strip)
 anything = st.recursive(

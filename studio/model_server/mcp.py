@@ -11,11 +11,11 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field
 
-from studio.serve_chat import answer_text
-from studio.serve_errors import ApiError, failure_of
-from studio.serve_progress import Progress
-from studio.serve_request import RequestLimits
-from studio.serve_service import Service
+from studio.model_server.chat_completions import answer_text
+from studio.model_server.errors import ApiError, failure_of
+from studio.model_server.progress import Progress
+from studio.model_server.request import RequestLimits
+from studio.model_server.service import Service
 from studio.frame.sse import KEEP_ALIVE_S
 
 

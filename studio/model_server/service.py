@@ -25,8 +25,8 @@ from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.calls.call_cache import Recall
 from pool_registry.calls.call_cache_table import DatabaseShelf
-from studio.serve_errors import ApiError
-from studio.serve_request import RequestLimits, tightened
+from studio.model_server.errors import ApiError
+from studio.model_server.request import RequestLimits, tightened
 from trainer.evaluation.trials import resolve
 
 CLOSE_S = 5.0

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
-from studio import serve_record
+from studio.model_server import server_record
 from studio.__main__ import app
 from studio.access.accounts import Tokens
-from studio.serve_request import MAX_BODY_BYTES
+from studio.model_server.request import MAX_BODY_BYTES
 from tests.studio.edge_home import home, model
 from tests.studio.edge_model import TOKENS_IN, TOKENS_OUT
 from tests.studio.served import PRICE_CALL, ended_row, free_port, opened, serving
@@ -266,11 +266,11 @@ def test_running_servers_are_on_record_and_stop_when_asked(home):
     place = find_home(home)
     with serving(home, "--pool", "edge", "--orchestrator", "direct:agent") as url:
         port = int(url.rpartition(":")[2])
-        _until(lambda: any(one.port == port and one.state == "ready" for one in serve_record.served(place)))
-        found = next(one for one in serve_record.served(place) if one.port == port)
+        _until(lambda: any(one.port == port and one.state == "ready" for one in server_record.served(place)))
+        found = next(one for one in server_record.served(place) if one.port == port)
         assert (found.pool, found.model, found.url) == ("edge", MODEL, f"{url}/v1")
-        serve_record.stop(place, port)
-        _until(lambda: all(one.port != port for one in serve_record.served(place)))
+        server_record.stop(place, port)
+        _until(lambda: all(one.port != port for one in server_record.served(place)))
     assert not (place.root / "serve" / f"{port}.json").exists()
 
 

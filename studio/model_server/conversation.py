@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from studio.serve_errors import ApiError, unsupported, wrong
+from studio.model_server.errors import ApiError, unsupported, wrong
 
 CONTEXT, REQUEST = "Conversation so far:", "Now:"
 _TEXTS = ("text", "input_text", "output_text")

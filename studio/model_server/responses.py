@@ -12,10 +12,10 @@ from typing import Any
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded
 from pool_registry.actions import Usage
-from studio.serve_chat import answer_text
-from studio.serve_errors import ApiError, failure_of
-from studio.serve_progress import Progress
-from studio.serve_service import Running
+from studio.model_server.chat_completions import answer_text
+from studio.model_server.errors import ApiError, failure_of
+from studio.model_server.progress import Progress
+from studio.model_server.service import Running
 from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
 
 
