@@ -13,7 +13,7 @@ from orchestrator.checkpoints import STARTERS, checkpoint_names
 from orchestrator.errors import OrchestratorError
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import PoolError, StorageError, WorkerFault
-from studio.checkpoint_note import checkpoint_label
+from studio.orchestrators.notes import checkpoint_label
 from studio.pages.run import FIRST_QUERY, STARTER, TAKES_AGENT
 from studio.frame.commands import answered, refused
 from studio.runtime import Runtime

@@ -17,7 +17,7 @@ from orchestrator.checkpoints import checkpoint_names
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import SecretNotFound
 from pool_registry.secrets import resolve
-from studio.checkpoint_note import checkpoint_label
+from studio.orchestrators.notes import checkpoint_label
 from studio.publish_bundle import Bundle, Entry
 from studio.episode_documents.static_page import static_page
 from studio.publish_plan import Plan, make_plan

@@ -18,7 +18,7 @@ from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies.registry import POLICIES
 from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
-from studio.checkpoint_note import checkpoint_label, checkpoint_note, memory_note
+from studio.orchestrators.notes import checkpoint_label, checkpoint_note, memory_note
 from studio.components.run_view import run_view
 from studio.runtime import Runtime
 from studio.frame.navigation import shell

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from pool_registry.pool import Limits
-from studio.checkpoint_note import memory_note
+from studio.orchestrators.notes import memory_note
 from studio.pool_desk import PoolDesk
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from trainer.tasks import find_task

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.checkpoints import Checkpoint, TrainedPool, seal
 from pool_registry.pool import Limits, Pool
 from pool_registry.starter import starter_pool
-from studio.checkpoint_note import checkpoint_note
+from studio.orchestrators.notes import checkpoint_note
 
 POOL = starter_pool()
 
