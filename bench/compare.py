@@ -89,8 +89,8 @@ def answer_cpu_milliseconds(home: str) -> float:
     """Processor time of the slowest filter's first answer, with the rows read already."""
     from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
-    from studio.compare_results import ResultShelf, Selection
-    from studio.compare_suite import suite_document
+    from studio.pages.compare.results import ResultShelf, Selection
+    from studio.pages.compare.suite import suite_document
     from trainer.jobs.queue import JobStore
 
     store = open_store(find_home(home))

@@ -64,7 +64,7 @@ def forget(
 
 def _done(home: str | None, **request: Any) -> Mapping[str, Any]:
     """What the Pool page's command answers. Raises InvalidPool with its problems."""
-    from studio.pool_desk import PoolDesk
+    from studio.pages.pool.commands import PoolDesk
     from studio.runtime import Runtime
     from studio.start import prepare
 

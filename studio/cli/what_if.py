@@ -46,7 +46,7 @@ def what_if(
     """
     from studio.headless import recorded_run, vary_once
     from studio.start import prepare
-    from studio.what_if import plan_document, variation_check, variations_document
+    from studio.pages.run.what_if_routes import plan_document, variation_check, variations_document
 
     store = prepare(home)
     try:

@@ -24,7 +24,7 @@ from pool_registry.pool import Pool, export_pool
 from pool_registry.worker import WorkerSpec
 from studio.app import create_app
 from studio.episode_documents.trace import trace_document
-from studio.pool_desk import PoolDesk
+from studio.pages.pool.commands import PoolDesk
 from studio.runtime import Runtime
 from studio.start import prepare
 from tests.pool_registry.support.peer import Peer, peer

@@ -1,0 +1,157 @@
+"""The rows of finished evaluations, kept in memory while their files do not change.
+
+Everything on the Compare page that is about suites is computed from these rows by trainer/results/figures.py. What was
+computed is kept, too: it depends on nothing but the rows and the question.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from studio.pages.train.progress import moment
+from studio.pages.train.job_document import recipe_of
+from trainer.jobs.queue import JobRow, JobStore
+from trainer.results.rows import RESULTS, ResultRow, Slot, orchestrators_in, read_results
+
+T = TypeVar("T")
+KEPT_ANSWERS = 64
+KEPT_FILES = 64
+
+Mark = tuple[int, int, int]
+
+
+class NoResults(Exception):
+    """There is nothing to compare; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which rows: evaluation jobs, and what of them. Empty fields do not restrict."""
+
+    jobs: tuple[str, ...] = ()
+    orchestrators: tuple[str, ...] = ()
+    condition: str = ""
+    family: str = ""
+    level: int | None = None
+
+    def holds(self, row: ResultRow) -> bool:
+        return (
+            (not self.condition or row.condition == self.condition)
+            and (not self.family or row.family == self.family)
+            and (self.level is None or row.level == self.level)
+            and (not self.orchestrators or row.orchestrator in self.orchestrators)
+        )
+
+
+class ResultShelf:
+    """Reads results.jsonl of jobs. Methods may be called from any thread."""
+
+    def __init__(self, jobs: JobStore) -> None:
+        self._jobs = jobs
+        self._files: dict[str, tuple[Mark, list[ResultRow]]] = {}
+        self._answers: dict[Hashable, Any] = {}
+        self._lock = threading.Lock()
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """The jobs that have results or will have some, newest first, and what they measured."""
+        return [self._told(row) for row in self._jobs.all() if self._mark(row.id)[2] or _will_measure(row)]
+
+    def newest(self) -> str | None:
+        """The job that was evaluated last."""
+        return next((row.id for row in self._with_results()), None)
+
+    def rows(self, selection: Selection) -> list[ResultRow]:
+        """The rows of a selection; what several jobs measured, the newest of them says.
+
+        Raises NoResults when there are none, JobNotFound when a job does not exist.
+        """
+        found = self.once("rows", selection.jobs, lambda: self._merged(selection.jobs))
+        if not found:
+            raise NoResults(
+                "There is no evaluation yet. Start one below, or run `python -m trainer evaluate evaluate-baselines`."
+                if not selection.jobs
+                else f"No episode of {', '.join(selection.jobs)} has been graded yet."
+            )
+        kept = [row for row in found if selection.holds(row)]
+        if not kept:
+            raise NoResults("No episode of these evaluations is of that kind. Take a filter away.")
+        return kept
+
+    def _merged(self, jobs: Sequence[str]) -> list[ResultRow]:
+        found: dict[Slot, ResultRow] = {}
+        for job in self._in_order(jobs):
+            for row in self._of(job):
+                found[row.slot] = row
+        return list(found.values())
+
+    def once(self, key: Hashable, jobs: Sequence[str], make: Callable[[], T]) -> T:
+        """What `make` gives, computed once for `key` as long as the jobs' files stay as they are."""
+        whole = (key, tuple((job, self._mark(job)) for job in self._in_order(jobs)))
+        with self._lock:
+            if whole in self._answers:
+                found: T = self._answers[whole]
+                return found
+        made = make()
+        with self._lock:
+            while len(self._answers) >= KEPT_ANSWERS:
+                self._answers.pop(next(iter(self._answers)))
+            self._answers[whole] = made
+        return made
+
+    def _in_order(self, jobs: Iterable[str]) -> list[str]:
+        """Oldest first; without a choice the newest job that has results. Raises JobNotFound."""
+        wanted = list(dict.fromkeys(jobs)) or [job for job in [self.newest()] if job]
+        return [row.id for row in sorted(map(self._jobs.get, wanted), key=lambda row: row.created_at)]
+
+    def _with_results(self) -> list[JobRow]:
+        return [row for row in self._jobs.all() if self._mark(row.id)[2]]
+
+    def _told(self, row: JobRow) -> dict[str, Any]:
+        rows = self._of(row.id)
+        recipe = recipe_of(self._jobs, row.id)
+        return {
+            "id": row.id,
+            "title": recipe.title if recipe else "",
+            "pool": recipe.pool if recipe else "",
+            "name": row.name,
+            "state": row.state,
+            "message": row.message,
+            "created_at": moment(row.created_at),
+            "episodes": len(rows),
+            "orchestrators": orchestrators_in(rows),
+            "conditions": list(dict.fromkeys(each.condition for each in rows)),
+            "families": list(dict.fromkeys(each.family for each in rows)),
+        }
+
+    def _of(self, job: str) -> list[ResultRow]:
+        mark = self._mark(job)
+        with self._lock:
+            known = self._files.get(job)
+            if known is not None and known[0] == mark:
+                return known[1]
+        rows = read_results(self._path(job))
+        with self._lock:
+            self._files.pop(job, None)
+            while len(self._files) >= KEPT_FILES:
+                self._files.pop(next(iter(self._files)))
+            self._files[job] = (mark, rows)
+        return rows
+
+    def _path(self, job: str) -> Path:
+        return self._jobs.workspace(job).folder / RESULTS
+
+    def _mark(self, job: str) -> Mark:
+        """Which file it is and how far it has grown; zeros where there is none."""
+        try:
+            found = self._path(job).stat()
+        except FileNotFoundError:
+            return (0, 0, 0)
+        return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def _will_measure(row: JobRow) -> bool:
+    return row.kind == "evaluate" and (row.active or row.state in ("queued", "failed"))

@@ -1,0 +1,205 @@
+"""What the Compare page's suite view shows: the table with intervals, the Pareto plot, cells, worker use, turns.
+
+Documents only; every figure comes from trainer/results/figures.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from studio.pages.compare.results import NoResults, ResultShelf, Selection
+from trainer.results.figures import Figures, best_single, figures_of, pareto, split
+from trainer.results.paired import WHICH, Gap, TaskChange, change, changed, gap
+from trainer.results.by_task import Samples, Tasks, Unit, by_task, mean_of
+from trainer.results.rows import ResultRow, orchestrators_in
+from trainer.results.statistics import Estimate
+
+PAGE = 50
+MOST_TURNS = 6
+REFERENCES = ("base",)  # who is compared with when nobody is chosen, if it was measured
+SEEN = "seen"
+EVERY = "all"  # conditions
+SHOWN = (
+    "tasks", "episodes", "k", "valid_turns", "statuses", "recovery", "failed_episodes", "outcomes", "cost",
+    "cost_per_episode", "tokens_per_episode", "p50_s", "p95_s", "speedup", "turns", "steps", "depth", "width",
+    "access_precision", "access_recall", "matched", "extra_steps", "extra_depth", "entropy", "shares",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is known of one orchestrator whoever it is compared with."""
+
+    tasks: Tasks
+    figures: Figures
+    turns: dict[str, float]
+
+
+def suite_document(shelf: ResultShelf, selection: Selection, reference: str) -> dict[str, Any]:
+    """The whole view. Raises NoResults or JobNotFound."""
+
+    def make() -> dict[str, Any]:
+        wanted = in_a_condition(shelf, selection)
+        parts = parts_of(shelf, wanted)
+        chosen = chosen_reference(parts, reference)
+        against = {name: gap(part.tasks, parts[chosen].tasks) for name, part in parts.items() if name != chosen}
+        found = {name: part.figures for name, part in parts.items()}
+        return {
+            "ok": True,
+            "reference": chosen,
+            "condition": wanted.condition or EVERY,
+            "best_single": best_single(found),
+            "rows": [_line(name, each, against.get(name)) for name, each in found.items()],
+            "cells": shelf.once(("cells", wanted), selection.jobs, lambda: _cells(parts)),
+            "pareto": {
+                price: [point.model_dump() for point in pareto(found, price)] for price in ("cost", "tokens", "p50_s")
+            },
+            "turns": {name: part.turns for name, part in parts.items()},
+            "choices": choices(shelf, selection.jobs),
+        }
+
+    return shelf.once(("suite", selection, reference), selection.jobs, make)
+
+
+def parts_of(shelf: ResultShelf, wanted: Selection) -> dict[str, Part]:
+    """The rows of a selection by orchestrator, grouped by task and counted once. Raises NoResults."""
+
+    def make() -> dict[str, Part]:
+        apart = split(shelf.rows(wanted), "orchestrator")
+        grouped = {name: by_task(rows) for name, rows in apart.items()}
+        return {name: Part(tasks, figures_of(tasks), _turns(apart[name])) for name, tasks in grouped.items()}
+
+    return shelf.once(("parts", wanted), wanted.jobs, make)
+
+
+def task_document(
+    shelf: ResultShelf, selection: Selection, reference: str, orchestrator: str, which: str, first: int
+) -> dict[str, Any]:
+    """One page of the tasks that an orchestrator improved, regressed or left equal. Raises NoResults."""
+    asked = next((name for name in WHICH if name == which), None)
+    if asked is None:
+        raise NoResults(f"Tasks are {', '.join(WHICH)}, not {which!r}.")
+    parts = parts_of(shelf, in_a_condition(shelf, selection))
+    chosen = chosen_reference(parts, reference)
+    if orchestrator not in parts:
+        raise NoResults(f"{orchestrator} was not evaluated here; there are: {', '.join(parts)}.")
+    mine, theirs = parts[orchestrator].tasks, parts[chosen].tasks
+    ordered = sorted(changed(asked, mine, theirs), key=lambda unit: -abs(mine[unit].score - theirs[unit].score))
+    return {
+        "ok": True,
+        "orchestrator": orchestrator,
+        "reference": chosen,
+        "which": which,
+        "of": len(ordered),
+        "first": first,
+        "tasks": [_task(change(unit, mine, theirs)) for unit in ordered[first : first + PAGE]],
+    }
+
+
+def in_a_condition(shelf: ResultShelf, selection: Selection) -> Selection:
+    """The selection with the seen pool where no condition was asked for; EVERY mixes all of them."""
+    if selection.condition:
+        return replace(selection, condition="") if selection.condition == EVERY else selection
+    measured = choices(shelf, selection.jobs)["conditions"]
+    return replace(selection, condition=SEEN if SEEN in measured else "")
+
+
+def chosen_reference(names: Mapping[str, Any], asked: str) -> str:
+    """Who the others are compared with: the asked one, a usual one, or the first."""
+    return next((name for name in (asked, *REFERENCES) if name in names), next(iter(names)))
+
+
+def choices(shelf: ResultShelf, jobs: tuple[str, ...]) -> dict[str, Any]:
+    """What the filters can be set to."""
+
+    def make() -> dict[str, Any]:
+        rows = shelf.rows(Selection(jobs))
+        return {
+            "orchestrators": orchestrators_in(rows),
+            "conditions": list(dict.fromkeys(row.condition for row in rows)),
+            "families": sorted({row.family for row in rows}),
+            "levels": sorted({row.level for row in rows}),
+        }
+
+    return shelf.once("choices", jobs, make)
+
+
+def estimate(found: Estimate) -> list[float]:
+    """Mean, low, high."""
+    return [found.mean, found.low, found.high]
+
+
+def _line(name: str, found: Figures, against: Gap | None) -> dict[str, Any]:
+    whole = found.model_dump(mode="json")
+    return {
+        "orchestrator": name,
+        "mean": estimate(found.mean),
+        "pass_at_k": estimate(found.pass_at_k),
+        "pass_all_k": estimate(found.pass_all_k),
+        **{key: whole[key] for key in SHOWN},
+        "paired": _paired(against) if against else None,
+    }
+
+
+def _paired(found: Gap) -> dict[str, Any]:
+    return {
+        "difference": estimate(found.difference),
+        "wins": found.wins,
+        "losses": found.losses,
+        "ties": found.ties,
+        "tasks": found.tasks,
+        "unpaired": found.unpaired,
+        "p": found.p,
+    }
+
+
+def _cells(parts: Mapping[str, Part]) -> list[dict[str, Any]]:
+    """The mean of every orchestrator by family and level."""
+    cells: dict[tuple[str, int], dict[str, dict[Unit, Samples]]] = {}
+    for name, part in parts.items():
+        for unit, samples in part.tasks.items():
+            place = cells.setdefault((unit.task.family, unit.task.level), {})
+            place.setdefault(name, {})[unit] = samples
+    return [
+        {
+            "family": family,
+            "level": level,
+            "by": {name: cell(tasks) for name, tasks in found.items()},
+        }
+        for (family, level), found in sorted(cells.items())
+    ]
+
+
+def cell(tasks: Tasks) -> dict[str, Any]:
+    """Mean with interval, and of how many tasks and episodes."""
+    return {
+        "mean": estimate(mean_of(tasks)),
+        "tasks": len({unit.task for unit in tasks}),
+        "episodes": sum(len(each.rows) for each in tasks.values()),
+    }
+
+
+def _turns(rows: Sequence[ResultRow]) -> dict[str, float]:
+    """The share of episodes by their number of turns; the last entry holds all longer ones."""
+    counts = Counter(min(row.turns, MOST_TURNS) for row in rows)
+    return {str(number): counts[number] / len(rows) for number in sorted(counts)}
+
+
+def _task(change: TaskChange) -> dict[str, Any]:
+    key = change.task
+    return {
+        "source": key.source,
+        "family": key.family,
+        "level": key.level,
+        "split": key.split,
+        "index": key.index,
+        "condition": change.condition,
+        "query": change.query[:400],
+        "score": change.score,
+        "reference_score": change.reference_score,
+        "episodes": list(change.episodes),
+        "reference_episodes": list(change.reference_episodes),
+    }

@@ -1,0 +1,213 @@
+"""How decompositions change while an orchestrator learns: width, depth, parallelism, worker shares, turns, accuracy.
+
+By training step, from metrics.jsonl and the recorded turns of the job's episodes; by checkpoint, from every
+evaluation that measured one. Of a step at most SAMPLED episodes are looked at, and of a long job SHOWN steps.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from sqlmodel import Session, col, select
+
+from orchestrator.engine.events import TurnTaken, load_event
+from orchestrator.plan import Step
+from orchestrator.traces.store import EventRow
+from studio.pages.compare.results import ResultShelf, Selection
+from studio.pages.compare.suite import SEEN, estimate
+from studio.pages.train.curves import MetricsReader, rounded
+from studio.pages.train.job_document import recipe_of
+from studio.pages.train.rollouts import RolloutIndex
+from studio.runtime import Runtime
+from trainer.results.figures import Figures, figures, split
+from trainer.jobs.queue import JobStore
+from trainer.results.statistics import entropy, mean
+
+SAMPLED = 8
+SHOWN = 60
+WORKER = "worker/"
+TAKEN = {
+    "accuracy": "rollout/correct",
+    "validation": "check/correct",
+    "turns": "rollout/turns",
+    "width": "rollout/width",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The shape of one episode: `depth` counts layers over all its rounds, `parallelism` is steps per layer."""
+
+    steps: int
+    depth: int
+    width: int
+    workers: Mapping[str, int]
+
+    @property
+    def parallelism(self) -> float:
+        return self.steps / self.depth if self.depth else 0.0
+
+
+def topology(rounds: Iterable[Sequence[Step]]) -> Topology:
+    """The shape of an episode with these steps, round by round."""
+    depth, width, workers, count = 0, 0, Counter[str](), 0
+    for steps in rounds:
+        layer: dict[int, int] = {}
+        for step in steps:
+            layer[step.id] = 1 + max((layer[k] for k in step.access if k in layer), default=0)
+        sizes = Counter(layer.values())
+        depth += max(sizes, default=0)
+        width = max([width, *sizes.values()])
+        workers.update(step.worker for step in steps)
+        count += len(steps)
+    return Topology(count, depth, width, workers)
+
+
+class DriftReader:
+    """Answers for the page; what was read of a step stays known, because it never changes."""
+
+    def __init__(self, runtime: Runtime, jobs: JobStore, shelf: ResultShelf) -> None:
+        self._engine = runtime.store.engine
+        self._jobs, self._shelf = jobs, shelf
+        self._metrics: dict[str, MetricsReader] = {}
+        self._indexes: dict[str, RolloutIndex] = {}
+        self._known: dict[str, Topology] = {}
+        self._lock = threading.Lock()
+
+    def document(self, job: str) -> dict[str, Any]:
+        """The whole view of a job; of a running one only what was added since is read. Raises JobNotFound."""
+        with self._lock:  # two viewers do not read on in the same file at once
+            return self._document(job)
+
+    def _document(self, job: str) -> dict[str, Any]:
+        row = self._jobs.get(job)
+        metrics = self._metrics.setdefault(job, MetricsReader(self._jobs.workspace(job).metrics))
+        metrics.poll()
+        recipe = recipe_of(self._jobs, job)
+        columns = metrics.columns.document()
+        return {
+            "ok": True,
+            "job": row.id,
+            "state": row.state,
+            "title": recipe.title if recipe else "",
+            "sft_steps": recipe.sft.steps if recipe and recipe.sft else 0,
+            "steps": columns["steps"],
+            "series": {name: columns["series"][key] for name, key in TAKEN.items() if key in columns["series"]},
+            "workers": {
+                key.removeprefix(WORKER): values for key, values in columns["series"].items() if key.startswith(WORKER)
+            },
+            "traces": self._traces(job),
+            "checkpoints": self._checkpoints(job),
+        }
+
+    def _traces(self, job: str) -> dict[str, Any]:
+        """What the recorded episodes say, by step."""
+        index = self._indexes.setdefault(job, RolloutIndex(self._jobs.workspace(job).rollouts))
+        index.refresh()
+        steps = spread(sorted(index.steps), SHOWN)
+        episodes = {step: self._episodes(index, step) for step in steps}
+        self._read([key for keys in episodes.values() for key in keys if key not in self._known])
+        found = {step: [self._known[key] for key in keys if key in self._known] for step, keys in episodes.items()}
+        there = {step: shapes for step, shapes in found.items() if shapes}
+        return {
+            "steps": list(there),
+            "series": {
+                "depth": [_mean([each.depth for each in shapes]) for shapes in there.values()],
+                "steps": [_mean([each.steps for each in shapes]) for shapes in there.values()],
+                "parallelism": [_mean([each.parallelism for each in shapes]) for shapes in there.values()],
+                "tools": [_mean([len(each.workers) for each in shapes]) for shapes in there.values()],
+                "entropy": [_diversity(shapes) for shapes in there.values()],
+            },
+            "episodes": SAMPLED,
+            "lost": sum(len(keys) for keys in episodes.values()) - sum(map(len, found.values())),
+        }
+
+    def _episodes(self, index: RolloutIndex, step: int) -> list[str]:
+        """Some episodes of a step, of every group equally many."""
+        groups = [
+            [str(each.get("id")) for each in group.get("episodes") or [] if isinstance(each, dict)]
+            for group in index.groups(step, 0, SAMPLED)
+        ]
+        longest = max(map(len, groups), default=0)
+        return [group[place] for place in range(longest) for group in groups if place < len(group)][:SAMPLED]
+
+    def _read(self, wanted: Sequence[str]) -> None:
+        """Take in the recorded turns of some episodes, a few hundred at a time."""
+        for first in range(0, len(wanted), 400):
+            keys = list(wanted[first : first + 400])
+            query = select(EventRow.episode, EventRow.body).order_by(col(EventRow.id))
+            query = query.where(col(EventRow.episode).in_(keys), EventRow.type == "turn_taken")
+            rounds: dict[str, list[Sequence[Step]]] = {}
+            with Session(self._engine) as session:
+                for episode, body in session.exec(query):
+                    with suppress(ValidationError):  # a damaged trace: its episode counts without this turn
+                        event = load_event(body)
+                        if isinstance(event, TurnTaken):
+                            rounds.setdefault(episode, []).append(event.turn.steps)
+            self._known.update({key: topology(turns) for key, turns in rounds.items()})
+
+    def _checkpoints(self, job: str) -> list[dict[str, Any]]:
+        """What evaluations of this and of other jobs measured of this job's checkpoints in the seen pool, by step."""
+        jobs = tuple(each["id"] for each in self._shelf.jobs() if _measures(each["orchestrators"], job))
+        if not jobs:
+            return []
+
+        def make() -> list[dict[str, Any]]:
+            seen = [row for row in self._shelf.rows(Selection(jobs)) if row.condition == SEEN]
+            found = [(checkpoint_step(name, job), name, rows) for name, rows in split(seen, "orchestrator").items()]
+            told = [_checkpoint(step, name, figures(rows)) for step, name, rows in found if step is not None]
+            return sorted(told, key=lambda each: each["step"])
+
+        return self._shelf.once(("drift", job), jobs, make)
+
+
+def _checkpoint(step: int, name: str, found: Figures) -> dict[str, Any]:
+    """What is drawn of an evaluated checkpoint."""
+    return {
+        "step": step,
+        "orchestrator": name,
+        "tasks": found.tasks,
+        "mean": estimate(found.mean),
+        "depth": found.depth,
+        "width": found.width,
+        "turns": found.turns,
+        "steps": found.steps,
+        "parallelism": found.steps / found.depth if found.depth else None,
+        "entropy": found.entropy,
+        "shares": found.shares,
+    }
+
+
+def checkpoint_step(name: str, job: str) -> int | None:
+    """The step of the checkpoint `JOB@STEP`; None for every other orchestrator."""
+    before, _, step = name.partition("@")
+    return int(step) if before == job and step.isdigit() else None
+
+
+def spread(steps: Sequence[int], most: int) -> list[int]:
+    """At most `most` of the steps, evenly spread, the first and the last among them."""
+    if len(steps) <= most:
+        return list(steps)
+    return [steps[round(k * (len(steps) - 1) / (most - 1))] for k in range(most)]
+
+
+def _measures(orchestrators: Sequence[str], job: str) -> bool:
+    return any(checkpoint_step(name, job) is not None for name in orchestrators)
+
+
+def _diversity(shapes: Sequence[Topology]) -> float | None:
+    """Entropy in bits of which workers the steps go to."""
+    calls: Counter[str] = Counter()
+    for shape in shapes:
+        calls.update(shape.workers)
+    return rounded(entropy(list(calls.values())))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return rounded(mean(list(values)))

@@ -1,0 +1,141 @@
+"""The commands behind the gallery: templates, servers found on this machine, key references, tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from pool_registry import secrets
+from pool_registry.language_models import providers
+from pool_registry.gallery.discover_servers import discover
+from pool_registry.errors import InvalidPool, SecretNotFound
+from pool_registry.gallery.worker_from_template import base_for, model_bases, unmet, worker_from
+from pool_registry.imports import worker_name
+from pool_registry.pool import Pool
+from pool_registry.gallery.templates import SHIPPED_MODEL, Template, templates
+from pool_registry.worker import WorkerSpec
+from studio.pages.pool.documents import points_at
+from studio.frame.commands import Command, Reply, table, text, words
+from studio.runtime import Runtime
+from studio.pages.pool.try_worker import worker_test
+
+Saved = Callable[..., Reply]  # saves a pool and answers with the page's new state
+STORE_HINT = (
+    "this looks like a key itself; it was not kept. Put it in a variable (export NAME=...) or in the keyring "
+    "(keyring set podium NAME) and write env:NAME or keyring:NAME"
+)
+
+
+class GalleryDesk:
+    """What a click on a template does."""
+
+    def __init__(self, runtime: Runtime, saved: Saved) -> None:
+        self._runtime = runtime
+        self._pools = runtime.store.pools
+        self._saved = saved
+        self.commands: dict[str, Command] = {
+            "gallery": self._gallery,
+            "add_template": self._add_template,
+            "discover": self._discover,
+            "add_found": self._add_found,
+            "list_models": self._list_models,
+            "check_reference": self._check_reference,
+            "test_worker": self._test_worker,
+        }
+
+    def _gallery(self, request: Mapping[str, Any]) -> Reply:
+        """Every template, and the models on which a role agent can run."""
+        pool = self._pools.latest(text(request, "pool")).pool
+        bases = model_bases(pool) or [SHIPPED_MODEL]
+        models = [{"name": spec.name, "label": f"{spec.name} · {points_at(spec)}"} for spec in bases]
+        return Reply(more={"templates": [template_document(each) for each in templates().values()], "models": models})
+
+    def _add_template(self, request: Mapping[str, Any]) -> Reply:
+        """Add what a template makes; when something is needed for which there is no default, say what."""
+        template = templates().get(text(request, "template"))
+        if template is None:
+            raise InvalidPool([("template", f"there is no template {request.get('template')!r}")])
+        pool = self._pools.latest(text(request, "pool")).pool
+        values = table(request, "values") if "values" in request else {}
+        missing = unmet(template, values)
+        if missing and "values" not in request:
+            return Reply(more={"needs": missing})
+        base = base_for(pool, words(request, "model_of")) if template.runs_on_model else None
+        try:
+            spec = worker_from(template, values, pool, base)
+            added = pool.with_worker(spec)
+        except InvalidPool as error:
+            raise InvalidPool([(where.rpartition("config.")[2], what) for where, what in error.problems]) from error
+        return self._saved(added, f"Added {spec.name}", added=spec.name)
+
+    def _discover(self, request: Mapping[str, Any]) -> Reply:
+        """Model servers on this machine, each with the models it lists."""
+        found = self._runtime.run(discover())
+        return Reply(more={"found": [asdict(each) for each in found]})
+
+    def _add_found(self, request: Mapping[str, Any]) -> Reply:
+        """Add one model of a server that was found."""
+        pool = self._pools.latest(text(request, "pool")).pool
+        model, base_url = text(request, "model"), text(request, "base_url")
+        provider = providers.provider_of(base_url)
+        spec = WorkerSpec(
+            name=worker_name(model.rpartition("/")[2], (each.name for each in pool.workers)),
+            kind="chat",
+            description=f"A language model on this machine ({model}, {words(request, 'server') or 'model server'}).",
+            config={**(provider.settings if provider else {}), "base_url": base_url, "model": model},
+            timeout_s=180,
+        )
+        return self._saved(pool.with_worker(spec), f"Added {spec.name}", added=spec.name)
+
+    def _list_models(self, request: Mapping[str, Any]) -> Reply:
+        """What an endpoint itself lists, for the field of the model. Raises WorkerFault."""
+        named = self._runtime.run(providers.models(text(request, "base_url"), words(request, "api_key")))
+        return Reply(more={"models": named})
+
+    def _check_reference(self, request: Mapping[str, Any]) -> Reply:
+        """Whether a key reference resolves here. What it resolves to is never told, nor is what is no reference."""
+        reference = words(request, "reference")
+        if not secrets.REFERENCE.match(reference):
+            return Reply(more={"resolves": False, "sentence": STORE_HINT if looks_like_key(reference) else ""})
+        try:
+            secrets.resolve(reference)
+        except SecretNotFound as error:
+            return Reply(more={"resolves": False, "sentence": str(error)})
+        return Reply(more={"resolves": True, "sentence": f"{reference} is set on this machine"})
+
+    def _test_worker(self, request: Mapping[str, Any]) -> Reply:
+        pool = self._pools.latest(text(request, "pool")).pool
+        return Reply(more={"test": worker_test(self._runtime, pool.worker(text(request, "name")))})
+
+
+def looks_like_key(written: str) -> bool:
+    """Whether somebody may have pasted the key itself where a reference belongs."""
+    return len(written) >= 16 and not written.startswith(("env:", "keyring:"))
+
+
+def template_document(template: Template) -> dict[str, Any]:
+    """One card of the gallery; the preset goes along for the form that "Edit first" opens."""
+    spec = template.spec
+    return {
+        "id": template.id,
+        "group": template.group,
+        "title": template.title,
+        "line": template.line,
+        "needs": template.needs,
+        "note": template.note,
+        "fields": [asdict(need) for need in template.fields],
+        "runs_on_model": template.runs_on_model,
+        "kind": spec.kind if spec else template.id,
+        "preset": spec.model_dump(mode="json") if spec else None,
+    }
+
+
+def added_to(pool: Pool, specs: list[WorkerSpec]) -> tuple[Pool, list[str]]:
+    """`pool` with `specs` at its end, each under a name that is free; and those names. Raises InvalidPool."""
+    names: list[str] = []
+    for spec in specs:
+        name = worker_name(spec.name, (each.name for each in pool.workers))
+        pool = pool.with_worker(spec.model_copy(update={"name": name}))
+        names.append(name)
+    return pool, names

@@ -1,0 +1,198 @@
+"""The commands behind the importers: look at a source, choose from what it offers, add, refresh.
+
+Looking never adds anything. An MCP server over stdio and a Python function run code of somebody's on this
+machine, as the person who started the studio; the page says so before it asks.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pool_registry.errors import InvalidPool
+from pool_registry.imports import Offer, worker_name
+from pool_registry.imports.mcp import ToolChange
+from pool_registry.kinds import field_problems
+from pool_registry.pool import Pool
+from pool_registry.worker import WorkerSpec
+from pool_registry.workers.mcp import McpServer
+from studio.pages.pool.gallery_commands import Saved, added_to
+from studio.pages.pool.forms import spec_from
+from studio.frame.commands import Command, Reply, table, tables, text, words
+from studio.runtime import Runtime
+
+MAX_SERVER_NAME_CHARS = 24  # as in workers/mcp.py
+_RUNNERS = {"npx", "uvx", "uv", "pipx", "python", "python3", "node", "bunx", "docker", "run", "deno"}
+_PLAIN = re.compile(r"^(@?[a-z0-9][\w.@/-]*)$", re.IGNORECASE)
+
+
+class ImportDesk:
+    """Sources of workers, one command to look and one to add."""
+
+    def __init__(self, runtime: Runtime, saved: Saved) -> None:
+        self._runtime = runtime
+        self._pools = runtime.store.pools
+        self._saved = saved
+        self._sources: dict[str, Callable[[Mapping[str, Any]], list[Offer]]] = {
+            "mcp": self._from_mcp,
+            "openapi": self._from_openapi,
+            "function": self._from_function,
+            "space": self._from_space,
+        }
+        self.commands: dict[str, Command] = {
+            "look": self._look,
+            "add_workers": self._add_workers,
+            "refresh": self._refresh,
+        }
+
+    def _look(self, request: Mapping[str, Any]) -> Reply:
+        """What a source offers, ready or with the reason why not."""
+        source = self._sources.get(words(request, "source"))
+        if source is None:
+            raise InvalidPool([("source", f"there is no importer {request.get('source')!r}")])
+        offers = source(request)
+        return Reply(more={"offers": [offer_document(each) for each in offers]})
+
+    def _add_workers(self, request: Mapping[str, Any]) -> Reply:
+        """Add chosen offers, all in one new version."""
+        pool = self._pools.latest(text(request, "pool")).pool
+        pool, names = added_to(pool, [spec_from(each) for each in tables(request, "workers")])
+        said = f"Added {names[0]}" if len(names) == 1 else f"Added {len(names)} workers"
+        return self._saved(pool, said, added=names)
+
+    def _refresh(self, request: Mapping[str, Any]) -> Reply:
+        """Ask a worker's source again: arguments follow it, names, words and limits stay."""
+        pool = self._pools.latest(text(request, "pool")).pool
+        spec = pool.worker(text(request, "name"))
+        if spec.kind == "mcp":
+            return self._refresh_mcp(pool, spec)
+        if spec.kind == "function":
+            return self._refresh_function(pool, spec)
+        raise InvalidPool([("", f"{spec.name} was not imported from something that can be asked again")])
+
+    def _refresh_mcp(self, pool: Pool, spec: WorkerSpec) -> Reply:
+        """All of a server's tools at once; those that are gone there are switched off."""
+        from pool_registry.imports.mcp import refresh
+
+        server = spec.config["server"]
+        theirs = [each for each in pool.workers if each.kind == "mcp" and each.config.get("server") == server]
+        found = self._runtime.run(refresh(_server(table(spec.config, "server")), theirs))
+        kept = {each.name: each for each in found.specs}
+        for each in theirs:
+            pool = pool.with_worker(kept.get(each.name) or each.model_copy(update={"enabled": False}), each.name)
+        said = "; ".join(f"{change.tool}: {_happened(change)}" for change in found.changes)
+        return self._saved(pool, said or f"Nothing has changed at {_server(server).name}")
+
+    def _refresh_function(self, pool: Pool, spec: WorkerSpec) -> Reply:
+        offer = self._from_function(spec.config)[0]
+        if offer.problem:
+            raise InvalidPool([("", f"{spec.name}: {offer.problem}")])
+        fresh = spec.model_copy(update={"config": {**spec.config, **offer.spec.config}})
+        said = f"{spec.name} is unchanged at its source" if fresh == spec else f"{spec.name} follows its source again"
+        return self._saved(pool.with_worker(fresh, spec.name), said)
+
+    def _from_mcp(self, request: Mapping[str, Any]) -> list[Offer]:
+        from pool_registry.imports.mcp import offers
+
+        return self._runtime.run(offers(_server(server_from(table(request, "server")))))
+
+    def _from_openapi(self, request: Mapping[str, Any]) -> list[Offer]:
+        from pool_registry.imports.openapi.operations import operations
+
+        url, document = words(request, "url"), words(request, "text")
+        if not url and not document:
+            raise InvalidPool([("text", "paste a document, choose a file or give a URL")])
+        private = request.get("allow_private") is True
+        if not document:
+            document = self._runtime.run(operations.fetch(url, private))
+        return operations.offers(
+            document,
+            base_url=words(request, "base_url"),
+            api_key=words(request, "api_key"),
+            key_header=words(request, "key_header"),
+            source=url,
+            allow_private=private,
+        )
+
+    def _from_function(self, request: Mapping[str, Any]) -> list[Offer]:
+        from pool_registry.imports.functions import offers
+
+        return self._runtime.run(offers(text(request, "target")))
+
+    def _from_space(self, request: Mapping[str, Any]) -> list[Offer]:
+        from pool_registry.imports.space import offers
+
+        private = request.get("allow_private") is True
+        token = words(request, "token")
+        return self._runtime.run(offers(text(request, "space"), token=token, allow_private=private))
+
+
+def server_from(form: Mapping[str, Any]) -> dict[str, Any]:
+    """An MCP server as the dialog describes it: a command line, and lines of environment or headers.
+
+    Raises InvalidPool with the field that cannot be read.
+    """
+    if words(form, "transport") == "http":
+        url = words(form, "url")
+        server = {"transport": "http", "url": url, "headers": _pairs(form, "headers", ":")}
+        guess = url.partition("://")[2].partition("/")[0].partition(":")[0]
+    else:
+        line = words(form, "command")
+        try:
+            parts = shlex.split(line)
+        except ValueError as error:
+            raise InvalidPool([("command", f"this is no command line: {error}")]) from error
+        if not parts:
+            raise InvalidPool([("command", "this is missing")])
+        server = {"transport": "stdio", "command": parts[0], "args": parts[1:], "env": _pairs(form, "env", "=")}
+        if words(form, "cwd"):
+            server["cwd"] = words(form, "cwd")
+        guess = _program(parts)
+    name = words(form, "name") or worker_name(guess)[:MAX_SERVER_NAME_CHARS].rstrip("_-")
+    return {"name": name, **server}
+
+
+def _server(described: Mapping[str, Any]) -> McpServer:
+    """Raises InvalidPool with every field that is wrong."""
+    try:
+        return McpServer.model_validate(dict(described))
+    except ValidationError as error:
+        raise InvalidPool(field_problems(error)) from error
+
+
+def _happened(change: ToolChange) -> str:
+    words = {"added": "new there; import it to use it", "removed": "gone there, switched off here"}
+    return words.get(change.what) or f"changed ({change.detail})"
+
+
+def _program(parts: list[str]) -> str:
+    """What a person would call the server: `npx -y @acme/server-weather` is "server-weather"."""
+    named = [part for part in parts if not part.startswith("-") and Path(part).name not in _RUNNERS]
+    found = next((part for part in named if _PLAIN.match(part) or "/" in part), parts[0])
+    return Path(found).stem.partition("@")[0] or "server"
+
+
+def _pairs(form: Mapping[str, Any], field: str, sign: str) -> dict[str, str]:
+    """Lines of `name<sign>value`. Raises InvalidPool naming the line that is none."""
+    pairs: dict[str, str] = {}
+    for number, line in enumerate(words(form, field).splitlines(), start=1):
+        name, found, value = line.partition(sign)
+        if line.strip() and not (found and name.strip()):
+            raise InvalidPool([(field, f"line {number} is not NAME{sign}value")])
+        if line.strip():
+            pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def offer_document(offer: Offer) -> dict[str, Any]:
+    """An offer as the page lists it."""
+    return {
+        "spec": offer.spec.model_dump(mode="json"),
+        "problem": offer.problem,
+        "parameters": offer.spec.config.get("parameters") or {},
+    }

@@ -1,0 +1,209 @@
+"""The Run page: a pool, an orchestrator, a query, and the graph that grows from them.
+
+Gradio carries the commands (draw, run, stop); the live picture comes over the episode's own stream.
+Which episode is shown lives in the URL (`?episode=ID`), so that a link reopens it at any time.
+"""
+
+from __future__ import annotations
+
+import random
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from orchestrator.checkpoints import STARTERS, checkpoint_names
+from orchestrator.dialects import DIALECTS
+from orchestrator.errors import EpisodeNotFound, OrchestratorError
+from orchestrator.policies.registry import POLICIES
+from orchestrator.traces.store import TraceFilter
+from pool_registry.errors import PoolError
+from studio.orchestrators.notes import checkpoint_label, checkpoint_note, memory_note
+from studio.pages.run.component import run_view
+from studio.runtime import Runtime
+from studio.frame.navigation import shell
+from trainer.tasks import SUITES, find_task
+
+STARTER = "starter"
+SHIPPED = "starter-grpo"
+FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
+TAKES_AGENT = tuple(policy.name for policy in POLICIES.values() if policy.takes_agent)
+
+
+def build(runtime: Runtime) -> None:
+    """The page's components and events."""
+    with shell("run"):
+        with gr.Column(elem_id="composer"):
+            query = gr.Textbox(
+                label="Query",
+                placeholder="Ask something, or draw a query with a known answer from a suite.",
+                lines=2,
+                max_lines=8,
+                elem_id="query",
+            )
+            with gr.Row(elem_id="composer-choices"):
+                pool = gr.Dropdown(label="Pool", choices=[], elem_id="run-pool", min_width=140)
+                orchestrator = gr.Dropdown(
+                    label="Orchestrator",
+                    choices=orchestrator_choices(),
+                    value=default_orchestrator(STARTER),
+                    elem_id="run-orchestrator",
+                    min_width=140,
+                )
+                agent = gr.Dropdown(label="Agent", choices=[], elem_id="run-agent", min_width=120, visible=False)
+                dialect = gr.Dropdown(
+                    label="Dialect",
+                    choices=list(DIALECTS),
+                    value="plan",
+                    elem_id="run-dialect",
+                    min_width=110,
+                    visible=False,
+                )
+                suite = gr.Dropdown(label="Suite", choices=_suite_choices(), elem_id="run-suite", min_width=150)
+                draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
+                # Not before the page has filled in pool and query: a click would run an empty query.
+                run = gr.Button("Run", variant="primary", elem_id="run", min_width=110, interactive=False)
+                stop = gr.Button("Stop", variant="stop", elem_id="stop", min_width=90)
+            note = gr.HTML("", elem_id="composer-note", apply_default_css=False)
+            problem = gr.HTML("", elem_id="composer-problem", apply_default_css=False)
+        view = run_view(elem_id="run-view")
+    page = gr.context.Context.root_block
+    assert page is not None, "build runs inside a page's Blocks"
+
+    def open_page(request: gr.Request) -> tuple[Any, ...]:
+        return _opened(runtime, request)
+
+    def start(pool_name: str, policy: str, agent_name: str, dialect_name: str, text: str, request: gr.Request) -> Any:
+        name = orchestrator_name(policy, agent_name, dialect_name)
+        try:
+            return runtime.start_episode(pool_name or "", name, text or "", request.username or ""), ""
+        except (PoolError, OrchestratorError) as error:
+            return gr.skip(), _problem(str(error))
+
+    def halt(episode_id: str | None) -> None:
+        if not (episode_id and runtime.stop_episode(episode_id)):
+            gr.Info("This episode is not running in this studio.")
+
+    private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+
+    def tell(policy: str | None, pool_name: str | None) -> str:
+        return _note(runtime, policy, pool_name)
+
+    page.load(open_page, None, [pool, orchestrator, agent, dialect, suite, query, view, note, run], **private)
+    pool.change(lambda name: _agents(runtime, name), pool, agent, **private)
+    orchestrator.change(_parts, orchestrator, [agent, dialect], **private)
+    gr.on([pool.change, orchestrator.change], tell, [orchestrator, pool], note, **private)
+    draw.click(_drawn, suite, query, **private)
+    start_inputs = [pool, orchestrator, agent, dialect, query]
+    run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
+    stop.click(halt, view, None, concurrency_limit=None, **private)
+
+
+def _problem(text: str) -> str:
+    return f'<p role="alert"><b>Nothing was started.</b> {escape(text[:1].upper() + text[1:])}</p>'
+
+
+def _note(runtime: Runtime, policy: str | None, pool: str | None) -> str:
+    """What to expect of a checkpoint on this pool, and whether the pool's failure memory reaches the orchestrator."""
+    if not (policy and pool):
+        return ""
+    stored = runtime.store.pools.latest(pool).pool
+    text = f"{checkpoint_note(policy, stored)} {memory_note(policy, stored)}".strip()
+    return f"<p>{escape(text)}</p>" if text else ""
+
+
+def orchestrator_name(policy: str, agent: str | None, dialect: str | None) -> str:
+    """The name that `make_orchestrator` takes: policy[:agent[:dialect]]."""
+    if policy == "model":
+        return f"model:{agent or ''}:{dialect or 'plan'}"
+    return f"{policy}:{agent}" if agent and policy in TAKES_AGENT else policy
+
+
+def default_orchestrator(pool: str | None) -> str:
+    """The orchestrator that ships, on the pool that it has learnt; elsewhere the oracle."""
+    return SHIPPED if pool == STARTER and SHIPPED in checkpoint_names() else "oracle"
+
+
+def orchestrator_choices() -> list[tuple[str, str]]:
+    """(label, name): the policies, the checkpoints of jobs with the newest first, then those that ship."""
+    names = checkpoint_names()
+    made = [name for name in names if name not in STARTERS]
+    ships = [name for name in names if name in STARTERS]
+    return [
+        *((policy.label, name) for name, policy in POLICIES.items()),
+        *((checkpoint_label(name), name) for name in [*made, *ships]),
+    ]
+
+
+def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
+    """What the page shows first: the linked episode with its own settings, or a query ready to run."""
+    names = runtime.store.pools.names()
+    choices = orchestrator_choices()
+    known = {name for _, name in choices}
+    asked = request.query_params.get("episode") or ""
+    chosen = request.query_params.get("pool") or ""
+    asked_for, agent, dialect = _split(request.query_params.get("orchestrator") or "")
+    family, level, index = FIRST_QUERY
+    text = find_task(family, level, "test", index).query
+    try:
+        row = runtime.store.traces.row(asked) if asked else None
+    except EpisodeNotFound:
+        row = None  # the view itself says that there is no such episode
+    if row is not None:
+        chosen, text = row.pool, row.query
+        asked_for, agent, dialect = _split(row.orchestrator)
+    chosen = chosen or _last_pool(runtime)
+    pool = chosen if chosen in names else (names[0] if names else None)
+    # Training's own episodes and pruned checkpoints cannot be chosen again.
+    policy = asked_for if asked_for in known else default_orchestrator(pool)
+    agents = _agent_names(runtime, pool)
+    if policy == SHIPPED:
+        runtime.warm_up(policy)
+    return (
+        gr.update(choices=names, value=pool),
+        gr.update(choices=choices, value=policy),
+        gr.update(choices=agents, value=agent if agent in agents else None, visible=policy in TAKES_AGENT),
+        gr.update(value=dialect, visible=policy == "model"),
+        gr.update(value=f"{family} {level}"),
+        gr.update(value=text),
+        gr.update(value=asked),
+        gr.update(value=_note(runtime, policy, pool)),
+        gr.update(interactive=True),
+    )
+
+
+def _last_pool(runtime: Runtime) -> str:
+    """The pool of the latest run; the starter pool before the first."""
+    latest = runtime.store.traces.search(TraceFilter(limit=1))
+    return latest[0].pool if latest else STARTER
+
+
+def _split(name: str) -> tuple[str, str | None, str]:
+    policy, _, rest = name.partition(":")
+    agent, _, dialect = rest.partition(":")
+    return policy, agent or None, dialect or "plan"
+
+
+def _parts(policy: str) -> tuple[Any, Any]:
+    return gr.update(visible=policy in TAKES_AGENT), gr.update(visible=policy == "model")
+
+
+def _agents(runtime: Runtime, pool: str | None) -> Any:
+    names = _agent_names(runtime, pool)
+    return gr.update(choices=names, value=names[0] if names else None)
+
+
+def _agent_names(runtime: Runtime, pool: str | None) -> list[str]:
+    if not pool:
+        return []
+    return [spec.name for spec in runtime.store.pools.latest(pool).pool.agents()]
+
+
+def _suite_choices() -> list[tuple[str, str]]:
+    return [(f"{name} · level {level}", f"{name} {level}") for name, suite in SUITES.items() for level in suite.levels]
+
+
+def _drawn(suite: str) -> str:
+    """A query of the chosen suite, from its test split."""
+    family, _, level = suite.rpartition(" ")
+    return find_task(family, int(level), "test", random.randrange(10_000)).query  # noqa: S311

@@ -1,0 +1,88 @@
+"""How far a job is: over all its steps, in its stage, and how long the stage will take. Times are in seconds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any
+
+from studio.pages.train.curves import COUNTED, MetricsReader, Row, number, whole
+from trainer.jobs.queue import JobRow
+from trainer.recipe import Recipe
+
+
+def place_of(row: JobRow, recipe: Recipe | None, metrics: MetricsReader, evaluated: int, now: float) -> dict[str, Any]:
+    """How far the job is: over all steps, in its stage, and how long the stage will take."""
+    step = max(metrics.columns.steps, default=row.step)
+    stage = row.stage
+    collected, wanted = (metrics.progress.get(f"demonstrations/{which}", 0) for which in ("done", "total"))
+    if stage == "sft" and not step and collected < wanted:
+        stage = "demonstrations"
+    counted = stage in COUNTED and f"{stage}/total" in metrics.progress
+    done, total = (step, row.steps)
+    if counted:
+        done, total = (int(metrics.progress[f"{stage}/{which}"]) for which in ("done", "total"))
+        step = done if recipe is not None and recipe.stages == ("evaluate",) else step
+    elif recipe is not None:
+        done, total = _in_stage(stage, step, recipe, evaluated)
+    rates = [row for row in metrics.recent if row.get("stage") == stage]
+    pace = _pace(rates, f"{stage}/done" if counted else "step")
+    left = total - done
+    return {
+        "stage": stage,
+        "done": done,
+        "total": total,
+        "step": step,
+        "steps": row.steps,
+        "share": _share(row, step),
+        "step_s": pace,
+        "eta_s": pace * left if pace is not None and row.active and (counted or stage != "evaluate") else None,
+        "elapsed_s": since(row.started_at, _until(row, now)) if row.started_at else None,
+    }
+
+
+def _in_stage(stage: str, step: int, recipe: Recipe, evaluated: int) -> tuple[int, int]:
+    before = recipe.sft.steps if recipe.sft and stage == "grpo" else 0
+    section = {"sft": recipe.sft, "grpo": recipe.grpo}.get(stage)
+    if stage == "evaluate" and recipe.evaluate:
+        wanted = len(recipe.evaluate.orchestrators) or 1 + len(set(recipe.stages) & {"sft", "grpo"})
+        return evaluated, max(evaluated, wanted)
+    return (max(0, step - before), section.steps) if section else (step, step)
+
+
+def _share(row: JobRow, step: int) -> float:
+    """Of the whole job's steps; a job that is done is done, however many it took."""
+    if row.state == "done":
+        return 1.0
+    return min(1.0, step / row.steps) if row.steps else 0.0
+
+
+def _pace(rows: Sequence[Row], counter: str) -> float | None:
+    """Seconds a step, from the last of them."""
+    times: dict[int, float] = {}
+    for row in rows:
+        if counter in row:
+            times[whole(row[counter])] = number(row.get("at"))
+    points = sorted(times.items())[-30:]
+    gaps = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(points) if b[1] > a[1]]
+    return median(gaps) if gaps else None
+
+
+def moment(value: datetime | None) -> str | None:
+    """ISO 8601 with its zone: the database gives times back without it."""
+    return None if value is None else _aware(value).isoformat(timespec="seconds")
+
+
+def since(value: datetime | None, now: float) -> float | None:
+    """Seconds from a stored time to `now`."""
+    return None if value is None else max(0.0, now - _aware(value).timestamp())
+
+
+def _aware(value: datetime) -> datetime:
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def _until(row: JobRow, now: float) -> float:
+    return _aware(row.ended_at).timestamp() if row.ended_at else now

@@ -1,0 +1,147 @@
+"""The rollout browser: the groups of a training step, each episode with its small graph and its reward terms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from orchestrator.engine.episode import Episode
+from orchestrator.errors import DamagedTrace, EpisodeNotFound
+from orchestrator.traces.store import EpisodeRow
+from pool_registry.pool import Pool
+from studio.pages.train.curves import whole
+from studio.runtime import Runtime
+from studio.episode_documents.view import episode_view
+
+MAX_GROUPS = 6  # in one answer
+MAX_EPISODES = 32  # of one group
+MAX_NODES = 60  # a small graph with more steps is only counted
+FOLLOWED = 16  # jobs whose index is kept
+
+
+@dataclass(slots=True)
+class RolloutIndex:
+    """Where the groups of each step lie in rollouts.jsonl: (offset, length) by step."""
+
+    path: Path
+    steps: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    equal: dict[int, int] = field(default_factory=dict)
+    inode: int = 0
+    offset: int = 0
+
+    def refresh(self) -> None:
+        """Take in what was appended; a resumed job rewrites the file, then begin anew."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return
+        if found.st_ino != self.inode or found.st_size < self.offset:
+            self.steps, self.equal, self.inode, self.offset = {}, {}, found.st_ino, 0
+        with self.path.open("rb") as file:
+            file.seek(self.offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._take(line)
+                self.offset += len(line)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            row = json.loads(line)
+        except ValueError:  # torn by a kill in the middle of a write
+            return
+        if isinstance(row, dict):
+            step = whole(row.get("step"))
+            self.steps.setdefault(step, []).append((self.offset, len(line)))
+            self.equal[step] = self.equal.get(step, 0) + bool(row.get("equal"))
+
+    def groups(self, step: int, first: int, most: int) -> list[dict[str, Any]]:
+        """The groups of a step as they were written."""
+        found = []
+        with self.path.open("rb") as file:
+            for offset, length in self.steps.get(step, [])[first : first + most]:
+                file.seek(offset)
+                with suppress(ValueError):  # somebody changed the file by hand since it was indexed
+                    found.append(json.loads(file.read(length)))
+        return [group for group in found if isinstance(group, dict)]
+
+
+class RolloutBrowser:
+    """Answers for the page; keeps the index of the jobs that were looked at."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._indexes: dict[str, RolloutIndex] = {}
+
+    def answer(self, job: str, path: Path, step: int | None, first: int) -> dict[str, Any]:
+        """The groups of `step` (the newest when None) from number `first` on, and which steps there are."""
+        index = self._index(job, path)
+        steps = sorted(index.steps)
+        chosen = step if step in index.steps else (steps[-1] if steps else None)
+        groups = index.groups(chosen, first, MAX_GROUPS) if chosen is not None else []
+        starred = set(self._runtime.store.traces.starred()) if groups else set()
+        return {
+            "step": chosen,
+            "steps": steps,
+            "groups": [self._group(group, starred) for group in groups],
+            "first": first,
+            "of": len(index.steps.get(chosen, [])) if chosen is not None else 0,
+            "equal": index.equal.get(chosen, 0) if chosen is not None else 0,
+        }
+
+    def _index(self, job: str, path: Path) -> RolloutIndex:
+        index = self._indexes.pop(job, None) or RolloutIndex(path)
+        self._indexes[job] = index  # the newest last
+        while len(self._indexes) > FOLLOWED:
+            self._indexes.pop(next(iter(self._indexes)))
+        index.refresh()
+        return index
+
+    def _group(self, group: Mapping[str, Any], starred: set[str]) -> dict[str, Any]:
+        episodes = [each for each in group.get("episodes") or [] if isinstance(each, dict)]
+        return {
+            **{key: group.get(key) for key in ("query", "family", "level", "index", "equal", "kept")},
+            "solved": sum(bool(each.get("correct")) for each in episodes),
+            "of": len(episodes),
+            "episodes": [self._episode(each, starred) for each in episodes[:MAX_EPISODES]],
+        }
+
+    def _episode(self, told: Mapping[str, Any], starred: set[str]) -> dict[str, Any]:
+        key = str(told.get("id"))
+        graph = None
+        try:
+            row = self._runtime.store.traces.row(key)
+            graph = small_graph(self._runtime.store.traces.episode(key), row, self._pool(row))
+        except (EpisodeNotFound, DamagedTrace):
+            pass  # the figures are still worth showing
+        return {**told, "graph": graph, "starred": key in starred}
+
+    def _pool(self, row: EpisodeRow) -> Pool | None:
+        stored = self._runtime.store.pools.by_hash(row.pool, row.pool_hash)
+        return stored.pool if stored else None
+
+
+def small_graph(episode: Episode, row: EpisodeRow, pool: Pool | None) -> dict[str, Any]:
+    """The graph of the Run page without its words: places, states and edges."""
+    view = episode_view(episode, row, pool, None)
+    graph, answer = view["graph"], view["graph"]["answer"]
+    drawn = len(graph["nodes"]) <= MAX_NODES
+    return {
+        "width": graph["width"],
+        "height": graph["height"],
+        "node": [graph["node_width"], graph["node_height"]],
+        "steps": len(graph["nodes"]),
+        "rounds": len(view["turns"]),
+        "failed": sum(turn["error"] is not None for turn in view["turns"]),
+        "answer_text": (view["episode"]["answer"] or "")[:80] or None,
+        "outcome": view["episode"]["outcome"],
+        "nodes": [
+            {key: node[key] for key in ("id", "x", "y", "role", "status", "worker")} for node in graph["nodes"] if drawn
+        ],
+        "edges": [{"path": edge["path"], "used": edge["used"]} for edge in graph["edges"] if drawn],
+        "answer": {"x": answer["x"], "y": answer["y"], "paths": answer["paths"]} if answer and drawn else None,
+    }
