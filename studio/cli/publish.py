@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pool_registry.storage.data_folder import choose_home
-from studio.publish_request import HARDWARE, Publication, publication
+from studio.publish.request import HARDWARE, Publication, publication
 
 if TYPE_CHECKING:
-    from studio.publish_bundle import Bundle
-    from studio.publish_plan import Plan
+    from studio.publish.bundle import Bundle
+    from studio.publish.plan import Plan
 
 
 def publish(
@@ -38,10 +38,10 @@ def publish(
     home: Annotated[str | None, typer.Option("--home", help="Data folder.")] = None,
 ) -> None:
     """Publish an orchestrator and its pool to the Hugging Face Hub: a model repository and a Space."""
-    from studio.publish_plan import make_plan
-    from studio.publish_record import new_record
-    from studio.publish_traces import record_examples
-    from studio.publishing import go_on, publish_now
+    from studio.publish.plan import make_plan
+    from studio.publish.publication_record import new_record
+    from studio.publish.traces import record_examples
+    from studio.publish.publish import go_on, publish_now
     from studio.start import prepare
 
     store = prepare(str(choose_home(home).root))
@@ -70,7 +70,7 @@ def publish(
 
 def show(plan: Plan, asked: Publication, out: Path | None) -> None:
     """Print what would be sent, and write it to `out`."""
-    from studio.publish_bundle import write_folder
+    from studio.publish.bundle import write_folder
 
     bundles = [each for each in (plan.model, plan.space(asked.repo)) if each is not None]
     for each in bundles:

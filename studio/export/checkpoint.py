@@ -16,7 +16,7 @@ from orchestrator.checkpoints import MANIFEST, Checkpoint, find_checkpoint, seal
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.model_files import model_path
-from studio.publish_model import TEXTS, WEIGHTS
+from studio.publish.model_repo import TEXTS, WEIGHTS
 
 Form = Literal["adapter", "merged", "gguf"]
 CONVERTER = "convert_hf_to_gguf.py"

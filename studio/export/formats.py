@@ -13,7 +13,7 @@ from studio.episode_documents.trace import trace_document
 from studio.export.svg_and_graphml import graph_graphml, graph_svg
 from studio.export.otel import Told, otlp
 from studio.episode_documents.static_page import static_page
-from studio.publish_traces import inside, replays
+from studio.publish.traces import inside, replays
 
 
 def jsonl(store: Store, episodes: Iterable[str]) -> str:

@@ -17,9 +17,9 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from pool_registry.storage.data_folder import find_home
-from studio.publish_bundle import write_folder
-from studio.publish_plan import make_plan
-from studio.publish_request import publication
+from studio.publish.bundle import write_folder
+from studio.publish.plan import make_plan
+from studio.publish.request import publication
 from studio.start import make_starter_data, prepare
 from tests.browser.conftest import Studio, free_port, watched_page
 from tests.studio.hub_stand_in import Hub, client_environment, hub_stand_in

@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from studio.pages.publish.commands import PublishDesk
-from studio.publish_request import PublishError
+from studio.publish.request import PublishError
 from studio.runtime import Runtime
 
 _desks: WeakKeyDictionary[Runtime, PublishDesk] = WeakKeyDictionary()

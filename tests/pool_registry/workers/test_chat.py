@@ -160,5 +160,5 @@ def test_nothing_but_egress_and_the_official_clients_transports_imports_an_http_
     assert sorted(found.stdout.split()) == [
         "pool_registry/network/http_client.py",
         "pool_registry/mcp_client/http.py",
-        "studio/publish_hub.py",  # to name what the Hub's own client raises
+        "studio/publish/hub.py",  # to name what the Hub's own client raises
     ]

@@ -9,8 +9,8 @@ import pytest
 from assets import asset
 from orchestrator.checkpoints import Checkpoint, find_checkpoint, read_checkpoint, seal
 from studio.export.checkpoint import CONVERTER, ExportError, export_checkpoint
-from studio.publish_model import checkpoint_entries, checkpoint_of
-from studio.publish_request import Publication
+from studio.publish.model_repo import checkpoint_entries, checkpoint_of
+from studio.publish.request import Publication
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.engine.process_identity import is_alive, this_process
 from pool_registry.storage.data_folder import Home
-from studio.publish_request import Publication, PublishError, publication
+from studio.publish.request import Publication, PublishError, publication
 
 KEPT = 50  # publications whose records are kept
 Stage = Literal["prepare", "model", "create", "secrets", "files", "hardware", "visibility"]

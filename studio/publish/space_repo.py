@@ -9,14 +9,14 @@ from typing import Any
 
 from assets import asset
 from pool_registry.pool import export_pool
-from studio.publish_bundle import Bundle, Entry, as_json, bundle
-from studio.publish_card import shown_name, space_card
-from studio.publish_code import ENGINE, pinned, requirements, travelling
-from studio.publish_model import Weights, checkpoint_entries
+from studio.publish.bundle import Bundle, Entry, as_json, bundle
+from studio.publish.cards import shown_name, space_card
+from studio.publish.engine_files import ENGINE, pinned, requirements, travelling
+from studio.publish.model_repo import Weights, checkpoint_entries
 from studio.episode_documents.static_page import script, static_page, stylesheet
-from studio.publish_pool import Travellers
-from studio.publish_request import Publication, PublishError
-from studio.publish_traces import UNKNOWN_ID, check_size
+from studio.publish.portable_pool import Travellers
+from studio.publish.request import Publication, PublishError
+from studio.publish.traces import UNKNOWN_ID, check_size
 
 LOCAL_MODEL = "pool_registry.workers.local_model"  # what runs a checkpoint
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from pool_registry.errors import SecretNotFound
 from pool_registry.pool import Pool
 from pool_registry.secrets import MIN_CHARS, REFERENCE, SECRET_NAME, resolve, written_forms
-from studio.publish_bundle import Bundle, Entry
-from studio.publish_request import PublishError
+from studio.publish.bundle import Bundle, Entry
+from studio.publish.request import PublishError
 
 # Shapes of keys that are secrets wherever they stand (as the providers document them).
 SHAPES: Mapping[str, re.Pattern[bytes]] = {

@@ -17,10 +17,10 @@ from orchestrator.engine.process_identity import process_of
 from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.secrets import redact, resolve
-from studio.publish_hub import Hub, find_token, open_hub
-from studio.publish_plan import Plan, make_plan
-from studio.publish_record import STAGES, Record, State, find_record
-from studio.publish_traces import record_examples
+from studio.publish.hub import Hub, find_token, open_hub
+from studio.publish.plan import Plan, make_plan
+from studio.publish.publication_record import STAGES, Record, State, find_record
+from studio.publish.traces import record_examples
 
 Tell = Callable[[str], None]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from studio.publish_request import PublishError
+from studio.publish.request import PublishError
 
 LISTING = "podium_files.json"  # what a repository of ours holds; a later publish removes what it no longer names
 CHUNK = 8_000_000

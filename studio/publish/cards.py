@@ -11,7 +11,7 @@ import yaml
 from orchestrator.checkpoints import Checkpoint
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
-from studio.publish_request import VISITORS, Publication
+from studio.publish.request import VISITORS, Publication
 
 SOURCES = (
     "The method follows Conductor ([arXiv 2512.04388](https://arxiv.org/abs/2512.04388)) and ParaManager "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from orchestrator.checkpoints import Checkpoint
 from pool_registry.storage.data_folder import Home
-from studio.publish_card import table
+from studio.publish.cards import table
 from trainer.results.figures import Figures, by, figures
 from trainer.results.rows import RESULTS, ResultRow, read_results
 

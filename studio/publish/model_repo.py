@@ -20,9 +20,9 @@ from orchestrator.checkpoints import MANIFEST, Checkpoint, FileMark, find_checkp
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies.registry import POLICIES
 from pool_registry.pool import Pool, export_pool
-from studio.publish_bundle import Bundle, Entry, as_json, bundle
-from studio.publish_card import hub_id, model_card, shown_name
-from studio.publish_request import Publication
+from studio.publish.bundle import Bundle, Entry, as_json, bundle
+from studio.publish.cards import hub_id, model_card, shown_name
+from studio.publish.request import Publication
 
 WEIGHTS = re.compile(r"(adapter_)?model(-\d{5}-of-\d{5})?\.safetensors")
 TEXTS = frozenset(

@@ -19,7 +19,7 @@ import pytest
 from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from studio.publish_record import records
+from studio.publish.publication_record import records
 from studio.start import prepare
 from tests.studio.hub_stand_in import TOKEN, USER, Hub, Repo, client_environment, hub_stand_in
 from tests.studio.recorded import record_run

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pool_registry.secrets import redact, resolve
-from studio.publish_bundle import LISTING, Bundle
-from studio.publish_request import Publication, PublishError
+from studio.publish.bundle import LISTING, Bundle
+from studio.publish.request import Publication, PublishError
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

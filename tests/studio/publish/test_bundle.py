@@ -14,13 +14,13 @@ from orchestrator.checkpoints import MANIFEST, find_checkpoint, read_checkpoint
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from studio.publish_bundle import LISTING, Entry, bundle, write_folder
-from studio.publish_code import ALLOWED, AT_HOME, ENGINE, ROOT, requirements, travelling
-from studio.publish_model import Weights, checkpoint_entries, without_paths
+from studio.publish.bundle import LISTING, Entry, bundle, write_folder
+from studio.publish.engine_files import ALLOWED, AT_HOME, ENGINE, ROOT, requirements, travelling
+from studio.publish.model_repo import Weights, checkpoint_entries, without_paths
 from studio.episode_documents.static_page import script, static_page
-from studio.publish_pool import stays_because, travellers
-from studio.publish_request import InvalidPublication, Publication, PublishError, publication
-from studio.publish_scan import check_bundles, findings
+from studio.publish.portable_pool import stays_because, travellers
+from studio.publish.request import InvalidPublication, Publication, PublishError, publication
+from studio.publish.secret_scan import check_bundles, findings
 
 KEY = "sk-canary/4711+env=secret&x"
 ASKED = Publication(pool="starter", orchestrator="starter-grpo", repo="tiny")
@@ -122,7 +122,7 @@ def test_a_secret_is_found_however_it_is_written_and_never_repeated(text):
 
 
 def test_a_secret_across_two_pieces_of_a_large_file_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr("studio.publish_bundle.CHUNK", 5000)
+    monkeypatch.setattr("studio.publish.bundle.CHUNK", 5000)
     file = tmp_path / "model.safetensors"
     file.write_bytes(b"\0" * 4990 + KEY.encode() + b"\0" * 20_000)
     assert [each.what for each in findings(Entry("model.safetensors", file, "w"), {"k": KEY})] == ["k"]

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.traces.store import Store
-from studio.publish_bundle import Bundle
-from studio.publish_card import shown_name
-from studio.publish_evaluations import evaluation_tables
-from studio.publish_model import Weights, checkpoint_of, model_bundle
-from studio.publish_pool import Secret, Travellers, travellers
-from studio.publish_request import Publication, PublishError
-from studio.publish_scan import check_bundles, known_secrets
-from studio.publish_space import ModelLink, space_bundle
-from studio.publish_traces import chosen_rows, replays
+from studio.publish.bundle import Bundle
+from studio.publish.cards import shown_name
+from studio.publish.evaluations import evaluation_tables
+from studio.publish.model_repo import Weights, checkpoint_of, model_bundle
+from studio.publish.portable_pool import Secret, Travellers, travellers
+from studio.publish.request import Publication, PublishError
+from studio.publish.secret_scan import check_bundles, known_secrets
+from studio.publish.space_repo import ModelLink, space_bundle
+from studio.publish.traces import chosen_rows, replays
 
 
 @dataclass(frozen=True, slots=True)
