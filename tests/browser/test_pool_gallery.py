@@ -22,7 +22,7 @@ from tests.browser.conftest import Studio, free_port, watched_page
 from tests.browser.test_pool_and_traces import card
 from tests.pool_registry.workers.test_mcp_sdk import Service
 from tests.pool_registry.workers.test_space import make_app
-from tests.studio.model_server import model_server
+from tests.studio.support.model_server import model_server
 
 MCP_SERVER = Path(__file__).parents[1] / "pool_registry" / "mcp_server.py"
 SECRET = "planted-4711-secret"

@@ -22,8 +22,8 @@ from studio.publish.plan import make_plan
 from studio.publish.request import publication
 from studio.start import make_starter_data, prepare
 from tests.browser.conftest import Studio, free_port, watched_page
-from tests.studio.hub_stand_in import Hub, client_environment, hub_stand_in
-from tests.studio.recorded import record_run
+from tests.studio.support.hub_stand_in import Hub, client_environment, hub_stand_in
+from tests.studio.support.recorded import record_run
 
 RUNS = (("itinerary", 3, 0), ("forge", 1, 0))
 

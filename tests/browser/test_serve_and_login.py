@@ -18,9 +18,9 @@ from studio.access.accounts import Accounts
 from studio.start import prepare
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.pools import XSS
-from tests.studio.edge_home import model
-from tests.studio.edge_model import EdgeModel
-from tests.studio.served import edge_pool
+from tests.studio.support.edge_home import model
+from tests.studio.support.edge_model import EdgeModel
+from tests.studio.support.served import edge_pool
 
 __all__ = ["model"]
 

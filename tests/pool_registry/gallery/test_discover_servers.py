@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from pool_registry.gallery.discover_servers import Place, discover, places
-from tests.studio.model_server import model_server
+from tests.studio.support.model_server import model_server
 
 PATIENT_S = 60.0  # a busy machine is no failure
 

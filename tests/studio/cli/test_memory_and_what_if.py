@@ -20,7 +20,7 @@ from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
 from studio.start import prepare
 from studio.cli.what_if import read_edits
-from tests.studio.recorded import record_run
+from tests.studio.support.recorded import record_run
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from studio.export.svg_and_graphml import graph_graphml, graph_svg
 from studio.export.otel import Told, otlp
 from studio.export.python_file import python_file
 from studio.export.formats import jsonl, otlp_document
-from tests.studio.recorded import record_run
+from tests.studio.support.recorded import record_run
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -16,9 +16,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from studio.access.accounts import Tokens
-from tests.studio.edge_home import home, model
-from tests.studio.edge_model import TOKENS_IN, TOKENS_OUT
-from tests.studio.served import PRICE_CALL, ended_row, opened, serving
+from tests.studio.support.edge_home import home, model
+from tests.studio.support.edge_model import TOKENS_IN, TOKENS_OUT
+from tests.studio.support.served import PRICE_CALL, ended_row, opened, serving
 
 __all__ = ["home", "model"]
 

@@ -25,9 +25,9 @@ from studio.model_server import server_record
 from studio.__main__ import app
 from studio.access.accounts import Tokens
 from studio.model_server.request import MAX_BODY_BYTES
-from tests.studio.edge_home import home, model
-from tests.studio.edge_model import TOKENS_IN, TOKENS_OUT
-from tests.studio.served import PRICE_CALL, ended_row, free_port, opened, serving
+from tests.studio.support.edge_home import home, model
+from tests.studio.support.edge_model import TOKENS_IN, TOKENS_OUT
+from tests.studio.support.served import PRICE_CALL, ended_row, free_port, opened, serving
 from trainer.tasks import find_task
 
 __all__ = ["home", "model"]

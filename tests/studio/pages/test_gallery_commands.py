@@ -10,7 +10,7 @@ import pytest
 from pool_registry.gallery.discover_servers import PORTS_VARIABLE
 from pool_registry.gallery.templates import templates
 from studio.pages.pool.commands import PoolDesk
-from tests.studio.model_server import model_server
+from tests.studio.support.model_server import model_server
 
 
 @pytest.fixture

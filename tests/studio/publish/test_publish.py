@@ -21,8 +21,8 @@ from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from studio.publish.publication_record import records
 from studio.start import prepare
-from tests.studio.hub_stand_in import TOKEN, USER, Hub, Repo, client_environment, hub_stand_in
-from tests.studio.recorded import record_run
+from tests.studio.support.hub_stand_in import TOKEN, USER, Hub, Repo, client_environment, hub_stand_in
+from tests.studio.support.recorded import record_run
 
 CANARY = "sk-canary/4711+env=secret&x-and-long-enough"
 KILLS = 20

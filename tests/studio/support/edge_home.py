@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from studio.start import prepare
-from tests.studio.edge_model import EdgeModel, edge_model
-from tests.studio.served import edge_pool
+from tests.studio.support.edge_model import EdgeModel, edge_model
+from tests.studio.support.served import edge_pool
 
 
 @pytest.fixture(scope="module")
