@@ -1,10 +1,10 @@
 // A published page: recorded runs that play again, and in a live Space the run that is under way. It is the studio's
 // own run view on documents instead of a server; every document is {view, steps, turns} (studio/episode_documents/replay_document.py).
 
-import { el, icon, seconds } from "./dom.js";
-import { Inspector } from "./inspector.js";
-import { RunView } from "./run_view.js";
-import { Summary } from "./summary.js";
+import { el, icon, seconds } from "../web/lib/dom.js";
+import { Inspector } from "../web/run/inspector.js";
+import { RunView } from "../web/run/run_view.js";
+import { Summary } from "../web/run/summary.js";
 
 // A replay is no film: most tools answer in milliseconds, some models take minutes. What lies between two events
 // takes this long at least and at most.

@@ -1,6 +1,6 @@
 """An episode as the Run page draws it: one JSON document, and the details of a step or a turn.
 
-The keys are the contract with assets/web/run_view.js; times are seconds since the episode began.
+The keys are the contract with assets/web/run/run_view.js; times are seconds since the episode began.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The diff of two episodes as the Compare page shows it: marks on the steps, places of what is gone, and sentences.
 
-The keys are the contract with assets/web/compare_graphs.js.
+The keys are the contract with assets/web/compare/graphs.js.
 """
 
 from __future__ import annotations

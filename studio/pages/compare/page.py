@@ -1,4 +1,4 @@
-"""The Compare page: orchestrators side by side, on one query and on whole suites. Drawn by assets/web/compare_page.js.
+"""The Compare page: orchestrators side by side, on one query and on whole suites. Drawn by assets/web/compare/page.js.
 
 Commands go to CompareDesk; what is shown comes over compare_api.py. Everything that is chosen lives in the URL.
 """

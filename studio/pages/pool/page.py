@@ -1,4 +1,4 @@
-"""The Pool page: worker cards, forms, versions. Drawn by assets/web/pool_page.js; commands go to PoolDesk."""
+"""The Pool page: worker cards, forms, versions. Drawn by assets/web/pool/page.js; commands go to PoolDesk."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The Publish page: what goes to the Hub, every file of it before it goes, and how far it is. Drawn by
-assets/web/publish_page.js; commands go to PublishDesk."""
+assets/web/publish/page.js; commands go to PublishDesk."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The live view of one episode as a Gradio component: its value is the episode's id, nothing more.
 
-Everything that moves comes over the episode's own event stream; see assets/web/run_view.js.
+Everything that moves comes over the episode's own event stream; see assets/web/run/run_view.js.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Serve page: what is served, how clients reach it, who may. Drawn by assets/web/serve_page.js."""
+"""The Serve page: what is served, how clients reach it, who may. Drawn by assets/web/serve/page.js."""
 
 from __future__ import annotations
 

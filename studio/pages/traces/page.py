@@ -1,4 +1,4 @@
-"""The Traces page: every past run, filtered on the server. Drawn by assets/web/traces_page.js."""
+"""The Traces page: every past run, filtered on the server. Drawn by assets/web/traces/page.js."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A job as the Train page draws it: state, progress, memory, advice, checkpoints and evaluations.
 
 Everything is read from the job's row and folder, so that it is the same after a restart of the studio. The
-keys are the contract with assets/web/job_view.js; `steps` count over the whole job. Its curves come from
+keys are the contract with assets/web/train/job_view.js; `steps` count over the whole job. Its curves come from
 job_metrics.py.
 """
 

@@ -1,4 +1,4 @@
-"""The Train page: a recipe, what it needs, and the jobs. Drawn by assets/web/train_page.js.
+"""The Train page: a recipe, what it needs, and the jobs. Drawn by assets/web/train/page.js.
 
 Commands go to TrainDesk; what a job does comes over its own stream (train_api.py).
 """

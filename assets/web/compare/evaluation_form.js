@@ -1,0 +1,165 @@
+// The form of a new evaluation: orchestrators x families x levels x conditions x samples, put into the one queue. Opened
+// by every empty place of the page with what it lacks.
+
+import { count, copyButton, el, icon } from "../lib/dom.js";
+import { ACTIONS } from "../lib/icons.js";
+import { all } from "./address.js";
+import { plural } from "./formats.js";
+
+const CHECK_MS = 400;
+const LEVELS = [1, 2, 3];
+
+export class EvaluationForm {
+  constructor(page) {
+    this.page = page;
+    this.root = el("details", "tr-card ce", null, { "data-testid": "evaluate" });
+    this.root.addEventListener("toggle", () => this.root.open && this.check());
+  }
+
+  build(told) {
+    this.told = told;
+    this.orchestrators = new Set(all("o"));
+    this.sets = { families: new Set(told.families.filter((name) => !told.held_out.includes(name))), levels: new Set([1, 2]), conditions: new Set(["seen"]), without: new Set() };
+    this.fields = {};
+    this.numbers = { count: number("Tasks", "count", 60, 1), samples: number("Samples of each", "samples", 1, 1), max_cost: number("Spend at most, US dollars", "max_cost", "", 0) };
+    this.numbers.max_cost.querySelector("input").placeholder = "no cap";
+    this.wrong = el("ul", "pp-problems", null, { role: "alert" });
+    this.size = el("p", "tr-mute");
+    this.go = el("button", "pp-primary", null, { type: "button" });
+    this.go.append(icon(ACTIONS.play), "Start the evaluation");
+    this.go.addEventListener("click", () => this.submit());
+    const summary = el("summary", "", "New evaluation");
+    const numbers = el("div", "ce-numbers");
+    numbers.append(...Object.values(this.numbers));
+    const foot = el("div", "ce-foot");
+    this.yaml = copyButton(() => this.text || "", "Copy the recipe");
+    foot.append(this.go, this.yaml, this.size);
+    this.root.replaceChildren(
+      summary,
+      this.group("Orchestrators", "orchestrators", told.orchestrators.map((each) => each.name), (name) => this.page.label(name), "The fixed baselines and the oracle belong on every table."),
+      this.group("Families", "families", told.families, (name) => (told.held_out.includes(name) ? `${name} (held out)` : name)),
+      this.group("Levels", "levels", LEVELS, (level) => `level ${level}`),
+      this.group("Pool conditions", "conditions", told.conditions, (name) => name, "How well it does on a pool that was changed under it."),
+      this.group("Switch off", "without", told.workers, (name) => name, "One condition for each: the same tasks without that worker."),
+      numbers,
+      this.wrong,
+      foot,
+    );
+    this.root.addEventListener("input", () => this.changed());
+  }
+
+  /** The picked orchestrators changed; the form takes them. */
+  follow(names) {
+    for (const name of names) this.tick("orchestrators", name, true);
+    this.changed();
+  }
+
+  /** Open with some settings: {orchestrators, families, conditions, without}. */
+  open(settings) {
+    for (const [name, values] of Object.entries(settings)) for (const value of values) this.tick(name, value, true);
+    this.root.open = true;
+    this.changed();
+    this.root.scrollIntoView({ block: "nearest" });
+    this.root.querySelector("summary").focus();
+  }
+
+  set(name) {
+    return name === "orchestrators" ? this.orchestrators : this.sets[name];
+  }
+
+  tick(name, value, on) {
+    this.set(name)[on ? "add" : "delete"](value);
+    const box = this.fields[name]?.get(value);
+    if (box) box.checked = on;
+  }
+
+  group(label, name, values, words, about = "") {
+    const box = el("fieldset", "ce-group", null, { "data-group": name });
+    const legend = el("legend", "", label);
+    box.append(legend);
+    if (about) box.append(el("p", "tr-mute", about));
+    const list = el("div", "ce-checks");
+    this.fields[name] = new Map();
+    for (const value of values) {
+      const entry = el("label", "ce-check");
+      const input = el("input", "", null, { type: "checkbox", value });
+      input.checked = this.set(name).has(value);
+      input.addEventListener("change", () => this.tick(name, value, input.checked));
+      this.fields[name].set(value, input);
+      entry.append(input, el("span", "", words(value)));
+      list.append(entry);
+    }
+    box.append(list);
+    return box;
+  }
+
+  draft() {
+    const value = (name) => this.numbers[name].querySelector("input").value;
+    const cap = value("max_cost");
+    return {
+      pool: this.told.pool,
+      orchestrators: [...this.orchestrators],
+      families: [...this.sets.families],
+      levels: [...this.sets.levels].sort(),
+      conditions: [...this.sets.conditions, ...[...this.sets.without].map((name) => `without:${name}`)],
+      count: Number(value("count")),
+      samples: Number(value("samples")),
+      max_cost: cap === "" ? null : Number(cap),
+    };
+  }
+
+  changed() {
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.check(), CHECK_MS);
+  }
+
+  /** Ask what the server thinks: problems at their key, and what prevents a start. */
+  async check() {
+    if (!this.root.open) return;
+    const draft = this.draft();
+    const asked = (this.asked = Symbol());
+    const reply = await this.page.ask({ action: "check", evaluation: draft });
+    if (asked !== this.asked) return;
+    const problems = reply.ok ? reply.missing.filter((each) => each.blocks).map((each) => [each.key, each.sentence]) : reply.problems;
+    this.text = reply.yaml;
+    this.show(problems);
+    const episodes = draft.orchestrators.length * draft.count * draft.samples * draft.conditions.length;
+    this.size.textContent = problems.length ? "" : `${plural(draft.orchestrators.length, "orchestrator")} × ${count(draft.count)} tasks × ${plural(draft.samples, "sample")} × ${plural(draft.conditions.length, "condition")}: ${count(episodes)} episodes at most.`;
+  }
+
+  show(problems) {
+    this.go.setAttribute("aria-disabled", String(problems.length > 0));
+    this.yaml.hidden = problems.length > 0;
+    this.wrong.replaceChildren(
+      ...problems.map(([key, what]) => {
+        const entry = el("li");
+        if (key) entry.append(el("code", "", key), " ");
+        entry.append(what);
+        return entry;
+      }),
+    );
+  }
+
+  async submit() {
+    if (this.go.getAttribute("aria-disabled") === "true") return;
+    this.go.setAttribute("aria-disabled", "true");
+    const reply = await this.page.ask({ action: "evaluate", evaluation: this.draft() });
+    this.go.setAttribute("aria-disabled", "false");
+    if (!reply.ok) {
+      this.show(reply.problems);
+      this.page.say("Nothing was started.", true);
+      return;
+    }
+    this.page.say(reply.said);
+    this.root.open = false;
+    this.page.started(reply.job);
+  }
+}
+
+function number(label, name, value, least) {
+  const box = el("label", "cq-field");
+  const input = el("input", "pp-search", null, { type: "number", min: least, step: "any", name });
+  input.value = value;
+  box.append(el("span", "", label), input);
+  return box;
+}

@@ -1,0 +1,197 @@
+// Frames of the Compare page: a figure that exports as CSV, SVG and PNG, and a table that exports as Markdown and CSV.
+
+import { copyButton, el, svg } from "../lib/dom.js";
+
+const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "fill-opacity", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline"];
+const SCALE = 2; // pixels of a PNG for each unit
+const MARGIN = 16;
+
+/**
+ * A figure. `draw(width)` gives an SVG element, `data()` is {columns, rows} with plain numbers. With `show` the figure
+ * shows that element instead, and `draw` is its picture for exports.
+ */
+export class Figure {
+  constructor({ name, title, about = "", draw, data, show = null }) {
+    Object.assign(this, { name, title, draw, data, show });
+    this.root = el("section", "cf", null, { "data-figure": name, "aria-label": title });
+    this.frame = el("div", "cf-frame");
+    const head = heading(title, about);
+    head.append(this.exports());
+    this.root.append(head, this.frame);
+    if (show) this.frame.append(show);
+    else new ResizeObserver(() => this.redraw()).observe(this.frame);
+  }
+
+  exports() {
+    const box = el("div", "cf-exports", null, { role: "group", "aria-label": `Export ${this.title}` });
+    box.append(
+      action("CSV", () => save(`${this.name}.csv`, csv(this.data()), "text/csv")),
+      ...this.pictures(),
+    );
+    return box;
+  }
+
+  /** The buttons that save the figure as an image. */
+  pictures() {
+    return [action("SVG", () => save(`${this.name}.svg`, this.picture(), "image/svg+xml")), action("PNG", () => this.savePng())];
+  }
+
+  /** Draw for the present width; the same width again only when the data changed. */
+  redraw(changed = false, room = this.frame.clientWidth) {
+    if (this.show) return;
+    const width = Math.floor(room);
+    if (!width || (width === this.width && !changed)) return;
+    this.width = width;
+    this.frame.replaceChildren(this.draw(width));
+  }
+
+  /** Take over what another figure of the same name draws; the frame and its buttons stay. */
+  renew({ draw, data }) {
+    Object.assign(this, { draw, data });
+    this.redraw(true);
+  }
+
+  /** The figure as a file of its own: every style is written into it. */
+  picture() {
+    const drawn = this.draw(this.width || 800);
+    const stage = el("div", "cf-stage");
+    stage.append(drawn);
+    this.frame.append(stage);
+    const text = standalone(drawn, this.title);
+    stage.remove();
+    return text;
+  }
+
+  async savePng() {
+    const image = new Image();
+    const address = URL.createObjectURL(new Blob([this.picture()], { type: "image/svg+xml" }));
+    try {
+      await new Promise((done, failed) => Object.assign(image, { onload: done, onerror: () => failed(new Error("the picture could not be drawn")), src: address }));
+      const canvas = el("canvas", "", null, { width: image.width * SCALE, height: image.height * SCALE });
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
+      saveBlob(`${this.name}.png`, blob);
+    } finally {
+      URL.revokeObjectURL(address);
+    }
+  }
+}
+
+/** Draw figures that stand in the page already: every width is read before the first is drawn, so that the browser lays
+ * the page out once and not once for each. */
+export function redrawAll(figures) {
+  const rooms = figures.map((figure) => figure.frame.clientWidth);
+  figures.forEach((figure, place) => figure.redraw(true, rooms[place]));
+}
+
+/**
+ * A table. A column is {label, title?, text(row), node?(row), csv?: [[heading, value(row)], ...], number?}; `key(row)`
+ * names a row in the page.
+ */
+export function table({ name, title, about = "", columns, rows, key = null, caption = title }) {
+  const root = el("section", "cf ct", null, { "data-table": name, "aria-label": title });
+  const head = heading(title, about);
+  const box = el("div", "cf-exports", null, { role: "group", "aria-label": `Export ${title}` });
+  const markdown = () => asMarkdown(columns, rows);
+  box.append(copyButton(markdown, "Copy Markdown"), action("Markdown", () => save(`${name}.md`, markdown(), "text/markdown")), action("CSV", () => save(`${name}.csv`, csv(asData(columns, rows)), "text/csv")));
+  head.append(box);
+  const frame = el("div", "tp-frame ct-frame", null, { tabindex: "0", role: "region", "aria-label": `${title}, scrolls sideways` });
+  const body = el("table", "tp-table ct-table");
+  body.append(el("caption", "pd-offscreen", caption), headOf(columns), bodyOf(columns, rows, key));
+  frame.append(body);
+  root.append(head, frame);
+  return root;
+}
+
+function headOf(columns) {
+  const node = el("thead");
+  const line = el("tr");
+  for (const column of columns) line.append(el("th", column.number ? "ct-number" : "", column.label, { scope: "col", ...(column.title ? { title: column.title } : {}) }));
+  node.append(line);
+  return node;
+}
+
+function bodyOf(columns, rows, key) {
+  const node = el("tbody");
+  for (const row of rows) {
+    const line = el("tr", "", null, key ? { "data-key": key(row) } : {});
+    columns.forEach((column, place) => {
+      const cell = el(place ? "td" : "th", column.number ? "ct-number" : "", null, { "data-name": column.label, ...(place ? {} : { scope: "row" }) });
+      cell.append(column.node ? column.node(row) : column.text(row));
+      line.append(cell);
+    });
+    node.append(line);
+  }
+  return node;
+}
+
+function heading(title, about) {
+  const head = el("header", "cf-head");
+  const text = el("div", "cf-title");
+  text.append(el("h3", "", title));
+  if (about) text.append(el("p", "", about));
+  head.append(text);
+  return head;
+}
+
+function action(label, work) {
+  const button = el("button", "pd-link", label, { type: "button" });
+  button.addEventListener("click", work);
+  return button;
+}
+
+// Files
+
+export function asData(columns, rows) {
+  const flat = columns.flatMap((column) => column.csv || [[column.label, column.text]]);
+  return { columns: flat.map(([label]) => label), rows: rows.map((row) => flat.map(([, value]) => value(row))) };
+}
+
+/** RFC 4180; a cell that a spreadsheet would take for a formula is quoted as text. */
+export function csv({ columns, rows }) {
+  const cell = (value) => {
+    if (value === null || value === undefined) return "";
+    if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
+    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return [columns, ...rows].map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";
+}
+
+export function asMarkdown(columns, rows) {
+  const line = (cells) => `| ${cells.map((text) => String(text).replaceAll("\\", "\\\\").replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ")).join(" | ")} |`;
+  const rule = columns.map((column) => (column.number ? "---:" : "---"));
+  return [line(columns.map((column) => column.label)), `|${rule.join("|")}|`, ...rows.map((row) => line(columns.map((column) => column.text(row))))].join("\n") + "\n";
+}
+
+function standalone(drawn, title) {
+  const copy = drawn.cloneNode(true);
+  const [from, to] = [[drawn, ...drawn.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
+  from.forEach((node, place) => {
+    const style = getComputedStyle(node);
+    to[place].setAttribute("style", STYLES.map((name) => `${name}:${style.getPropertyValue(name)}`).join(";"));
+    to[place].removeAttribute("class");
+  });
+  const [x, y, width, height] = copy.getAttribute("viewBox").split(" ").map(Number);
+  const [wide, tall] = [width + 2 * MARGIN, height + 2 * MARGIN + 22];
+  copy.setAttribute("viewBox", `${x - MARGIN} ${y - MARGIN - 22} ${wide} ${tall}`);
+  copy.setAttribute("width", wide);
+  copy.setAttribute("height", tall);
+  const page = getComputedStyle(document.body);
+  const ground = svg("rect", { x: x - MARGIN, y: y - MARGIN - 22, width: wide, height: tall, fill: page.getPropertyValue("--pd-card").trim() });
+  const name = svg("text", { x, y: y - 12, fill: page.getPropertyValue("--pd-ink").trim(), "font-family": "Inter, sans-serif", "font-size": 14, "font-weight": 650 });
+  name.textContent = title;
+  copy.prepend(ground, name);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  return new XMLSerializer().serializeToString(copy);
+}
+
+function save(name, text, type) {
+  saveBlob(name, new Blob([text], { type: `${type};charset=utf-8` }));
+}
+
+function saveBlob(name, blob) {
+  const link = el("a", "", null, { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // a busy browser reads it late
+}

@@ -1,0 +1,131 @@
+// Graphs side by side: the Run page's graph with marks of what differs from the reference. Coordinates come from the
+// server, the same step at the same place in every graph; panning or zooming one moves all.
+
+import { el, svg } from "../lib/dom.js";
+import { canvas, text } from "./charts.js";
+import { Graph } from "../run/graph.js";
+
+const NARROW = 760; // pixels of the window below which a graph is a list
+
+/** kind of difference -> [word, sign]; the order is that of the legend */
+export const DIFFERENCES = {
+  same: ["same", "="],
+  worker: ["other worker", "⇄"],
+  arguments: ["other arguments", "≠"],
+  access: ["other access", "◧"],
+  moved: ["moved", "→"],
+  added: ["only here", "+"],
+  removed: ["not here", "−"],
+};
+
+export class SideGraph extends Graph {
+  /** `onMove(at)` hears where this graph was panned or zoomed to. */
+  constructor(onSelect, onTurn, onMove) {
+    super(onSelect, onTurn);
+    this.frame.onMove = onMove;
+  }
+
+  setView(name) {
+    super.setView(name === "list" && innerWidth >= NARROW && !this.asked ? "graph" : name);
+  }
+
+  act(name) {
+    this.asked = name === "view";
+    super.act(name);
+    this.asked = false;
+  }
+
+  /** Go where another graph went. */
+  follow(at, fitted) {
+    this.frame.follow(at, fitted);
+  }
+
+  /** Say on every step in what it differs from the reference; `diff` is null for the reference itself. */
+  mark(diff) {
+    this.diff = diff;
+    for (const entries of [this.cards, this.items]) for (const [id, entry] of entries) badge(entry.node, diff ? diff.marks[id] : null);
+    this.world.querySelectorAll(".og-ghost").forEach((node) => node.remove());
+    this.list.querySelectorAll(".cg-gone").forEach((node) => node.remove());
+    if (!diff) return;
+    for (const ghost of diff.ghosts) {
+      const card = el("div", "og-ghost", null, { "data-differs": "removed" });
+      const { node_width: width, node_height: height } = this.view.graph;
+      card.style.cssText = `left:${ghost.x}px;top:${ghost.y}px;width:${width}px;height:${height}px`;
+      card.append(el("b", "", `− ${ghost.worker}`), el("span", "", `not here (step ${ghost.id} of the reference)`));
+      this.world.append(card);
+      this.list.append(el("p", "cg-gone", `− Step ${ghost.id} of the reference (${ghost.worker}) is not here.`));
+    }
+  }
+
+  /** The graph with its marks as a picture, for exports. */
+  picture() {
+    const { graph, episode } = this.view;
+    const root = canvas(Math.max(graph.width, 240), Math.max(graph.height, 60), episode.orchestrator);
+    for (const edge of graph.edges) root.append(svg("path", { d: edge.path, class: edge.used ? "cg-edge" : "cg-edge cg-granted" }));
+    for (const d of graph.answer?.paths || []) root.append(svg("path", { d, class: "cg-edge" }));
+    for (const lane of graph.lanes) root.append(text(lane.label, lane.x + 14, 18, "ch-label"));
+    for (const node of graph.nodes) root.append(...box(node, graph, this.diff?.marks[node.id], `${node.id} · ${node.worker}`, node.instruction));
+    for (const ghost of this.diff?.ghosts || []) root.append(...box(ghost, graph, ["removed"], `− ${ghost.worker}`, "not here"));
+    if (graph.answer) root.append(...box({ ...graph.answer, role: "answer" }, graph, null, "Answer", episode.answer ?? "not yet"));
+    return root;
+  }
+}
+
+function box(place, { node_width: width, node_height: height }, marks, title, words) {
+  const differs = marks ? marks[0] : "none";
+  const rect = svg("rect", { x: place.x, y: place.y, width, height, rx: 11, class: "cg-box", "data-differs": differs });
+  const told = marks ? said(marks) : "";
+  return [rect, text(short(title, 24), place.x + 14, place.y + 22, "cg-title"), text(short(String(words), 28), place.x + 14, place.y + 44, "ch-value"), text(told, place.x + 14, place.y + 66, "cg-told")];
+}
+
+function short(words, most) {
+  return words.length > most ? `${words.slice(0, most - 1)}…` : words;
+}
+
+/** "other worker, moved" */
+export function said(kinds) {
+  return kinds.map((kind) => DIFFERENCES[kind][0]).join(", ");
+}
+
+function badge(card, kinds) {
+  card.querySelector(".cg-badge")?.remove();
+  const label = (card.getAttribute("aria-label") || "").replace(/ Compared with the reference: .*$/, "");
+  if (!kinds) {
+    delete card.dataset.differs;
+    card.setAttribute("aria-label", label);
+    return;
+  }
+  card.dataset.differs = kinds[0];
+  const words = said(kinds);
+  const badge = el("span", "cg-badge", null, { title: words });
+  badge.append(el("i", "", kinds.map((kind) => DIFFERENCES[kind][1]).join("")), el("b", "", words));
+  card.append(badge);
+  card.setAttribute("aria-label", `${label} Compared with the reference: ${words}.`);
+}
+
+/** What the marks mean, with colour, sign and word. */
+export function differencesLegend() {
+  const root = el("div", "cg-legend", null, { role: "note", "aria-label": "What the marks mean" });
+  for (const [kind, [word, sign]] of Object.entries(DIFFERENCES)) {
+    const entry = el("span", "", null, { "data-differs": kind });
+    entry.append(el("i", "", sign), word);
+    root.append(entry);
+  }
+  return root;
+}
+
+/** How many steps are the same and how many differ in what, as chips. */
+export function differenceChips(diff) {
+  const root = el("div", "cg-chips");
+  if (diff.empty) {
+    root.append(el("span", "cg-chip", "the same graph", { "data-differs": "same" }));
+    return root;
+  }
+  for (const [kind, [word, sign]] of Object.entries(DIFFERENCES)) {
+    if (!diff.counts[kind]) continue;
+    const chip = el("span", "cg-chip", null, { "data-differs": kind, "data-count": diff.counts[kind] });
+    chip.append(el("i", "", sign), `${diff.counts[kind]} ${word}`);
+    root.append(chip);
+  }
+  return root;
+}

@@ -1,0 +1,142 @@
+// The Compare page: who is compared, on top; below it one query, suites, training, pool conditions and ablations.
+// Everything that is chosen lives in the address: a link shows the same.
+
+import { Toast, ask } from "../lib/send_command.js";
+import { el, heading } from "../lib/dom.js";
+import { AblationView, MatrixView } from "./conditions.js";
+import { EvaluationForm } from "./evaluation_form.js";
+import { Picker } from "./picker.js";
+import { QueryView } from "./query_view.js";
+import { JobChooser, SuiteView } from "./suite_view.js";
+import { all, one, put } from "./address.js";
+import { TrainingView } from "./training_view.js";
+import { Tabs } from "../lib/tabs.js";
+
+const TABS = [["query", "One query"], ["suite", "Suite"], ["training", "Training"], ["matrix", "Generalization"], ["ablation", "Ablate the pool"]];
+const MEASURED = ["suite", "matrix", "ablation"]; // tabs that are about evaluations
+
+export function mount(root, send) {
+  new ComparePage(root, send).start();
+}
+
+class ComparePage {
+  constructor(root, send) {
+    this.send = send;
+    this.labels = new Map();
+    this.picker = new Picker((names) => this.choose(names));
+    this.toast = new Toast();
+    this.jobs = new JobChooser(() => this.refresh());
+    this.form = new EvaluationForm(this);
+    this.views = { query: new QueryView(this), suite: new SuiteView(this), training: new TrainingView(this), matrix: new MatrixView(this), ablation: new AblationView(this) };
+    this.tabs = new Tabs("cp", "What is compared", TABS.map(([name, label]) => [name, label, this.views[name].root]), (name) => this.select(name));
+    this.tabs.row.classList.add("cp-tabs");
+    this.measured = el("div", "cp-measured");
+    this.measured.append(this.jobs.root, this.form.root);
+    const page = el("div", "cp");
+    page.append(
+      heading("Compare", "Which orchestrator is better, why, at what cost, and for which pools."),
+      this.picker.root, this.tabs.row, this.measured, this.toast.node, ...this.tabs.panels,
+    );
+    root.replaceChildren(page);
+  }
+
+  async start() {
+    this.select(this.tabs.has(one("tab")) ? one("tab") : "query", false);
+    if (!(await this.loadPool(one("pool")))) return;
+    this.views.query.build(this.told);
+    this.form.build(this.told);
+    this.ready = true;
+    this.show();
+    addEventListener("popstate", () => this.select(one("tab") || "query"));
+  }
+
+  /** Who can be compared on a pool; false when that cannot be told. */
+  async loadPool(pool) {
+    const told = await this.ask({ action: "open", pool });
+    if (!told.ok) {
+      this.say(sentences(told), true);
+      return false;
+    }
+    this.told = told;
+    this.labels = new Map(told.orchestrators.map((each) => [each.name, each.label]));
+    if (!all("o").length) put({ o: told.begins });
+    this.picker.build(told, all("o"));
+    return true;
+  }
+
+  async choosePool(pool) {
+    put({ pool });
+    if (await this.loadPool(pool)) this.form.build(this.told);
+  }
+
+  /** The name that people read for an orchestrator. */
+  label(name) {
+    return this.labels.get(name) || name;
+  }
+
+  chosen() {
+    return all("o");
+  }
+
+  choose(names) {
+    put({ o: names });
+    this.form.follow(names);
+  }
+
+  // Tabs
+
+  select(name, show = true) {
+    this.tab = name;
+    put({ tab: name === "query" ? null : name });
+    this.tabs.show(name);
+    this.measured.hidden = !MEASURED.includes(name);
+    this.picker.root.hidden = name === "training";
+    if (show) this.show();
+  }
+
+  show() {
+    if (!this.ready) return;
+    if (MEASURED.includes(this.tab)) this.jobs.load();
+    this.views[this.tab].show();
+  }
+
+  /** Other jobs or filters were chosen, or an evaluation went on. */
+  refresh() {
+    if (MEASURED.includes(this.tab)) this.views[this.tab].show(true);
+  }
+
+  /** An evaluation was put into the queue: look at it. */
+  started(job) {
+    put({ job: [job] });
+    this.jobs.drawn = "";
+    this.jobs.load();
+  }
+
+  /** Show the form of a new evaluation with these settings. */
+  measure(settings) {
+    this.form.open(settings);
+  }
+
+  // Commands
+
+  ask(request) {
+    return ask(this.send, request);
+  }
+
+  /** A command whose answer is told. */
+  async act(request) {
+    const reply = await this.ask(request);
+    if (!reply.ok) this.say(sentences(reply), true);
+    else if (reply.said) this.say(reply.said);
+    return reply;
+  }
+
+  say(text, bad) {
+    this.toast.say(text, bad);
+  }
+}
+
+export function sentences(reply) {
+  const told = reply.problems.map(([key, what]) => (key ? `${key}: ${what}` : what)).join("; ");
+  return told ? told[0].toUpperCase() + told.slice(1) : "";
+}

@@ -1,0 +1,66 @@
+// Who is compared: two to four orchestrators as chips, and a list to add from.
+
+import { el, icon } from "../lib/dom.js";
+import { ACTIONS } from "../lib/icons.js";
+
+export class Picker {
+  /** `onChange(names)` hears the new choice. */
+  constructor(onChange) {
+    this.onChange = onChange;
+    this.names = [];
+    this.root = el("section", "cp-picker", null, { "aria-label": "Orchestrators" });
+    this.chips = el("div", "cp-chips", null, { role: "list" });
+    this.add = el("select", "pp-select cp-add", null, { "aria-label": "Add an orchestrator" });
+    this.add.addEventListener("change", () => this.take(this.add.value));
+    this.other = el("input", "pp-search cp-other", null, { type: "text", placeholder: "or write a name, such as JOB@STEP", "aria-label": "Name of an orchestrator" });
+    this.other.addEventListener("keydown", (event) => event.key === "Enter" && this.take(this.other.value.trim()));
+    this.note = el("span", "tr-mute");
+    this.root.append(this.chips, this.add, this.other, this.note);
+  }
+
+  build(told, names) {
+    this.told = told;
+    this.labels = new Map(told.orchestrators.map((each) => [each.name, each.label]));
+    this.names = names.slice(0, told.most);
+    this.draw();
+  }
+
+  take(name) {
+    if (name && !this.names.includes(name) && this.names.length < this.told.most) this.change([...this.names, name]);
+    this.add.value = "";
+    this.other.value = "";
+  }
+
+  change(names) {
+    this.names = names;
+    this.draw();
+    this.onChange(names);
+  }
+
+  draw() {
+    this.chips.replaceChildren(...this.names.map((name, place) => this.chip(name, place)));
+    const full = this.names.length >= this.told.most;
+    this.add.hidden = this.other.hidden = full;
+    this.note.textContent = full ? `At most ${this.told.most}: take one away to choose another.` : this.names.length < this.told.fewest ? `Choose ${this.told.fewest} to ${this.told.most}.` : "";
+    this.add.replaceChildren(el("option", "", "Add an orchestrator …", { value: "" }));
+    const groups = new Map();
+    for (const each of this.told.orchestrators) {
+      if (this.names.includes(each.name)) continue;
+      if (!groups.has(each.group)) groups.set(each.group, el("optgroup", "", null, { label: each.group }));
+      groups.get(each.group).append(el("option", "", each.label, { value: each.name }));
+    }
+    this.add.append(...groups.values());
+  }
+
+  chip(name, place) {
+    const chip = el("span", "cp-chip", null, { role: "listitem", "data-name": name });
+    const dot = el("i", "cq-dot");
+    dot.style.background = `var(--tr-${place + 1})`;
+    const words = el("span", "", this.labels.get(name) || name, { title: name });
+    const away = el("button", "cp-away", null, { type: "button", "aria-label": `Take ${this.labels.get(name) || name} away` });
+    away.append(icon(ACTIONS.cross));
+    away.addEventListener("click", () => this.change(this.names.filter((each) => each !== name)));
+    chip.append(dot, words, away);
+    return chip;
+  }
+}

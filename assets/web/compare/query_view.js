@@ -1,0 +1,348 @@
+// One query, several orchestrators: their graphs grow side by side, and what each does otherwise than the reference is
+// marked and listed. Fed by one stream for all; which episodes are shown lives in the address (e=, reference=).
+
+import { count, dollars, el, icon, seconds } from "../lib/dom.js";
+import { Figure, table } from "./figure.js";
+import { differenceChips, DIFFERENCES, differencesLegend, SideGraph } from "./graphs.js";
+import { StepsSideBySide } from "./steps.js";
+import { all, one, put, query } from "./address.js";
+import { ACTIONS } from "../lib/icons.js";
+
+const OUTCOMES = { answered: "Answered", max_rounds: "Out of rounds", max_tokens: "Out of tokens", max_cost: "Out of budget", deadline: "Out of time", stopped: "Stopped", orchestrator_failed: "Orchestrator failed" };
+const ARRANGEMENTS = [["side", "Side by side"], ["stack", "Stacked"]];
+
+export class QueryView {
+  /** `page` sends commands, tells who is chosen and says things. */
+  constructor(page) {
+    this.page = page;
+    this.sides = [];
+    this.root = el("div", "cq");
+    this.composer = el("section", "tr-card cq-composer", null, { "aria-label": "Query" });
+    this.notice = el("div", "rv-notice", null, { role: "status" });
+    this.notice.hidden = true;
+    this.bar = el("div", "cq-bar");
+    this.grid = el("div", "cq-grid");
+    this.below = el("div", "cq-below");
+    this.empty = el("p", "tr-empty", "Choose two to four orchestrators above, write or draw a query, and press Compare: their graphs grow here side by side.");
+    this.steps = new StepsSideBySide();
+    this.root.append(this.composer, this.notice, this.empty, this.bar, this.grid, this.below);
+  }
+
+  build(told) {
+    this.told = told;
+    this.text = el("textarea", "cq-text", null, { rows: "2", "aria-label": "Query", placeholder: "Ask something, or draw a query with a known answer." });
+    this.text.value = told.query;
+    this.text.addEventListener("input", () => (this.typed = true));
+    this.pool = chooser("Pool", told.pools.map((name) => [name, name]), told.pool);
+    this.pool.addEventListener("change", () => this.page.choosePool(this.pool.value));
+    this.suite = chooser("Suite", told.suites.map(({ family, level }) => [`${family} ${level}`, `${family} · level ${level}`]), "itinerary 3");
+    const draw = el("button", "pp-button", "Draw a query", { type: "button" });
+    draw.addEventListener("click", () => this.draw());
+    this.go = el("button", "pp-primary", null, { type: "button" });
+    this.go.append(icon(ACTIONS.play), "Compare");
+    this.go.addEventListener("click", () => this.run());
+    this.halt = el("button", "pp-button", null, { type: "button" });
+    this.halt.append(icon(ACTIONS.stop), "Stop");
+    this.halt.hidden = true;
+    this.halt.addEventListener("click", () => this.page.act({ action: "stop", episodes: all("e") }));
+    const line = el("div", "cq-line");
+    line.append(labelled("Pool", this.pool), labelled("Suite", this.suite), draw, this.go, this.halt);
+    this.composer.replaceChildren(this.text, line);
+    this.drawBar();
+  }
+
+  /** Show what the address names. */
+  show() {
+    const wanted = JSON.stringify([all("e"), one("reference")]);
+    if (wanted === this.shown) return;
+    this.shown = wanted;
+    this.open(all("e"));
+  }
+
+  // Commands
+
+  async draw() {
+    const [family, level] = this.suite.value.split(" ");
+    const reply = await this.page.act({ action: "draw", family, level: Number(level) });
+    if (reply.ok) this.text.value = reply.query;
+  }
+
+  async run() {
+    const orchestrators = this.page.chosen();
+    this.go.disabled = true;
+    const reply = await this.page.act({ action: "run", pool: this.pool.value, query: this.text.value, orchestrators });
+    this.go.disabled = false;
+    if (!reply.ok) return;
+    this.typed = false;
+    const failed = reply.started.filter((each) => each.problem);
+    const episodes = reply.started.filter((each) => each.episode).map((each) => each.episode);
+    put({ e: episodes, reference: null, step: null });
+    this.shown = JSON.stringify([episodes, ""]);
+    this.open(episodes);
+    this.unstarted = failed.map((each) => `${each.orchestrator} was not started: ${each.problem}`).join(" ");
+    this.say(this.unstarted);
+  }
+
+  compareWith(place) {
+    put({ reference: place || null });
+    this.show();
+  }
+
+  // The stream
+
+  open(episodes) {
+    this.close();
+    this.sides = [];
+    this.grid.replaceChildren();
+    this.below.replaceChildren();
+    this.steps.clear();
+    this.unstarted = "";
+    this.say("");
+    this.empty.hidden = episodes.length > 0;
+    this.bar.hidden = !episodes.length;
+    if (!episodes.length) return;
+    const asked = query({ e: episodes, reference: one("reference") });
+    const stream = (this.stream = new EventSource(`/api/compare/stream?${asked}`));
+    stream.addEventListener("views", (message) => this.take(JSON.parse(message.data)));
+    stream.addEventListener("patch", (message) => this.patch(JSON.parse(message.data)));
+    stream.addEventListener("end", () => this.close());
+    stream.addEventListener("problem", (message) => {
+      this.say(JSON.parse(message.data));
+      this.close();
+    });
+    stream.addEventListener("error", () => {
+      if (stream.readyState === EventSource.CLOSED) this.say("One of these episodes is not in this data folder. Press Compare to run the query again.");
+      else this.say("Connection lost. Reconnecting …");
+    });
+    this.halt.hidden = false;
+  }
+
+  close() {
+    this.stream?.close();
+    this.stream = null;
+    if (this.halt) this.halt.hidden = true;
+  }
+
+  say(text) {
+    this.notice.textContent = text;
+    this.notice.hidden = !text;
+  }
+
+  take(told) {
+    this.say(this.unstarted); // the connection is there, what it could not help stays told
+    this.state = told;
+    const first = !this.sides.length;
+    if (first) this.sides = told.views.map((_, place) => this.side(place));
+    told.views.forEach((view, place) => {
+      const side = this.sides[place];
+      side.graph.draw(view);
+      side.graph.mark(told.diffs[place]);
+      this.drawHead(place);
+    });
+    if (first && !this.typed) this.text.value = told.views[0].episode.query;
+    this.drawBelow();
+  }
+
+  patch(change) {
+    const view = this.state?.views[change.place];
+    if (!view) return;
+    const known = new Map(change.nodes.map((node) => [node.id, node]));
+    for (const node of view.graph.nodes) Object.assign(node, known.get(node.id));
+    Object.assign(view, { clock_s: change.clock_s, episode: change.episode, turns: change.turns, totals: change.totals });
+    const { graph } = this.sides[change.place];
+    graph.drawAnswer(view.graph.answer);
+    graph.paint();
+    graph.mark(this.state.diffs[change.place]);
+    this.drawHead(change.place);
+    this.drawTable();
+  }
+
+  // Drawing
+
+  drawBar() {
+    const chips = el("div", "pp-chips", null, { role: "group", "aria-label": "Arrangement" });
+    for (const [name, label] of ARRANGEMENTS) {
+      const chip = el("button", "pp-chip", label, { type: "button", "data-arrange": name });
+      chip.addEventListener("click", () => this.arrange(name));
+      chips.append(chip);
+    }
+    this.bar.replaceChildren(chips, differencesLegend());
+    this.arrange(one("arrange") === "stack" ? "stack" : "side");
+  }
+
+  arrange(name) {
+    put({ arrange: name === "stack" ? name : null });
+    this.grid.dataset.arrange = name;
+    for (const chip of this.bar.querySelectorAll("[data-arrange]")) chip.setAttribute("aria-pressed", String(chip.dataset.arrange === name));
+    for (const side of this.sides) side.graph.follow(null, true);
+  }
+
+  side(place) {
+    const node = el("section", "cq-side", null, { "data-place": place });
+    const head = el("header", "cq-head");
+    const graph = new SideGraph((step) => this.select(place, step), () => this.open_(place), (at, fitted) => this.moveAll(place, at, fitted));
+    node.append(head, graph.root);
+    this.grid.append(node);
+    return { node, head, graph };
+  }
+
+  moveAll(from, at, fitted) {
+    this.sides.forEach((side, place) => place !== from && side.graph.follow(at, fitted));
+  }
+
+  drawHead(place) {
+    const { episode, totals } = this.state.views[place];
+    const reference = place === this.state.reference;
+    const line = el("div", "cq-title");
+    const dot = el("i", "cq-dot");
+    dot.style.background = `var(--tr-${place + 1})`;
+    line.append(dot, el("h3", "", this.page.label(episode.orchestrator), { title: episode.orchestrator }), pill(episode));
+    const facts = el("div", "cq-facts");
+    facts.append(answer(episode), ...(episode.verdict ? [verdict(episode.verdict)] : []));
+    const figures = el("div", "cq-figures");
+    for (const [name, value] of [["Time", seconds(totals.wall_s)], ["Steps", totals.steps], ["Tokens", count(totals.tokens_in + totals.tokens_out)], ["Cost", dollars(totals.cost)]]) {
+      const entry = el("span", "", `${name} `);
+      entry.append(el("b", "", String(value)));
+      figures.append(entry);
+    }
+    const foot = el("div", "cq-foot");
+    const links = el("span", "cq-links");
+    if (reference) foot.append(el("span", "cg-chip cq-reference", "reference"));
+    else {
+      const against = el("button", "pd-link", "Make it the reference", { type: "button" });
+      against.addEventListener("click", () => this.compareWith(place));
+      foot.append(differenceChips(this.state.diffs[place]));
+      links.append(against);
+    }
+    links.append(el("a", "pd-link", "Open in Run", { href: `/?episode=${encodeURIComponent(episode.id)}` }));
+    foot.append(links);
+    this.sides[place].head.replaceChildren(line, facts, figures, foot);
+    this.sides[place].node.dataset.state = episode.state;
+  }
+
+  drawBelow() {
+    this.tableBox = el("div");
+    const lists = el("div", "cq-lists");
+    this.state.diffs.forEach((diff, place) => diff && lists.append(this.differences(diff, place)));
+    this.below.replaceChildren(this.tableBox, lists, this.steps.root, this.exports());
+    this.drawTable();
+  }
+
+  drawTable() {
+    const rows = this.state.views.map((view, place) => ({ ...view, place }));
+    const columns = [
+      { label: "Orchestrator", text: (row) => row.episode.orchestrator, node: (row) => named(row.place, this.page.label(row.episode.orchestrator)) },
+      { label: "Answer", text: (row) => row.episode.answer ?? "", node: (row) => el("span", "cq-answer-cell", row.episode.answer ?? "–") },
+      { label: "Correct", text: (row) => (row.episode.verdict ? (row.episode.verdict.correct ? "yes" : "no") : "not known") },
+      { label: "Time", number: true, text: (row) => seconds(row.totals.wall_s), csv: [["wall_s", (row) => row.totals.wall_s]] },
+      { label: "Speed-up", number: true, text: (row) => (row.totals.speedup ? `${row.totals.speedup.toFixed(2)}×` : "–"), csv: [["speedup", (row) => row.totals.speedup]], title: "Serial time over wall time" },
+      { label: "Rounds", number: true, text: (row) => String(row.totals.rounds), csv: [["rounds", (row) => row.totals.rounds]] },
+      { label: "Steps", number: true, text: (row) => String(row.totals.steps), csv: [["steps", (row) => row.totals.steps]] },
+      { label: "Width", number: true, text: (row) => String(row.totals.width), csv: [["width", (row) => row.totals.width]], title: "Most steps that could run at once" },
+      { label: "Tokens", number: true, text: (row) => count(row.totals.tokens_in + row.totals.tokens_out), csv: [["tokens_in", (row) => row.totals.tokens_in], ["tokens_out", (row) => row.totals.tokens_out]] },
+      { label: "Cost", number: true, text: (row) => dollars(row.totals.cost), csv: [["cost_usd", (row) => row.totals.cost]] },
+    ];
+    this.tableBox.replaceChildren(table({ name: "query", title: "Answers and figures", columns, rows, key: (row) => row.episode.id }));
+  }
+
+  /** What one graph does otherwise, as sentences; each opens its step. */
+  differences(diff, place) {
+    const name = this.page.label(this.state.views[place].episode.orchestrator);
+    const root = el("section", "cf cq-list", null, { "aria-label": `${name} against the reference`, "data-diff": place });
+    const head = el("header", "cf-head");
+    const title = el("div", "cf-title");
+    const reference = this.page.label(this.state.views[this.state.reference].episode.orchestrator);
+    title.append(el("h3", "", name), el("p", "", `against ${reference}`));
+    head.append(title);
+    const list = el("ol", "cq-entries");
+    const told = diff.entries.filter((entry) => !entry.what.includes("same"));
+    for (const entry of told) list.append(this.entry(entry, place));
+    const same = diff.entries.length - told.length;
+    root.append(head, told.length ? list : el("p", "tr-mute", same ? "The same graph: every step, place and access list." : "Neither has steps."));
+    if (told.length && same) root.append(el("p", "tr-mute", `${same} ${same === 1 ? "step is" : "steps are"} the same.`));
+    return root;
+  }
+
+  entry(entry, place) {
+    const item = el("li");
+    const button = el("button", "cq-entry", null, { type: "button", "data-differs": entry.what[0], "data-slot": entry.slot });
+    const words = el("span");
+    entry.says.forEach((sentence, number) => words.append(...(number ? [el("br")] : []), `${sentence}.`));
+    button.append(el("i", "", entry.what.map((kind) => DIFFERENCES[kind][1]).join(""), { title: entry.what.map((kind) => DIFFERENCES[kind][0]).join(", ") }), words);
+    button.addEventListener("click", () => (entry.right ? this.select(place, entry.right) : this.select(this.state.reference, entry.left)));
+    item.append(button);
+    return item;
+  }
+
+  exports() {
+    const root = el("div", "cq-exports");
+    this.state.views.forEach((view, place) => {
+      const name = `graph-${place + 1}`;
+      const figure = new Figure({ name, title: `Graph of ${view.episode.orchestrator}`, draw: () => this.sides[place].graph.picture(), data: () => this.stepData(place), show: el("span", "pd-offscreen", "The graph above") });
+      root.append(figure.root);
+    });
+    return root;
+  }
+
+  stepData(place) {
+    const { graph } = this.state.views[place];
+    const marks = this.state.diffs[place]?.marks || {};
+    return {
+      columns: ["step", "round", "worker", "access", "status", "latency_s", "against_reference", "instruction"],
+      rows: graph.nodes.map((node) => [node.id, node.round, node.worker, node.access.join(" "), node.status, node.latency_s, (marks[node.id] || []).join(" "), node.instruction]),
+    };
+  }
+
+  // Selection: the same step in every graph
+
+  select(place, step) {
+    const slot = step ? this.state.slots[place][step] : null;
+    const steps = this.state.slots.map((slots) => Number(Object.keys(slots).find((id) => slots[id] === slot)) || null);
+    this.sides.forEach((side, number) => side.graph.select(slot ? steps[number] : null));
+    for (const button of this.below.querySelectorAll(".cq-entry")) button.setAttribute("aria-pressed", String(Number(button.dataset.slot) === slot));
+    if (slot) this.steps.show(this.state.views.map((view, number) => ({ episode: view.episode.id, name: this.page.label(view.episode.orchestrator), step: steps[number], place: number })));
+    else this.steps.clear();
+  }
+
+  open_(place) {
+    location.href = `/?${query({ episode: this.state.views[place].episode.id })}`;
+  }
+}
+
+function named(place, label) {
+  const node = el("span", "cq-named");
+  const dot = el("i", "cq-dot");
+  dot.style.background = `var(--tr-${place + 1})`;
+  node.append(dot, label);
+  return node;
+}
+
+function pill(episode) {
+  const running = episode.state === "running";
+  const word = running ? "Running" : episode.state === "interrupted" ? "Interrupted" : OUTCOMES[episode.outcome] || episode.outcome;
+  return el("span", "su-pill", word, { "data-state": running ? "running" : episode.outcome === "answered" ? "answered" : "ended", "data-testid": "state" });
+}
+
+function answer(episode) {
+  if (episode.answer !== null) return el("output", "cq-answer", episode.answer, { title: episode.answer });
+  return el("span", "tr-mute", episode.state === "running" ? "no answer yet" : episode.reason || "no answer");
+}
+
+function verdict({ correct, expected }) {
+  const badge = el("span", "su-verdict", null, { "data-correct": correct, "data-testid": "verdict" });
+  badge.append(icon(correct ? ACTIONS.check : ACTIONS.cross), correct ? "Correct" : `Wrong, expected ${expected}`);
+  return badge;
+}
+
+function chooser(label, choices, value) {
+  const select = el("select", "pp-select", null, { "aria-label": label });
+  for (const [name, words] of choices) select.append(el("option", "", words, { value: name }));
+  select.value = value;
+  return select;
+}
+
+function labelled(words, input) {
+  const label = el("label", "cq-field");
+  label.append(el("span", "", words), input);
+  return label;
+}

@@ -1,0 +1,73 @@
+// One step as every orchestrator took it: what it was told, what it was allowed to see, what it returned.
+
+import { el, icon, readable, seconds } from "../lib/dom.js";
+import { STATUSES } from "../lib/icons.js";
+
+export class StepsSideBySide {
+  constructor() {
+    this.root = el("section", "cf cs", null, { "aria-label": "The selected step" });
+    this.clear();
+  }
+
+  clear() {
+    this.asked = null;
+    this.root.hidden = true;
+  }
+
+  /** `sides` are {episode, step, name, place}; a step is null where an orchestrator has none. */
+  async show(sides) {
+    const asked = (this.asked = Symbol());
+    const details = await Promise.all(sides.map((side) => (side.step ? load(side) : null)));
+    if (asked !== this.asked) return;
+    const grid = el("div", "cs-grid");
+    grid.style.setProperty("--sides", sides.length);
+    sides.forEach((side, number) => grid.append(column(side, details[number])));
+    const head = el("header", "cf-head");
+    const title = el("div", "cf-title");
+    title.append(el("h3", "", "The selected step, side by side"));
+    const close = el("button", "pd-link", "Close", { type: "button" });
+    close.addEventListener("click", () => this.clear());
+    head.append(title, close);
+    this.root.replaceChildren(head, grid);
+    this.root.hidden = false;
+  }
+}
+
+async function load({ episode, step }) {
+  try {
+    const answer = await fetch(`/api/episodes/${encodeURIComponent(episode)}/steps/${step}`);
+    const told = await answer.json();
+    return answer.ok ? told : { problem: told.detail };
+  } catch {
+    return { problem: "The studio does not answer." };
+  }
+}
+
+function column(side, detail) {
+  const box = el("article", "cs-side");
+  const head = el("h4");
+  const dot = el("i", "cq-dot");
+  dot.style.background = `var(--tr-${side.place + 1})`;
+  head.append(dot, side.name);
+  box.append(head);
+  if (!detail) box.append(el("p", "tr-mute", "Has no such step."));
+  else if (detail.problem) box.append(el("p", "in-problem", `This cannot be shown: ${detail.problem}`));
+  else box.append(...parts(detail));
+  return box;
+}
+
+function parts(detail) {
+  const [word, path] = STATUSES[detail.status] || STATUSES.PENDING;
+  const line = el("div", "cs-line", null, { "data-status": detail.status, "data-role": detail.role });
+  const status = el("span", "pd-status");
+  status.append(icon(path), el("b", "", word));
+  line.append(el("b", "", `Step ${detail.id} · ${detail.worker}`), status, el("span", "tr-mute", seconds(detail.latency_s)));
+  const seen = detail.visible.length ? detail.visible.map((each) => `step ${each.step} (${each.worker})`).join(", ") : "its own instruction only";
+  return [line, block("Told", readable(detail.arguments)), block("May see", seen), block(detail.error ? "Error" : "Returned", detail.error || readable(detail.value ?? "nothing yet"))];
+}
+
+function block(title, words) {
+  const box = el("div", "cs-block");
+  box.append(el("h5", "", title), el("pre", "", words));
+  return box;
+}

@@ -1,0 +1,239 @@
+// How decompositions drift while an orchestrator learns: width, depth, parallelism, worker shares, diversity, turns and
+// accuracy over the steps of a job, and over its evaluated checkpoints. A click on a step shows example plans.
+
+import { el } from "../lib/dom.js";
+import { Figure } from "./figure.js";
+import { lineChart } from "./charts.js";
+import { Rollouts } from "../train/rollouts.js";
+import { ask, one, put } from "./address.js";
+import { fixed, palette, percent } from "./formats.js";
+
+const MOST_WORKERS = 8;
+const ACTIVE = ["queued", "running", "stopping"];
+const NOTHING = {
+  queued: "This job waits in the queue: the drift begins with the first step of GRPO.",
+  running: "Nothing yet: the drift begins with the first step of GRPO. This page follows the job by itself.",
+  done: "This job has no steps of reinforcement learning and no evaluated checkpoint: evaluate some of its checkpoints on the Suite tab.",
+  stopped: "This job stopped before its first step of GRPO. Resume it on the Train page, or evaluate some of its checkpoints on the Suite tab.",
+  failed: "This job failed before its first step of GRPO. The Train page says why.",
+};
+const REDRAW_MS = 2000; // at most so often while steps come in
+const JOBS_MS = 4000;
+const share = (value) => percent(value);
+
+export class TrainingView {
+  constructor(page) {
+    this.page = page;
+    this.root = el("div", "cd");
+    this.job = el("select", "pp-select", null, { "aria-label": "Training job" });
+    this.job.addEventListener("change", () => {
+      put({ train: this.job.value, step: null });
+      this.show();
+    });
+    this.live = el("span", "tr-pill", "", { "data-testid": "training-live" });
+    this.about = el("p", "tr-mute", "", { role: "status" });
+    this.grid = el("div", "cd-grid");
+    this.plans = el("section", "cf cd-plans", null, { "aria-label": "Example plans" });
+    this.plans.hidden = true;
+    this.rollouts = new Rollouts();
+    const bar = el("div", "cp-filters");
+    bar.append(this.job, this.live);
+    this.root.append(bar, this.about, this.plans, this.grid);
+    setInterval(() => this.watched() && this.hear(), JOBS_MS);
+  }
+
+  /** Is anybody looking at this tab? */
+  watched() {
+    return document.visibilityState === "visible" && this.root.offsetParent !== null;
+  }
+
+  async show() {
+    this.unfollow();
+    if (!(await this.fillJobs())) return;
+    const job = one("train") || this.job.value;
+    this.job.value = job;
+    this.figures = new Map();
+    this.workers = [];
+    if (!(await this.load(job))) return;
+    const step = Number(one("step")) || null;
+    if (step) this.openStep(step);
+    else this.plans.hidden = true;
+    if (ACTIVE.includes(this.told.state)) this.follow(job);
+  }
+
+  // Which jobs there are
+
+  /** The choice of jobs; false when there is none to look at. */
+  async fillJobs() {
+    const jobs = await this.trainings();
+    if (!jobs) return false;
+    this.job.hidden = this.live.hidden = !jobs.length;
+    if (!jobs.length) {
+      const box = el("div", "cp-empty");
+      box.append(el("p", "", "No orchestrator has been trained yet. Its plans drift while it learns: start a job on the Train page, cpu-first-steps takes a few minutes."), el("a", "pp-button", "Open Train", { href: "/train?new=1" }));
+      this.about.textContent = "";
+      this.grid.replaceChildren(box);
+      return false;
+    }
+    const key = JSON.stringify(jobs.map((job) => job.id));
+    if (key !== this.listed) {
+      const chosen = this.job.value;
+      this.job.replaceChildren(...jobs.map((job) => el("option", "", job.id, { value: job.id })));
+      this.job.value = jobs.some((job) => job.id === chosen) ? chosen : jobs[0].id;
+      this.listed = key;
+    }
+    this.jobs = jobs;
+    return true;
+  }
+
+  /** The jobs that train, evaluations alone have no steps; null when that cannot be told. */
+  async trainings() {
+    try {
+      const told = await (await fetch("/api/jobs")).json();
+      return told.jobs.filter((job) => /sft|grpo/.test(job.kind));
+    } catch {
+      this.about.textContent = "The studio does not answer. Is it still running?";
+      return null;
+    }
+  }
+
+  /** A first job was started, or one that had ended goes on: follow it. */
+  async hear() {
+    const before = this.listed;
+    if (this.stream || !(await this.fillJobs())) return;
+    const line = this.jobs.find((job) => job.id === this.told?.job);
+    if (!before || (line && line.state !== this.told.state)) this.show();
+  }
+
+  // Following a job
+
+  /** The job's own stream says when there is something new; what is new is asked for, at most every REDRAW_MS. */
+  follow(job) {
+    this.unfollow();
+    const stream = (this.stream = new EventSource(`/api/jobs/${encodeURIComponent(job)}/stream`));
+    stream.addEventListener("rows", () => this.soon(job));
+    stream.addEventListener("end", () => {
+      this.unfollow();
+      this.load(job);
+    });
+  }
+
+  unfollow() {
+    this.stream?.close();
+    this.stream = null;
+    clearTimeout(this.timer);
+    this.timer = null;
+  }
+
+  soon(job) {
+    if (this.timer) return;
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      if (this.watched()) this.load(job);
+      else this.soon(job); // drawn once somebody looks again
+    }, REDRAW_MS);
+  }
+
+  /** What is known of a job, drawn; false when there is nothing to draw. */
+  async load(job) {
+    const asked = (this.asked = Symbol());
+    const told = await ask("training", { job });
+    if (asked !== this.asked) return false;
+    this.told = told;
+    this.live.textContent = told.ok ? `${told.state}${ACTIVE.includes(told.state) && told.steps.length ? ` · step ${told.steps.at(-1)}` : ""}` : "";
+    this.live.dataset.state = told.ok ? told.state : "";
+    this.live.hidden = !told.ok;
+    if (told.ok) this.draw(told);
+    else {
+      this.about.textContent = "";
+      this.plans.hidden = true;
+      this.figures.clear();
+      this.grid.replaceChildren(el("p", "tr-empty", told.hint));
+    }
+    return told.ok;
+  }
+
+  /** Figures that are there already stay where they are, with whatever is focused in them. */
+  draw(told) {
+    const charts = this.charts(told).filter((chart) => chart.series.some((each) => each.points.length));
+    const lost = told.traces.lost ? ` ${told.traces.lost} of the episodes are no longer in this data folder.` : "";
+    const words = charts.length ? `Lines are GRPO's own episodes, dots are evaluated checkpoints, diamonds where they were saved. Depth, parallelism and diversity are means over ${told.traces.episodes} episodes of a step. Click a step to see its plans.${lost}` : "";
+    if (this.about.textContent !== words) this.about.textContent = words; // a screen reader hears each change
+    const steps = charts.flatMap((chart) => chart.series.flatMap((each) => each.points.map(([step]) => step)));
+    const range = [Math.min(...steps), Math.max(...steps)];
+    for (const chart of charts) {
+      const known = this.figures.get(chart.id);
+      const figure = this.figure(chart, told, range);
+      if (known) known.renew(figure);
+      else this.figures.set(chart.id, figure);
+    }
+    const shown = charts.map((chart) => this.figures.get(chart.id).root);
+    if (!shown.length) this.grid.replaceChildren(el("p", "tr-empty", NOTHING[told.state] || NOTHING.running));
+    else if (shown.some((root, place) => this.grid.children[place] !== root)) this.grid.replaceChildren(...shown);
+  }
+
+  figure(chart, told, range) {
+    const colours = palette(chart.series.map((each) => each.name));
+    const marks = told.checkpoints.map((each) => ({ step: each.step }));
+    return new Figure({
+      name: chart.id,
+      title: chart.title,
+      about: chart.about,
+      draw: (width) => lineChart(width, chart.series, colours, { written: chart.written, low: chart.low, high: chart.high, marks, range, onStep: (step) => this.openStep(step) }),
+      data: () => ({ columns: ["series", "step", "value", "low", "high"], rows: chart.series.flatMap((each) => each.points.map(([step, value, low, high]) => [each.name, step, value, low, high])) }),
+    });
+  }
+
+  charts(told) {
+    const byStep = (key) => pairs(told.steps, told.series[key]);
+    const traced = (key) => pairs(told.traces.steps, told.traces.series[key]);
+    const measured = (key) => told.checkpoints.filter((each) => each[key] !== null).map((each) => [each.step, each[key]]);
+    const dots = (name, points) => ({ name, points, dots: true });
+    const used = Object.entries(told.workers).sort((a, b) => mean(b[1]) - mean(a[1])).map(([name]) => name);
+    this.workers = [...new Set([...this.workers, ...used])].slice(0, MOST_WORKERS); // a worker keeps its colour
+    const workers = this.workers.filter((name) => told.workers[name]).map((name) => [name, told.workers[name]]);
+    return [
+      { id: "accuracy", title: "Accuracy", about: "Share of right answers", written: share, low: 0, high: 1, series: [{ name: "training episodes", points: byStep("accuracy") }, { name: "validation", points: byStep("validation") }, dots("evaluated", told.checkpoints.map((each) => [each.step, ...each.mean]))] },
+      { id: "width", title: "Width", about: "Most steps at once", written: fixed1, series: [{ name: "training episodes", points: byStep("width") }, dots("evaluated", measured("width"))] },
+      { id: "depth", title: "Depth", about: "Longest chain of steps", written: fixed1, series: [{ name: "training episodes", points: traced("depth") }, dots("evaluated", measured("depth"))] },
+      { id: "parallelism", title: "Parallelism", about: "Steps for each layer", written: (value) => fixed(value), series: [{ name: "training episodes", points: traced("parallelism") }, dots("evaluated", measured("parallelism"))] },
+      { id: "drift-turns", title: "Turns", about: "Of the orchestrator, per episode", written: fixed1, series: [{ name: "training episodes", points: byStep("turns") }, dots("evaluated", measured("turns"))] },
+      { id: "drift-steps", title: "Steps", about: "Per episode", written: fixed1, series: [{ name: "training episodes", points: traced("steps") }, dots("evaluated", measured("steps"))] },
+      { id: "diversity", title: "Tool diversity", about: "Different workers in an episode", written: fixed1, series: [{ name: "training episodes", points: traced("tools") }] },
+      { id: "entropy", title: "Worker entropy", about: "In bits; 0 is one worker alone", written: (value) => fixed(value), series: [{ name: "training episodes", points: traced("entropy") }, dots("evaluated", measured("entropy"))] },
+      { id: "shares", title: "Worker shares", about: "Of all steps", written: share, low: 0, series: workers.map(([name, values]) => ({ name, points: pairs(told.steps, values) })) },
+    ];
+  }
+
+  /** The groups of a step with their small graphs, as the Train page shows them; the nearest step that has some. */
+  async openStep(step) {
+    put({ step });
+    this.rollouts.clear(this.told.job);
+    const head = el("header", "cf-head");
+    const title = el("div", "cf-title");
+    title.append(el("h3", "", "Example plans"), el("p", "", "Every graph opens on the Run page."));
+    const close = el("button", "pd-link", "Close", { type: "button" });
+    close.addEventListener("click", () => {
+      put({ step: null });
+      this.plans.hidden = true;
+    });
+    head.append(title, close);
+    this.plans.replaceChildren(head, this.rollouts.root);
+    this.plans.hidden = false;
+    await this.rollouts.show(step);
+    this.plans.scrollIntoView({ block: "nearest" });
+  }
+}
+
+function pairs(steps, values) {
+  return (values || []).map((value, place) => [steps[place], value]).filter(([, value]) => value !== null);
+}
+
+function mean(values) {
+  const known = values.filter((value) => value !== null);
+  return known.reduce((sum, value) => sum + value, 0) / (known.length || 1);
+}
+
+function fixed1(value) {
+  return fixed(value, 1);
+}

@@ -1,0 +1,179 @@
+// Fields that are more than an input: a key reference that says at once whether it resolves, a model with the
+// endpoint's own list, and documents that are uploaded. Each is {node, read, say} like the fields of a Form.
+
+import { plain } from "./send_command.js";
+import { button, busy } from "./controls.js";
+import { count, el, icon } from "./dom.js";
+import { labelled } from "./form.js";
+import { ACTIONS } from "./icons.js";
+
+const REFERENCE = /^(env|keyring):[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
+const VARIABLE = /^[A-Z_][A-Z0-9_]{2,}$/;
+const DOCUMENTS = [".txt", ".md", ".pdf", ".csv", ".jsonl"]; // these two as in studio/frame/uploads.py
+const MAX_DOCUMENT_BYTES = 50_000_000;
+const HOW_TO_STORE = "This looks like a key itself, so it was not kept. Store it with  export NAME=...  or  keyring set podium NAME  and write env:NAME or keyring:NAME here.";
+
+/** A reference to a secret. The key itself is never asked for here, and one that is pasted is thrown away. */
+export function keyField(page, { label, about = "", value = "", optional = true }) {
+  const input = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "env:NAME or keyring:NAME" });
+  input.name = "api_key";
+  input.value = value;
+  const field = labelled(label, input, about);
+  const state = el("span", "fk-state", null, { role: "status" });
+  field.node.classList.add("fk");
+  field.node.append(state, storeInKeyring(page, input, () => check()));
+  let timer;
+  let asked = 0;
+  const tell = (kind, text) => {
+    state.dataset.state = kind;
+    state.replaceChildren(...(text ? [icon({ ok: ACTIONS.check, missing: ACTIONS.warn, bad: ACTIONS.cross }[kind] || ACTIONS.warn), el("span", "", text)] : []));
+  };
+  const check = async () => {
+    const written = input.value.trim();
+    const mine = ++asked;
+    if (!written) return tell("", "");
+    if (!REFERENCE.test(written)) return tell("missing", "Write env:NAME or keyring:NAME.");
+    const reply = await page.send({ action: "check_reference", reference: written }).catch(() => null);
+    if (reply && mine === asked) tell(reply.resolves ? "ok" : "missing", reply.sentence);
+  };
+  input.addEventListener("input", () => {
+    const written = input.value.trim();
+    field.say("");
+    if (looksLikeKey(written)) {
+      input.value = "";
+      asked++;
+      return tell("bad", HOW_TO_STORE);
+    }
+    clearTimeout(timer);
+    timer = setTimeout(check, 200);
+  });
+  input.addEventListener("change", () => {
+    if (VARIABLE.test(input.value.trim())) input.value = `env:${input.value.trim()}`;
+    check();
+  });
+  check();
+  const read = () => {
+    const written = input.value.trim();
+    if (!written && optional) return undefined;
+    if (REFERENCE.test(written)) return written;
+    field.say("write env:NAME or keyring:NAME; the key itself is never stored");
+    throw new Error("no reference");
+  };
+  return { ...field, read, input };
+}
+
+/** Long, and neither a reference nor the name of a variable. */
+function looksLikeKey(written) {
+  return written.length >= 16 && !/^(env|keyring):/.test(written) && !VARIABLE.test(written);
+}
+
+/** The key goes straight to the keyring by a route of its own, and leaves the page at once. */
+function storeInKeyring(page, reference, done) {
+  const box = el("details", "fk-store");
+  const name = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false" });
+  const key = el("input", "", null, { type: "password", autocomplete: "off" });
+  const named = labelled("Name in the keyring", name);
+  const keyed = labelled("Key", key, "Goes into this system's keyring and nowhere else.");
+  const keep = button("Store in the keyring", async (event) => {
+    const value = key.value;
+    key.value = "";
+    const node = event.currentTarget;
+    const answer = await busy(node, "Storing …", () =>
+      fetch("/api/keyring", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name: name.value.trim(), value }) }).catch(() => null),
+    );
+    const told = answer ? await answer.json().catch(() => ({})) : {};
+    if (!answer?.ok) return keyed.say(told.detail || "The studio did not answer; the key was not stored.");
+    keyed.say("");
+    reference.value = told.reference;
+    box.open = false;
+    reference.focus();
+    return done();
+  });
+  box.addEventListener("toggle", () => {
+    if (box.open && !name.value) name.value = reference.value.replace(/^(env|keyring):/, "");
+  });
+  box.append(el("summary", "", "I have the key here: put it into the system keyring"), named.node, keyed.node, keep);
+  return box;
+}
+
+/** A model's name, with what the endpoint lists once it has been asked. `endpoint` gives {base_url, api_key}. */
+export function modelField(page, { label, about = "", value = "", choices = [] }, endpoint, atOnce = false) {
+  const id = `models-${Math.random().toString(36).slice(2)}`;
+  const input = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false", list: id });
+  input.value = value;
+  const field = labelled(label, input, about);
+  const list = el("datalist", "", null, { id });
+  const said = el("span", "fm-about", "", { role: "status" });
+  const offer = (names) => list.replaceChildren(...names.slice(0, 500).map((name) => el("option", "", null, { value: name })));
+  const ask = async () => {
+    const reply = await page.send({ action: "list_models", ...endpoint() }).catch(() => ({ problems: [["", "The studio did not answer."]] }));
+    if (!reply.models) return void (said.textContent = plain(reply.problems));
+    offer(reply.models);
+    if (!input.value && reply.models.length) input.value = reply.models[0];
+    return void (said.textContent = `${count(reply.models.length)} models there: type to filter them.`);
+  };
+  offer(choices);
+  const row = el("div", "fm-row");
+  row.append(button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "pd-link"), said);
+  field.node.append(list, row);
+  if (atOnce) ask();
+  return { ...field, read: textOf(input, field), input };
+}
+
+/** Files of a person's own: uploaded, or named where they lie on this machine. */
+export function documentsField({ label, about = "" }) {
+  const input = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "/path/to/a/file/or/folder" });
+  const field = labelled(label, input, about);
+  const files = el("input", "", null, { type: "file", multiple: "", accept: DOCUMENTS.join(","), "aria-label": "Upload documents" });
+  const said = el("span", "fm-about", "", { role: "status" });
+  files.addEventListener("change", async () => {
+    field.say("");
+    input.value = "";
+    const unfit = [...files.files].map(unfitFor).find(Boolean);
+    if (unfit) return field.say(unfit);
+    let folder = "";
+    let last = null;
+    for (const [index, file] of [...files.files].entries()) {
+      said.textContent = `Uploading ${index + 1} of ${files.files.length}: ${file.name}`;
+      const answer = await fetch(`/api/documents?${new URLSearchParams({ name: file.name, folder })}`, { method: "POST", body: file }).catch(() => null);
+      const told = answer ? await answer.json().catch(() => ({})) : {};
+      if (!answer?.ok) {
+        said.textContent = "";
+        return field.say(`${file.name}: ${told.detail || "could not be uploaded"}`);
+      }
+      folder = told.folder;
+      last = told;
+    }
+    if (!last) return null;
+    input.value = files.files.length === 1 ? last.file : last.path;
+    said.textContent = `${count(files.files.length)} ${files.files.length === 1 ? "file is" : "files are"} in Podium's data folder.`;
+    return null;
+  });
+  field.node.insertBefore(files, input);
+  field.node.insertBefore(said, input);
+  return { ...field, read: textOf(input, field), input };
+}
+
+/** Why a file will not be taken, or "". */
+function unfitFor(file) {
+  if (!DOCUMENTS.some((ending) => file.name.toLowerCase().endsWith(ending))) return `${file.name}: choose files that end in ${DOCUMENTS.join(", ")}`;
+  return file.size > MAX_DOCUMENT_BYTES ? `${file.name} has ${count(file.size)} bytes; ${count(MAX_DOCUMENT_BYTES)} are the most` : "";
+}
+
+/** One line of text that must not be empty, unless it is optional. */
+export function textField({ label, about = "", value = "", optional = false, placeholder = "" }) {
+  const input = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false", placeholder });
+  input.value = value;
+  const field = labelled(label, input, about);
+  return { ...field, read: textOf(input, field, optional), input };
+}
+
+function textOf(input, field, optional = false) {
+  return () => {
+    const written = input.value.trim();
+    field.say("");
+    if (written || optional) return written || undefined;
+    field.say("this is missing");
+    throw new Error("missing");
+  };
+}

@@ -1,0 +1,143 @@
+// One worker's card: its light, what it is and where it runs, its figures, and what can be done with it.
+
+import { plain } from "../lib/send_command.js";
+import { button } from "../lib/controls.js";
+import { count, dollars, el, icon, seconds } from "../lib/dom.js";
+import { ACTIONS, LIGHTS, STATUSES, kindIcon } from "../lib/icons.js";
+import { openRemove, openTry, openWorker } from "./worker_dialogs.js";
+
+const PLACES = { here: "local", machine: "server on this machine", remote: "remote" };
+const REFRESHABLE = ["mcp", "function"];
+
+export function workerCard(page, worker) {
+  const card = el("article", "pp-card", null, { "data-name": worker.name, "data-role": worker.role });
+  card.classList.toggle("pp-off", !worker.enabled);
+  const head = el("div", "pp-card-head");
+  const badge = el("span", "pp-badge");
+  badge.append(icon(kindIcon(worker.kind, worker.role)));
+  const title = el("div", "pp-card-title");
+  title.append(el("h2", "", worker.name), el("span", "", `${worker.label} · ${PLACES[worker.place]}`));
+  head.append(badge, title, toggle(page, worker));
+  card.append(head, light(worker), el("p", "pp-about", worker.description, { title: worker.description }));
+  if (worker.kind === "extractor") card.append(el("p", "pp-stand-in", "Rule-based: stands in for an LLM reader."));
+  if (worker.points_at) card.append(el("code", "pp-points", worker.points_at, { title: worker.points_at }));
+  card.append(marks(worker), figures(worker), actions(page, worker));
+  const test = page.tests.get(worker.name);
+  if (test) card.append(testResult(test));
+  return card;
+}
+
+/** A light that is read without its colour, too: every state has a shape and a word. */
+function light(worker) {
+  const state = worker.enabled ? worker.light.light : "off";
+  const [word, path] = LIGHTS[state];
+  const box = el("div", "pp-health", null, { "data-health": state });
+  box.append(icon(path), el("b", "", word));
+  if (worker.enabled && state !== "unknown") box.append(el("span", "", worker.light.sentence, { title: lightWords(worker.light) }));
+  return box;
+}
+
+function lightWords(found) {
+  const parts = [found.sentence];
+  if (found.probe) parts.push(`last probe ${new Date(found.probe.at).toLocaleTimeString()}: ${found.probe.text}`);
+  if (found.calls) parts.push(`${count(found.errors)} of its last ${count(found.calls)} calls failed`);
+  if (found.median_latency_s !== null) parts.push(`${seconds(found.median_latency_s)} at the median`);
+  if (found.circuit.state !== "closed") parts.push(`circuit ${found.circuit.state} after ${found.circuit.failures} failures`);
+  return parts.join("; ");
+}
+
+/** What is out of the ordinary about it, as chips. */
+function marks(worker) {
+  const list = el("ul", "pp-marks");
+  const add = (text, kind = "", title = "") => list.append(el("li", kind && `pp-mark-${kind}`, text, title ? { title } : {}));
+  if (worker.runs_program) add("runs a program", "warn", `It starts ${worker.runs_program} on this machine, outside the sandbox.`);
+  if (worker.isolated && worker.light.probe) add(isolation(worker.light.probe), worker.light.probe.ok ? "safe" : "warn", worker.light.probe.text);
+  if (worker.light.circuit.state !== "closed") add(`circuit ${worker.light.circuit.state}`, "warn");
+  if (worker.cache) add("cached", "", "An equal call that sees the same gets the recorded observation.");
+  if (worker.fallback) add(`falls back to ${worker.fallback}`);
+  if (worker.output) add("output checked", "", worker.output.pattern ? `It must match ${worker.output.pattern}` : "It must be JSON that fits a schema.");
+  if (worker.rate_limit) add(`${worker.rate_limit} a minute at most`);
+  list.hidden = !list.children.length;
+  return list;
+}
+
+/** The sandbox's level in two or three words; the whole sentence is its title. */
+function isolation(probe) {
+  if (!probe.ok) return "no sandbox";
+  return (probe.text.match(/isolated by [^(;,.]{1,40}/i)?.[0].trim() || "isolated").toLowerCase();
+}
+
+function figures(worker) {
+  const shown = [
+    ["Calls", count(worker.calls)],
+    ["Success", worker.success === null ? "–" : `${Math.round(worker.success * 100)} %`],
+    ["Median", seconds(worker.median_latency_s) || "–"],
+  ];
+  if (worker.light.error_rate) shown.push(["Errors", `${Math.round(worker.light.error_rate * 100)} %`]);
+  if (worker.config.api_key) shown.push(["Key", worker.config.api_key]);
+  if (worker.price_in || worker.price_out) shown.push(["$/M tokens", `${worker.price_in} / ${worker.price_out}`]);
+  if (worker.price_call) shown.push(["Per call", dollars(worker.price_call)]);
+  const box = el("dl", "pp-figures");
+  for (const [name, value] of shown) {
+    const pair = el("div");
+    pair.append(el("dt", "", name), el("dd", "", value));
+    box.append(pair);
+  }
+  return box;
+}
+
+function toggle(page, worker) {
+  const label = `${worker.enabled ? "Disable" : "Enable"} ${worker.name}`;
+  const node = el("button", "pp-toggle", null, { type: "button", role: "switch", "aria-checked": String(worker.enabled), "aria-label": label, "data-key": `toggle-${worker.name}` });
+  node.disabled = page.isOld();
+  node.addEventListener("click", () => page.act({ action: "set_enabled", name: worker.name, enabled: !worker.enabled }));
+  return node;
+}
+
+function actions(page, worker) {
+  const row = el("div", "pp-actions");
+  const add = (label, path, work) => {
+    const node = button("", work, "pp-action");
+    node.append(icon(path), label);
+    node.dataset.key = `${label}-${worker.name}`;
+    node.setAttribute("aria-label", `${label} ${worker.name}`);
+    row.append(node);
+    return node;
+  };
+  if (!page.isOld()) add("Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget));
+  add("Try it", ACTIONS.play, () => openTry(page, worker));
+  if (page.isOld()) return row;
+  add("Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
+  add("Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null));
+  if (REFRESHABLE.includes(worker.kind)) add("Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));
+  add("Remove", ACTIONS.trash, () => openRemove(page, worker));
+  return row;
+}
+
+/** Test a worker and show what came of it on its card. */
+export async function testOnCard(page, name, node = null) {
+  node?.classList.add("pp-busy");
+  if (node) node.disabled = true;
+  const test = await testWorker(page, name);
+  page.tests.set(name, test);
+  await page.show();
+}
+
+/** Call the worker's sample, or probe it. Never throws: what went wrong is the result. */
+export async function testWorker(page, name) {
+  const reply = await page.command({ action: "test_worker", name });
+  return reply.test || { status: "EXEC_ERR", how: "call", latency_s: null, asked: "", text: plain(reply.problems) };
+}
+
+export function testResult(test) {
+  const box = el("div", "pp-test", null, { role: "status", "data-status": test.status });
+  const head = el("div", "pp-out-head", null, { "data-status": test.status });
+  const status = el("span", "pd-status");
+  const [word, path] = STATUSES[test.status];
+  status.append(icon(path), el("b", "", word));
+  const said = [test.how === "probe" ? "probed" : "called", seconds(test.latency_s)].filter(Boolean).join(" · ");
+  head.append(status, el("span", "", said));
+  if (test.asked) head.append(el("span", "pp-asked", `“${test.asked}”`, { title: test.asked }));
+  box.append(head, el("pre", "pp-value", test.text, { tabindex: "0", "aria-label": "Result" }));
+  return box;
+}

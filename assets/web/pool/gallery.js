@@ -1,0 +1,264 @@
+// The gallery: templates as cards, and the model servers that were found on this machine. One click adds a
+// worker, a second one tests it. Where something is needed that has no default, the click opens a small dialog.
+
+import { plain } from "../lib/send_command.js";
+import { button, busy, select } from "../lib/controls.js";
+import { el, icon } from "../lib/dom.js";
+import { documentsField, keyField, modelField, textField } from "../lib/fields.js";
+import { ACTIONS, KINDS, NEEDS, templateIcon } from "../lib/icons.js";
+import { testResult, testWorker } from "./card.js";
+import { openFunction, openMcp, openOpenApi, openPoolFile, openSpace } from "./imports.js";
+import { openWorker } from "./worker_dialogs.js";
+
+const GROUPS = [
+  ["models", "Models", "Language models behind an API, on a server of your own, or on this machine."],
+  ["roles", "Role agents", "One model, told to do one job well. The prompts are ours; edit them as you like."],
+  ["tools", "Tools", "Code that does one thing exactly."],
+  ["imports", "Imports", "Workers that something else already describes."],
+];
+const IMPORTS = { mcp: openMcp, openapi: openOpenApi, function: openFunction, space: openSpace, pool_file: openPoolFile };
+
+export class Gallery {
+  constructor(page) {
+    this.page = page;
+    this.group = "all";
+  }
+
+  /** Open it afresh: what the pool holds decides which models there are. */
+  async open() {
+    const reply = await this.page.act({ action: "gallery" });
+    if (!reply.ok) return;
+    this.templates = reply.templates;
+    this.root = el("div", "pg");
+    this.search = el("input", "pp-search", null, { type: "search", placeholder: "Search templates", "aria-label": "Search templates" });
+    this.search.addEventListener("input", () => this.filter());
+    this.chips = el("div", "pp-chips", null, { role: "group", "aria-label": "Show" });
+    for (const [group, label] of [["all", "All"], ...GROUPS]) this.chips.append(this.chip(group, label));
+    const bar = el("div", "pg-bar");
+    bar.append(this.search, this.chips);
+    this.nothing = el("p", "pp-lead", "No template fits these words. “Any OpenAI-compatible URL” and the imports reach most of what exists.");
+    this.found = this.section("found", "Found on this machine", "");
+    this.root.append(bar, this.found, ...GROUPS.map((group) => this.groupSection(group, reply.models)), this.nothing);
+    this.filter();
+    this.show();
+    this.lookAround();
+  }
+
+  /** Bring it (back) into the drawer, with the focus on `node`. */
+  show(node = null) {
+    this.page.drawer.open("Add a worker", [this.root], { wide: true, focus: node || this.search });
+    node?.scrollIntoView({ block: "nearest" });
+  }
+
+  chip(group, label) {
+    const chip = button(label, () => {
+      this.group = group;
+      for (const each of this.chips.children) each.setAttribute("aria-pressed", String(each === chip));
+      this.filter();
+    }, "pp-chip");
+    chip.setAttribute("aria-pressed", String(group === this.group));
+    return chip;
+  }
+
+  section(group, title, about) {
+    const section = el("section", "pg-section", null, { "data-group": group, "aria-label": title });
+    const head = el("div", "pg-section-head");
+    head.append(el("h3", "", title), el("p", "", about));
+    section.append(head, el("div", "pg-grid"));
+    return section;
+  }
+
+  groupSection([group, title, about], models) {
+    const section = this.section(group, title, about);
+    if (group === "roles") {
+      this.runsOn = select(models.map((each) => [each.name, each.label]), models[0]?.name);
+      this.runsOn.setAttribute("aria-label", "Role agents run on");
+      const row = el("label", "pg-runs-on", "Run on ");
+      row.append(this.runsOn);
+      section.firstChild.append(row);
+    }
+    section.lastChild.append(...this.templates.filter((each) => each.group === group).map((each) => this.card(each)));
+    return section;
+  }
+
+  filter() {
+    const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    for (const section of this.root.querySelectorAll("section")) {
+      const inGroup = this.group === "all" || section.dataset.group === this.group || (section.dataset.group === "found" && this.group === "models");
+      let here = 0;
+      for (const card of section.querySelectorAll(".pg-card")) {
+        card.hidden = !words.every((word) => card.dataset.words.includes(word));
+        here += card.hidden ? 0 : 1;
+      }
+      section.hidden = !inGroup || (here === 0 && (words.length > 0 || section.dataset.group !== "found"));
+      shown += section.hidden ? 0 : here;
+    }
+    this.nothing.hidden = shown > 0;
+  }
+
+  card(template) {
+    const card = el("article", "pg-card", null, { "data-template": template.id, "data-role": template.group === "tools" || template.group === "imports" ? "tool" : "agent" });
+    card.dataset.words = `${template.title} ${template.line} ${template.needs} ${template.kind} ${template.group}`.toLowerCase();
+    const head = el("div", "pg-head");
+    const badge = el("span", "pp-badge");
+    if (template.group === "models" && template.kind === "chat") badge.append(el("b", "", initials(template.title)));
+    else badge.append(icon(templateIcon(template)));
+    const text = el("div", "pg-text");
+    text.append(el("h4", "", template.title), el("p", "", template.line));
+    head.append(badge, text);
+    const needs = el("span", "pg-needs", null, { "data-needs": template.needs });
+    needs.append(icon(NEEDS[template.needs]), `Needs ${template.needs}`);
+    const done = el("div", "pg-done", null, { "aria-live": "polite" });
+    const add = button(template.preset ? "Add" : "Open", (event) => this.click(template, done, event.currentTarget), "pg-add");
+    add.setAttribute("aria-label", `${add.textContent} ${template.title}`);
+    const foot = el("div", "pg-foot");
+    foot.append(needs);
+    if (template.preset) {
+      const edit = button("Edit first", () => this.editFirst(template), "pg-edit");
+      edit.setAttribute("aria-label", `Edit ${template.title} first`);
+      foot.append(edit);
+    }
+    foot.append(add);
+    card.append(head, foot, done);
+    return card;
+  }
+
+  editFirst(template) {
+    const name = freeName(template.preset.name, this.page.state.pool.workers);
+    const preset = { ...template.preset, name, description: template.preset.description.replace(" ({model})", "") };
+    if (template.runs_on_model) {
+      const base = this.page.worker(this.runsOn.value);
+      if (base) Object.assign(preset, { kind: base.kind, config: { ...base.config, role: template.preset.config.role } });
+    }
+    openWorker(this.page, preset, null, () => this.show());
+  }
+
+  /** What a click on a card does. */
+  async click(template, done, node) {
+    if (!template.preset) return IMPORTS[template.id](this.page, () => this.show(node));
+    const request = { action: "add_template", template: template.id, model_of: this.runsOn.value };
+    const reply = await busy(node, "Adding …", () => this.page.command(request));
+    if (reply.needs) return this.ask(template, done, reply.needs);
+    if (!reply.ok) return this.page.say(plain(reply.problems), true);
+    return this.tell(done, reply.added);
+  }
+
+  /** The small dialog: only the fields that a click alone cannot know. */
+  ask(template, done, needs) {
+    const fields = new Map();
+    const value = (name) => fields.get(name)?.input.value.trim() ?? String(template.preset.config[name] ?? "");
+    const endpoint = () => ({ base_url: value("base_url"), api_key: value("api_key") });
+    for (const need of template.fields) fields.set(need.field, makeField(this.page, need, endpoint, template.needs === "a running server"));
+    const general = el("div", "fm-general", "", { role: "alert" });
+    const form = el("form", "fm");
+    form.append(...[...fields.values()].map((field) => field.node));
+    const add = el("button", "pp-primary", `Add ${template.title}`, { type: "submit" });
+    form.append(general, this.page.drawer.foot(button("Back", () => this.show()), add));
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const values = {};
+      let wrong = false;
+      for (const [name, field] of fields) {
+        try {
+          values[name] = field.read() ?? "";
+        } catch {
+          wrong = true;
+        }
+      }
+      if (wrong) return form.querySelector(".fm-wrong input")?.focus();
+      const request = { action: "add_template", template: template.id, values };
+      const reply = await busy(add, "Adding …", () => this.page.command(request));
+      if (reply.ok) return this.show(this.tell(done, reply.added));
+      const rest = reply.problems.filter(([where, what]) => !(fields.get(where)?.say(what), fields.has(where)));
+      general.textContent = plain(rest);
+      return null;
+    });
+    const notes = [el("p", "pp-lead", template.line)];
+    if (template.note) notes.push(el("p", "pp-hint", template.note));
+    const missing = new Set(needs.map(([where]) => where));
+    const first = [...fields].find(([name]) => missing.has(name))?.[1].input;
+    this.page.drawer.open(`Add: ${template.title}`, [...notes, form], { back: () => this.show(), focus: first });
+  }
+
+  /** On the card: what was added, and the second click that tests it. Returns that button. */
+  tell(done, name) {
+    const test = button("Test", async (event) => {
+      const found = await busy(event.currentTarget, "Testing …", () => testWorker(this.page, name));
+      this.page.tests.set(name, found);
+      done.querySelector(".pp-test")?.remove();
+      done.append(testResult(found));
+      this.page.show();
+    }, "pg-test");
+    test.setAttribute("aria-label", `Test ${name}`);
+    const line = el("div", "pg-added");
+    const said = el("span", "", "Added as ");
+    said.append(el("b", "", name));
+    line.append(icon(ACTIONS.check), said, test);
+    done.replaceChildren(line);
+    return test;
+  }
+
+  /** Ask which model servers run on this machine, while the person already reads. */
+  async lookAround() {
+    const [head, grid] = this.found.children;
+    const about = head.querySelector("p");
+    about.textContent = "Looking for Ollama, vLLM, LM Studio and llama.cpp …";
+    const reply = await this.page.send({ action: "discover" }).catch(() => ({}));
+    const found = reply.found || [];
+    about.textContent = found.length
+      ? "Ready to add: no key, no form."
+      : "No model server answers on this machine. Start Ollama, vLLM, LM Studio or llama.cpp and open this again.";
+    grid.replaceChildren(...found.map((server) => this.serverCard(server)));
+    this.filter();
+  }
+
+  serverCard(server) {
+    const card = el("article", "pg-card pg-server", null, { "data-server": server.base_url, "data-role": "agent" });
+    card.dataset.words = `${server.server} ${server.base_url} ${server.models.join(" ")}`.toLowerCase();
+    const head = el("div", "pg-head");
+    const badge = el("span", "pp-badge");
+    badge.append(icon(KINDS.local_model));
+    const text = el("div", "pg-text");
+    text.append(el("h4", "", server.server), el("p", "", server.base_url));
+    head.append(badge, text);
+    const list = el("ul", "pg-models");
+    for (const model of server.models) {
+      const row = el("li");
+      const done = el("div", "pg-done", null, { "aria-live": "polite" });
+      const add = button("Add", async (event) => {
+        const request = { action: "add_found", server: server.server, base_url: server.base_url, model };
+        const reply = await busy(event.currentTarget, "Adding …", () => this.page.act(request));
+        if (reply.ok) this.tell(done, reply.added);
+      }, "pg-add-model");
+      add.setAttribute("aria-label", `Add ${model}`);
+      row.append(el("span", "pg-model", model, { title: model }), add, done);
+      list.append(row);
+    }
+    if (!server.models.length) list.append(el("li", "pg-none", "It runs, but has no model yet."));
+    card.append(head, list);
+    return card;
+  }
+}
+
+function makeField(page, need, endpoint, atOnce) {
+  if (need.control === "key") return keyField(page, need);
+  if (need.control === "model") return modelField(page, need, endpoint, atOnce);
+  if (need.control === "documents") return documentsField(need);
+  return textField({ ...need, placeholder: need.control === "path" ? "/path/on/this/machine" : "" });
+}
+
+/** "OpenRouter" -> "OR", "vLLM" -> "vL", "Any OpenAI-compatible URL" -> "…" */
+function initials(title) {
+  if (title.startsWith("Any ")) return "…";
+  if (/^[a-z]/.test(title)) return title.slice(0, 2);
+  const capitals = title.replace(/[^A-Z]/g, "");
+  return (capitals.length > 1 ? capitals.slice(0, 2) : title.slice(0, 1)).toUpperCase();
+}
+
+function freeName(wanted, workers) {
+  const taken = new Set(workers.map((worker) => worker.name));
+  let name = wanted;
+  for (let number = 2; taken.has(name); number++) name = `${wanted}_${number}`;
+  return name;
+}

@@ -1,0 +1,294 @@
+// Importers: describe a source, look at what it offers, choose, add, and try what was added.
+
+import { plain } from "../lib/send_command.js";
+import { button, busy } from "../lib/controls.js";
+import { count, el, icon } from "../lib/dom.js";
+import { keyField, textField } from "../lib/fields.js";
+import { labelled } from "../lib/form.js";
+import { ACTIONS, NEEDS } from "../lib/icons.js";
+import { tryPanel } from "./worker_dialogs.js";
+
+const MAX_POOL_FILE_BYTES = 4_000_000; // as in pool_registry/pool.py
+const MAX_DOCUMENT_BYTES = 4_000_000;
+const RUNS_HERE = "This runs a program on this machine, with your rights and outside the sandbox. Use what you trust.";
+
+export function openMcp(page, back = null) {
+  const kind = { value: "stdio" };
+  const command = codeField("Command", "The program and its arguments, as in a terminal; no shell reads it.", "npx -y @modelcontextprotocol/server-everything");
+  const env = linesField("Environment", "One NAME=value a line. A key goes in as a reference: GITHUB_TOKEN=env:GITHUB_TOKEN", "NAME=env:NAME");
+  const cwd = textField({ label: "Folder", about: "Where it starts; empty for the studio's own.", optional: true });
+  const url = textField({ label: "URL", about: "Streamable HTTP, often ending in /mcp.", placeholder: "https://host/mcp" });
+  const headers = linesField("Headers", "One a line. A key goes in as a reference: Authorization: Bearer env:NAME", "Authorization: Bearer env:NAME");
+  const name = textField({ label: "Name", about: "Stands before the names of its tools; made from the command when empty.", optional: true });
+  const warning = el("p", "pp-warning");
+  warning.append(icon(ACTIONS.warn), el("span", "", RUNS_HERE));
+  const stdio = el("div", "fm");
+  stdio.append(warning, command.node);
+  const http = el("div", "fm");
+  http.append(url.node);
+  const more = el("details", "pp-more");
+  more.append(el("summary", "", "More"), env.node, headers.node, cwd.node, name.node);
+  const choose = (value) => {
+    kind.value = value;
+    stdio.hidden = cwd.node.hidden = env.node.hidden = value !== "stdio";
+    http.hidden = headers.node.hidden = value === "stdio";
+  };
+  const tabs = segments("How it is reached", [["stdio", "A program on this machine"], ["http", "A URL"]], "stdio", choose);
+  choose("stdio");
+  const fields = { command, env, cwd, url, headers, name };
+  openSource(page, {
+    title: "Import from an MCP server",
+    parts: [tabs, stdio, http, more],
+    fields,
+    verb: "Connect",
+    doing: "Connecting …",
+    back,
+    request: () => ({ source: "mcp", server: { transport: kind.value, ...valuesOf(fields) } }),
+  });
+}
+
+export function openOpenApi(page, back = null) {
+  const file = el("input", "", null, { type: "file", accept: ".json,.yaml,.yml,application/json", "aria-label": "OpenAPI file" });
+  const text = linesField("Document", "OpenAPI 3.0 or 3.1 as JSON or YAML: choose a file, paste it, or give its URL below.", "openapi: 3.1.0", 6);
+  const url = textField({ label: "URL of the document", optional: true, placeholder: "https://host/openapi.json" });
+  const base = textField({ label: "Base URL", about: "Where its operations are called; empty for what the document says.", optional: true });
+  const key = keyField(page, { label: "API key", about: "A reference, when the API wants a key." });
+  const header = textField({ label: "Header of the key", about: "Only where the document's own rule is wrong.", optional: true, placeholder: "X-API-Key" });
+  const local = privateField();
+  const more = el("details", "pp-more");
+  more.append(el("summary", "", "More"), header.node, local.node);
+  text.node.insertBefore(file, text.node.querySelector("textarea"));
+  readInto(file, text, MAX_DOCUMENT_BYTES);
+  const fields = { text, url, base_url: base, api_key: key, key_header: header, allow_private: local };
+  openSource(page, {
+    title: "Import from an OpenAPI document",
+    parts: [text, url, base, key].map((field) => field.node).concat(more),
+    fields,
+    verb: "Read it",
+    doing: "Reading …",
+    back,
+    request: () => ({ source: "openapi", ...valuesOf(fields) }),
+  });
+}
+
+export function openSpace(page, back = null) {
+  const space = textField({ label: "Space", about: "owner/name at Hugging Face, or the URL of any Gradio app.", placeholder: "owner/name" });
+  const token = keyField(page, { label: "Token", about: "A reference, for a private Space." });
+  const local = privateField();
+  const more = el("details", "pp-more");
+  more.append(el("summary", "", "More"), local.node);
+  const fields = { space, token, allow_private: local };
+  openSource(page, {
+    title: "Import from a Hugging Face Space",
+    parts: [space.node, token.node, more],
+    fields,
+    verb: "Look",
+    doing: "Looking …",
+    back,
+    request: () => ({ source: "space", ...valuesOf(fields) }),
+  });
+}
+
+/** Whether a worker may reach the local network. */
+function privateField() {
+  const box = el("input", "", null, { type: "checkbox" });
+  const field = labelled("Allow private addresses", box, "For what runs in the local network. This machine's own addresses need no permission.");
+  field.node.classList.add("fm-check");
+  return { ...field, read: () => box.checked };
+}
+
+export function openFunction(page, back = null) {
+  const target = codeField("Function", "module:function, a file, or file.py:function. A file offers every public function in it.", "/path/to/tools.py");
+  const warning = el("p", "pp-warning");
+  warning.append(icon(ACTIONS.warn), el("span", "", RUNS_HERE));
+  openSource(page, {
+    title: "Import Python functions",
+    parts: [warning, target.node],
+    fields: { target },
+    verb: "Look",
+    doing: "Looking …",
+    back,
+    request: () => ({ source: "function", target: target.read() }),
+  });
+}
+
+/** The first page of an importer: describe the source. Nothing that was typed is lost by a problem. */
+function openSource(page, source) {
+  const general = el("div", "fm-general", "", { role: "alert" });
+  const form = el("form", "fm");
+  const go = el("button", "pp-primary", source.verb, { type: "submit" });
+  form.append(...source.parts, general, page.drawer.foot(button("Cancel", () => (source.back ? source.back() : page.drawer.close())), go));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    for (const field of Object.values(source.fields)) field.say("");
+    general.textContent = "";
+    let request;
+    try {
+      request = source.request();
+    } catch {
+      return form.querySelector(".fm-wrong input, .fm-wrong textarea")?.focus();
+    }
+    const reply = await busy(go, source.doing, () => page.command({ action: "look", ...request }));
+    if (reply.ok && reply.offers.length) return openOffers(page, source, reply.offers);
+    const problems = reply.ok ? [["", "There is nothing in it that could be added."]] : reply.problems;
+    const rest = problems.filter(([where, what]) => {
+      const field = source.fields[where.split(".")[0]];
+      field?.say(what);
+      return !field || field.node.closest("[hidden]");
+    });
+    general.textContent = plain(rest);
+    return null;
+  });
+  source.again = () => page.drawer.open(source.title, [form], { back: source.back });
+  source.again();
+}
+
+/** The second page: everything that the source offers, preselected; what cannot be added is grey and says why. */
+function openOffers(page, source, offers) {
+  const ready = offers.filter((offer) => !offer.problem);
+  const list = el("ul", "po-offers");
+  const add = button("", async () => {
+    const workers = rows.filter((row) => row.box.checked).map((row) => row.offer.spec);
+    const reply = await busy(add, "Adding …", () => page.command({ action: "add_workers", workers }));
+    if (reply.ok) openAdded(page, reply.added);
+    else general.textContent = plain(reply.problems);
+    tell();
+  }, "pp-primary");
+  const tell = () => {
+    const chosen = rows.filter((row) => row.box.checked).length;
+    add.textContent = chosen === 1 ? "Add 1 worker" : `Add ${count(chosen)} workers`;
+    add.disabled = chosen === 0;
+  };
+  const rows = offers.map((offer, index) => offerRow(offer, index, tell));
+  list.append(...rows.map((row) => row.node));
+  const filter = el("input", "pp-search", null, { type: "search", placeholder: "Filter", "aria-label": "Filter" });
+  filter.addEventListener("input", () => {
+    for (const row of rows) row.node.hidden = !row.words.includes(filter.value.toLowerCase());
+  });
+  const set = (on) => {
+    for (const row of rows) if (!row.box.disabled && !row.node.hidden) row.box.checked = on;
+    tell();
+  };
+  const bar = el("div", "po-bar");
+  bar.append(filter, button("All", () => set(true), "pd-link"), button("None", () => set(false), "pd-link"));
+  const general = el("div", "fm-general", "", { role: "alert" });
+  const odd = offers.length - ready.length;
+  const said = `${count(ready.length)} of ${count(offers.length)} can be added.${odd ? " The others say why not." : ""}`;
+  tell();
+  const foot = page.drawer.foot(button("Back", () => source.again()), add);
+  page.drawer.open("Choose what to add", [el("p", "pp-lead", said), bar, list, general, foot], { back: () => source.again(), focus: add });
+}
+
+function offerRow(offer, index, changed) {
+  const { spec, problem } = offer;
+  const node = el("li", problem ? "po-offer po-odd" : "po-offer");
+  const id = `offer-${index}`;
+  const box = el("input", "", null, { type: "checkbox", id, "aria-describedby": `${id}-about` });
+  box.checked = !problem;
+  box.disabled = Boolean(problem);
+  box.addEventListener("change", changed);
+  const text = el("div", "po-text");
+  text.append(el("label", "po-name", spec.name, { for: id }), el("p", "po-about", problem || spec.description, { id: `${id}-about` }));
+  if (!problem) {
+    const peek = el("details", "po-schema");
+    const names = Object.keys(offer.parameters.properties || {});
+    peek.append(el("summary", "", names.length ? `Takes ${names.join(", ")}` : "Takes nothing"), el("pre", "pp-value", JSON.stringify(offer.parameters, null, 2), { tabindex: "0" }));
+    text.append(peek);
+  }
+  node.append(box, text);
+  return { node, box, offer, words: `${spec.name} ${spec.description} ${problem}`.toLowerCase() };
+}
+
+/** The third page: what was added, the first one ready to be called. */
+async function openAdded(page, names) {
+  const parts = [];
+  for (const [index, name] of names.entries()) {
+    const worker = page.worker(name);
+    const box = el("details", "po-added", null, { "data-name": name });
+    const summary = el("summary");
+    summary.append(icon(ACTIONS.check), el("b", "", name), el("span", "", worker.description));
+    box.append(summary);
+    const fill = async () => {
+      if (box.dataset.filled) return;
+      box.dataset.filled = "1";
+      const panel = await tryPanel(page, worker);
+      if (panel) box.append(...panel.parts, panel.call);
+    };
+    box.addEventListener("toggle", () => box.open && fill());
+    if (index === 0) {
+      await fill();
+      box.open = true;
+    }
+    parts.push(box);
+  }
+  const title = names.length === 1 ? `Added ${names[0]}` : `Added ${names.length} workers`;
+  const foot = page.drawer.foot(button("Done", () => page.drawer.close()));
+  page.drawer.open(title, [el("p", "pp-lead", "Call one to see that it works."), ...parts, foot], { focus: parts[0].querySelector(".pp-primary") });
+}
+
+/** A pool that was exported: it becomes a pool of its own. */
+export function openPoolFile(page, back = null) {
+  const file = el("input", "", null, { type: "file", accept: ".json,application/json" });
+  const text = el("textarea", "fm-code", null, { rows: "10", spellcheck: "false", placeholder: '{"podium_pool": 1, ...}' });
+  const name = el("input", "", null, { type: "text", placeholder: "as in the file" });
+  const fields = { text: labelled("Pool as JSON", text), name: labelled("Name", name, "Change it when the name is taken.") };
+  const problems = el("ul", "pp-problems", null, { role: "alert" });
+  readInto(file, { input: text, say: (said) => problems.replaceChildren(...(said ? [el("li", "", said)] : [])) }, MAX_POOL_FILE_BYTES);
+  const load = async () => {
+    const reply = await page.command({ action: "import", text: text.value, name: name.value.trim() });
+    if (reply.ok) return page.drawer.close();
+    problems.replaceChildren(...reply.problems.map(([where, what]) => el("li", "", where ? `${where}: ${what}` : what)));
+    return null;
+  };
+  const hint = el("p", "pp-hint", "Workers in it that run programs on this machine arrive switched off.");
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Import", load, "pp-primary"));
+  page.drawer.open("Import a pool", [labelled("File", file).node, fields.text.node, fields.name.node, hint, problems, foot], { back });
+}
+
+/** The text of a chosen file goes into a field, unless it is too large. */
+function readInto(file, field, limit) {
+  file.addEventListener("change", async () => {
+    const chosen = file.files[0];
+    if (!chosen) return;
+    const fits = chosen.size <= limit;
+    field.input.value = fits ? await chosen.text() : "";
+    field.say(fits ? "" : `${chosen.name} has ${count(chosen.size)} bytes; ${count(limit)} are the most`);
+  });
+}
+
+function codeField(label, about, placeholder) {
+  const field = textField({ label, about, placeholder });
+  field.input.classList.add("fm-code");
+  return field;
+}
+
+function linesField(label, about, placeholder, rows = 3) {
+  const input = el("textarea", "fm-code", null, { rows: String(rows), spellcheck: "false", placeholder });
+  const field = labelled(label, input, about);
+  return { ...field, input, read: () => input.value.trim() || undefined };
+}
+
+/** What the fields hold that a person can see; the server judges it. */
+function valuesOf(fields) {
+  const values = {};
+  for (const [name, field] of Object.entries(fields)) {
+    const hidden = field.node.hidden || field.node.parentNode?.hidden;
+    const value = hidden ? undefined : field.read();
+    if (value !== undefined) values[name] = value;
+  }
+  return values;
+}
+
+function segments(label, options, chosen, work) {
+  const group = el("div", "pp-chips", null, { role: "group", "aria-label": label });
+  for (const [value, text] of options) {
+    const chip = button(text, () => {
+      for (const each of group.children) each.setAttribute("aria-pressed", String(each === chip));
+      work(value);
+    }, "pp-chip");
+    chip.setAttribute("aria-pressed", String(value === chosen));
+    chip.prepend(icon(NEEDS[value === "stdio" ? "a program" : "an address"]));
+    group.append(chip);
+  }
+  return group;
+}

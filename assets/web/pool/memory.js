@@ -1,0 +1,86 @@
+// A pool's failure memory: who writes it, every lesson with the run it was made of, and forgetting.
+
+import { plain } from "../lib/send_command.js";
+import { busy, button, select } from "../lib/controls.js";
+import { dollars, el, icon } from "../lib/dom.js";
+import { labelled } from "../lib/form.js";
+import { ACTIONS } from "../lib/icons.js";
+
+const LEAD = "What went wrong in a failed run is kept as one sentence, and shown to an orchestrating model before similar queries. Nothing of it leaves this pool.";
+const REACH = "It reaches language models that orchestrate in any dialect (Model, ReAct), not fixed policies, and not checkpoints that have learnt one prompt by heart. Training never uses it; an evaluation does in the condition “memory” alone.";
+
+export async function openMemory(page) {
+  const reply = await page.act({ action: "memory" });
+  if (reply.ok) new Memory(page, reply.memory).open();
+}
+
+class Memory {
+  constructor(page, told) {
+    this.page = page;
+    this.list = el("ul", "pm-list");
+    this.note = el("p", "pp-hint", REACH);
+    this.problem = el("p", "fm-general", "", { role: "alert" });
+    this.take(told);
+  }
+
+  open() {
+    const foot = this.page.drawer.foot(this.learn, this.clear, button("Close", () => this.page.drawer.close()));
+    this.page.drawer.open("Failure memory", [el("p", "pp-lead", LEAD), this.field.node, this.note, this.problem, this.heading, this.list, foot], { focus: this.choice });
+  }
+
+  take(told) {
+    this.told = told;
+    this.field ||= this.makeField();
+    this.choice.replaceChildren(...options(told));
+    this.choice.value = told.mode;
+    this.heading ||= el("h3", "pm-heading");
+    this.heading.textContent = told.count ? `${told.count} ${told.count > 1 ? "lessons" : "lesson"}` : "No lessons yet";
+    this.list.replaceChildren(...told.lessons.map((lesson) => this.item(lesson)));
+    this.learn ||= button("Learn from recorded failures", () => busy(this.learn, "Learning …", () => this.send({ action: "learn" })));
+    this.learn.hidden = told.mode === "off";
+    this.clear ||= button("Clear all", () => this.forgetAll(), "pp-danger");
+    this.clear.hidden = !told.count;
+    this.sure = false;
+    this.clear.textContent = "Clear all";
+  }
+
+  makeField() {
+    this.choice = select([], "", (memory) => this.send({ action: "set_memory", memory }));
+    return labelled("Lessons are", this.choice, "By rule: from the states of turns and steps, at no cost. By an agent: one call for each failed run.");
+  }
+
+  async send(request) {
+    const reply = await this.page.command(request);
+    this.problem.textContent = reply.ok ? "" : plain(reply.problems);
+    if (reply.memory) this.take(reply.memory);
+    else this.choice.value = this.told.mode;
+  }
+
+  /** The first press asks, the second does. */
+  forgetAll() {
+    if (this.sure) return this.send({ action: "forget" });
+    this.sure = true;
+    this.clear.textContent = `Really forget ${this.told.count}?`;
+  }
+
+  item(lesson) {
+    const node = el("li", "pm-lesson", null, { "data-lesson": lesson.id });
+    const forget = button("", () => this.send({ action: "forget", lesson: lesson.id }), "pp-close");
+    forget.append(icon(ACTIONS.trash));
+    forget.setAttribute("aria-label", `Forget: ${lesson.sentence}`);
+    const text = el("div", "pm-text");
+    text.append(el("p", "pm-sentence", lesson.sentence), el("p", "pm-query", lesson.query));
+    const foot = el("p", "pm-foot");
+    const by = lesson.written_by === "rule" ? "by rule" : `by ${lesson.written_by}`;
+    foot.append(`${by}${lesson.instead_of ? `, because ${lesson.instead_of}` : ""}${lesson.cost ? ` · ${dollars(lesson.cost)}` : ""} · `);
+    foot.append(el("a", "pd-link", "the run", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }));
+    text.append(foot);
+    node.append(text, forget);
+    return node;
+  }
+}
+
+function options({ agents, gone, mode }) {
+  const choices = [["off", "off: nothing is kept or shown"], ["rule", "written by rule"], ...agents.map((name) => [name, `written by ${name}${gone && name === mode ? " (not in this pool any more)" : ""}`])];
+  return choices.map(([value, label]) => el("option", "", label, { value }));
+}

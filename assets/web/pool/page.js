@@ -1,0 +1,193 @@
+// The Pool page: its pools, its cards, and which dialog opens. Every command goes to the server, which answers
+// with the new state or with problems by field. The dialogs are in files of their own, one story each.
+
+import { ask, plain } from "../lib/send_command.js";
+import { Drawer, button, select } from "../lib/controls.js";
+import { el, heading, icon, recall, remember } from "../lib/dom.js";
+import { ACTIONS } from "../lib/icons.js";
+import { workerCard } from "./card.js";
+import { Gallery } from "./gallery.js";
+import { openMemory } from "./memory.js";
+import { openLimits, openNew } from "./settings.js";
+import { openPoolFile } from "./imports.js";
+import { openVersions } from "./versions.js";
+
+const ROLES = [["all", "All"], ["agent", "Agents"], ["tool", "Tools"], ["recursion", "Recursion"]];
+
+export function mount(root, send) {
+  new PoolPage(root, send).start();
+}
+
+class PoolPage {
+  constructor(root, send) {
+    this.send = send;
+    this.role = "all";
+    this.text = "";
+    this.tried = new Map(); // what "Try it" was given last, by worker
+    this.tests = new Map(); // what a test said, by worker
+    this.bar = el("div", "pp-bar");
+    this.note = el("div", "pp-note");
+    this.tools = el("div", "pp-tools");
+    this.grid = el("div", "pp-grid");
+    this.drawer = new Drawer();
+    this.gallery = new Gallery(this);
+    this.toast = el("div", "pp-toast", null, { role: "status", popover: "manual" });
+    const page = el("div", "pp");
+    page.append(heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar, this.note, this.tools, this.grid, this.drawer.node, this.toast);
+    root.replaceChildren(page);
+  }
+
+  async start() {
+    await this.command({ action: "show", pool: recall("pool"), version: recall("version") });
+    await this.checkLocal();
+  }
+
+  /** Lights come on by themselves, except for workers whose probe would leave this machine. */
+  async checkLocal() {
+    const pool = this.state?.pool;
+    const unknown = (pool?.workers || []).some((worker) => worker.enabled && !worker.light.probe && !worker.remote && !worker.runs_program);
+    if (!unknown || this.isOld()) return;
+    const reply = await this.send({ action: "check_local", pool: pool.name }).catch(() => ({}));
+    const same = this.state.pool?.name === pool.name && this.state.pool.version === pool.version;
+    if (reply.state && same) this.take(reply.state);
+  }
+
+  /** Send a command; take the new state if there is one. Returns the reply. */
+  async command(request) {
+    const reply = await ask(this.send, { pool: this.state?.pool?.name, ...request });
+    if (reply.state) this.take(reply.state);
+    if (reply.said) this.say(reply.said);
+    if (reply.state && request.action !== "show") this.checkLocal();
+    return reply;
+  }
+
+  /** A command whose problems have no field of their own. */
+  async act(request) {
+    const reply = await this.command(request);
+    if (!reply.ok) this.say(plain(reply.problems), true);
+    return reply;
+  }
+
+  /** A toast, above everything; `action` is [label, work] for a button in it. */
+  say(text, bad = false, action = null) {
+    this.toast.replaceChildren(el("span", "", text));
+    const hide = () => this.toast.hidePopover();
+    if (action) {
+      this.toast.append(button(action[0], () => {
+        hide();
+        action[1]();
+      }, "pp-toast-action"));
+    }
+    this.toast.classList.toggle("pp-bad", bad);
+    if (this.toast.matches(":popover-open")) hide(); // shown anew it is above a dialog opened meanwhile
+    this.toast.showPopover();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(hide, bad || action ? 9000 : 3500);
+  }
+
+  take(state) {
+    if (state.pool?.name !== this.state?.pool?.name) this.tests.clear();
+    this.state = state;
+    remember("pool", state.pool?.name);
+    remember("version", this.isOld() ? state.pool.version : null);
+    const focused = document.activeElement?.dataset?.key;
+    this.drawBar();
+    this.drawTools();
+    this.drawGrid();
+    if (focused && !this.drawer.node.open) document.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  isOld() {
+    return this.state.pool && this.state.pool.version !== this.state.pool.current;
+  }
+
+  worker(name) {
+    return this.state.pool.workers.find((worker) => worker.name === name);
+  }
+
+  show(version = null) {
+    return this.act({ action: "show", version });
+  }
+
+  drawBar() {
+    const { pools, pool } = this.state;
+    const picker = select(pools.map((name) => [name, name]), pool?.name, async (name) => {
+      await this.act({ action: "show", pool: name });
+      this.checkLocal();
+    });
+    picker.setAttribute("aria-label", "Pool");
+    this.bar.replaceChildren(keyed(picker, "pool"));
+    if (pool) {
+      this.bar.append(
+        keyed(button(`Version ${pool.version}`, () => openVersions(this), "pp-version"), "versions"),
+        keyed(button("Limits", () => openLimits(this)), "limits"),
+        keyed(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
+        keyed(el("a", "pp-button", "Export", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }), "export"),
+      );
+    }
+    this.bar.append(keyed(button("Import", () => openPoolFile(this)), "import"), keyed(button("New pool", () => openNew(this)), "new"));
+    if (pool && !this.isOld()) {
+      const add = keyed(button("", () => this.gallery.open(), "pp-primary pp-add-top"), "add-top");
+      add.append(icon(ACTIONS.plus), "Add worker");
+      this.bar.append(add);
+    }
+    this.note.replaceChildren();
+    this.note.hidden = !this.isOld();
+    if (this.isOld()) {
+      this.note.append(
+        el("span", "", `You are looking at version ${pool.version}; version ${pool.current} is current.`),
+        button("What changed since", () => openVersions(this, pool.version, pool.current)),
+        button("Restore this version", () => this.act({ action: "restore", version: pool.version })),
+        button("Back to the current one", () => this.show()),
+      );
+    }
+  }
+
+  drawTools() {
+    const workers = this.state.pool?.workers || [];
+    const chips = el("div", "pp-chips", null, { role: "group", "aria-label": "Show" });
+    for (const [role, label] of ROLES) {
+      const number = role === "all" ? workers.length : workers.filter((worker) => worker.role === role).length;
+      const chip = button(`${label} ${number}`, () => {
+        this.role = role;
+        this.drawTools();
+        this.drawGrid();
+        this.tools.querySelector(`[data-key="role-${role}"]`).focus();
+      }, "pp-chip");
+      chip.setAttribute("aria-pressed", String(this.role === role));
+      chips.append(keyed(chip, `role-${role}`));
+    }
+    const search = el("input", "pp-search", null, { type: "search", placeholder: "Search workers", "aria-label": "Search workers", "data-key": "search" });
+    search.value = this.text;
+    search.addEventListener("input", () => {
+      this.text = search.value.toLowerCase();
+      this.drawGrid();
+    });
+    this.tools.replaceChildren(chips, search);
+  }
+
+  drawGrid() {
+    const focused = document.activeElement?.dataset?.key;
+    const workers = (this.state.pool?.workers || []).filter(
+      (worker) =>
+        (this.role === "all" || worker.role === this.role) &&
+        `${worker.name} ${worker.description} ${worker.label}`.toLowerCase().includes(this.text),
+    );
+    this.grid.replaceChildren(...workers.map((worker) => workerCard(this, worker)));
+    if (this.state.pool && !this.isOld()) this.grid.append(this.addCard());
+    if (focused) this.grid.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  addCard() {
+    const add = keyed(button("", () => this.gallery.open(), "pp-add"), "add");
+    const plus = el("span", "pp-plus");
+    plus.append(icon(ACTIONS.plus));
+    add.append(plus, el("b", "", "Add a worker"), el("span", "", "A model, a role agent, a tool, or what an MCP server, an API or a function offers"));
+    return add;
+  }
+}
+
+function keyed(node, key) {
+  node.dataset.key = key;
+  return node;
+}

@@ -1,0 +1,33 @@
+// What belongs to a pool as a whole: its limits, and starting a new one.
+
+import { plain } from "../lib/send_command.js";
+import { attempt, button, select } from "../lib/controls.js";
+import { el } from "../lib/dom.js";
+import { Form, labelled } from "../lib/form.js";
+
+export function openLimits(page) {
+  const form = new Form(page.state.limits_schema, page.state.pool.limits);
+  const general = el("div", "fm-general", "", { role: "alert" });
+  const save = async () => {
+    const limits = attempt(() => form.read());
+    if (!limits) return;
+    const reply = await page.command({ action: "save_limits", limits });
+    if (reply.ok) page.drawer.close();
+    else general.textContent = plain(form.show(reply.problems));
+  };
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Save limits", save, "pp-primary"));
+  page.drawer.open("Limits", [el("p", "pp-lead", "Every episode on this pool stays within these, always."), form.root, general, foot]);
+}
+
+export function openNew(page) {
+  const name = el("input", "", null, { type: "text", autocomplete: "off" });
+  const field = labelled("Name", name, "a-z, 0-9, _ and -");
+  const copy = select([["", "empty"], ...page.state.pools.map((each) => [each, `a copy of ${each}`])], "");
+  const create = async () => {
+    const reply = await page.command({ action: "create", name: name.value.trim(), copy_of: copy.value });
+    if (reply.ok) page.drawer.close();
+    else field.say(plain(reply.problems));
+  };
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Create", create, "pp-primary"));
+  page.drawer.open("New pool", [field.node, labelled("Start with", copy).node, foot]);
+}

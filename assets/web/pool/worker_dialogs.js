@@ -1,0 +1,138 @@
+// A worker's own dialogs: the whole form, "Try it" with any arguments, and removing it.
+
+import { plain } from "../lib/send_command.js";
+import { attempt, button, select } from "../lib/controls.js";
+import { count, el, icon, readable, seconds } from "../lib/dom.js";
+import { keyField } from "../lib/fields.js";
+import { Form, labelled } from "../lib/form.js";
+import { STATUSES } from "../lib/icons.js";
+import { testOnCard } from "./card.js";
+
+const COMMON = {
+  name: { type: "string", title: "Name", description: "What plans call it: a-z, 0-9, _ and -." },
+  description: { type: "string", title: "Description", maxLength: 2000, description: "One or two sentences; the orchestrator reads them." },
+};
+
+/** The whole form of a worker; `replacing` is its present name, null for a new one. */
+export function openWorker(page, worker, replacing, back = null) {
+  const kind = page.state.kinds.find((each) => each.name === worker.kind);
+  const special = specialFields(page, worker);
+  const common = new Form({ properties: COMMON, required: ["name", "description"] }, worker);
+  const config = new Form(kind.schema, worker.config, { special });
+  const advanced = new Form(page.state.advanced_schema, worker, { special });
+  const more = el("details", "pp-more");
+  more.append(el("summary", "", "Guards: time-out, retries, output check, fallback, rate, prices"), advanced.root);
+  const general = el("div", "fm-general", "", { role: "alert" });
+  const draft = () => ({ ...common.read(), ...advanced.read(), kind: kind.name, enabled: worker.enabled ?? true, config: config.read() });
+  const show = (problems) => {
+    const own = problems.filter(([where]) => where.startsWith("config.")).map(([where, what]) => [where.slice(7), what]);
+    const rest = [...config.show(own), ...advanced.show(common.show(problems.filter(([where]) => !where.startsWith("config."))))];
+    if (advanced.root.querySelector(".fm-wrong")) more.open = true;
+    general.textContent = plain(rest);
+    page.drawer.node.querySelector(".fm-wrong input, .fm-wrong textarea, .fm-wrong select")?.focus();
+  };
+  const save = async () => {
+    const document = attempt(draft);
+    if (!document) return;
+    const reply = await page.command({ action: "save_worker", replacing, worker: document });
+    if (!reply.ok) return show(reply.problems);
+    page.tests.delete(document.name);
+    page.drawer.close();
+    if (!replacing) page.say(`Added ${document.name}`, false, ["Test", () => testOnCard(page, document.name)]);
+  };
+  const configPart = Object.keys(kind.schema.properties || {}).length ? [el("h3", "", kind.label), config.root] : [];
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button(replacing ? "Save" : "Add worker", save, "pp-primary"));
+  page.drawer.open(replacing ? `Edit ${replacing}` : `Add: ${kind.label}`, [el("p", "pp-lead", kind.summary), common.root, ...configPart, more, general, foot], { back });
+}
+
+/** Fields that are more than their type says: key references, and the choice of another worker. */
+function specialFields(page, worker) {
+  return (name, rule, value) => {
+    if (name === "api_key") return keyField(page, { label: "API key", about: rule.description || "", value: value ?? rule.default ?? "" });
+    if (name === "fallback") {
+      const others = page.state.pool.workers.filter((each) => each.name !== worker.name && each.role !== "recursion");
+      return choiceField(rule, value, [["", "none"], ...others.map((each) => [each.name, each.name])]);
+    }
+    return name === "output" ? outputField(rule, value) : null;
+  };
+}
+
+function choiceField(rule, value, options) {
+  const node = select(options, value ?? "");
+  const field = labelled("Fallback", node, rule.description || "");
+  return { ...field, read: () => node.value || undefined };
+}
+
+/** What a result must be: anything, text that a pattern matches, or JSON that a schema accepts. */
+function outputField(rule, value) {
+  const text = el("textarea", "fm-code", null, { rows: "3", spellcheck: "false", "aria-label": "The pattern or the schema" });
+  const how = select([["", "anything"], ["pattern", "text that matches a pattern"], ["json_schema", "JSON that a schema accepts"]], "", () => {
+    text.hidden = !how.value;
+  });
+  how.value = value?.pattern ? "pattern" : value?.json_schema ? "json_schema" : "";
+  text.value = value?.pattern ?? (value?.json_schema ? JSON.stringify(value.json_schema, null, 1) : "");
+  text.hidden = !how.value;
+  const field = labelled("Output must be", how, rule.description || "");
+  field.node.insertBefore(text, how.nextSibling);
+  const read = () => {
+    if (!how.value) return undefined;
+    if (how.value === "pattern") return { pattern: text.value };
+    try {
+      return { json_schema: JSON.parse(text.value) };
+    } catch (error) {
+      field.say(`write JSON: ${error.message}`);
+      throw error;
+    }
+  };
+  return { ...field, read };
+}
+
+export function openRemove(page, worker) {
+  const remove = async () => {
+    const reply = await page.act({ action: "remove_worker", name: worker.name });
+    if (reply.ok) page.drawer.close();
+  };
+  const foot = page.drawer.foot(button("Keep it", () => page.drawer.close()), button(`Remove ${worker.name}`, remove, "pp-danger"));
+  page.drawer.open(`Remove ${worker.name}?`, [el("p", "pp-lead", "The new version of the pool will not have this worker. Earlier versions and past runs keep it."), foot]);
+}
+
+export async function openTry(page, worker) {
+  const panel = await tryPanel(page, worker);
+  if (!panel) return;
+  const foot = page.drawer.foot(button("Close", () => page.drawer.close()), panel.call);
+  page.drawer.open(`Try ${worker.name}`, [el("p", "pp-lead", worker.description), ...panel.parts, foot]);
+}
+
+/** A form of the worker's arguments with a sample, the button that calls it, and a place for the answer. */
+export async function tryPanel(page, worker) {
+  const opened = await page.act({ action: "try_worker", worker });
+  if (!opened.ok) return null;
+  const known = page.tried.get(worker.name) || { values: opened.sample, seen: opened.seen };
+  const form = new Form(opened.parameters, known.values);
+  const seen = Object.assign(el("textarea", "", null, { rows: "3" }), { value: known.seen ?? "" });
+  const sees = labelled("It may see", seen, "The output of an earlier step; leave it empty for none.").node;
+  sees.hidden = opened.seen === null;
+  const out = el("div", "pp-out", null, { "aria-live": "polite" });
+  const call = button("Call it", async () => {
+    const values = attempt(() => form.read());
+    if (!values) return;
+    page.tried.set(worker.name, { values, seen: seen.value });
+    call.disabled = true;
+    out.replaceChildren(el("p", "pp-lead", "Calling …"));
+    const reply = await page.act({ action: "try_worker", worker, arguments: values, seen: seen.value });
+    call.disabled = false;
+    out.replaceChildren(...(reply.observation ? observed(reply.observation) : []));
+  }, "pp-primary");
+  return { parts: [form.root, sees, out], call };
+}
+
+function observed(observation) {
+  const head = el("div", "pp-out-head", null, { "data-status": observation.status });
+  const status = el("span", "pd-status");
+  const [word, path] = STATUSES[observation.status];
+  status.append(icon(path), el("b", "", word));
+  const tokens = observation.tokens_in + observation.tokens_out;
+  const facts = [seconds(observation.latency_s), tokens ? `${count(observation.tokens_in)} → ${count(observation.tokens_out)} tokens` : ""];
+  head.append(status, el("span", "", facts.filter(Boolean).join(" · ")));
+  return [head, el("pre", "pp-value", observation.error || readable(observation.value), { tabindex: "0", "aria-label": "Result" })];
+}

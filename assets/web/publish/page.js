@@ -1,0 +1,313 @@
+// The Publish page: what goes to the Hub on the left, every file of it on the right before anything is sent, and how
+// far publications are. Nothing leaves until "Publish" is pressed on a preview of exactly these choices.
+
+import { ask, plain } from "../lib/send_command.js";
+import { attempt, busy, button, select } from "../lib/controls.js";
+import { copyButton, count, el, heading, icon, recall, remember } from "../lib/dom.js";
+import { textField } from "../lib/fields.js";
+import { labelled } from "../lib/form.js";
+import { ACTIONS } from "../lib/icons.js";
+
+const POLL_MS = 1000;
+const WAYS = {
+  static: ["Replay, plain page", "One HTML file with recorded runs. Needs no server, no key, no GPU.", { visitors: "replay", static: true }],
+  replay: ["Replay, Gradio Space", "The same recorded runs in a Gradio app.", { visitors: "replay", static: false }],
+  own_key: ["Live, visitors' own keys", "Runs the orchestrator. Keys are used for their own runs and kept nowhere.", { visitors: "own_key", static: false }],
+  secrets: ["Live, the Space's secrets", "Runs the orchestrator on your keys, which become secrets of the Space. Visitors spend your money.", { visitors: "secrets", static: false }],
+};
+const STATES = { ready: "Ready", running: "Publishing", done: "Published", failed: "Failed", interrupted: "Interrupted" };
+
+export function mount(root, send) {
+  new PublishPage(root, send).start();
+}
+
+class PublishPage {
+  constructor(root, send) {
+    this.root = root;
+    this.send = send;
+    this.fields = {};
+    this.way = "replay";
+    this.preview = null;
+    this.form = el("section", "pu-card pu-form", null, { "aria-label": "What to publish" });
+    this.files = el("section", "pu-card pu-files", null, { "aria-label": "Preview" });
+    this.list = el("section", "pu-card pu-list", null, { "aria-label": "Publications" });
+    const grid = el("div", "pu-grid");
+    const side = el("div", "pu-side");
+    side.append(this.files, this.list);
+    grid.append(this.form, side);
+    const page = el("div", "pu");
+    page.append(heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid);
+    root.replaceChildren(page);
+    this.empty();
+    this.form.append(el("p", "pu-mute", "Loading …"));
+    this.list.hidden = true;
+  }
+
+  async start() {
+    const told = await this.ask({ action: "open" });
+    this.form.replaceChildren();
+    this.form.hidden = !told.ok;
+    if (!told.ok) return this.files.replaceChildren(el("p", "pp-problems", plain(told.problems)));
+    this.build(told);
+    this.loadRuns();
+    this.poll();
+    return null;
+  }
+
+  ask(request) {
+    return ask(this.send, request);
+  }
+
+  // The form
+
+  build(told) {
+    const pool = select(told.pools.map((name) => [name, name]), recall("pool") || told.pools.find((name) => name === "starter") || told.pools[0], () => this.chosen());
+    const names = [...told.checkpoints, ...told.policies];
+    const wanted = recall("orchestrator");
+    if (wanted && !names.some(([name]) => name === wanted)) names.unshift([wanted, wanted]);
+    const first = wanted || (names.some(([name]) => name === "starter-grpo") ? "starter-grpo" : names[0]?.[0]);
+    const orchestrator = select(names, first, () => this.chosen());
+    this.fields.pool = valued(labelled("Pool", pool), pool);
+    this.fields.orchestrator = valued(labelled("Orchestrator", orchestrator), orchestrator);
+    this.fields.repo = textField({ label: "Repository", about: "NAME, or OWNER/NAME for an organisation; the model and the Space get this name." });
+    this.fields.title = textField({ label: "Title", about: "Heading of the page; empty: the repository's name.", optional: true });
+    const about = el("textarea", "", null, { rows: 3, maxlength: 2000 });
+    this.fields.about = valued(labelled("About", about, "One paragraph for the page and the cards."), about);
+    const hardware = select(told.hardware.map((name) => [name, name]), "cpu-basic", () => this.stale());
+    this.fields.hardware = valued(labelled("Hardware", hardware), hardware);
+    const visibility = select([["private", "Private"], ["public", "Public"]], "private", () => this.stale());
+    this.fields.visibility = valued(labelled("Visibility", visibility), visibility);
+    const licence = select(told.licences.map((name) => [name, name]), told.licences[0], () => this.stale());
+    this.fields.licence = valued(labelled("Licence", licence), licence);
+    const login = told.logged_in ? "Empty: the Hub's own login, which was found here." : "No login of the Hub was found here: run  hf auth login  or name a token.";
+    this.fields.token = textField({ label: "Token", about: login, optional: true, placeholder: "env:HF_TOKEN or keyring:NAME" });
+    const model = el("input", "", null, { type: "checkbox" });
+    model.checked = true;
+    const withModel = labelled("Publish the checkpoint as a model repository", model);
+    withModel.node.classList.add("fm-check");
+    this.fields.with_model = { ...withModel, read: () => model.checked };
+    this.general = el("div", "fm-general", "", { role: "alert" });
+    this.runs = el("div", "pu-runs");
+    this.previewing = button("Preview every file", () => this.makePreview(), "pp-primary");
+    this.form.append(
+      el("h2", "", "What"), two(this.fields.pool, this.fields.orchestrator), this.fields.with_model.node,
+      el("h2", "", "What visitors may do"), this.ways(), el("h2", "", "Recorded runs"), this.runs,
+      el("h2", "", "Where"), this.fields.repo.node, two(this.fields.visibility, this.fields.hardware), this.fields.licence.node, this.fields.token.node,
+      el("h2", "", "Words"), this.fields.title.node, this.fields.about.node, this.general, this.previewing,
+    );
+    this.form.addEventListener("input", () => this.stale());
+    this.setWay(WAYS[recall("visitors")] ? recall("visitors") : "replay");
+  }
+
+  ways() {
+    const group = el("div", "pu-ways", null, { role: "radiogroup", "aria-label": "What visitors may do" });
+    this.radios = {};
+    for (const [name, [title, line]] of Object.entries(WAYS)) {
+      const label = el("label", "pu-way");
+      const radio = el("input", "", null, { type: "radio", name: "pu-way", value: name });
+      radio.addEventListener("change", () => this.setWay(name));
+      const words = el("span");
+      words.append(el("b", "", title), el("span", "", line));
+      label.append(radio, words);
+      this.radios[name] = radio;
+      group.append(label);
+    }
+    return group;
+  }
+
+  setWay(name) {
+    this.way = name;
+    this.radios[name].checked = true;
+    this.fields.hardware.node.querySelector("select").disabled = name === "static";
+    this.stale();
+  }
+
+  chosen() {
+    this.stale();
+    this.loadRuns();
+  }
+
+  /** Runs to tick; the best are ticked already. */
+  async loadRuns() {
+    const asked = (this.asked = Symbol());
+    const reply = await this.ask({ action: "runs", pool: this.fields.pool.read(), orchestrator: this.fields.orchestrator.read() });
+    if (asked !== this.asked) return;
+    if (!reply.ok) return this.runs.replaceChildren(el("p", "pu-mute", plain(reply.problems)));
+    if (!reply.runs.length) return this.runs.replaceChildren(el("p", "pu-mute", "None yet. If the pool needs no other machine, a few are recorded for the preview; or run some queries first."));
+    return this.runs.replaceChildren(...reply.runs.map((run) => {
+      const label = el("label", "pu-run");
+      const box = el("input", "", null, { type: "checkbox", value: run.id });
+      box.checked = run.shown;
+      const verdict = run.correct === true ? "correct" : run.correct === false ? "wrong" : "";
+      label.append(box, el("span", "", run.query), el("small", "", [verdict, `${run.steps} steps`].filter(Boolean).join(" · ")));
+      return label;
+    }));
+  }
+
+  read() {
+    const values = { ...WAYS[this.way][2] };
+    for (const [name, field] of Object.entries(this.fields)) values[name] = field.read() ?? "";
+    values.traces = [...this.runs.querySelectorAll("input:checked")].map((box) => box.value);
+    return values;
+  }
+
+  show(problems) {
+    for (const field of Object.values(this.fields)) field.say("");
+    const rest = problems.filter(([where, what]) => {
+      this.fields[where]?.say(what);
+      return !this.fields[where];
+    });
+    this.general.textContent = plain(rest);
+  }
+
+  // The preview
+
+  empty() {
+    this.files.replaceChildren(el("h2", "", "Preview"), el("p", "pu-mute", "Every file, its size, the app and the cards appear here before anything is sent."));
+  }
+
+  /** What was previewed is not what would be published any more. */
+  stale() {
+    if (!this.preview) return;
+    this.preview = null;
+    this.publishing.disabled = true;
+    this.changed.hidden = false;
+  }
+
+  async makePreview() {
+    this.show([]);
+    const values = attempt(() => this.read());
+    if (!values) return;
+    const reply = await busy(this.previewing, "Preparing …", () => this.ask({ action: "preview", publication: values }));
+    if (!reply.ok) return this.show(reply.problems);
+    if (reply.recorded) this.loadRuns();
+    this.preview = { ...reply, publication: values };
+    this.drawPreview();
+  }
+
+  drawPreview() {
+    const { bundles, preview, secrets, runs } = this.preview;
+    const total = bundles.reduce((sum, each) => sum + each.size, 0);
+    const head = el("header", "pu-head");
+    const words = el("div");
+    words.append(el("h2", "", "Preview"), el("p", "pu-mute", `${count(bundles.reduce((sum, each) => sum + each.files.length, 0))} files, ${bytes(total)}, ${runs} recorded runs. No secret was found in any of them.`));
+    this.publishing = button("Publish", () => this.publish(), "pp-primary");
+    head.append(words, this.publishing);
+    this.changed = el("p", "pp-warning", "The choices have changed: preview again.");
+    this.changed.hidden = true;
+    const links = el("p", "pu-links");
+    const page = `/api/publications/previews/${preview}.html`;
+    if (runs) links.append(el("a", "pd-link", "See the page", { href: page, target: "_blank" }), el("a", "pd-link", "Download it as one HTML file", { href: `${page}?download=1`, download: "" }));
+    const { pool, orchestrator } = this.preview.publication;
+    const python = `/api/export/python?${new URLSearchParams({ pool, orchestrator })}`;
+    if (!orchestrator.startsWith("oracle")) links.append(el("a", "pd-link", "Download as a Python file", { href: python, download: "" }));
+    this.content = el("div", "pu-content");
+    this.files.replaceChildren(head, this.changed, links, ...secrets.map(secretLine), ...bundles.map((each) => this.bundle(each)), this.content);
+    this.look(bundles[0].kind, "README.md");
+    if (matchMedia("(max-width: 1100px)").matches) this.files.scrollIntoView({ block: "start" });
+  }
+
+  bundle({ kind, size, files, left_out: left }) {
+    const box = el("details", "pu-bundle");
+    box.open = true;
+    const summary = el("summary");
+    summary.append(el("b", "", kind === "space" ? "Space" : "Model"), el("span", "", `${count(files.length)} files, ${bytes(size)}`));
+    const list = el("div", "pu-tree", null, { tabindex: "0", role: "group", "aria-label": `Files of the ${kind}` });
+    for (const file of files) {
+      const row = el("button", "pu-file", null, { type: "button", "data-file": `${kind}/${file.path}` });
+      row.append(el("span", "pu-path", file.path), el("small", "", file.about), el("span", "pu-size", bytes(file.size)));
+      row.addEventListener("click", () => this.look(kind, file.path));
+      list.append(row);
+    }
+    box.append(summary, list);
+    if (left.length) {
+      const out = el("ul", "pu-left");
+      for (const [what, why] of left) {
+        const line = el("li");
+        line.append(el("b", "", what), ` ${why}`);
+        out.append(line);
+      }
+      box.append(el("p", "pu-left-head", "Left out"), out);
+    }
+    return box;
+  }
+
+  async look(kind, path) {
+    const reply = await this.ask({ action: "file", preview: this.preview?.preview || "", kind, path });
+    if (!reply.ok) return this.content.replaceChildren(el("p", "fm-general", plain(reply.problems)));
+    for (const row of this.files.querySelectorAll(".pu-file")) row.setAttribute("aria-current", String(row.dataset.file === `${kind}/${path}`));
+    const head = el("div", "pu-content-head");
+    head.append(el("b", "", `${kind}/${path}`), copyButton(reply.content));
+    return this.content.replaceChildren(head, el("pre", "", reply.content, { tabindex: "0" }));
+  }
+
+  async publish() {
+    const reply = await busy(this.publishing, "Starting …", () => this.ask({ action: "publish", publication: this.preview.publication }));
+    if (!reply.ok) return this.show(reply.problems);
+    remember("publication", reply.key);
+    await this.load();
+    this.list.scrollIntoView({ block: "nearest" });
+    return null;
+  }
+
+  // Publications
+
+  async poll() {
+    await this.load();
+    setTimeout(() => this.poll(), POLL_MS);
+  }
+
+  async load() {
+    if (document.visibilityState !== "visible" && this.drawn) return;
+    const answer = await fetch("/api/publications").catch(() => null);
+    if (!answer?.ok) return;
+    const text = await answer.text();
+    if (text === this.drawn) return;
+    this.drawn = text;
+    const found = JSON.parse(text).publications;
+    const none = el("p", "pu-mute", "Nothing has been published from here yet.");
+    this.list.hidden = false;
+    this.list.replaceChildren(el("h2", "", "Publications"), ...(found.length ? found.map(publicationCard) : [none]));
+  }
+}
+
+function publicationCard({ key, repo, state, message, stages, links, visibility }) {
+  const box = el("article", "pu-publication", null, { "data-state": state, "data-publication": key });
+  const head = el("div", "pu-publication-head");
+  head.append(el("b", "", repo), el("span", "tp-pill", STATES[state] || state, { "data-kind": { done: "good", failed: "bad", interrupted: "bad", running: "running" }[state] || "odd", "data-testid": "publication-state" }));
+  if (state === "done") head.append(el("span", "pu-mute", visibility));
+  for (const [label, href] of links) if (/^https?:\/\//.test(href)) head.append(el("a", "pd-link", `Open the ${label}`, { href, target: "_blank", rel: "noopener" }));
+  box.append(head);
+  if (message) box.append(el("p", "pu-message", message));
+  if (state !== "done") {
+    const list = el("ol", "pu-stages");
+    for (const stage of stages) {
+      const line = el("li", "", null, { "data-state": stage.state });
+      line.append(stage.state === "done" ? icon(ACTIONS.check) : el("i"), el("span", "", stage.label));
+      list.append(line);
+    }
+    box.append(list);
+  }
+  return box;
+}
+
+function secretLine({ name, reference, workers, found }) {
+  const line = el("p", found ? "pu-secret" : "pp-warning");
+  const words = found ? `becomes a secret of the Space, from ${reference}, for ${workers.join(", ")}.` : `is wanted by ${workers.join(", ")}, but ${reference} is not set on this machine.`;
+  line.append(el("code", "", name), ` ${words}`);
+  return line;
+}
+
+function two(...fields) {
+  const row = el("div", "pu-two");
+  row.append(...fields.map((field) => field.node));
+  return row;
+}
+
+const valued = (field, input) => ({ ...field, read: () => input.value.trim() });
+
+function bytes(size) {
+  if (size < 1000) return `${size} B`;
+  if (size < 1e6) return `${(size / 1e3).toFixed(1)} kB`;
+  return size < 1e9 ? `${(size / 1e6).toFixed(1)} MB` : `${(size / 1e9).toFixed(2)} GB`;
+}

@@ -1,0 +1,307 @@
+// The orchestration graph: cards as buttons, access-list entries as SVG edges. Coordinates come from the
+// server; this file draws and selects. On narrow screens the same steps are a list.
+
+import { el, svg } from "../lib/dom.js";
+import { makeCard, paintCard } from "./graph_card.js";
+import { Frame } from "./graph_frame.js";
+
+export class Graph {
+  constructor(onSelect, onTurn) {
+    this.onSelect = onSelect;
+    this.onTurn = onTurn;
+    this.cards = new Map();
+    this.items = new Map();
+    this.view = null;
+    this.selected = null;
+    this.build();
+    this.listen();
+  }
+
+  build() {
+    this.root = el("div", "og", null, { role: "group", "aria-label": "Orchestration graph" });
+    this.world = el("div", "og-world");
+    this.edges = svg("svg", { class: "og-edges", "aria-hidden": "true" });
+    this.world.append(this.edges);
+    this.list = el("div", "og-list");
+    this.legend = el("div", "og-legend", null, { "aria-hidden": "true" });
+    for (const [name, label] of [["agent", "Agent"], ["tool", "Tool"], ["recursion", "Recursion"]]) {
+      const entry = el("span", `og-role-${name}`);
+      entry.append(el("i"), label);
+      this.legend.append(entry);
+    }
+    const used = el("span");
+    used.append(el("u", "og-line-used"), "used");
+    const granted = el("span");
+    granted.append(el("u", "og-line-granted"), "granted only");
+    this.legend.append(used, granted);
+    this.bar = el("div", "og-bar");
+    this.buttons = {};
+    for (const [name, text, label] of [
+      ["view", "List", "Show as list"],
+      ["errors", "Errors", "Show only what failed"],
+      ["out", "−", "Zoom out"],
+      ["fit", "Fit", "Fit the graph into the frame"],
+      ["in", "+", "Zoom in"],
+    ]) {
+      const button = el("button", "", text, { type: "button", "aria-label": label, "data-action": name });
+      this.buttons[name] = button;
+      this.bar.append(button);
+    }
+    this.frame = new Frame(this.root, this.world);
+    this.live = el("div", "pd-offscreen", null, { "aria-live": "polite" });
+    this.failed = el("div", "og-failed");
+    this.root.append(this.world, this.list, this.failed, this.legend, this.frame.minimap, this.bar, this.live);
+    this.setView("graph");
+  }
+
+  /** Start over for another episode. */
+  clear() {
+    this.view = null;
+    this.selected = null;
+    this.frame.clear();
+    for (const entry of this.cards.values()) entry.node.remove();
+    this.cards.clear();
+    this.items.clear();
+    this.edges.replaceChildren();
+    this.list.replaceChildren();
+    this.failed.replaceChildren();
+    this.world.querySelectorAll(".og-lane, .og-answer").forEach((node) => node.remove());
+  }
+
+  /** Take a whole view: place cards, draw edges, keep pan and selection. */
+  draw(view) {
+    this.view = view;
+    const graph = view.graph;
+    this.edges.setAttribute("width", graph.width);
+    this.edges.setAttribute("height", graph.height);
+    this.drawLanes(graph);
+    this.drawCards(graph);
+    this.drawEdges(graph);
+    this.drawAnswer(graph.answer);
+    this.drawList(graph);
+    this.drawFailed(view);
+    this.paint();
+    this.frame.draw(graph);
+  }
+
+  drawLanes(graph) {
+    this.world.querySelectorAll(".og-lane").forEach((node) => node.remove());
+    for (const lane of graph.lanes) {
+      const column = el("div", "og-lane");
+      column.style.cssText = `left:${lane.x}px;width:${lane.width}px;height:${graph.height + 16}px`;
+      const head = el("button", "og-lane-head", null, {
+        type: "button",
+        tabindex: "-1",
+        "aria-label": `Round ${lane.round}: what the orchestrator wrote`,
+      });
+      head.append(el("b", "", lane.label), el("span", "", lane.note));
+      head.addEventListener("click", () => this.onTurn(lane.round));
+      column.append(head);
+      this.world.prepend(column);
+    }
+  }
+
+  /** Rounds whose output was no turn have no steps to show: say what was wrong, once for rounds that failed alike. */
+  drawFailed(view) {
+    this.failed.replaceChildren();
+    this.failed.classList.toggle("og-alone", !view.graph.nodes.length);
+    for (const { error, rounds } of alike(view.turns)) {
+      const chip = el("button", "", null, { type: "button" });
+      chip.append(el("b", "", `${spoken(rounds)}: no valid turn`), el("span", "", error));
+      chip.addEventListener("click", () => this.onTurn(rounds[0]));
+      this.failed.append(chip);
+    }
+  }
+
+  drawCards(graph) {
+    const gone = new Set(this.cards.keys());
+    for (const node of graph.nodes) {
+      let entry = this.cards.get(node.id);
+      if (!entry) {
+        entry = makeCard(node);
+        entry.node.tabIndex = this.cards.size ? -1 : 0;
+        this.cards.set(node.id, entry);
+        this.world.append(entry.node);
+      }
+      gone.delete(node.id);
+      const width = graph.node_width;
+      entry.node.style.cssText = `left:${node.x}px;top:${node.y}px;width:${width}px;height:${graph.node_height}px`;
+    }
+    for (const id of gone) {
+      this.cards.get(id).node.remove();
+      this.cards.delete(id);
+    }
+  }
+
+  drawEdges(graph) {
+    this.paths = [];
+    this.edges.replaceChildren();
+    for (const edge of graph.edges) {
+      const path = svg("path", { d: edge.path, class: edge.used ? "og-used" : "og-granted" });
+      this.edges.append(path);
+      this.paths.push({ ...edge, node: path });
+    }
+    for (const [index, d] of (graph.answer?.paths || []).entries()) {
+      const path = svg("path", { d, class: "og-used og-to-answer" });
+      this.edges.append(path);
+      this.paths.push({ from: graph.answer.from[index], to: "answer", node: path });
+    }
+  }
+
+  drawAnswer(place) {
+    this.world.querySelector(".og-answer")?.remove();
+    if (!place) return;
+    const card = el("div", "og-answer");
+    const text = this.view.episode.answer;
+    card.style.cssText = `left:${place.x}px;top:${place.y}px;width:${place.width}px;height:${place.height}px`;
+    card.append(el("b", "", "Answer"), el("span", "", text ?? "not yet"));
+    const verdict = this.view.episode.verdict;
+    if (verdict) card.dataset.correct = verdict.correct;
+    this.world.append(card);
+  }
+
+  drawList(graph) {
+    this.items.clear();
+    this.list.replaceChildren();
+    let round = 0;
+    for (const node of [...graph.nodes].sort((a, b) => a.id - b.id)) {
+      if (node.round !== round) {
+        round = node.round;
+        this.list.append(el("h2", "", `Round ${round}`));
+      }
+      const entry = makeCard(node);
+      const seen = node.access.length ? `Sees ${node.access.join(", ")}` : "Sees its own instruction only";
+      entry.node.append(el("div", "og-sees", seen));
+      this.list.append(entry.node);
+      this.items.set(node.id, entry);
+    }
+  }
+
+  /** Take changed nodes without touching the shape. */
+  patch(nodes) {
+    if (!this.view) return;
+    for (const change of nodes) {
+      const node = this.view.graph.nodes.find((known) => known.id === change.id);
+      if (node) Object.assign(node, change);
+    }
+    this.paint();
+  }
+
+  paint() {
+    const status = new Map();
+    for (const node of this.view.graph.nodes) {
+      status.set(node.id, node.status);
+      const news = paintCard(this.cards.get(node.id), node);
+      if (news && node.status !== "RUNNING") this.live.textContent = `Step ${node.id} ${node.worker}: ${news}`;
+      paintCard(this.items.get(node.id), node);
+    }
+    for (const edge of this.paths) edge.node.classList.toggle("og-flows", status.get(edge.to) === "RUNNING");
+    this.select(this.selected);
+  }
+
+  /** Light a step and exactly what it may see; null lights everything. */
+  select(id) {
+    const node = this.view?.graph.nodes.find((known) => known.id === id);
+    this.selected = node ? id : null;
+    this.root.classList.toggle("og-selecting", Boolean(node));
+    const lit = new Set(node ? [...node.access, id] : []);
+    for (const entries of [this.cards, this.items]) {
+      for (const [key, entry] of entries) {
+        entry.node.classList.toggle("og-lit", lit.has(key));
+        entry.node.setAttribute("aria-pressed", String(key === id));
+      }
+    }
+    for (const edge of this.paths || []) edge.node.classList.toggle("og-lit", edge.to === id);
+  }
+
+  setView(name) {
+    this.root.dataset.view = name;
+    const other = name === "list" ? "Graph" : "List";
+    this.buttons.view.textContent = other;
+    this.buttons.view.setAttribute("aria-label", `Show as ${other.toLowerCase()}`);
+    if (name === "list") this.root.style.height = "";
+    if (name === "graph") this.frame.settle();
+  }
+
+  act(name) {
+    if (name === "view") this.setView(this.root.dataset.view === "list" ? "graph" : "list");
+    if (name === "errors") {
+      const on = this.root.classList.toggle("og-errors");
+      this.buttons.errors.setAttribute("aria-pressed", String(on));
+    }
+    if (name === "in") this.frame.zoom(1.25);
+    if (name === "out") this.frame.zoom(0.8);
+    if (name === "fit") this.frame.refit();
+  }
+
+  listen() {
+    this.root.addEventListener("click", (event) => {
+      const card = event.target.closest(".og-card");
+      const button = event.target.closest(".og-bar button");
+      if (card) this.onSelect(Number(card.dataset.id));
+      else if (button) this.act(button.dataset.action);
+      else if (!this.frame.moved && !event.target.closest(".og-lane-head, .og-failed")) this.onSelect(null);
+    });
+    this.root.addEventListener("keydown", (event) => this.onKey(event));
+    let narrow = null;
+    new ResizeObserver(() => {
+      const now = this.root.clientWidth > 0 && this.root.clientWidth < 560;
+      if (now !== narrow && this.root.clientWidth) this.setView(now ? "list" : "graph");
+      narrow = now;
+      this.frame.settle();
+    }).observe(this.root);
+  }
+
+  onKey(event) {
+    if (event.key === "Escape") this.onSelect(null);
+    else if (event.key === "+" || event.key === "=") this.act("in");
+    else if (event.key === "-") this.act("out");
+    else if (event.key === "0") this.act("fit");
+    else this.moveFocus(event);
+  }
+
+  moveFocus(event) {
+    const card = event.target.closest?.(".og-world .og-card");
+    const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
+    if (!card || !step) return;
+    event.preventDefault();
+    const from = this.view.graph.nodes.find((node) => node.id === Number(card.dataset.id));
+    const to = nearest(from, this.view.graph.nodes, step);
+    if (!to) return;
+    card.tabIndex = -1;
+    const target = this.cards.get(to.id).node;
+    target.tabIndex = 0;
+    target.focus({ preventScroll: true });
+    this.frame.bringIntoFrame(target);
+  }
+}
+
+/** The next card in a direction: columns first for left and right, the same column for up and down. */
+function nearest(from, nodes, [dx, dy]) {
+  let best = null;
+  let least = Infinity;
+  for (const node of nodes) {
+    const x = node.x - from.x;
+    const y = node.y - from.y;
+    const ahead = dx ? Math.sign(x) === dx : Math.abs(x) < 5 && Math.sign(y) === dy;
+    const distance = dx ? Math.abs(x) + 2 * Math.abs(y) : Math.abs(y);
+    if (ahead && distance < least) [best, least] = [node, distance];
+  }
+  return best;
+}
+
+/** Failed rounds, those in a row with one error together: [{error, rounds}]. */
+function alike(turns) {
+  const found = [];
+  for (const { round, error } of turns.filter((turn) => turn.error)) {
+    const last = found.at(-1);
+    if (last?.error === error && last.rounds.at(-1) === round - 1) last.rounds.push(round);
+    else found.push({ error, rounds: [round] });
+  }
+  return found;
+}
+
+function spoken(rounds) {
+  if (rounds.length === 1) return `Round ${rounds[0]}`;
+  return `Rounds ${rounds[0]} ${rounds.length > 2 ? "to" : "and"} ${rounds.at(-1)}`;
+}

@@ -1,0 +1,216 @@
+// The inspector: exactly what a step was allowed to see, what it was sent, what came back; or one turn.
+
+import { copyButton, count, dollars, el, icon, readable, seconds } from "../lib/dom.js";
+import { STATUSES, kindIcon } from "../lib/icons.js";
+
+export class Inspector {
+  /** `read(path)` gives the details behind an address of the API, or throws an error that says why not. */
+  constructor(read = fetched) {
+    this.read = read;
+    this.root = el("aside", "in", null, { "aria-label": "Inspector" });
+    this.asked = null;
+    this.more = () => null; // something to do with a step, below its head
+    this.clear();
+  }
+
+  clear() {
+    this.asked = null;
+    const hint = el("div", "in-empty");
+    hint.append(el("b", "", "Nothing selected"), el("p", "", "Click a step to see what it was allowed to see, what it was sent and what it returned. Click a round to read what the orchestrator wrote."));
+    this.root.replaceChildren(hint);
+  }
+
+  /** Open one of the folded blocks. */
+  unfold(name) {
+    const block = this.root.querySelector(`details[data-block="${name}"]`);
+    if (block) block.open = true;
+  }
+
+  /** Scroll just enough that what was asked for can be read. */
+  reveal() {
+    const box = this.root.getBoundingClientRect();
+    const hidden = Math.min(box.bottom, box.top + 260) - innerHeight;
+    if (hidden > 0) scrollBy({ top: hidden + 12, behavior: "smooth" });
+  }
+
+  async showStep(episode, step) {
+    await this.load(`/api/episodes/${episode}/steps/${step}`, (detail) => {
+      const [top, ...rest] = stepParts(detail);
+      const more = this.more(detail);
+      return more ? [top, more, ...rest] : [top, ...rest];
+    });
+  }
+
+  async showTurn(episode, round) {
+    await this.load(`/api/episodes/${episode}/turns/${round}`, (detail) => turnParts(detail));
+  }
+
+  /** Fetch and show; a newer request wins over one that is still under way. */
+  async load(path, parts) {
+    const asked = (this.asked = path);
+    const again = this.root.dataset.path === path;
+    try {
+      const detail = await this.read(path);
+      if (asked !== this.asked) return;
+      const open = again ? openBlocks(this.root) : null;
+      this.root.dataset.path = path;
+      this.root.replaceChildren(...parts(detail));
+      if (open) restoreBlocks(this.root, open);
+      else this.root.scrollTop = 0;
+    } catch (error) {
+      if (asked === this.asked) this.root.replaceChildren(el("p", "in-problem", `This cannot be shown: ${error.message}`));
+    }
+  }
+}
+
+async function fetched(path) {
+  const answer = await fetch(path);
+  const detail = await answer.json();
+  if (!answer.ok) throw new Error(detail.detail || answer.statusText);
+  return detail;
+}
+
+function stepParts(detail) {
+  const facts = [seconds(detail.latency_s)];
+  if (detail.tokens_in + detail.tokens_out) facts.push(`${count(detail.tokens_in)} → ${count(detail.tokens_out)} tokens`);
+  if (detail.cost) facts.push(dollars(detail.cost));
+  if (detail.cached) facts.push("recorded at an earlier equal call");
+  const parts = [head(`Step ${detail.id} · ${detail.worker || "?"}`, detail, facts)];
+  if (detail.description) parts.push(el("p", "in-about", detail.description));
+  if (detail.error) parts.push(problem(detail.code, detail.error));
+  if (detail.answered_by) parts.push(el("p", "in-about in-instead", tookOver(detail)));
+  if (detail.child) parts.push(childLink(detail.child));
+  parts.push(...argumentParts(detail));
+  parts.push(section("What it was allowed to see", seenParts(detail)));
+  if (detail.prompt) parts.push(section("Prompt sent", [block(detail.prompt, "prompt", detail.prompt.length > 900)]));
+  if (detail.status === "OK") parts.push(section("Output", [block(readable(detail.value), "output")]));
+  return parts;
+}
+
+function tookOver(detail) {
+  const why = detail.instead_of ? `: ${detail.worker} failed with ${detail.instead_of.code} (${detail.instead_of.message})` : "";
+  return `Answered by ${detail.answered_by}${why}`;
+}
+
+function turnParts(detail) {
+  const facts = [seconds(detail.latency_s)];
+  if (detail.tokens_in + detail.tokens_out) facts.push(`${count(detail.tokens_in)} → ${count(detail.tokens_out)} tokens`);
+  const parts = [head(`Round ${detail.round} · the orchestrator's turn`, { ...detail, kind: "", role: "recursion" }, facts)];
+  if (detail.error) parts.push(problem(detail.status, detail.error));
+  const said = detail.text ? block(pretty(detail.text), "turn") : el("p", "in-about", "Nothing was written.");
+  parts.push(section("What it wrote", [said]));
+  if (detail.shown) parts.push(section("Which workers it saw", [shownWorkers(detail.shown)]));
+  if (detail.recalled) parts.push(section("What it was told of earlier failures", recalledParts(detail.recalled)));
+  if (detail.prompt) parts.push(section("What it was sent", [block(detail.prompt, "prompt", true)]));
+  return parts;
+}
+
+function head(title, detail, facts) {
+  const box = el("header", "in-head", null, { "data-role": detail.role });
+  const line = el("div", "in-title");
+  line.append(icon(kindIcon(detail.kind, detail.role)), el("h2", "", title));
+  const [word, path] = STATUSES[detail.status] || STATUSES.PENDING;
+  const status = el("span", "pd-status", null, { "data-status": detail.status });
+  status.append(icon(path), el("b", "", word));
+  const under = el("div", "in-facts");
+  under.append(status, el("span", "", facts.filter(Boolean).join(" · ")));
+  box.append(line, under);
+  return box;
+}
+
+function argumentParts(detail) {
+  const planned = Object.entries(detail.arguments);
+  if (!planned.length) return [];
+  const changed = detail.resolved && JSON.stringify(detail.resolved) !== JSON.stringify(detail.arguments);
+  const parts = [section("Planned", planned.map(([name, value]) => argument(name, value)))];
+  if (changed) parts.push(section("As called", Object.entries(detail.resolved).map(([name, value]) => argument(name, value))));
+  return parts;
+}
+
+function argument(name, value) {
+  const row = el("div", "in-argument");
+  row.append(el("span", "in-key", name), el("pre", "in-value", readable(value)));
+  return row;
+}
+
+function seenParts(detail) {
+  if (!detail.visible.length) return [el("p", "in-about", "Nothing but its own instruction.")];
+  return detail.visible.map((seen) => {
+    const box = el("details", "in-seen", null, { "data-block": `seen-${seen.step}` });
+    box.open = detail.visible.length <= 3;
+    const summary = el("summary");
+    const status = el("span", "pd-status", null, { "data-status": seen.status });
+    status.append(el("b", "", seen.status));
+    summary.append(el("span", "", `Step ${seen.step} · ${seen.worker}`), status);
+    box.append(summary, block(seen.error || readable(seen.value), `see-${seen.step}`));
+    return box;
+  });
+}
+
+/** Of a pool that is too large to show whole: the workers that fit the query best, with their scores. */
+function shownWorkers({ count: shown, of, by, workers }) {
+  const box = el("details", "in-folded", null, { "data-block": "shown", "data-testid": "shown-workers" });
+  const list = el("dl", "in-scores", null, { tabindex: "0" }); // scrolls, so it must take the focus
+  for (const { worker, score } of workers) list.append(el("dt", "", worker), el("dd", "", score.toFixed(4)));
+  box.append(el("summary", "", `${count(shown)} of ${count(of)} workers shown`));
+  box.append(el("p", "in-about", `Those that fit the query best by ${by}; a plan may call the others, too.`), list);
+  return box;
+}
+
+/** Lessons from the pool's failure memory, as they stood in its prompt. */
+function recalledParts({ lessons, of, by }) {
+  if (!lessons.length) return [el("p", "in-about", `None of ${count(of)} ${of === 1 ? "lesson" : "lessons"} was about a similar query.`)];
+  const parts = lessons.map((lesson) => {
+    const box = el("div", "pm-text", null, { "data-testid": "lesson" });
+    const foot = el("p", "pm-foot", `${lesson.similarity.toFixed(2)} alike by ${by} · by ${lesson.written_by} · `);
+    foot.append(el("a", "pd-link", "the run", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }));
+    box.append(el("p", "pm-sentence", lesson.sentence), el("p", "pm-query", lesson.query), foot);
+    return box;
+  });
+  return parts;
+}
+
+function problem(code, text) {
+  const box = el("div", "in-problem");
+  box.append(el("code", "", code || "error"), el("p", "", text));
+  return box;
+}
+
+function childLink(id) {
+  return el("a", "in-child", "Open the episode it ran", { href: `/?episode=${encodeURIComponent(id)}` });
+}
+
+function section(title, parts) {
+  const box = el("section", "in-section");
+  box.append(el("h3", "", title), ...parts);
+  return box;
+}
+
+/** Preformatted text with a copy button, folded when long. */
+function block(text, name, folded = false) {
+  const box = el("div", "in-block");
+  const pre = el("pre", "", text ?? "");
+  box.append(copyButton(text ?? ""), pre);
+  if (!folded) return box;
+  const outer = el("details", "in-folded", null, { "data-block": name });
+  outer.append(el("summary", "", `${count(text.length)} characters`), box);
+  return outer;
+}
+
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+function openBlocks(root) {
+  return new Map([...root.querySelectorAll("details")].map((node) => [node.dataset.block, node.open]));
+}
+
+function restoreBlocks(root, open) {
+  for (const node of root.querySelectorAll("details")) {
+    if (open.has(node.dataset.block)) node.open = open.get(node.dataset.block);
+  }
+}

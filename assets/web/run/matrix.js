@@ -1,0 +1,76 @@
+// The access matrix: rows are steps (who reads), columns are outputs (whose).
+
+import { el } from "../lib/dom.js";
+
+const WORDS = { used: "granted and used", granted: "granted, not used", none: "not granted" };
+
+export class Matrix {
+  constructor(onSelect) {
+    this.onSelect = onSelect;
+    this.root = el("section", "mx", null, { "aria-label": "Access matrix" });
+    this.scroll = el("div", "mx-scroll");
+    const key = el("div", "mx-key");
+    for (const [state, text] of Object.entries(WORDS)) {
+      const entry = el("span");
+      entry.append(el("i", `mx-${state}`), text);
+      key.append(entry);
+    }
+    this.root.append(this.scroll, key);
+    this.shape = "";
+  }
+
+  clear() {
+    this.shape = "";
+    this.scroll.replaceChildren();
+  }
+
+  draw(view) {
+    const nodes = [...view.graph.nodes].sort((a, b) => a.id - b.id);
+    const shape = JSON.stringify(nodes.map((node) => [node.id, node.access, node.used]));
+    if (shape === this.shape) return;
+    this.shape = shape;
+    this.root.classList.toggle("mx-small", nodes.length > 24);
+    const table = el("table");
+    table.append(el("caption", "pd-offscreen", "Which step may see which step's output"), header(nodes), this.body(nodes));
+    this.scroll.replaceChildren(table);
+  }
+
+  body(nodes) {
+    const body = el("tbody");
+    for (const node of nodes) {
+      const row = el("tr", "", null, { "data-row": node.id });
+      const head = el("th", "", null, { scope: "row" });
+      const button = el("button", "", `${node.id} ${node.worker}`, { type: "button", title: node.worker });
+      button.addEventListener("click", () => this.onSelect(node.id));
+      head.append(button);
+      row.append(head, ...nodes.map((other) => cell(node, other)));
+      row.addEventListener("click", () => this.onSelect(node.id));
+      body.append(row);
+    }
+    return body;
+  }
+
+  select(step) {
+    for (const row of this.scroll.querySelectorAll("tbody tr")) {
+      row.setAttribute("aria-selected", String(Number(row.dataset.row) === step));
+    }
+  }
+}
+
+function header(nodes) {
+  const head = el("thead");
+  const row = el("tr");
+  row.append(el("td", "mx-corner", "reads ↓  output of →"));
+  for (const node of nodes) row.append(el("th", "", node.id, { scope: "col", title: node.worker }));
+  head.append(row);
+  return head;
+}
+
+function cell(node, other) {
+  if (other.id >= node.id) return el("td", "mx-never");
+  const state = !node.access.includes(other.id) ? "none" : node.used.includes(other.id) ? "used" : "granted";
+  const box = el("td");
+  const text = `Step ${node.id}, output of step ${other.id}: ${WORDS[state]}`;
+  box.append(el("i", `mx-${state}`, null, { role: "img", "aria-label": text, title: text }));
+  return box;
+}

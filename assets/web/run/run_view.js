@@ -1,0 +1,187 @@
+// The Run page below the form: graph, timeline, matrix and inspector of one episode, linked by selection
+// and fed by its event stream. The stream goes on by itself after a reload or a restart of the server.
+
+import { el, recall, remember, svg } from "../lib/dom.js";
+import { Graph } from "./graph.js";
+import { Inspector } from "./inspector.js";
+import { Matrix } from "./matrix.js";
+import { Summary } from "./summary.js";
+import { Timeline } from "./timeline.js";
+
+/** Mount into `root`. `onState(running)` hears when an episode starts and ends, `onStarted(id)` of one that was
+ * started here. */
+export function mount(root, { onState = () => {}, onStarted = () => {} } = {}) {
+  const view = new RunView(root, onState);
+  import("../what_if/panel.js").then((module) => module.attach(view, onStarted)); // not where there is no server
+  const linked = recall("episode");
+  if (linked) view.show(linked);
+  return view;
+}
+
+/** `inspector` and `summary` may be given: a page without a server reads its details and offers its actions elsewhere. */
+export class RunView {
+  constructor(root, onState, { inspector = new Inspector(), summary = null } = {}) {
+    this.onState = onState;
+    this.episode = null;
+    this.state = null;
+    this.step = null;
+    this.round = null;
+    const select = (step) => this.select(step);
+    const turn = (round) => this.selectTurn(round);
+    this.summary = summary || new Summary((round) => this.selectTurn(round, true));
+    this.graph = new Graph(select, turn);
+    this.timeline = new Timeline(select, turn);
+    this.matrix = new Matrix(select);
+    this.inspector = inspector;
+    this.notice = el("div", "rv-notice", null, { role: "status" });
+    this.empty = emptyState();
+    this.full = el("div", "rv-full");
+    this.full.hidden = true;
+    this.full.append(this.summary.root, this.panels());
+    root.replaceChildren(el("div", "rv"));
+    root.firstChild.append(this.notice, this.empty, this.full);
+  }
+
+  panels() {
+    const grid = el("div", "rv-grid");
+    const below = el("div", "rv-below");
+    below.append(panel("Timeline", this.timeline.root), panel("Access", this.matrix.root), this.inspector.root);
+    grid.append(this.graph.root, below);
+    return grid;
+  }
+
+  /** Show an episode by id; the same id again changes nothing. */
+  show(id) {
+    if (!id || id === this.episode) return;
+    this.close();
+    const first = this.episode === null;
+    this.episode = id;
+    remember("episode", id);
+    if (!first) remember("step", null);
+    this.step = first ? Number(recall("step")) || null : null;
+    this.round = null;
+    this.state = null;
+    for (const part of [this.summary, this.graph, this.timeline, this.matrix, this.inspector]) part.clear();
+    this.open(id);
+  }
+
+  open(id) {
+    const stream = (this.stream = new EventSource(`/api/episodes/${encodeURIComponent(id)}/stream`));
+    stream.addEventListener("view", (message) => this.take(JSON.parse(message.data)));
+    stream.addEventListener("patch", (message) => this.patch(JSON.parse(message.data)));
+    stream.addEventListener("end", () => this.close());
+    stream.addEventListener("problem", (message) => {
+      this.say(JSON.parse(message.data));
+      this.close();
+    });
+    stream.addEventListener("open", () => this.say(""));
+    stream.addEventListener("error", () => {
+      if (stream.readyState === EventSource.CLOSED) this.say(`There is no episode ${id} in this data folder.`);
+      else this.say("Connection lost. Reconnecting …");
+    });
+  }
+
+  close() {
+    this.stream?.close();
+    this.stream = null;
+    cancelAnimationFrame(this.frame);
+  }
+
+  say(text) {
+    this.notice.textContent = text;
+    this.notice.hidden = !text;
+  }
+
+  take(view) {
+    this.state = view;
+    this.received = performance.now();
+    this.empty.hidden = true;
+    this.full.hidden = false;
+    this.graph.draw(view);
+    this.matrix.draw(view);
+    this.refresh();
+    if (this.step) this.select(this.step);
+  }
+
+  patch(change) {
+    if (!this.state) return;
+    const known = new Map(change.nodes.map((node) => [node.id, node]));
+    for (const node of this.state.graph.nodes) Object.assign(node, known.get(node.id));
+    Object.assign(this.state, { clock_s: change.clock_s, episode: change.episode, turns: change.turns, totals: change.totals });
+    this.received = performance.now();
+    this.graph.drawAnswer(this.state.graph.answer);
+    this.graph.paint();
+    this.refresh();
+    if (this.step && known.has(this.step)) this.inspector.showStep(this.episode, this.step);
+  }
+
+  refresh() {
+    this.summary.draw(this.state, this.clock());
+    this.timeline.draw(this.state, this.clock());
+    this.mark();
+    const running = this.state.episode.state === "running";
+    this.onState(running);
+    cancelAnimationFrame(this.frame);
+    if (running) this.tick();
+  }
+
+  /** While it runs, clocks and bars grow between messages. */
+  tick() {
+    this.frame = requestAnimationFrame(() => {
+      this.summary.tick(this.clock());
+      this.timeline.draw(this.state, this.clock());
+      this.tick();
+    });
+  }
+
+  /** The episode's own seconds, now. */
+  clock() {
+    const { episode, clock_s: clock, totals } = this.state;
+    if (episode.state !== "running") return totals.wall_s;
+    const since = (Date.now() - Date.parse(episode.started_at)) / 1000;
+    return Math.max(clock, Math.min(since, clock + (performance.now() - this.received) / 1000 + 3600));
+  }
+
+  select(step) {
+    this.step = step;
+    this.round = null;
+    remember("step", step);
+    this.mark();
+    if (step) this.inspector.showStep(this.episode, step).then(() => this.inspector.reveal());
+    else this.inspector.clear();
+  }
+
+  /** Show a turn; `open` unfolds the list of the workers that it saw. */
+  selectTurn(round, open = false) {
+    this.step = null;
+    this.round = round;
+    remember("step", null);
+    this.mark();
+    this.inspector.showTurn(this.episode, round).then(() => {
+      if (open) this.inspector.unfold("shown");
+      this.inspector.reveal();
+    });
+  }
+
+  mark() {
+    this.graph.select(this.step);
+    this.timeline.select(this.step, this.round);
+    this.matrix.select(this.step);
+    this.full.dispatchEvent(new CustomEvent("marked"));
+  }
+}
+
+function panel(title, content) {
+  const box = el("div", "rv-panel");
+  box.append(el("h2", "", title), content);
+  return box;
+}
+
+function emptyState() {
+  const box = el("div", "rv-empty");
+  const picture = svg("svg", { viewBox: "0 0 420 120", "aria-hidden": "true" });
+  for (const d of ["M94,30C134,30 134,60 174,60", "M94,90C134,90 134,60 174,60", "M246,60L326,60"]) picture.append(svg("path", { d }));
+  for (const [x, y] of [[22, 14], [22, 74], [174, 44], [326, 44]]) picture.append(svg("rect", { x, y, width: 72, height: 32, rx: 8 }));
+  box.append(picture, el("p", "", "Press Run: the steps, who may see whose output, and the answer appear here as they happen."));
+  return box;
+}

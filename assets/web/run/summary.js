@@ -1,0 +1,144 @@
+// The strip above the graph: query, state, answer, verdict and totals.
+
+import { copyButton, count, dollars, el, icon, seconds } from "../lib/dom.js";
+import { exportMenu } from "../lib/export_menu.js";
+import { ACTIONS } from "../lib/icons.js";
+import { SAVE, STAR, starButton } from "../lib/star.js";
+
+const OUTCOMES = {
+  answered: "Answered",
+  max_rounds: "Out of rounds",
+  max_tokens: "Out of tokens",
+  max_cost: "Out of budget",
+  deadline: "Out of time",
+  stopped: "Stopped",
+  orchestrator_failed: "Orchestrator failed",
+};
+
+export class Summary {
+  /** `onTurn(round)` shows a turn in the inspector. */
+  constructor(onTurn) {
+    this.onTurn = onTurn;
+    this.more = () => []; // further actions on an episode
+    this.root = el("section", "su", null, { "aria-label": "Summary" });
+  }
+
+  clear() {
+    this.root.replaceChildren();
+  }
+
+  /** Further actions, before the others. Those already drawn for `episode` stay: one may be an open menu. */
+  offer(more, episode) {
+    this.more = more;
+    if (episode && this.kept?.episode === episode.id) this.kept.actions.unshift(...more(episode));
+    else this.kept = null;
+  }
+
+  draw(view, clock) {
+    const { episode, totals } = view;
+    const shown = view.turns.find((turn) => turn.shown);
+    const recalled = view.turns.find((turn) => turn.recalled?.count);
+    this.root.dataset.state = episode.state;
+    if (this.kept?.episode !== episode.id) this.kept = { episode: episode.id, actions: this.actions(episode) };
+    const actions = this.kept.actions.filter((node) => episode.state !== "running" || !node.dataset.whenOver);
+    this.root.replaceChildren(heading(episode, actions, [shown && this.shownLine(shown), recalled && this.recalledLine(recalled)].filter(Boolean)), result(episode), figures(totals, episode, clock));
+  }
+
+  /** What can be done with an episode; those with `data-when-over` once it has ended. */
+  actions(episode) {
+    const star = starButton(episode.id, null, episode.what_if_of ? SAVE : STAR);
+    const menu = exportMenu(episode.id);
+    star.dataset.whenOver = menu.dataset.whenOver = "1";
+    const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
+    return [...this.more(episode), star, copyButton(() => location.href, "Copy link"), el("a", "pd-link", "Download trace", download), menu];
+  }
+
+  shownLine({ round, shown }) {
+    const label = `${count(shown.count)} of ${count(shown.of)} workers shown`;
+    const button = el("button", "pd-link", label, { type: "button", "data-testid": "shown", title: "Which ones, and why" });
+    button.addEventListener("click", () => this.onTurn(round));
+    return button;
+  }
+
+  recalledLine({ round, recalled }) {
+    const label = `${recalled.count} ${recalled.count > 1 ? "lessons" : "lesson"} recalled`;
+    const button = el("button", "pd-link", label, { type: "button", "data-testid": "recalled", title: "What the orchestrator was told of earlier failures" });
+    button.addEventListener("click", () => this.onTurn(round));
+    return button;
+  }
+
+  /** Only the running clock. */
+  tick(clock) {
+    const node = this.root.querySelector("[data-figure=wall]");
+    if (node) node.textContent = seconds(clock);
+  }
+}
+
+function heading(episode, actions, lines) {
+  const box = el("div", "su-heading");
+  const line = el("div", "su-line");
+  line.append(pill(episode), ...parentLink(episode));
+  const version = episode.pool_version ? ` v${episode.pool_version}` : "";
+  line.append(el("span", "su-about", `${episode.orchestrator} on ${episode.pool}${version}`));
+  if (episode.task) line.append(el("span", "su-about", `${episode.task.family} level ${episode.task.level}`));
+  line.append(...lines);
+  const doing = el("div", "su-actions");
+  doing.append(...actions);
+  line.append(doing);
+  box.append(line, el("p", "su-query", episode.query, { tabindex: "0" }));
+  return box;
+}
+
+function pill(episode) {
+  const running = episode.state === "running";
+  const word = running ? "Running" : episode.state === "interrupted" ? "Interrupted" : OUTCOMES[episode.outcome] || episode.outcome;
+  const state = running ? "running" : episode.outcome === "answered" ? "answered" : "ended";
+  return el("span", "su-pill", word, { "data-state": state, "data-testid": "state" });
+}
+
+function parentLink(episode) {
+  if (!episode.parent) return [];
+  const href = `/?episode=${encodeURIComponent(episode.parent.episode)}&step=${episode.parent.step}`;
+  return [el("a", "pd-link", `Called by step ${episode.parent.step} of another episode`, { href })];
+}
+
+function result(episode) {
+  const box = el("div", "su-result");
+  if (episode.answer !== null) {
+    box.append(el("span", "su-label", "Answer"), el("output", "su-answer", episode.answer, { "data-testid": "answer" }));
+  } else if (episode.state === "running") {
+    box.append(el("span", "su-label", "Answer"), el("span", "su-waiting", "not yet"));
+  } else {
+    const why = episode.reason || "The process that ran this episode ended; what it had recorded is below.";
+    box.append(el("span", "su-label", "No answer"), el("span", "su-reason", why));
+  }
+  if (episode.verdict) box.append(verdict(episode.verdict));
+  return box;
+}
+
+function verdict({ correct, expected }) {
+  const badge = el("span", "su-verdict", null, { "data-correct": correct, "data-testid": "verdict" });
+  badge.append(icon(correct ? ACTIONS.check : ACTIONS.cross), correct ? "Correct" : `Wrong, expected ${expected}`);
+  return badge;
+}
+
+function figures(totals, episode, clock) {
+  const list = el("dl", "su-figures");
+  const running = episode.state === "running";
+  const failed = totals.steps - (totals.statuses.OK || 0) - (totals.statuses.RUNNING || 0) - (totals.statuses.PENDING || 0);
+  const entries = [
+    ["Wall time", seconds(running ? clock : totals.wall_s), "wall"],
+    ["Critical path", seconds(totals.critical_path_s), "critical"],
+    ["Speed-up", totals.speedup ? `${totals.speedup.toFixed(2)}×` : "–", "speedup"],
+    ["Steps", failed ? `${totals.steps} (${failed} failed)` : String(totals.steps), "steps"],
+    ["Rounds", String(totals.rounds), "rounds"],
+    ["Tokens", `${count(totals.tokens_in)} → ${count(totals.tokens_out)}`, "tokens"],
+    ["Cost", dollars(totals.cost), "cost"],
+  ];
+  for (const [name, value, key] of entries) {
+    const entry = el("div");
+    entry.append(el("dt", "", name), el("dd", "", value, { "data-figure": key }));
+    list.append(entry);
+  }
+  return list;
+}

@@ -1,0 +1,104 @@
+// The timeline: one row per orchestrator turn and per step, as a waterfall over the episode's seconds.
+
+import { el, seconds } from "../lib/dom.js";
+
+export class Timeline {
+  constructor(onSelect, onTurn) {
+    this.onSelect = onSelect;
+    this.onTurn = onTurn;
+    this.rows = new Map();
+    this.root = el("section", "tl", null, { "aria-label": "Timeline" });
+    this.axis = el("div", "tl-axis", null, { "aria-hidden": "true" });
+    this.body = el("div", "tl-body");
+    const key = el("div", "tl-key");
+    for (const [name, text] of [["wait", "waiting for a free worker"], ["critical", "critical path"]]) {
+      const entry = el("span");
+      entry.append(el("i", `tl-key-${name}`), text);
+      key.append(entry);
+    }
+    this.root.append(this.axis, this.body, key);
+  }
+
+  clear() {
+    this.rows.clear();
+    this.body.replaceChildren();
+    this.axis.replaceChildren();
+  }
+
+  /** Draw everything as of `clock` seconds. */
+  draw(view, clock) {
+    const end = Math.max(clock, view.totals.wall_s, 0.001);
+    const step = niceStep(end / 4);
+    this.span = end;
+    this.drawAxis(step, end);
+    const ended = new Map(view.graph.nodes.map((node) => [node.id, node.ended_at]));
+    for (const turn of view.turns) {
+      this.drawTurn(turn, clock);
+      for (const id of turn.steps) {
+        const node = view.graph.nodes.find((known) => known.id === id);
+        if (node) this.drawStep(node, clock, turn, ended);
+      }
+    }
+  }
+
+  drawAxis(step, end) {
+    const ticks = [];
+    for (let at = 0; at <= end + 1e-9; at += step) {
+      const tick = el("span", "", at === 0 ? "0" : seconds(at));
+      tick.style.left = `${(100 * at) / end}%`;
+      if (at / end < 0.94) ticks.push(tick);
+    }
+    this.axis.replaceChildren(...ticks);
+  }
+
+  drawTurn(turn, clock) {
+    const row = this.row(`turn-${turn.round}`, `Round ${turn.round}`, "tl-turn", () => this.onTurn(turn.round));
+    row.node.dataset.status = turn.status;
+    place(row.bar, turn.started_at, turn.ended_at ?? clock, this.span);
+    row.time.textContent = seconds((turn.ended_at ?? clock) - turn.started_at);
+  }
+
+  drawStep(node, clock, turn, ended) {
+    const row = this.row(`step-${node.id}`, `${node.id} · ${node.worker}`, "tl-step", () => this.onSelect(node.id));
+    row.node.dataset.status = node.status;
+    row.node.dataset.role = node.role;
+    row.node.classList.toggle("tl-critical", Boolean(node.critical));
+    const ready = Math.max(turn.ended_at ?? 0, ...node.access.map((id) => ended.get(id) ?? 0));
+    const start = node.started_at ?? node.ended_at;
+    place(row.wait, ready, start ?? (node.status === "PENDING" ? ready : clock), this.span);
+    row.bar.hidden = start === null;
+    if (start !== null) place(row.bar, start, node.ended_at ?? clock, this.span);
+    row.time.textContent = node.reused ? "kept" : node.latency_s === null ? "" : seconds(node.latency_s);
+  }
+
+  row(key, label, className, action) {
+    let row = this.rows.get(key);
+    if (row) return row;
+    const node = el("button", `tl-row ${className}`, null, { type: "button", "aria-pressed": "false", "data-key": key });
+    const track = el("span", "tl-track");
+    row = { node, wait: el("i", "tl-wait"), bar: el("i", "tl-bar"), time: el("span", "tl-time") };
+    track.append(row.wait, row.bar);
+    node.append(el("span", "tl-label", label), track, row.time);
+    node.addEventListener("click", action);
+    this.rows.set(key, row);
+    this.body.append(node);
+    return row;
+  }
+
+  select(step, round) {
+    const key = step ? `step-${step}` : round ? `turn-${round}` : null;
+    for (const [name, row] of this.rows) row.node.setAttribute("aria-pressed", String(name === key));
+  }
+}
+
+function place(bar, from, to, span) {
+  bar.style.left = `min(${(100 * from) / span}%, 100% - 3px)`; // a short step at the very end stays in sight
+  bar.style.width = `${Math.max(0, (100 * (to - from)) / span)}%`;
+}
+
+/** 1, 2 or 5 times a power of ten. */
+function niceStep(raw) {
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const lead = raw / power;
+  return power * (lead > 5 ? 10 : lead > 2 ? 5 : lead > 1 ? 2 : 1);
+}

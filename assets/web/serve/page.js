@@ -1,0 +1,282 @@
+// The Serve page: what is served, how clients reach it, and the tokens that let them in.
+
+import { plain } from "../lib/send_command.js";
+import { button, busy, select } from "../lib/controls.js";
+import { copyButton, count, el, heading, recall } from "../lib/dom.js";
+import { snippets } from "./snippets.js";
+
+const REFRESH_MS = 2000;
+
+export function mount(root) {
+  new ServePage(root).start();
+}
+
+class ServePage {
+  constructor(root) {
+    this.cards = new Map();
+    this.problems = {};
+    this.said = el("p", "sv-said", "", { role: "status" });
+    this.servers = el("section", "sv-servers", null, { "aria-label": "What is served" });
+    this.tokens = el("ul", "sv-tokens");
+    this.fresh = el("div", "sv-fresh");
+    const page = el("div", "sv");
+    const columns = el("div", "sv-columns");
+    const side = el("div", "sv-side");
+    side.append(this.startCard(), this.tokenCard());
+    columns.append(this.servers, side);
+    page.append(heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."), this.said, columns);
+    root.replaceChildren(page);
+  }
+
+  async start() {
+    await this.load();
+    setInterval(() => document.visibilityState === "visible" && this.load(), REFRESH_MS);
+  }
+
+  async load() {
+    try {
+      this.take(await (await fetch("/api/serve")).json());
+    } catch {
+      this.say("The studio does not answer; trying again.", true);
+    }
+  }
+
+  take(state) {
+    this.state = state;
+    this.fill(this.pool, state.pools.map((name) => [name, name]), recall("pool") || "starter");
+    this.fill(this.orchestrator, state.orchestrators.map(([label, name]) => [name, label]), recall("orchestrator") || "starter-grpo");
+    if (document.activeElement !== this.port && !this.portTouched) this.port.value = state.port;
+    this.drawServers();
+    this.drawTokens();
+  }
+
+  fill(field, options, wanted) {
+    const key = JSON.stringify(options);
+    if (field.dataset.options === key) return;
+    const before = field.value || wanted;
+    field.replaceChildren(...options.map(([value, label]) => el("option", "", label, { value })));
+    field.value = options.some(([value]) => value === before) ? before : (options[0] || [""])[0];
+    field.dataset.options = key;
+  }
+
+  startCard() {
+    const card = el("form", "sv-card", null, { "aria-label": "Serve a pool", novalidate: "" });
+    this.pool = select([], "");
+    this.orchestrator = select([], "");
+    this.port = el("input", "sv-input", null, { type: "number", min: 1, max: 65535, inputmode: "numeric" });
+    this.port.addEventListener("input", () => (this.portTouched = true));
+    this.name = el("input", "sv-input", null, { type: "text", placeholder: "podium-POOL", maxlength: 200 });
+    this.everywhere = el("input", "", null, { type: "checkbox" });
+    const go = el("button", "pp-primary", "Start serving", { type: "submit" });
+    const two = el("div", "sv-two");
+    two.append(this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
+    const check = el("label", "sv-check");
+    check.append(this.everywhere, "Let other machines in (with a token)");
+    this.problems.everywhere = el("span", "sv-problem", "", { role: "alert" });
+    this.problems[""] = el("p", "sv-problem", "", { role: "alert" });
+    card.append(el("h2", "", "Serve a pool"), this.field("pool", "Pool", this.pool), this.field("orchestrator", "Orchestrator", this.orchestrator), two, check, this.problems.everywhere, this.problems[""], go);
+    card.addEventListener("submit", (event) => {
+      event.preventDefault();
+      busy(go, "Starting …", () => this.begin());
+    });
+    return card;
+  }
+
+  field(name, label, input) {
+    const box = el("label", "sv-field");
+    const problem = (this.problems[name] = el("span", "sv-problem", "", { role: "alert" }));
+    box.append(el("span", "sv-label", label), input, problem);
+    return box;
+  }
+
+  async begin() {
+    const asked = { pool: this.pool.value, orchestrator: this.orchestrator.value, name: this.name.value.trim(), port: Number(this.port.value), everywhere: this.everywhere.checked };
+    const done = await this.send("start", asked);
+    for (const [name, node] of Object.entries(this.problems)) node.textContent = plain(done.problems.filter(([where]) => (where in this.problems ? where : "") === name));
+    if (done.ok) {
+      this.portTouched = false;
+      this.say(done.said);
+    }
+    await this.load();
+  }
+
+  async send(what, asked) {
+    try {
+      const answer = await fetch(`/api/serve/${what}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(asked) });
+      return await answer.json();
+    } catch {
+      return { ok: false, said: "", problems: [["", "the studio does not answer; try again"]] };
+    }
+  }
+
+  drawServers() {
+    const wanted = new Map(this.state.servers.map((server) => [`${server.port} ${server.started_at}`, server]));
+    for (const [key, card] of this.cards) {
+      if (!wanted.has(key)) {
+        card.root.remove();
+        this.cards.delete(key);
+      }
+    }
+    for (const [key, server] of wanted) {
+      if (!this.cards.has(key)) {
+        const card = new ServerCard(this, server);
+        this.cards.set(key, card);
+        this.servers.append(card.root);
+      }
+      this.cards.get(key).update(server);
+    }
+    this.empty ||= emptyState();
+    if (wanted.size) this.empty.remove();
+    else this.servers.append(this.empty);
+  }
+
+  tokenCard() {
+    const card = el("form", "sv-card", null, { "aria-label": "Tokens", novalidate: "" });
+    const line = el("div", "sv-line");
+    this.tokenName = el("input", "sv-input", null, { type: "text", placeholder: "For which client?", "aria-label": "Name of a new token", maxlength: 64 });
+    const add = el("button", "pp-button", "New token", { type: "submit" });
+    line.append(this.tokenName, add);
+    this.tokenLead = el("p", "sv-lead");
+    this.tokenProblem = el("p", "sv-problem", "", { role: "alert" });
+    card.append(el("h2", "", "Tokens"), this.tokenLead, this.tokens, this.fresh, line, this.tokenProblem);
+    card.addEventListener("submit", (event) => {
+      event.preventDefault();
+      busy(add, "Making …", () => this.addToken());
+    });
+    return card;
+  }
+
+  async addToken() {
+    const done = await this.send("tokens/add", { name: this.tokenName.value.trim() });
+    this.tokenProblem.textContent = plain(done.problems);
+    if (!done.ok) return;
+    this.tokenName.value = "";
+    const line = el("div", "sv-line");
+    line.append(el("code", "sv-token", done.token), copyButton(done.token));
+    this.fresh.replaceChildren(el("p", "", `The token of ${done.name}. Copy it now: it is shown only this once.`), line);
+    await this.load();
+  }
+
+  drawTokens() {
+    const { tokens } = this.state;
+    this.tokenLead.textContent = tokens.length ? "Every request needs one of these. Its name stands on the traces of what it asked." : "Nobody needs a token on this machine as long as there is none.";
+    const key = JSON.stringify(tokens);
+    if (this.tokens.dataset.shown === key) return;
+    this.tokens.dataset.shown = key;
+    this.tokens.replaceChildren(
+      ...tokens.map((token) => {
+        const line = el("li", "sv-line");
+        const remove = button("Remove", () => this.removeToken(token.name), "pd-link");
+        remove.setAttribute("aria-label", `Remove the token ${token.name}`);
+        const day = new Date(token.created_at).toLocaleDateString();
+        line.append(el("b", "", token.name), el("span", "sv-since", `since ${day}`), remove);
+        return line;
+      }),
+    );
+  }
+
+  async removeToken(name) {
+    if (!confirm(`Remove the token ${name}? What uses it is refused from now on.`)) return;
+    const done = await this.send("tokens/remove", { name });
+    this.fresh.replaceChildren();
+    this.say(done.ok ? done.said : plain(done.problems), !done.ok);
+    await this.load();
+  }
+
+  say(text, bad = false) {
+    this.said.textContent = text;
+    this.said.classList.toggle("sv-bad", bad);
+  }
+}
+
+class ServerCard {
+  constructor(page, server) {
+    this.page = page;
+    this.root = el("article", "sv-card sv-server", null, { "data-port": server.port, "aria-label": server.model });
+    const head = el("header", "sv-head");
+    const title = el("div", "sv-title");
+    title.append(el("h2", "", server.model), el("p", "", `Pool ${server.pool} v${server.version} · ${server.orchestrator}`));
+    this.pill = el("span", "tp-pill");
+    this.stop = button("Stop", () => this.end(server.port), "pp-button");
+    head.append(title, this.pill, this.stop);
+    this.url = address(server);
+    const facts = el("dl", "sv-facts");
+    this.figures = el("dd", "", "");
+    fact(facts, "Base URL", code(this.url));
+    fact(facts, "MCP", code(this.url.replace(/\/v1$/, "/mcp")));
+    facts.append(el("dt", "", "Requests"), this.figures);
+    const traces = new URLSearchParams({ pool: server.pool, orchestrator: server.orchestrator });
+    this.link = el("a", "pd-link", "Traces", { href: `/traces?${traces}` });
+    this.tabs = el("div", "sv-tabs", null, { role: "tablist", "aria-label": "Ways to call it" });
+    this.snippet = el("pre", "sv-snippet", "", { tabindex: 0, role: "tabpanel" });
+    const copy = copyButton(() => this.snippet.textContent);
+    copy.classList.add("sv-copy");
+    const frame = el("div", "sv-frame");
+    frame.append(this.snippet, copy);
+    this.root.append(head, facts, this.tabs, frame);
+    this.show("curl", server);
+  }
+
+  update(server) {
+    const starting = server.state === "starting";
+    this.pill.textContent = starting ? "starting" : server.running ? `${count(server.running)} running` : "ready";
+    this.pill.dataset.kind = starting || server.running ? "running" : "good";
+    const text = `${count(server.answered)} answered`;
+    if (this.figures.dataset.text !== text) {
+      this.figures.dataset.text = text;
+      this.figures.replaceChildren(text, " · ", this.link);
+    }
+    const guarded = this.page.state.tokens.length > 0;
+    if (this.guarded !== guarded) {
+      this.guarded = guarded;
+      this.show(this.shown, server);
+    }
+  }
+
+  show(name, server) {
+    this.shown = name;
+    const all = snippets({ ...server, url: this.url }, { ...this.page.state, guarded: this.guarded });
+    this.tabs.replaceChildren(
+      ...all.map(([title, text]) => {
+        const tab = button(title, () => this.show(title, server), "sv-tab");
+        tab.setAttribute("role", "tab");
+        tab.setAttribute("aria-selected", String(title === name));
+        if (title === name) this.snippet.textContent = text;
+        return tab;
+      }),
+    );
+    this.snippet.setAttribute("aria-label", `How to call it: ${name}`);
+  }
+
+  async end(port) {
+    await busy(this.stop, "Stopping …", async () => {
+      const done = await this.page.send("stop", { port });
+      this.page.say(done.ok ? done.said : plain(done.problems), !done.ok);
+      await new Promise((done) => setTimeout(done, 1500));
+      await this.page.load();
+    });
+  }
+}
+
+/** A server that listens everywhere is reached by the name that this page was reached by. */
+function address(server) {
+  return server.host === "0.0.0.0" ? server.url.replace("127.0.0.1", location.hostname) : server.url;
+}
+
+function code(text) {
+  const box = el("span", "sv-code");
+  box.append(el("code", "", text), copyButton(text));
+  return box;
+}
+
+function fact(list, name, content) {
+  const value = el("dd");
+  value.append(content);
+  list.append(el("dt", "", name), value);
+}
+
+function emptyState() {
+  const box = el("div", "sv-empty");
+  box.append(el("h2", "", "Nothing is served yet"), el("p", "", "Choose a pool and an orchestrator and press Start serving. The server is a process of its own: it goes on when the studio is closed, and every request becomes a trace here."));
+  return box;
+}

@@ -1,0 +1,166 @@
+// The Traces page: every past run, filtered on the server, each a link that reopens it.
+
+import { count, dollars, el, heading, recall, remember, seconds } from "../lib/dom.js";
+import { starButton } from "../lib/star.js";
+
+const FILTERS = ["text", "pool", "orchestrator", "state", "user", "nested"];
+const REFRESH_MS = 4000;
+const WORDS = { max_rounds: "out of rounds", max_tokens: "out of tokens", max_cost: "out of budget", deadline: "out of time", orchestrator_failed: "orchestrator failed" };
+
+export function mount(root) {
+  new TracesPage(root).start();
+}
+
+class TracesPage {
+  constructor(root) {
+    this.filters = Object.fromEntries(FILTERS.map((name) => [name, recall(name) || ""]));
+    this.shown = 0;
+    this.bar = el("div", "tp-bar");
+    this.inputs = {};
+    this.body = el("tbody");
+    this.note = el("p", "tp-note", "", { role: "status" });
+    this.more = el("button", "pp-button tp-more", "Show more", { type: "button" });
+    this.more.addEventListener("click", () => this.load(true));
+    const table = (this.table = el("table", "tp-table"));
+    table.append(head(), this.body);
+    const frame = el("div", "tp-frame");
+    frame.append(table);
+    const page = el("div", "tp");
+    page.append(heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.note, frame, this.more);
+    root.replaceChildren(page);
+    this.drawBar();
+  }
+
+  async start() {
+    await this.load(false);
+    setInterval(() => {
+      if (document.visibilityState === "visible" && this.shown <= 50) this.load(false);
+    }, REFRESH_MS);
+  }
+
+  drawBar() {
+    const text = el("input", "pp-search", null, { type: "search", placeholder: "Search query, answer or id", "aria-label": "Search" });
+    text.value = this.filters.text;
+    let waiting;
+    text.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => this.set("text", text.value), 200);
+    });
+    this.bar.append(text);
+    for (const [name, label] of [["pool", "All pools"], ["orchestrator", "All orchestrators"], ["state", "Any status"], ["user", "Everybody"]]) {
+      const select = el("select", "pp-select", null, { "aria-label": label, "data-filter": name });
+      select.append(el("option", "", label, { value: "" }));
+      select.addEventListener("change", () => this.set(name, select.value));
+      this.inputs[name] = select;
+      this.bar.append(select);
+    }
+    const nested = el("label", "tp-nested");
+    const box = el("input", "", null, { type: "checkbox" });
+    box.checked = this.filters.nested === "1";
+    box.addEventListener("change", () => this.set("nested", box.checked ? "1" : ""));
+    nested.append(box, "inner episodes too");
+    this.bar.append(nested);
+  }
+
+  set(name, value) {
+    this.filters[name] = value;
+    remember(name, value);
+    this.load(false);
+  }
+
+  /** Fetch a page of rows; a newer request wins over one that is still under way. */
+  async load(append) {
+    const asked = (this.asked = Symbol());
+    const query = new URLSearchParams({ ...this.filters, offset: append ? this.shown : 0 });
+    try {
+      const answer = await fetch(`/api/traces?${query}`);
+      const found = await answer.json();
+      if (asked === this.asked) this.take(found, append);
+    } catch {
+      if (asked === this.asked) this.note.textContent = "The studio does not answer; trying again.";
+    }
+  }
+
+  take(found, append) {
+    this.fill("pool", found.pools);
+    this.fill("orchestrator", found.orchestrators);
+    this.fill("state", found.states, (state) => WORDS[state] || state);
+    this.fill("user", found.users);
+    this.shared(found.users.length > 0 || this.filters.user);
+    const rows = found.rows.map(row);
+    if (append) this.body.append(...rows);
+    else this.body.replaceChildren(...rows);
+    this.shown = this.body.children.length;
+    this.more.hidden = !found.more;
+    const filtered = Object.values(this.filters).some(Boolean);
+    const nothing = filtered ? "No run matches these filters." : "Nothing has run yet. Press Run on the Run page.";
+    this.note.textContent = found.problem ? `Traces cannot be written: ${found.problem}` : this.shown ? "" : nothing;
+  }
+
+  /** Who ran what is shown where people log in or clients have tokens. */
+  shared(several) {
+    this.inputs.user.hidden = !several;
+    this.table.classList.toggle("tp-shared", Boolean(several));
+  }
+
+  fill(name, values, word = (value) => value) {
+    const select = this.inputs[name];
+    const wanted = this.filters[name];
+    const known = new Set([...values, ...(wanted ? [wanted] : [])]);
+    if (select.options.length - 1 === known.size) return;
+    while (select.options.length > 1) select.remove(1);
+    for (const value of known) select.append(el("option", "", word(value), { value }));
+    select.value = wanted;
+  }
+}
+
+function head() {
+  const node = el("thead");
+  const line = el("tr");
+  for (const name of ["Query", "Result", "Orchestrator", "Pool", "User", "Steps", "Time", "Tokens", "Cost", "Started", "Star"]) line.append(el("th", "", name, { scope: "col", "data-name": name }));
+  node.append(line);
+  return node;
+}
+
+function row(trace) {
+  const line = el("tr", "", null, { "data-episode": trace.id });
+  const link = el("a", "tp-query", trace.query, { href: `/?episode=${encodeURIComponent(trace.id)}`, title: trace.query });
+  line.append(
+    cell("Query", link),
+    cell("Result", result(trace)),
+    cell("Orchestrator", trace.orchestrator),
+    cell("Pool", trace.pool),
+    cell("User", trace.user),
+    cell("Steps", trace.failed_steps ? `${trace.steps} (${trace.failed_steps} failed)` : String(trace.steps)),
+    cell("Time", seconds(trace.wall_s)),
+    cell("Tokens", count(trace.tokens)),
+    cell("Cost", dollars(trace.cost)),
+    cell("Started", ago(trace.started_at)),
+    cell("Star", starButton(trace.id, trace.starred)),
+  );
+  return line;
+}
+
+function cell(name, content) {
+  const node = el("td", "", null, { "data-name": name });
+  node.append(content);
+  return node;
+}
+
+function result(trace) {
+  const box = el("span", "tp-result");
+  const state = trace.correct === true ? "correct" : trace.correct === false ? "wrong" : trace.state;
+  const good = ["correct", "answered"].includes(state);
+  const kind = good ? "good" : state === "running" ? "running" : state === "wrong" ? "bad" : "odd";
+  const word = trace.state === "answered" || trace.correct === null ? state : `${WORDS[trace.state] || trace.state}`;
+  box.append(el("span", "tp-pill", WORDS[word] || word, { "data-kind": kind }));
+  if (trace.answer) box.append(el("span", "tp-answer", trace.answer, { title: trace.answer }));
+  return box;
+}
+
+function ago(iso) {
+  const then = new Date(iso);
+  const passed = (Date.now() - then) / 1000;
+  const text = passed < 60 ? "just now" : passed < 3600 ? `${Math.floor(passed / 60)} min ago` : passed < 86400 ? `${Math.floor(passed / 3600)} h ago` : then.toLocaleDateString();
+  return el("time", "", text, { datetime: iso, title: then.toLocaleString() });
+}

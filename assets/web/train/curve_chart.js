@@ -1,0 +1,228 @@
+// One chart over the steps of a job, drawn by uPlot: its lines, a smoothed one where there is noise, and its marks.
+
+import { STATUS_COLOURS } from "./curve_specs.js";
+import { el } from "../lib/dom.js";
+
+const HEIGHT = 168;
+const SMOOTH_FROM = 40; // points
+const WHOLE = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10000, 20000, 50000, 100000, 200000, 500000];
+
+/** One chart: a heading with the value under the crosshair, the canvas, and a legend when it has several lines. */
+export class Chart {
+  constructor(uPlot, spec, owner) {
+    this.uPlot = uPlot;
+    this.spec = spec;
+    this.owner = owner;
+    this.plot = null;
+    this.shape = "";
+    this.hidden = new Set();
+    this.root = el("section", "cv-chart", null, { "data-chart": spec.id });
+    const head = el("header", "cv-head");
+    const title = el("div", "cv-title");
+    title.append(el("h3", "", spec.title), el("span", "", spec.about));
+    this.value = el("output", "cv-value", "", { "aria-live": "off" });
+    head.append(title, this.value);
+    this.frame = el("div", "cv-frame", null, { role: "img" });
+    this.legend = el("div", "cv-legend", null, { role: "group", "aria-label": `Lines of ${spec.title}` });
+    this.root.append(head, this.frame, this.legend);
+  }
+
+  draw(steps, lines) {
+    this.lines = lines;
+    this.steps = steps;
+    const smooth = !this.spec.exact && steps.length >= SMOOTH_FROM;
+    const border = this.owner.job?.sft_steps || 0;
+    const shape = `${lines.map((line) => line.key).join()}|${smooth}`;
+    const data = [steps, ...lines.flatMap((line) => (smooth ? [line.values, smoothed(line.values, steps, border)] : [line.values]))];
+    if (this.plot && shape === this.shape) this.plot.setData(data);
+    else this.build(shape, data, smooth);
+    if (!this.hovered) this.tell(null);
+    this.frame.setAttribute("aria-label", this.told());
+  }
+
+  build(shape, data, smooth) {
+    this.plot?.destroy();
+    this.shape = shape;
+    this.colours = this.lines.map((line, place) => this.colour(line, place));
+    const paint = (name) => () => style(name);
+    const axis = { stroke: paint("--pd-mute"), grid: { stroke: paint("--pd-line"), width: 1 }, ticks: { show: false }, font: "11px Inter Variable" };
+    const series = this.lines.flatMap((line, place) => {
+      const stroke = () => style(this.colours[place]);
+      const few = line.values.filter((value) => value !== null).length < 24;
+      const full = { label: line.label, stroke, width: 2, spanGaps: true, points: { show: few, size: 5, fill: stroke }, show: !this.hidden.has(line.key) };
+      if (!smooth) return [full];
+      const share = this.lines.length > 1 ? 18 : 30;
+      return [{ ...full, stroke: () => faint(style(this.colours[place]), share), width: 1, points: { show: false } }, full];
+    });
+    this.plot = new this.uPlot(
+      {
+        width: Math.max(120, this.frame.clientWidth || 320),
+        height: HEIGHT,
+        legend: { show: false },
+        padding: [8, 10, 0, 0],
+        cursor: { drag: { x: false, y: false }, points: { size: 7 }, sync: { key: "podium-train", scales: ["x", null] } },
+        scales: { x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { range: (_, low, high) => this.range(low, high) } },
+        axes: [{ ...axis, space: 60, size: 26, incrs: WHOLE, values: (_, ticks) => ticks.map(tick) }, { ...axis, size: 46, space: 32, values: (_, ticks) => ticks.map((value) => this.written(value, true)) }],
+        series: [{}, ...series],
+        hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)], draw: [(plot) => this.drawMarks(plot)] },
+      },
+      data,
+      this.frame,
+    );
+    this.plot.over.addEventListener("click", () => {
+      const at = this.plot.cursor.idx;
+      if (at !== null && at !== undefined) this.owner.onStep(this.steps[at]);
+    });
+    this.drawLegend();
+  }
+
+  colour(line, place) {
+    if (this.spec.id === "status") return STATUS_COLOURS[line.label] || "--pd-mute";
+    return this.lines.length === 1 ? "--pd-accent" : `--tr-${(place % 8) + 1}`;
+  }
+
+  range(low, high) {
+    if (low === null || high === null) return [0, 1];
+    if (this.spec.share) return [0, this.spec.tight ? Math.min(1.02, high * 1.15) : 1.02];
+    if (low === high) return high > 0 ? [0, 2 * high] : [high - 1, high + 1];
+    const room = (high - low || Math.abs(high) || 1) * 0.08;
+    return [low >= 0 && low < 0.5 * high ? 0 : low - room, high + room];
+  }
+
+  drawLegend() {
+    this.legend.replaceChildren();
+    this.legend.hidden = this.lines.length < 2;
+    this.shownValues = this.lines.map((line, place) => {
+      const entry = el("button", "cv-line", null, { type: "button", "aria-pressed": String(!this.hidden.has(line.key)) });
+      const dot = el("i");
+      dot.style.background = `var(${this.colours[place]})`;
+      const value = el("span", "cv-line-value");
+      entry.append(dot, el("b", "", line.label), value);
+      entry.addEventListener("click", () => {
+        const off = !this.hidden.delete(line.key) && Boolean(this.hidden.add(line.key));
+        entry.setAttribute("aria-pressed", String(!off));
+        const each = (this.plot.series.length - 1) / this.lines.length;
+        for (let k = 0; k < each; k += 1) this.plot.setSeries(place * each + k + 1, { show: !off });
+      });
+      this.legend.append(entry);
+      return value;
+    });
+  }
+
+  /** Values at a place of the data, or the newest ones. */
+  tell(at) {
+    this.hovered = at !== null && at !== undefined;
+    const step = this.hovered ? `step ${tick(this.steps[at])}` : "";
+    const values = this.lines.map((line) => this.written(this.hovered ? near(line.values, at) : newest(line.values)));
+    this.value.replaceChildren(...(step ? [el("small", "", step)] : []), ...(this.lines.length === 1 ? [el("b", "", values[0])] : []));
+    this.shownValues?.forEach((node, place) => (node.textContent = values[place]));
+  }
+
+  /** What somebody who cannot see the canvas is told. */
+  told() {
+    const parts = this.lines.map((line) => {
+      const known = line.values.filter((value) => value !== null);
+      return `${line.label || this.spec.title}: ${this.written(known.at(-1))}, from ${this.written(Math.min(...known))} to ${this.written(Math.max(...known))}`;
+    });
+    return `${this.spec.title} over steps ${this.steps[0]} to ${this.steps.at(-1)}. ${parts.join(". ")}`;
+  }
+
+  written(value, short = false) {
+    if (value === null || value === undefined) return "–";
+    if (this.spec.share) return `${(value * 100).toFixed(!short && value > 0 && value < 0.1 ? 1 : 0)} %`;
+    const size = Math.abs(value);
+    if (size >= 10000) return `${(value / 1000).toFixed(size >= 100000 ? 0 : 1)}k`;
+    if (size && size < 0.001) return value.toExponential(short ? 0 : 2);
+    return String(Number(value.toPrecision(short ? 3 : 4)));
+  }
+
+  drawMarks(plot) {
+    const { ctx, bbox } = plot;
+    const ratio = devicePixelRatio || 1;
+    const [low, high] = [plot.scales.x.min, plot.scales.x.max];
+    const border = this.owner.job?.sft_steps || 0;
+    ctx.save();
+    if (border > low && border < high && this.owner.stage === "all" && this.owner.columns.steps.some((step) => step > border)) {
+      const x = Math.round(plot.valToPos(border + 0.5, "x", true));
+      ctx.fillStyle = style("--pd-mute");
+      ctx.font = `${10 * ratio}px Inter Variable`;
+      ctx.fillRect(x, bbox.top, ratio, bbox.height);
+      ctx.textAlign = "left";
+      ctx.fillText("GRPO", x + 4 * ratio, bbox.top + 9 * ratio);
+    }
+    for (const mark of this.owner.marks) {
+      if (mark.step < low || mark.step > high) continue;
+      const x = plot.valToPos(mark.step, "x", true);
+      const y = bbox.top + bbox.height;
+      const size = (mark.best ? 5.5 : 4) * ratio;
+      ctx.fillStyle = style(mark.best ? "--pd-ok" : "--pd-mute");
+      ctx.beginPath();
+      ctx.moveTo(x, y - 2 * size);
+      ctx.lineTo(x + size, y - size);
+      ctx.lineTo(x, y);
+      ctx.lineTo(x - size, y - size);
+      ctx.fill();
+    }
+    ctx.restore();
+  }
+
+  redraw() {
+    this.plot?.redraw(false);
+  }
+
+  recolour() {
+    styles.clear();
+    this.plot?.redraw(true, true);
+  }
+
+  resize() {
+    const width = this.frame.clientWidth;
+    if (this.plot && width && width !== this.plot.width) this.plot.setSize({ width, height: HEIGHT });
+  }
+
+  destroy() {
+    this.plot?.destroy();
+    this.plot = null;
+    this.root.remove();
+  }
+}
+
+const styles = new Map();
+
+/** A colour token as the canvas takes it. */
+function style(name) {
+  if (!styles.has(name)) styles.set(name, getComputedStyle(document.body).getPropertyValue(name).trim());
+  return styles.get(name);
+}
+
+function faint(colour, share) {
+  return `color-mix(in srgb, ${colour} ${share}%, transparent)`;
+}
+
+function tick(value) {
+  return value.toLocaleString("en-US");
+}
+
+/** An exponential mean, so that a trend shows in noise; it begins anew with another stage. Few values stay as they are. */
+function smoothed(values, steps, border) {
+  const known = values.reduce((sum, value) => sum + (value !== null), 0);
+  if (known < SMOOTH_FROM) return values;
+  const weight = Math.min(0.92, 1 - 4 / Math.max(8, known / 8));
+  let mean = null;
+  return values.map((value, place) => {
+    if (place && steps[place - 1] <= border && steps[place] > border) mean = null;
+    if (value === null) return null;
+    mean = mean === null ? value : weight * mean + (1 - weight) * value;
+    return mean;
+  });
+}
+
+function newest(values) {
+  return values.findLast((value) => value !== null);
+}
+
+/** The value at a place, or the last one before it. */
+function near(values, at) {
+  for (let k = at; k >= 0; k -= 1) if (values[k] !== null) return values[k];
+  return null;
+}

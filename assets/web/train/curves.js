@@ -1,0 +1,146 @@
+// Live curves: small charts over the steps of a job, drawn by uPlot. Checkpoints are marks on the curve, the
+// crosshair is shared, and a click on a step asks for its episodes.
+
+import { Chart } from "./curve_chart.js";
+import { Columns } from "./curve_columns.js";
+import { CHARTS, keysOf } from "./curve_specs.js";
+import { el } from "../lib/dom.js";
+
+const DRAWER = "/podium/web/vendor/uplot/uPlot.iife.min.js";
+const STAGES = [["grpo", "GRPO"], ["sft", "SFT"], ["all", "All steps"]];
+
+let drawer = null;
+
+/** uPlot, loaded once. */
+function loaded() {
+  drawer ||= new Promise((done, failed) => {
+    const script = el("script", "", null, { src: DRAWER });
+    script.addEventListener("load", () => done(window.uPlot));
+    script.addEventListener("error", () => failed(new Error("the curves could not be loaded")));
+    document.head.append(script);
+  });
+  return drawer;
+}
+
+export class Curves {
+  constructor(onStep) {
+    this.onStep = onStep;
+    this.charts = new Map();
+    this.columns = new Columns();
+    this.marks = [];
+    this.stage = null;
+    this.job = null;
+    this.root = el("div", "cv");
+    this.bar = el("div", "cv-bar");
+    this.grid = el("div", "cv-grid");
+    this.empty = el("p", "tr-empty", "The curves begin with the first step.");
+    this.root.append(this.bar, this.empty, this.grid);
+    new MutationObserver(() => this.charts.forEach((chart) => chart.recolour())).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    new ResizeObserver(() => this.charts.forEach((chart) => chart.resize())).observe(this.grid);
+  }
+
+  clear() {
+    for (const chart of this.charts.values()) chart.destroy();
+    this.charts.clear();
+    this.grid.replaceChildren();
+    this.columns = new Columns();
+    this.stage = null;
+  }
+
+  /** Where the job is and what it has kept: marks, and the border between SFT and GRPO. */
+  about(job) {
+    this.job = job;
+    const marks = JSON.stringify(job.checkpoints.map((each) => [each.step, each.best]));
+    if (marks !== this.known) {
+      this.known = marks;
+      this.marks = job.checkpoints;
+      this.charts.forEach((chart) => chart.redraw());
+    }
+    const before = this.stage;
+    this.drawBar();
+    if (this.stage !== before) this.draw(); // only now is it known where GRPO begins
+  }
+
+  whole(document) {
+    this.columns = new Columns(document);
+    this.draw();
+  }
+
+  add(rows) {
+    this.columns.take(rows);
+    this.draw();
+  }
+
+  drawBar() {
+    const border = this.job?.sft_steps;
+    const has = { sft: this.columns.steps.some((step) => step <= border && step > 0), grpo: this.columns.steps.some((step) => step > border) };
+    const both = border > 0 && has.sft && has.grpo;
+    this.stage = both ? this.stage || "grpo" : null;
+    const key = `${this.stage} ${has.grpo} ${this.marks.length > 0}`;
+    if (key === this.drawnBar) return;
+    this.drawnBar = key;
+    this.bar.replaceChildren();
+    if (both) {
+      const chips = el("div", "pp-chips", null, { role: "group", "aria-label": "Stage" });
+      for (const [name, label] of STAGES) {
+        const chip = el("button", "pp-chip", label, { type: "button", "aria-pressed": String(this.stage === name) });
+        chip.addEventListener("click", () => {
+          this.stage = name;
+          this.drawBar();
+          this.draw();
+        });
+        chips.append(chip);
+      }
+      this.bar.append(chips);
+    }
+    if (this.marks.length || has.grpo) {
+      const key = el("span", "cv-key");
+      key.append(el("i", "cv-mark"), "checkpoint", el("i", "cv-mark cv-best"), "best on validation");
+      if (has.grpo) key.append(el("span", "", "· click a step to see its episodes"));
+      this.bar.append(key);
+    }
+  }
+
+  /** The places of the shown steps, in order. */
+  shown() {
+    const border = this.job?.sft_steps || 0;
+    const keep = (step) => step > 0 && (this.stage === "sft" ? step <= border : this.stage === "grpo" ? step > border : true);
+    return this.columns.steps.map((step, place) => [step, place]).filter(([step]) => keep(step)).sort((a, b) => a[0] - b[0]);
+  }
+
+  async draw() {
+    const uPlot = await loaded().catch((error) => this.say(error.message));
+    if (!uPlot) return;
+    this.drawBar();
+    const places = this.shown();
+    this.empty.hidden = places.length > 0;
+    if (this.empty.hidden === false) this.grid.replaceChildren();
+    const steps = places.map(([step]) => step);
+    let before = null;
+    for (const chart of CHARTS) {
+      const lines = keysOf(chart, this.columns.series)
+        .map(([key, label]) => ({ key, label, values: places.map(([, place]) => this.columns.series[key][place]) }))
+        .filter((line) => line.values.some((value) => value !== null));
+      let view = this.charts.get(chart.id);
+      if (!lines.length || !steps.length) {
+        view?.destroy();
+        this.charts.delete(chart.id);
+        continue;
+      }
+      if (!view) {
+        view = new Chart(uPlot, chart, this);
+        this.charts.set(chart.id, view);
+        if (before) before.root.after(view.root);
+        else this.grid.prepend(view.root);
+      }
+      view.draw(steps, lines);
+      before = view;
+    }
+  }
+
+  say(text) {
+    this.empty.textContent = text;
+    this.empty.hidden = false;
+    return null;
+  }
+}

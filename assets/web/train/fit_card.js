@@ -1,0 +1,65 @@
+// "Will it fit?": the memory that a recipe needs, estimated by the server once the typing pauses.
+
+import { plain } from "../lib/send_command.js";
+import { count, dollars, el } from "../lib/dom.js";
+import { bytes, sentence } from "./formats.js";
+
+const FIT_MS = 900;
+
+export class FitCard {
+  /** `ask(request)` sends a command. */
+  constructor(ask) {
+    this.ask = ask;
+    this.root = el("div", "tr-fit");
+  }
+
+  /** Estimate a recipe, unless it is the one that is shown. */
+  estimate(recipe, missing) {
+    clearTimeout(this.waiting);
+    const wanted = (this.wanted = JSON.stringify(recipe));
+    if (wanted === this.shown) return;
+    this.shown = null;
+    if (missing.some((each) => each.key === "model.base" && each.blocks)) {
+      this.root.replaceChildren(el("h3", "", "Will it fit?"), el("p", "tr-mute", "Known once the model is there."));
+      return;
+    }
+    this.root.replaceChildren(el("p", "tr-mute", "Will it fit? Estimating …"));
+    this.waiting = setTimeout(async () => {
+      const reply = await this.ask({ action: "fit", recipe: JSON.parse(wanted) });
+      if (this.wanted !== wanted) return;
+      this.shown = wanted;
+      this.root.replaceChildren(...(reply.ok ? fitParts(reply.fit) : [el("h3", "", "Will it fit?"), el("p", "tr-mute", `Cannot be told: ${plain(reply.problems)}`)]));
+      this.root.dataset.fits = reply.ok ? String(reply.fit.fits) : "unknown";
+    }, FIT_MS);
+  }
+}
+
+/** What each part takes, against what is free. */
+function fitParts(fit) {
+  const head = el("div", "tr-fit-head");
+  head.append(el("h3", "", "Will it fit?"), el("span", "tr-fit-verdict", fit.fits ? "Yes" : "No", { "data-fits": String(fit.fits) }));
+  const whole = Math.max(fit.need_bytes, fit.free_bytes, 1);
+  const said = `${bytes(fit.need_bytes)} needed, ${bytes(fit.free_bytes)} free on ${fit.device}`;
+  const bar = el("div", "tr-fit-bar", null, { role: "img", "aria-label": said });
+  const list = el("ul", "tr-fit-list");
+  fit.parts.filter((part) => part.bytes > 0).forEach((part, place) => {
+    const piece = el("i");
+    piece.style.width = `${(part.bytes / whole) * 100}%`;
+    piece.style.background = `var(--tr-${(place % 8) + 1})`;
+    bar.append(piece);
+    const entry = el("li", "", null, { title: part.note });
+    const dot = el("i");
+    dot.style.background = `var(--tr-${(place % 8) + 1})`;
+    entry.append(dot, el("span", "", part.name), el("b", "", bytes(part.bytes)));
+    list.append(entry);
+  });
+  const free = el("u");
+  free.style.left = `${Math.min(100, (fit.free_bytes / whole) * 100)}%`;
+  bar.append(free);
+  const advice = fit.advice.map((text) => el("p", "tr-fit-advice", sentence(text), { "data-fits": String(fit.fits) }));
+  const work = [`${count(fit.episodes)} episodes`, fit.cost === null ? "" : `about ${dollars(fit.cost)} for workers`].filter(Boolean).join(", ");
+  const more = el("details", "tr-fit-more");
+  more.append(el("summary", "", "What takes how much"), list, el("p", "tr-mute", fit.note ? sentence(fit.note) : ""));
+  more.open = !fit.fits;
+  return [head, el("p", "tr-fit-said", `${said}. ${work}.`), bar, ...advice, more];
+}

@@ -1,0 +1,126 @@
+// What a job is and how far it has come: its name and state, what can be done with it, its progress and its figures.
+
+import { count, dollars, el, icon, seconds } from "../lib/dom.js";
+import { ACTIONS } from "../lib/icons.js";
+import { DOING, about, bytes, moment, runLink, sentence } from "./formats.js";
+
+const STATES = { queued: "Queued", running: "Running", stopping: "Stopping", stopped: "Stopped", failed: "Failed", done: "Done" };
+
+export class JobHead {
+  /** Commands go to the `view`, which has the curves with the newest figures. */
+  constructor(view) {
+    this.view = view;
+    this.root = el("section", "tr-card jv-head", null, { "aria-label": "Job" });
+  }
+
+  /** Show nothing but a text. */
+  clear(text = "") {
+    this.drawn = null;
+    this.root.replaceChildren(...(text ? [el("p", "tr-empty", text)] : []));
+  }
+
+  draw(state) {
+    this.state = state;
+    const key = JSON.stringify([state.state, state.stage, state.message, state.ahead, state.checkpoints.length, state.title]);
+    if (key !== this.drawn) {
+      this.drawn = key;
+      this.progress = progress();
+      this.figures = el("dl", "su-figures jv-figures");
+      this.root.dataset.state = state.state;
+      this.root.replaceChildren(this.titleLine(), ...this.trouble(), this.progress.root, this.figures);
+    }
+    this.progress.set(state);
+    this.figures.replaceChildren(...this.facts().map(([name, value, id]) => {
+      const pair = el("div");
+      pair.append(el("dt", "", name), el("dd", "", value, { "data-figure": id }));
+      return pair;
+    }));
+  }
+
+  titleLine() {
+    const { state } = this;
+    const box = el("div", "jv-title");
+    const text = el("div", "jv-name");
+    const line = el("div", "jv-line");
+    line.append(el("h2", "", state.id), el("span", "tr-pill", STATES[state.state] || state.state, { "data-state": state.state, "data-testid": "job-state" }));
+    text.append(line, el("p", "", state.title || `${state.kind.replaceAll("+", ", then ")} on ${state.pool}`));
+    const actions = el("div", "jv-actions");
+    const add = (label, path, command, kind = "pp-button") => {
+      const node = el("button", kind, null, { type: "button" });
+      node.append(icon(path), label);
+      node.addEventListener("click", command);
+      actions.append(node);
+    };
+    if (state.can_stop) add(state.state === "queued" ? "Take out of the queue" : "Stop and save", ACTIONS.stop, () => this.view.act({ action: "stop", job: state.id }));
+    if (state.resumable) add("Resume", ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "pp-primary");
+    const best = state.checkpoints.find((each) => each.best) || state.checkpoints[0];
+    if (best) {
+      const run = el("a", state.state === "done" ? "pp-primary" : "pp-button", null, { href: runLink(best.name) });
+      run.append(icon(ACTIONS.play), best.best ? "Run the best checkpoint" : "Run the newest checkpoint");
+      actions.append(run);
+    }
+    add("Edit as new recipe", ACTIONS.pencil, () => this.view.edit(state.id));
+    box.append(text, actions);
+    return box;
+  }
+
+  /** Why it failed, or what it waits for. */
+  trouble() {
+    const { state } = this;
+    if (state.state === "queued") {
+      const box = el("div", "jv-wait", state.ahead.length ? `Waits for ${state.ahead.join(", ")}: one job runs at a time.` : "Nothing runs before it.");
+      if (!state.ahead.length) {
+        const start = el("button", "pp-button", "Start it now", { type: "button" });
+        start.addEventListener("click", () => this.view.command({ action: "start_queue" }));
+        box.append(start);
+      }
+      return [box];
+    }
+    if (state.state === "stopped" && state.message) return [el("div", "jv-wait", sentence(state.message))];
+    return [];
+  }
+
+  facts() {
+    const { state } = this;
+    const { place, memory } = state;
+    const now = (key) => this.view.curves.columns.last(key);
+    const facts = [[state.ended_at ? "Ran for" : "Running for", place.elapsed_s === null ? "–" : about(place.elapsed_s), "elapsed"]];
+    if (state.state === "running") facts.push([`${DOING[place.stage] || "Stage"} ends in`, place.eta_s === null ? "not known yet" : `about ${about(place.eta_s)}`, "eta"]);
+    if (place.step_s) facts.push(["A step takes", seconds(place.step_s), "pace"]);
+    const last = now("check/correct") ?? now("rollout/correct");
+    if (last !== null) facts.push(["Solved", `${Math.round(last * 100)} %`, "solved"]);
+    if (now("reward") !== null) facts.push(["Reward", now("reward").toFixed(3), "reward"]);
+    else if (now("loss") !== null) facts.push(["Loss", now("loss").toPrecision(3), "loss"]);
+    if (now("cost/total")) facts.push(["Spent on workers", dollars(now("cost/total")), "cost"]);
+    if (memory) facts.push(["Memory", `${bytes(memory.held)}, ${bytes(memory.available)} free`, "memory"]);
+    for (const gpu of memory?.gpus || []) facts.push([gpu.name, `${bytes(gpu.used)} of ${bytes(gpu.total)}${gpu.busy === null ? "" : `, ${gpu.busy} % busy`}`, "gpu"]);
+    if (state.ended_at) facts.push(["Ended", moment(state.ended_at), "ended"]);
+    return facts;
+  }
+}
+
+/** The bar of the whole job with its stages, and where it is. */
+function progress() {
+  const root = el("div", "jv-progress");
+  const said = el("div", "jv-stage");
+  const bar = el("div", "jv-bar", null, { role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Training steps" });
+  const fill = el("i");
+  const border = el("u");
+  bar.append(fill, border);
+  root.append(said, bar);
+  return {
+    root,
+    set({ place, state, stages, sft_steps: sft }) {
+      const percent = Math.round(place.share * 100);
+      const where = DOING[place.stage] || (state === "queued" ? "Not started" : "");
+      const many = place.total ? `${count(place.done)} of ${count(place.total)}` : "";
+      const next = stages.slice(stages.indexOf(place.stage === "demonstrations" ? "sft" : place.stage) + 1);
+      const then = ["running", "stopping"].includes(state) && next.length ? `then ${next.map((each) => DOING[each]).join(", ")}` : "";
+      said.replaceChildren(el("b", "", [where, state === "done" ? "" : many].filter(Boolean).join(" ") || "Done"), el("span", "", then), el("span", "jv-percent", `${percent} % of ${count(place.steps)} ${stages.length === 1 && place.stage === "evaluate" ? "episodes" : "steps"}`));
+      if (state === "done") said.firstChild.textContent = "Finished";
+      fill.style.width = `${percent}%`;
+      border.style.left = sft && place.steps > sft ? `${(sft / place.steps) * 100}%` : "-4px";
+      bar.setAttribute("aria-valuenow", String(percent));
+    },
+  };
+}

@@ -1,0 +1,171 @@
+// One job on the Train page: state, progress, advice in order, and below it curves, rollouts, checkpoints, log and
+// recipe. Fed by the job's event stream, which goes on by itself after a lost connection or a restart.
+
+import { Curves } from "./curves.js";
+import { copyButton, el, icon, recall, remember } from "../lib/dom.js";
+import { ACTIONS } from "../lib/icons.js";
+import { checkpointParts } from "./checkpoints.js";
+import { JobHead } from "./job_head.js";
+import { Rollouts } from "./rollouts.js";
+import { Tabs } from "../lib/tabs.js";
+
+const LEVELS = { alive: ["Alive", ACTIONS.pulse], degenerate: ["Learning", ACTIONS.warn], tuning: ["Tuning", ACTIONS.tune] };
+const LOG_CHARS = 60_000;
+
+export class JobView {
+  /** `act(request)` sends a command; `edit(job)` opens the recipe of a job for another one. */
+  constructor(act, edit) {
+    this.act = act;
+    this.edit = edit;
+    this.job = null;
+    this.state = null;
+    this.root = el("div", "jv");
+    this.notice = el("div", "rv-notice", null, { role: "status" });
+    this.head = new JobHead(this);
+    this.advice = el("ol", "jv-advice", null, { "aria-label": "Advice, most pressing first" });
+    this.curves = new Curves((step) => this.openRollouts(step));
+    this.rollouts = new Rollouts();
+    this.checkpoints = el("div", "jv-checkpoints");
+    this.log = el("pre", "jv-log", "", { tabindex: "0", "aria-label": "Log" });
+    this.recipe = el("div", "jv-recipe");
+    const panels = [["curves", "Curves", this.curves.root], ["rollouts", "Rollouts", this.rollouts.root], ["checkpoints", "Checkpoints", this.checkpoints], ["log", "Log", this.log], ["recipe", "Recipe", this.recipe]];
+    this.tabs = new Tabs("jv", "Job", panels, (name) => this.select(name));
+    this.root.append(this.notice, this.head.root, this.advice, this.tabs.row, ...this.tabs.panels);
+  }
+
+  // Which job, which tab
+
+  show(job) {
+    if (job === this.job) return;
+    this.close();
+    this.job = job;
+    this.state = null;
+    this.head.clear("Reading the job …");
+    this.advice.replaceChildren();
+    this.log.textContent = "";
+    this.recipe.replaceChildren();
+    this.drawnAdvice = this.drawnCheckpoints = null;
+    this.curves.clear();
+    this.rollouts.clear(job);
+    const step = Number(recall("step")) || null;
+    if (step) this.rollouts.step = step;
+    this.select(this.tabs.has(recall("tab")) ? recall("tab") : "curves");
+    this.follow();
+  }
+
+  follow() {
+    this.stream?.close();
+    const stream = (this.stream = new EventSource(`/api/jobs/${encodeURIComponent(this.job)}/stream`));
+    const on = (name, work) => stream.addEventListener(name, (message) => work(JSON.parse(message.data)));
+    on("curves", (document) => this.curves.whole(document));
+    on("rows", (rows) => this.add(rows));
+    on("job", (state) => this.take(state));
+    on("log", (told) => this.addLog(told));
+    stream.addEventListener("end", () => this.close());
+    stream.addEventListener("open", () => this.say(""));
+    stream.addEventListener("error", () => {
+      if (stream.readyState === EventSource.CLOSED) this.say(`There is no job ${this.job} in this data folder.`);
+      else this.say("Connection lost. The job goes on without the page; reconnecting …");
+    });
+  }
+
+  close() {
+    this.stream?.close();
+    this.stream = null;
+  }
+
+  /** The list says that a job whose stream has ended goes on (it was resumed elsewhere). */
+  hear(line) {
+    if (line.id === this.job && this.state && !this.stream && line.state !== this.state.state) this.follow();
+  }
+
+  say(text) {
+    this.notice.textContent = text;
+    this.notice.hidden = !text;
+    if (text && !this.state) this.head.clear();
+  }
+
+  add(rows) {
+    this.curves.add(rows);
+    if (this.curves.columns.tooMany) this.follow();
+  }
+
+  take(state) {
+    this.state = state;
+    this.curves.about(state);
+    this.head.draw(state);
+    this.drawAdvice();
+    this.drawCheckpoints();
+    if (this.tabs.shown === "rollouts") this.rollouts.refresh(state.rollouts);
+    if (this.tabs.shown === "recipe" && !this.recipe.childElementCount) this.loadRecipe();
+  }
+
+  select(name) {
+    remember("tab", name === "curves" ? null : name);
+    this.tabs.show(name);
+    if (name === "rollouts") this.rollouts.show(this.rollouts.step);
+    if (name === "recipe") this.loadRecipe();
+    if (name === "log") this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  openRollouts(step) {
+    if (!this.state?.rollouts || step <= this.state.sft_steps) return;
+    this.rollouts.step = step;
+    this.select("rollouts");
+    this.tabs.row.scrollIntoView({ block: "nearest" });
+  }
+
+  async command(request) {
+    const reply = await this.act(request);
+    if (reply.ok) this.follow();
+  }
+
+  drawAdvice() {
+    const key = JSON.stringify(this.state.advice);
+    if (key === this.drawnAdvice) return;
+    this.drawnAdvice = key;
+    this.advice.replaceChildren(...this.state.advice.map((each) => {
+      const [word, path] = LEVELS[each.level];
+      const calm = !each.alarming && each.level === "alive" ? "calm" : each.alarming ? "alarm" : each.level;
+      const entry = el("li", "", null, { "data-level": each.level, "data-kind": calm });
+      const text = el("div");
+      const first = el("p", "jv-says");
+      first.append(el("b", "", word), el("span", "", each.sentence));
+      text.append(first);
+      if (each.action) text.append(el("p", "jv-do", each.action));
+      entry.append(icon(path), text);
+      return entry;
+    }));
+    this.advice.hidden = !this.state.advice.length;
+  }
+
+  // Panels
+
+  drawCheckpoints() {
+    const { state } = this;
+    const key = JSON.stringify([state.checkpoints, state.evaluations]);
+    if (key === this.drawnCheckpoints) return;
+    this.drawnCheckpoints = key;
+    this.checkpoints.replaceChildren(...checkpointParts(state));
+  }
+
+  addLog({ text, whole, cut }) {
+    const stays = this.log.scrollTop + this.log.clientHeight >= this.log.scrollHeight - 30;
+    const before = whole ? (cut ? "… (the beginning is in the job's log.txt)\n" : "") : this.log.textContent;
+    this.log.textContent = (before + text).slice(-LOG_CHARS);
+    if (stays || whole) this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  async loadRecipe() {
+    const asked = this.job;
+    try {
+      const told = await (await fetch(`/api/jobs/${encodeURIComponent(asked)}`)).json();
+      if (asked !== this.job) return;
+      const bar = el("div", "rc-bar");
+      bar.append(copyButton(told.recipe, "Copy YAML"), el("span", "tr-mute", "as it was submitted"));
+      this.recipe.replaceChildren(bar, el("pre", "jv-yaml", told.recipe || "The recipe's file is gone.", { tabindex: "0", "aria-label": "Recipe as YAML" }));
+    } catch {
+      this.recipe.replaceChildren(el("p", "tr-empty", "The studio does not answer."));
+    }
+  }
+}

@@ -1,0 +1,77 @@
+// The recipe as a form and as YAML: two views of one text, of which the one that was typed in last counts.
+
+import { el } from "../lib/dom.js";
+import { RecipeForm } from "./recipe_form.js";
+
+const WAYS = [["form", "Form"], ["yaml", "YAML"]];
+
+export class RecipeEditor {
+  /** `onEdit` hears that something was typed. */
+  constructor(onEdit) {
+    this.onEdit = onEdit;
+    this.typed = null; // form, yaml, or null: nothing since the recipe was taken
+    this.root = el("section", "tr-card rc", null, { "aria-label": "Recipe" });
+  }
+
+  build(schema, pools) {
+    this.form = new RecipeForm(schema, pools, () => this.edited("form"));
+    const head = el("header", "rc-head");
+    const text = el("div");
+    text.append(el("h2", "", "Recipe"), el("p", "tr-mute", "Everything about a job. Each field shows its key in the YAML."));
+    this.ways = el("div", "pp-chips", null, { role: "group", "aria-label": "Edit as" });
+    for (const [name, label] of WAYS) {
+      const chip = el("button", "pp-chip", label, { type: "button", "data-way": name });
+      chip.addEventListener("click", () => this.setWay(name));
+      this.ways.append(chip);
+    }
+    head.append(text, this.ways);
+    this.wrong = el("ul", "pp-problems rc-problems", null, { role: "alert" });
+    this.yaml = el("textarea", "rc-yaml", null, { "aria-label": "Recipe as YAML", spellcheck: "false", autocomplete: "off", wrap: "off" });
+    this.yaml.addEventListener("input", () => this.edited("yaml"));
+    this.root.replaceChildren(head, this.wrong, this.form.root, this.yaml);
+    this.setWay("form");
+  }
+
+  setWay(name) {
+    this.form.root.hidden = name !== "form";
+    this.yaml.hidden = name !== "yaml";
+    for (const chip of this.ways.children) chip.setAttribute("aria-pressed", String(chip.dataset.way === name));
+    if (name === "yaml") this.yaml.rows = Math.max(24, this.yaml.value.split("\n").length + 1);
+  }
+
+  edited(way) {
+    this.typed = way;
+    this.onEdit();
+  }
+
+  /** What a command about the recipe carries. */
+  draft() {
+    if (!this.typed) return { recipe: this.recipe };
+    return this.typed === "yaml" ? { yaml: this.yaml.value } : { recipe: this.form.read() };
+  }
+
+  /** The server's reading of the recipe. What is being typed in is left alone. */
+  take({ recipe, yaml }, typedIn) {
+    this.recipe = recipe;
+    if (typedIn !== "form") this.form.set(recipe);
+    if (typedIn !== "yaml") this.yaml.value = yaml;
+    this.show([]);
+  }
+
+  /** Problems at their fields, and the others on top. */
+  show(problems) {
+    const left = this.typed === "yaml" ? problems : this.form.show(problems);
+    this.wrong.replaceChildren(...left.map(([key, what]) => {
+      const entry = el("li");
+      if (key) entry.append(el("code", "", key), " ");
+      entry.append(what);
+      return entry;
+    }));
+  }
+
+  /** Show a field; YAML that has problems stays, because the form does not have its text. */
+  reveal(key, problems) {
+    if (this.typed !== "yaml" || !problems.length) this.setWay("form");
+    requestAnimationFrame(() => this.form.reveal(key));
+  }
+}

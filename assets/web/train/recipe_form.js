@@ -1,0 +1,261 @@
+// The form of a recipe, built from its JSON Schema: a field per key, with the key shown, grouped as in the YAML.
+// Sections that may be absent (sft, grpo, evaluate, model.lora) have a switch. Values go to the server as they
+// were typed; it answers with problems by key, which are shown at the field they belong to.
+
+import { el, icon } from "../lib/dom.js";
+import { ACTIONS } from "../lib/icons.js";
+
+const TITLES = { sft: "Supervised fine-tuning", grpo: "Reinforcement learning", evaluate: "Evaluation", lora: "LoRA adapter", "": "General" };
+const OPEN = new Set(["", "model", "tasks", "sft", "grpo", "grpo.rewards"]);
+const SUGGESTED = {
+  "model.base": ["starter:tiny", "starter:smollm2", "hub:Qwen/Qwen3-4B", "hub:Qwen/Qwen2.5-7B-Instruct"],
+  "tasks.source": ["ledger,atlas,forge", "ledger,atlas,forge,itinerary", "file:tasks.jsonl", "reasoning_gym:basic_arithmetic"],
+  "sft.demonstrations.teacher": ["oracle", "model:solver", "starter-grpo"],
+  term: ["accuracy", "format", "diversity", "efficiency"],
+};
+let ids = 0;
+
+export class RecipeForm {
+  /** `onChange` hears every edit. `pools` are the names that `pool` can have. */
+  constructor(schema, pools, onChange) {
+    this.schema = schema;
+    this.pools = pools;
+    this.onChange = onChange;
+    this.open = new Set(OPEN);
+    this.root = el("div", "rf");
+    this.root.addEventListener("input", () => this.onChange());
+    this.root.addEventListener("change", (event) => event.target.matches("select, [type=checkbox]") && this.onChange());
+  }
+
+  set(recipe) {
+    this.parts = new Map(); // key -> { node, say }
+    this.recipe = this.section("", this.schema, recipe, this.root);
+  }
+
+  read() {
+    return this.recipe.read();
+  }
+
+  /** Show [[key, sentence], ...] at their fields; returns those that belong to none. */
+  show(problems) {
+    for (const part of this.parts.values()) part.say("");
+    const left = [];
+    for (const [key, what] of problems) {
+      let at = key;
+      while (at && !this.parts.has(at)) at = at.split(".").slice(0, -1).join(".");
+      if (at) this.parts.get(at).say(what);
+      else left.push([key, what]);
+    }
+    return left;
+  }
+
+  /** Bring the field of a key into view. */
+  reveal(key) {
+    const at = this.parts.get(key)?.node;
+    if (!at) return;
+    for (let box = at.closest(".rf-section"); box; box = box.parentElement.closest(".rf-section")) box.expand?.();
+    at.scrollIntoView({ block: "center" });
+    at.querySelector("input, select, textarea")?.focus({ preventScroll: true });
+  }
+
+  /** A section's fields into `into`: the plain ones first in a grid, then the nested sections. */
+  section(key, schema, value, into) {
+    const rule = resolve(schema, this.schema);
+    const grid = el("div", "rf-grid");
+    const nested = [];
+    const readers = {};
+    into.replaceChildren();
+    const plain = key === "" ? this.frame("", { title: TITLES[""], description: "" }, into) : null;
+    (plain?.body || into).append(grid);
+    for (const [name, property] of Object.entries(rule.properties)) {
+      const path = key ? `${key}.${name}` : name;
+      const found = resolve(property, this.schema);
+      const given = value?.[name];
+      if (found.properties) nested.push([name, path, found, given]);
+      else if (found.items?.$ref) nested.push([name, path, found, given]);
+      else readers[name] = this.field(path, name, found, given, grid);
+    }
+    for (const [name, path, found, given] of nested)
+      readers[name] = found.items ? this.rewards(path, found, given, into) : this.nested(path, name, found, given, into);
+    return { read: () => Object.fromEntries(Object.entries(readers).map(([name, part]) => [name, part.read()])) };
+  }
+
+  /** A collapsible box with a heading; returns its body and head. */
+  frame(key, { title, description }, into) {
+    const box = el("section", "rf-section", null, { "data-key": key });
+    const id = `rf-${++ids}`;
+    const head = el("div", "rf-head");
+    const button = el("button", "rf-toggle", null, { type: "button", "aria-expanded": "false", "aria-controls": id });
+    button.append(icon("M9 6l6 6-6 6"), el("b", "", title));
+    if (key) button.append(el("code", "", key));
+    const body = el("div", "rf-body", null, { id });
+    const set = (open) => {
+      button.setAttribute("aria-expanded", String(open));
+      body.hidden = !open;
+      this.open[open ? "add" : "delete"](key);
+    };
+    button.addEventListener("click", () => set(body.hidden));
+    box.expand = () => set(true);
+    head.append(button);
+    if (description) body.append(el("p", "rf-about", description));
+    const problem = el("p", "fm-problem", "", { role: "alert" });
+    body.append(problem);
+    box.append(head, body);
+    into.append(box);
+    this.parts.set(key, { node: box, say: (text) => { problem.textContent = text; if (text) set(true); } });
+    set(this.open.has(key));
+    return { box, head, body, set };
+  }
+
+  nested(path, name, rule, given, into) {
+    const { box, head, body, set } = this.frame(path, { title: TITLES[name] || words(name), description: rule.description }, into);
+    const inner = el("div", "rf-inner");
+    body.append(inner);
+    if (!rule.nullable) return this.section(path, rule, given ?? {}, inner);
+    let part = given ? this.section(path, rule, given, inner) : null;
+    const toggle = el("button", "pp-toggle", null, { type: "button", role: "switch", "aria-label": `${words(name)} (${path})`, "data-switch": path });
+    const show = () => {
+      toggle.setAttribute("aria-checked", String(Boolean(part)));
+      box.classList.toggle("rf-off", !part);
+    };
+    toggle.addEventListener("click", () => {
+      if (part) {
+        part = null;
+        inner.replaceChildren();
+        set(false);
+      } else {
+        part = this.section(path, rule, {}, inner);
+        set(true);
+      }
+      show();
+      this.onChange();
+    });
+    head.append(toggle);
+    show();
+    return { read: () => (part ? part.read() : null) };
+  }
+
+  /** A list of small objects (the reward terms), a row each. */
+  rewards(path, rule, given, into) {
+    const item = resolve(rule.items, this.schema);
+    const { body } = this.frame(path, { title: words(path.split(".").pop()), description: item.description }, into);
+    const rows = el("div", "rf-rows");
+    const add = el("button", "pp-button rf-add", "Add a term", { type: "button" });
+    add.addEventListener("click", () => {
+      rows.append(this.rewardRow(path, item, {}, rows));
+      this.onChange();
+    });
+    for (const each of given || rule.default || []) rows.append(this.rewardRow(path, item, each, rows));
+    body.append(rows, add);
+    return { read: () => [...rows.children].map((row) => row.read()) };
+  }
+
+  rewardRow(path, item, value, rows) {
+    const row = el("div", "rf-row");
+    const readers = {};
+    for (const [name, property] of Object.entries(item.properties)) {
+      const index = rows.children.length;
+      readers[name] = this.field(`${path}.${index}.${name}`, name, resolve(property, this.schema), value[name], row);
+    }
+    const remove = el("button", "pp-close", null, { type: "button", "aria-label": "Remove this term" });
+    remove.append(icon(ACTIONS.cross));
+    remove.addEventListener("click", () => {
+      row.remove();
+      this.onChange();
+    });
+    row.append(remove);
+    row.read = () => Object.fromEntries(Object.entries(readers).map(([name, part]) => [name, part.read()]));
+    return row;
+  }
+
+  /** One labelled input with its key, what it is for, and its problem. */
+  field(path, name, rule, given, into) {
+    const id = `rf-${++ids}`;
+    const node = el("div", "rf-field", null, { "data-key": path });
+    const input = this.input(path, name, rule, given === undefined ? rule.default : given);
+    input.id = id;
+    input.setAttribute("aria-describedby", `${id}-about ${id}-problem`);
+    const label = el("label", "rf-label", null, { for: id });
+    label.append(el("span", "", words(name)), el("code", "", path));
+    const problem = el("span", "fm-problem", "", { id: `${id}-problem`, role: "alert" });
+    node.append(label, input);
+    const list = SUGGESTED[path] || SUGGESTED[name];
+    if (list && input.tagName === "INPUT") node.append(suggestions(input, list, id));
+    node.append(el("span", "rf-about", rule.description || "", { id: `${id}-about` }), problem);
+    if (input.type === "checkbox") node.classList.add("rf-check");
+    into.append(node);
+    const say = (text) => {
+      problem.textContent = text;
+      node.classList.toggle("fm-wrong", Boolean(text));
+      input.setAttribute("aria-invalid", String(Boolean(text)));
+      if (text) for (let box = node.closest(".rf-section"); box; box = box.parentElement.closest(".rf-section")) box.expand();
+    };
+    this.parts.set(path, { node, say });
+    return { read: () => readInput(input, rule) };
+  }
+
+  input(path, name, rule, value) {
+    if (rule.type === "boolean") return Object.assign(el("input", "", null, { type: "checkbox" }), { checked: Boolean(value) });
+    const choices = path === "pool" ? [...new Set([...this.pools, value].filter(Boolean))] : rule.enum;
+    if (choices) {
+      const select = el("select");
+      for (const choice of choices) select.append(el("option", "", choice, { value: choice }));
+      select.value = value ?? choices[0];
+      return select;
+    }
+    const shown = Array.isArray(value) ? value.join(", ") : value ?? "";
+    const numeric = rule.type === "number" || rule.type === "integer";
+    const attributes = { type: "text", autocomplete: "off", spellcheck: "false", ...(numeric ? { inputmode: "decimal" } : {}) };
+    return Object.assign(el("input", numeric ? "rf-number" : "", null, attributes), { value: String(shown) });
+  }
+}
+
+function suggestions(input, choices, id) {
+  const list = el("datalist", "", null, { id: `${id}-list` });
+  for (const choice of choices) list.append(el("option", "", null, { value: choice }));
+  input.setAttribute("list", list.id);
+  return list;
+}
+
+/** What was typed, as JSON: text that is no number stays text, and the server says what is wrong with it. */
+function readInput(input, rule) {
+  if (input.type === "checkbox") return input.checked;
+  const text = input.value.trim();
+  if (rule.type === "array") return parts(text).map((part) => (rule.items.type === "integer" ? asNumber(part) : part));
+  if (rule.type === "number" || rule.type === "integer") return text === "" && rule.nullable ? null : asNumber(text);
+  if (rule.listed) return text.includes(",") ? parts(text) : text;
+  return input.value;
+}
+
+function parts(text) {
+  return text.split(",").map((part) => part.trim()).filter(Boolean);
+}
+
+function asNumber(text) {
+  const number = Number(text);
+  return text === "" || Number.isNaN(number) ? text : number;
+}
+
+/** Follow $ref and the branch of a union that is not null; `nullable` says whether there was one. */
+function resolve(rule, root) {
+  let found = rule;
+  if (rule.$ref) found = { ...root.$defs[rule.$ref.split("/").pop()], ...rule, $ref: undefined };
+  if (found.properties && rule.$ref) found.description = root.$defs[rule.$ref.split("/").pop()].description;
+  if (!found.anyOf) return found;
+  const branches = found.anyOf.filter((each) => each.type !== "null");
+  const inner = resolve(branches[0], root);
+  return {
+    ...inner,
+    default: found.default,
+    description: found.description || inner.description,
+    nullable: branches.length < found.anyOf.length,
+    listed: branches.length > 1,
+  };
+}
+
+/** "micro_batch" -> "Micro batch" */
+function words(name) {
+  const known = { sft: "SFT", grpo: "GRPO", lora: "LoRA", vllm_url: "vLLM URL", vllm_memory: "vLLM memory", top_p: "Top p" };
+  const text = name.replaceAll("_", " ");
+  return known[name] || text[0].toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,200 @@
+// The rollout browser: for one training step the groups of episodes side by side, each with its small graph, its
+// reward terms and its advantage. Each opens on the Run page.
+
+import { count, el, icon, svg } from "../lib/dom.js";
+import { ACTIONS } from "../lib/icons.js";
+import { starButton } from "../lib/star.js";
+
+const REFRESH_MS = 3000;
+
+export class Rollouts {
+  constructor() {
+    this.job = null;
+    this.step = null; // null: the newest
+    this.root = el("div", "ro");
+    this.bar = el("div", "ro-bar");
+    this.note = el("p", "tr-empty", "");
+    this.list = el("div", "ro-list");
+    this.more = el("button", "pp-button ro-more", "Show more groups", { type: "button" });
+    this.more.addEventListener("click", () => this.load(true));
+    this.root.append(this.bar, this.note, this.list, this.more);
+    this.drawBar();
+  }
+
+  clear(job) {
+    this.job = job;
+    this.step = null;
+    this.told = null;
+    this.list.replaceChildren();
+    this.more.hidden = true;
+    this.say("");
+  }
+
+  /** Show a step; null is the newest one and follows it. */
+  async show(step) {
+    this.step = step;
+    await this.load(false);
+  }
+
+  /** New groups were written: show them when the newest step is being watched. */
+  refresh(size) {
+    if (size === this.size || this.root.hidden) return;
+    if (this.told && Date.now() - this.loaded < REFRESH_MS) return;
+    this.size = size;
+    if (this.step === null || !this.told?.steps.length) this.load(false);
+    else this.load(false, true);
+  }
+
+  async load(append, stepsOnly = false) {
+    const asked = (this.asked = Symbol());
+    this.loaded = Date.now();
+    const query = new URLSearchParams({ first: append ? this.list.children.length : 0 });
+    if (this.step !== null) query.set("step", this.step);
+    let told;
+    try {
+      told = await (await fetch(`/api/jobs/${encodeURIComponent(this.job)}/rollouts?${query}`)).json();
+    } catch {
+      return this.say("The studio does not answer; trying again with the next step.");
+    }
+    if (asked !== this.asked) return null;
+    this.told = told;
+    this.fillBar();
+    if (stepsOnly) return null;
+    const groups = told.groups.map(group);
+    if (append) this.list.append(...groups);
+    else this.list.replaceChildren(...groups);
+    this.more.hidden = this.list.children.length >= told.of;
+    return this.say(told.steps.length ? "" : "No episodes yet. They come with the first step of reinforcement learning; SFT has none.");
+  }
+
+  say(text) {
+    this.note.textContent = text;
+    this.note.hidden = !text;
+    this.bar.hidden = Boolean(text) || !this.told?.steps.length;
+    return null;
+  }
+
+  drawBar() {
+    const go = (by) => {
+      const at = this.told.steps.indexOf(this.told.step) + by;
+      if (at >= 0 && at < this.told.steps.length) this.show(this.told.steps[at]);
+    };
+    this.before = el("button", "pp-button ro-go", "‹", { type: "button", "aria-label": "Step before" });
+    this.after = el("button", "pp-button ro-go", "›", { type: "button", "aria-label": "Next step" });
+    this.before.addEventListener("click", () => go(-1));
+    this.after.addEventListener("click", () => go(1));
+    this.slider = el("input", "ro-slider", null, { type: "range", min: "0", step: "1", "aria-label": "Step" });
+    this.slider.addEventListener("input", () => (this.number.textContent = `Step ${count(this.told.steps[this.slider.value])}`));
+    this.slider.addEventListener("change", () => this.show(this.told.steps[this.slider.value]));
+    this.number = el("b", "ro-step");
+    this.newest = el("button", "pp-chip", "Follow the newest", { type: "button" });
+    this.newest.addEventListener("click", () => this.show(null));
+    this.summary = el("span", "ro-summary");
+    this.bar.append(this.before, this.slider, this.after, this.number, this.newest, this.summary);
+  }
+
+  fillBar() {
+    const { steps, step, of, equal } = this.told;
+    const at = steps.indexOf(step);
+    this.slider.max = String(Math.max(0, steps.length - 1));
+    this.slider.value = String(at);
+    this.slider.setAttribute("aria-valuetext", `Step ${step}`);
+    this.number.textContent = step === null ? "" : `Step ${count(step)}`;
+    this.before.disabled = at <= 0;
+    this.after.disabled = at >= steps.length - 1;
+    this.newest.setAttribute("aria-pressed", String(this.step === null));
+    this.summary.textContent = `${of} ${of === 1 ? "group" : "groups"}${equal ? `, ${equal} with equal rewards` : ""}`;
+  }
+}
+
+function group(told) {
+  const box = el("section", "ro-group", null, { "data-equal": String(Boolean(told.equal)) });
+  const head = el("header", "ro-head");
+  const line = el("div", "ro-line");
+  line.append(el("span", "ro-family", told.level ? `${told.family} level ${told.level}` : told.family), el("span", "ro-solved", `${told.solved} of ${told.of} solved`));
+  if (told.equal) line.append(flag("All equal: teaches nothing", "warn"));
+  if (told.kept === false) line.append(flag("Left out, drawn again", "mute"));
+  head.append(line, el("h3", "", told.query, { title: told.query }));
+  const tiles = el("div", "ro-tiles");
+  const most = Math.max(1e-6, ...told.episodes.map((each) => Math.abs(each.advantage)));
+  told.episodes.forEach((each, place) => tiles.append(tile(each, place, most)));
+  box.append(head, tiles);
+  return box;
+}
+
+function flag(text, kind) {
+  return el("span", "ro-flag", text, { "data-kind": kind });
+}
+
+/** One episode. The whole tile is a link to it. */
+function tile(episode, place, most) {
+  const box = el("article", "ro-tile", null, { "data-correct": String(episode.correct) });
+  const graph = episode.graph;
+  const link = el("a", "ro-open", null, { href: `/?episode=${encodeURIComponent(episode.id)}` });
+  link.setAttribute("aria-label", described(episode, place));
+  link.append(graph?.nodes.length ? picture(graph) : nothing(graph));
+  const head = el("div", "ro-figures");
+  const verdict = el("span", "ro-verdict");
+  verdict.append(icon(episode.correct ? ACTIONS.check : ACTIONS.cross), episode.correct ? "Right" : "Wrong");
+  head.append(verdict, el("span", "ro-reward", fixed(episode.reward), { title: "Reward" }));
+  if (graph) head.append(starButton(episode.id, episode.starred));
+  box.append(link, head, bar(episode.advantage, most), terms(episode.terms));
+  return box;
+}
+
+function described(episode, place) {
+  const graph = episode.graph;
+  const shape = graph ? `${graph.steps} steps in ${graph.rounds} rounds` : "its trace is not in this data folder";
+  return `Episode ${place + 1}: ${episode.correct ? "right" : "wrong"}, reward ${fixed(episode.reward)}, advantage ${signed(episode.advantage)}, ${shape}. Open in Run`;
+}
+
+function nothing(graph) {
+  const text = !graph ? "Trace not here" : graph.steps ? `${graph.steps} steps` : graph.failed ? "No valid turn" : "No steps";
+  return el("span", "ro-nothing", text);
+}
+
+/** The graph of the Run page, small: no words, only who runs when and who sees whom. */
+function picture(graph) {
+  const root = svg("svg", { viewBox: `-12 -12 ${graph.width + 24} ${graph.height + 24}`, "aria-hidden": "true", class: "ro-graph" });
+  for (const edge of graph.edges) root.append(svg("path", { d: edge.path, class: edge.used ? "ro-used" : "ro-granted" }));
+  for (const d of graph.answer?.paths || []) root.append(svg("path", { d, class: "ro-used" }));
+  const [width, height] = graph.node;
+  for (const node of graph.nodes) {
+    const card = svg("rect", { x: node.x, y: node.y, width, height, rx: 16, class: "ro-node", "data-role": node.role, "data-status": node.status });
+    const title = svg("title");
+    title.textContent = `${node.id} ${node.worker}: ${node.status}`;
+    card.append(title);
+    root.append(card);
+  }
+  if (graph.answer) root.append(svg("rect", { x: graph.answer.x, y: graph.answer.y, width, height, rx: height / 2, class: "ro-answer" }));
+  return root;
+}
+
+/** The advantage as a bar to the right (more of this) or to the left (less of it). */
+function bar(advantage, most) {
+  const box = el("div", "ro-advantage", null, { title: "Advantage: how much better than its group" });
+  const track = el("span", "ro-track");
+  const fill = el("i", advantage > 0 ? "ro-plus" : advantage < 0 ? "ro-minus" : "");
+  fill.style.width = `${(Math.abs(advantage) / most) * 50}%`;
+  track.append(fill);
+  box.append(el("span", "ro-name", "advantage"), track, el("b", "", signed(advantage)));
+  return box;
+}
+
+function terms(values) {
+  const list = el("dl", "ro-terms");
+  for (const [name, value] of Object.entries(values)) {
+    const pair = el("div");
+    pair.append(el("dt", "", name), el("dd", "", fixed(value)));
+    list.append(pair);
+  }
+  return list;
+}
+
+function fixed(value) {
+  return Number(value).toFixed(2);
+}
+
+function signed(value) {
+  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
+}

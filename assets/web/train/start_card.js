@@ -1,0 +1,117 @@
+// What would be started: the preset, whether it fits, what is missing, the button, and the same in a terminal.
+
+import { copyButton, count, el, icon, saveFile } from "../lib/dom.js";
+import { ACTIONS } from "../lib/icons.js";
+import { STAGES } from "./formats.js";
+
+const TINY = "The tiny model knows only the starter pool, by heart: it plans ledger, atlas, forge and itinerary tasks and nothing else. It cannot read another pool, chat, or answer from knowledge; for that choose starter:smollm2 or a model of the hub.";
+
+export class StartCard {
+  /** Draws what the `page` knows of its recipe; commands go to it. */
+  constructor(page) {
+    this.page = page;
+    this.root = el("section", "tr-card tr-start", null, { "aria-label": "New job" });
+  }
+
+  build() {
+    const { page } = this;
+    const picker = el("select", "pp-select tr-preset", null, { "aria-label": "Preset", id: "tr-preset" });
+    this.picker = picker;
+    picker.addEventListener("change", () => picker.value && page.choose(picker.value));
+    this.about = el("div", "tr-about");
+    this.edit = el("button", "pp-button tr-edit", null, { type: "button" });
+    this.edit.append(icon(ACTIONS.pencil), "Edit the recipe");
+    this.edit.addEventListener("click", () => page.go({ new: "1" }));
+    this.needs = el("div", "tr-needs", null, { id: "tr-needs" });
+    this.button = el("button", "pp-primary tr-go", "Start", { type: "button", "aria-describedby": "tr-needs" });
+    this.button.addEventListener("click", () => page.submit());
+    this.terminal = el("details", "tr-terminal");
+    this.tiny = el("p", "tr-honest", TINY);
+    this.root.replaceChildren(el("h2", "", "New job"), picker, this.about, this.edit, page.fit.root, this.tiny, this.needs, this.button, this.terminal);
+  }
+
+  draw() {
+    const { page } = this;
+    const preset = page.presets.find((each) => each.name === page.preset);
+    const edited = !preset || Boolean(page.file);
+    this.picker.replaceChildren(
+      ...(edited ? [el("option", "", preset ? `${preset.name}, edited` : `${page.recipe.name}, edited`, { value: "" })] : []),
+      ...page.presets.map((each) => el("option", "", each.name, { value: each.name })),
+    );
+    this.picker.value = edited ? "" : preset.name;
+    this.drawAbout();
+    this.tiny.hidden = page.recipe.model.base !== "starter:tiny";
+    this.drawNeeds();
+    this.drawButton();
+    this.drawTerminal();
+  }
+
+  drawAbout() {
+    const { recipe } = this.page;
+    const stages = el("div", "tr-stages");
+    for (const stage of ["sft", "grpo", "evaluate"]) {
+      if (!recipe[stage]) continue;
+      const chip = el("span", "tr-stage");
+      const steps = recipe[stage].steps;
+      chip.append(el("b", "", STAGES[stage]), steps ? `${count(steps)} steps` : `${count(recipe.evaluate.count)} tasks`);
+      stages.append(chip);
+    }
+    const facts = [recipe.model.base, recipe.model.lora ? `adapter of rank ${recipe.model.lora.rank}` : "every weight", `on ${recipe.pool}`];
+    this.about.replaceChildren(el("p", "tr-title", recipe.title || recipe.name), stages, el("p", "tr-mute", facts.join(" · ")));
+  }
+
+  drawNeeds() {
+    const { page } = this;
+    const problems = page.problems.map(([key, sentence]) => ({ key, sentence, blocks: true }));
+    const all = [...problems, ...(problems.length ? [] : page.missing)];
+    const blocking = all.filter((each) => each.blocks);
+    const head = el("p", "tr-needs-head");
+    if (!page.checked) head.append("Looking for what is missing …");
+    else head.append(icon(blocking.length ? ACTIONS.warn : ACTIONS.check), blocking.length ? (blocking.length === 1 ? "One thing is missing" : `${blocking.length} things are missing`) : "Nothing is missing");
+    this.needs.dataset.ready = page.checked ? String(!blocking.length) : "unknown";
+    const list = el("ul");
+    for (const each of all) {
+      const entry = el("li", "", null, { "data-blocks": String(each.blocks) });
+      if (each.key) {
+        const key = el("button", "tr-key", each.key, { type: "button", title: "Show this field" });
+        key.addEventListener("click", () => page.reveal(each.key));
+        entry.append(key);
+      }
+      entry.append(el("span", "", each.sentence));
+      if (each.link) entry.append(el("a", "pd-link", "Open the Pool page", { href: each.link }));
+      list.append(entry);
+    }
+    this.needs.replaceChildren(head, ...(all.length ? [list] : []));
+  }
+
+  drawButton() {
+    if (!this.button) return;
+    const { page } = this;
+    const blocked = page.problems.length || (page.missing || []).filter((each) => each.blocks).length;
+    const busy = page.busy?.length;
+    const ready = page.checked && !blocked && !page.sending;
+    this.button.setAttribute("aria-disabled", String(!ready));
+    const label = blocked ? `Cannot start: ${blocked} missing` : busy ? "Add to the queue" : "Start training";
+    this.button.replaceChildren(icon(blocked ? ACTIONS.warn : ACTIONS.play), label);
+  }
+
+  drawTerminal() {
+    const { page } = this;
+    const open = this.terminal.open;
+    const command = el("div", "tr-command");
+    command.append(el("code", "", page.command), copyButton(() => page.command));
+    const yaml = el("div", "tr-yaml-line");
+    yaml.append(copyButton(() => page.text, "Copy YAML"));
+    const save = el("button", "pd-link", `Save ${page.recipe.name}.yaml`, { type: "button" });
+    save.addEventListener("click", () => saveFile(`${page.recipe.name}.yaml`, new Blob([page.text], { type: "text/yaml" })));
+    yaml.append(save);
+    const note = page.file ? el("p", "tr-mute", `Save the YAML as ${page.file} first.`) : "";
+    this.terminal.replaceChildren(el("summary", "", "In a terminal"), command, note, yaml);
+    this.terminal.open = open || this.terminal.dataset.drawn !== "1";
+    this.terminal.dataset.drawn = "1";
+  }
+
+  get blocked() {
+    return this.button.getAttribute("aria-disabled") === "true";
+  }
+}

@@ -1,0 +1,243 @@
+// The editor of a recorded round, in the inspector's place: every step with its worker, arguments and access list.
+// While somebody types, the studio says what would be kept and what called, and what is wrong, at its step.
+
+import { button, select } from "../lib/controls.js";
+import { el, icon } from "../lib/dom.js";
+import { labelled } from "../lib/form.js";
+import { ACTIONS } from "../lib/icons.js";
+import { Draft } from "./draft.js";
+import { StepForm } from "./step_form.js";
+
+const PAUSE_MS = 250;
+
+export class Editor {
+  /** `started(id)` hears of a what-if that begins, `fates(map)` of what becomes of each step, `closed()` of the end. */
+  constructor({ started, fates, closed }) {
+    this.on = { started, fates, closed };
+    this.root = el("aside", "in wi", null, { "aria-label": "What-if editor" });
+    this.root.hidden = true;
+    this.episode = null;
+    this.root.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.run();
+    });
+  }
+
+  async open(episode, step = null) {
+    if (this.episode === episode) return this.show(step, true);
+    this.episode = episode;
+    this.root.hidden = false;
+    this.root.replaceChildren(el("p", "in-about", "Loading …"));
+    const found = await asked(`/api/episodes/${encodeURIComponent(episode)}/what-if`);
+    if (this.episode !== episode) return;
+    if (!found.rounds) return this.cannot(found.problems.map(([, what]) => what).join("; "));
+    this.found = found;
+    this.workers = new Map(found.workers.map((worker) => [worker.name, worker]));
+    this.drafts = new Map();
+    const at = found.rounds.find((round) => round.steps.some((each) => each.id === step));
+    this.edit((at || found.rounds.at(-1) || { round: 0 }).round, step);
+    this.show(step, true);
+  }
+
+  close() {
+    if (!this.episode) return;
+    this.episode = null;
+    clearTimeout(this.timer);
+    this.root.hidden = true;
+    this.root.replaceChildren();
+    this.on.closed();
+  }
+
+  cannot(reason) {
+    const box = el("div", "in-problem");
+    box.append(el("p", "", `This run cannot be edited: ${reason}`));
+    this.root.replaceChildren(this.head(), box);
+  }
+
+  /** Edit this round; what was typed in another one waits there. */
+  edit(number, step = null) {
+    const round = this.found.rounds.find((each) => each.round === number);
+    if (!round) return this.cannot("nothing was planned in it.");
+    const earlier = this.found.rounds.filter((each) => each.round < number).flatMap((each) => each.steps);
+    if (!this.drafts.has(number)) this.drafts.set(number, new Draft(round, earlier, this.found.fresh));
+    this.draft = this.drafts.get(number);
+    this.draw(step);
+    this.check();
+  }
+
+  draw(open = null) {
+    this.forms = new Map();
+    const list = el("div", "wi-steps");
+    for (const step of this.draft.steps.values()) list.append(this.form(step).root);
+    if (!this.draft.steps.size) list.append(el("p", "in-about", "This round has no steps yet."));
+    const add = button("", () => this.add(), "pd-link wi-add");
+    add.append(icon(ACTIONS.plus), "Add a step");
+    this.answer = el("textarea", "", null, { rows: "2", spellcheck: "false", placeholder: "For example $3" });
+    this.answer.value = this.draft.answer;
+    this.answer.addEventListener("input", () => {
+      this.draft.answer = this.answer.value;
+      this.changed();
+    });
+    this.answerField = labelled("Answer", this.answer, "Text, in which $3 stands for the output of step 3. A what-if ends with this round.");
+    this.note = el("p", "wi-note", "", { role: "status" });
+    this.general = el("p", "fm-general", "", { role: "alert" });
+    this.go = button("Run", () => this.run(), "pp-primary");
+    const foot = el("div", "wi-foot");
+    foot.append(this.note, this.general, button("Cancel", () => this.close()), this.go);
+    this.root.replaceChildren(this.head(), list, add, this.answerField.node, foot);
+    if (open && this.forms.has(open)) this.forms.get(open).root.open = true;
+  }
+
+  head() {
+    const box = el("header", "in-head");
+    const line = el("div", "in-title");
+    const close = button("", () => this.close(), "pp-close");
+    close.append(icon(ACTIONS.cross));
+    close.setAttribute("aria-label", "Close the editor");
+    line.append(icon(ACTIONS.pencil), el("h2", "", "What if"), close);
+    box.append(line);
+    const rounds = this.found?.rounds || [];
+    if (rounds.length > 1) {
+      const choice = select(rounds.map((each) => [String(each.round), `Round ${each.round} of ${rounds.length}`]), String(this.draft.round), (value) => this.edit(Number(value)));
+      choice.setAttribute("aria-label", "Round to edit");
+      box.append(choice);
+    }
+    box.append(el("p", "in-about", "Edit steps, then run: only what you changed, and what may see it, is called again. All other outputs are kept."));
+    return box;
+  }
+
+  form(step) {
+    const form = new StepForm(step, this, {
+      changed: () => this.changed(),
+      removed: () => {
+        this.draft.remove(step.id);
+        this.redraw(step.id);
+      },
+      restored: () => {
+        this.draft.restore(step.id);
+        this.redraw(step.id);
+      },
+    });
+    this.forms.set(step.id, form);
+    return form;
+  }
+
+  /** The set of steps is another one: access lists offer others. */
+  redraw(focus = null) {
+    const open = new Set([...this.forms].filter(([, form]) => form.root.open).map(([id]) => id));
+    this.draw();
+    for (const [id, form] of this.forms) form.root.open = open.has(id);
+    this.check();
+    const at = this.forms.get(focus) || [...this.forms.values()].at(-1);
+    at?.summary.focus();
+  }
+
+  add() {
+    const [worker] = this.workers.values();
+    if (!worker) return (this.general.textContent = "This pool has no enabled worker; a step could call nobody.");
+    const id = this.draft.add(worker.name, worker.parameters);
+    this.found.fresh = this.draft.fresh;
+    this.redraw(id);
+    this.show(id, true);
+  }
+
+  /** Bring a step into view; in another round only where nothing was typed yet. */
+  show(step, focus = false) {
+    if (!this.draft || !step) return;
+    if (!this.draft.steps.has(step)) {
+      const at = this.found.rounds.find((each) => each.steps.some((one) => one.id === step));
+      if (!at || this.draft.edits().length) return;
+      this.edit(at.round, step);
+    }
+    const form = this.forms.get(step);
+    if (!form) return;
+    form.root.open = true;
+    form.root.scrollIntoView({ block: "nearest" });
+    if (focus) form.focus();
+  }
+
+  changed() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.check(), PAUSE_MS);
+    this.go.disabled = !this.draft.edits().length;
+  }
+
+  async check() {
+    const draft = this.draft;
+    const edits = draft.edits();
+    this.go.disabled = !edits.length;
+    const mine = (this.asking = Symbol());
+    const told = await asked(`/api/episodes/${encodeURIComponent(this.episode)}/what-if/check`, { round: draft.round, edits });
+    if (mine !== this.asking || !this.episode || draft !== this.draft) return;
+    this.tell(told, edits.length > 0);
+  }
+
+  tell(told, edited) {
+    this.complain(told.problems);
+    const rerun = new Set(told.rerun || []);
+    const fates = new Map();
+    for (const step of this.draft.steps.values()) fates.set(step.id, this.fate(step, rerun));
+    for (const [id, form] of this.forms) form.tellFate(fates.get(id));
+    for (const step of this.draft.earlier) fates.set(step.id, "kept");
+    this.on.fates(edited ? fates : new Map());
+    const fit = !told.problems.length;
+    this.go.disabled = !edited || !fit;
+    this.go.textContent = fit && edited ? (rerun.size ? `Run ${rerun.size} ${rerun.size > 1 ? "steps" : "step"}` : "Make the what-if") : "Run";
+    this.note.textContent = fit && edited ? sentence(told) : fit ? "Nothing is changed yet." : "";
+  }
+
+  fate(step, rerun) {
+    if (step.removed) return "removed";
+    if (step.isNew) return "new";
+    if (this.draft.isChanged(step.id)) return "changed";
+    return rerun.has(step.id) ? "rerun" : "kept";
+  }
+
+  /** Problems at their steps; a closed step with one opens. */
+  complain(problems) {
+    for (const form of this.forms.values()) form.say("");
+    this.answerField.say("");
+    const rest = [];
+    for (const [where, what] of problems) {
+      const form = this.forms.get(Number(where));
+      if (form) form.say(what);
+      else if (where === "answer") this.answerField.say(what);
+      else rest.push(what);
+    }
+    this.general.textContent = rest.join("; ");
+  }
+
+  async run() {
+    const edits = this.draft?.edits() || [];
+    if (!edits.length || this.busy) return;
+    this.busy = true;
+    this.go.disabled = true;
+    const told = await asked(`/api/episodes/${encodeURIComponent(this.episode)}/what-if`, { round: this.draft.round, edits });
+    this.busy = false;
+    if (told.episode) {
+      this.close();
+      this.on.started(told.episode);
+    } else {
+      this.complain(told.problems);
+      this.go.disabled = false;
+    }
+  }
+}
+
+function sentence({ rerun, kept, dropped }) {
+  const later = dropped ? ` ${dropped} later ${dropped > 1 ? "rounds are" : "round is"} dropped.` : "";
+  const calls = rerun.length ? `Calls ${rerun.length > 1 ? "steps" : "step"} ${rerun.join(", ")}` : "Calls nobody";
+  return `${calls}, keeps ${kept.length} ${kept.length === 1 ? "output" : "outputs"}.${later}`;
+}
+
+/** Ask the studio; what goes wrong on the way is a problem like any other. */
+async function asked(path, body = null) {
+  const options = body && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  try {
+    const answer = await fetch(path, options || {});
+    const told = await answer.json();
+    if (answer.ok) return told;
+    return { problems: [["", typeof told.detail === "string" ? told.detail : "the studio did not understand these edits"]] };
+  } catch {
+    return { problems: [["", "the studio did not answer; is it still running?"]] };
+  }
+}

@@ -1,0 +1,198 @@
+// What-if beside a run: the way into the editor, the marks on the graph while somebody edits, and, on a what-if,
+// what was changed and what came of it. The editor itself is what_if_editor.js.
+
+import { count, dollars, el, icon, seconds } from "../lib/dom.js";
+import { ACTIONS } from "../lib/icons.js";
+import { Editor } from "./editor.js";
+
+const DIFFERENCES = { same: "the same", worker: "with another worker", arguments: "with other arguments", access: "with other access", moved: "moved", added: "added", removed: "removed" };
+const DID = { change: "Changed", add: "Added", remove: "Removed", again: "Called again", answer: "Changed" };
+
+/** Give a run view its what-ifs. `onStarted(id)` hears of one that begins. */
+export function attach(view, onStarted = () => {}) {
+  new WhatIfView(view, onStarted);
+}
+
+class WhatIfView {
+  constructor(view, onStarted) {
+    this.view = view;
+    this.told = "";
+    this.strip = el("section", "wi-strip", null, { "aria-label": "What-if" });
+    this.strip.hidden = true;
+    view.summary.root.after(this.strip);
+    this.editor = new Editor({
+      started: (id) => {
+        onStarted(id);
+        view.show(id);
+        scrollTo({ top: 0, behavior: "smooth" });
+      },
+      fates: (fates) => this.markGraph(fates),
+      closed: () => this.closed(),
+    });
+    view.inspector.root.after(this.editor.root);
+    view.summary.offer((episode) => [this.editButton(episode)], view.state?.episode);
+    view.inspector.more = (detail) => this.stepButton(detail);
+    view.full.addEventListener("marked", () => this.follow());
+    if (view.state) view.refresh();
+  }
+
+  editButton(episode) {
+    const node = el("button", "pd-link wi-open", "What if …", { type: "button", "data-when-over": "1", "data-testid": "what-if", title: "Edit the plan and run again only what changes" });
+    node.addEventListener("click", () => this.edit(node, this.view.step));
+    return node;
+  }
+
+  /** Below the head of a step in the inspector. */
+  stepButton(detail) {
+    if (this.view.state?.episode.state === "running") return null;
+    const row = el("div", "wi-step-line");
+    if (detail.reused) {
+      const href = `/?episode=${encodeURIComponent(detail.reused.episode)}&step=${detail.reused.step}`;
+      row.append(el("a", "pd-link", `Taken over from step ${detail.reused.step} of the run it varies`, { href }));
+    }
+    const node = el("button", "pd-link", "", { type: "button" });
+    node.append(icon(ACTIONS.pencil), "Edit this step");
+    node.addEventListener("click", () => this.edit(this.openButton() || node, detail.id));
+    row.append(node);
+    return row;
+  }
+
+  openButton() {
+    return this.view.summary.root.querySelector(".wi-open");
+  }
+
+  async edit(opener, step) {
+    this.view.inspector.root.hidden = true;
+    await this.editor.open(this.view.episode, step);
+    this.editor.root.scrollIntoView({ block: "nearest", behavior: "smooth" });
+  }
+
+  closed() {
+    this.view.inspector.root.hidden = false;
+    this.markGraph(new Map());
+    this.openButton()?.focus();
+  }
+
+  /** The view was drawn or something else was selected. */
+  follow() {
+    const { episode, step, state } = this.view;
+    if (this.editor.episode && this.editor.episode !== episode) this.editor.close();
+    else if (this.editor.episode && step) this.editor.show(step);
+    if (this.editor.episode) this.markGraph(this.fates);
+    const told = state ? JSON.stringify([episode, state.episode.state, state.episode.verdict]) : "";
+    if (told === this.told) return;
+    this.told = told;
+    if (!state || state.episode.state === "running") this.strip.hidden = true;
+    else this.load(episode, told);
+  }
+
+  /** Cards say what would become of them: kept, called again, changed, removed. */
+  markGraph(fates) {
+    this.fates = fates;
+    for (const cards of [this.view.graph.cards, this.view.graph.items]) {
+      for (const [id, card] of cards) {
+        if (fates.has(id)) card.node.dataset.fate = fates.get(id);
+        else delete card.node.dataset.fate;
+      }
+    }
+  }
+
+  async load(episode, told) {
+    try {
+      const answer = await fetch(`/api/episodes/${encodeURIComponent(episode)}/variations`);
+      if (!answer.ok || told !== this.told) return;
+      this.draw(await answer.json());
+    } catch {
+      this.strip.hidden = true; // the run itself says when the studio is gone
+    }
+  }
+
+  draw(found) {
+    const parts = found.origin ? [heading(found), outcome(found), edits(found)] : [];
+    if (found.variations.length) parts.push(others(found));
+    this.strip.replaceChildren(...parts);
+    this.strip.hidden = !parts.length;
+  }
+}
+
+function heading({ origin, kept, rerun, dropped }) {
+  const head = el("div", "wi-head");
+  const later = dropped ? `, ${dropped} later ${dropped > 1 ? "rounds" : "round"} dropped` : "";
+  head.append(el("h2", "", "What if"), link(origin.id, "of this run"));
+  head.append(el("span", "wi-note", `${plural(kept, "output")} kept, ${plural(rerun, "step")} called${later}`));
+  return head;
+}
+
+/** Before and after, side by side. */
+function outcome({ origin, result, differences }) {
+  const table = el("table", "wi-outcome");
+  const row = el("tr");
+  row.append(el("td"), ...["Answer", "Verdict", "Time", "Steps", "Tokens", "Cost"].map((name) => el("th", "", name, { scope: "col" })));
+  const head = el("thead");
+  head.append(row);
+  const body = el("tbody");
+  body.append(line("Before", origin), line("Now", result));
+  table.append(el("caption", "pd-offscreen", "The run before and now"), head, body);
+  const told = Object.entries(DIFFERENCES).filter(([name]) => differences[name]).map(([name, words]) => `${differences[name]} ${words}`);
+  const box = el("div", "wi-result");
+  box.append(table, el("p", "wi-note", `Steps: ${told.join(", ")}.`));
+  return box;
+}
+
+function line(name, run) {
+  const row = el("tr");
+  const verdict = run.correct === true ? "Correct" : run.correct === false ? "Wrong" : "–";
+  const cells = [
+    ["Answer", run.answer ?? `none (${run.state})`],
+    ["Verdict", verdict],
+    ["Time", seconds(run.wall_s)],
+    ["Steps", String(run.steps)],
+    ["Tokens", count(run.tokens)],
+    ["Cost", dollars(run.cost)],
+  ];
+  row.append(el("th", "", name, { scope: "row" }), ...cells.map(([label, text]) => el("td", "", text, { "data-name": label })));
+  row.dataset.correct = String(run.correct);
+  return row;
+}
+
+function edits({ edits: made, origin }) {
+  const list = el("ul", "wi-edits");
+  for (const edit of made) {
+    const item = el("li");
+    const what = edit.edit === "answer" ? "the answer" : `step ${edit.step} (${edit.worker})`;
+    const title = el("b", "", `${DID[edit.edit]} ${what}`);
+    if (edit.edit === "remove") title.append(" ", link(origin.id, "look", edit.step));
+    item.append(title, ...edit.fields.map(field));
+    list.append(item);
+  }
+  return list;
+}
+
+function field({ field: name, before, after }) {
+  const row = el("div", "wi-field");
+  row.append(el("span", "in-key", name));
+  if (before) row.append(el("del", "", before));
+  row.append(el("ins", "", after || "nothing"));
+  return row;
+}
+
+function others({ origin, variations }) {
+  const row = el("p", "wi-others");
+  row.append(`${plural(variations.length, "what-if")} of this run: `);
+  variations.forEach((each, place) => {
+    const said = each.answer ?? each.state;
+    if (place) row.append(", ");
+    row.append(link(each.id, said.length > 40 ? `${said.slice(0, 40)}…` : said || "(blank)"));
+    if (each.correct !== null) row.append(each.correct ? " (correct)" : " (wrong)");
+  });
+  if (origin) row.classList.add("wi-further");
+  return row;
+}
+
+function link(episode, text, step = null) {
+  return el("a", "pd-link", text, { href: `/?episode=${encodeURIComponent(episode)}${step ? `&step=${step}` : ""}` });
+}
+
+function plural(number, word) {
+  return `${number} ${word}${number === 1 ? "" : "s"}`;
+}
