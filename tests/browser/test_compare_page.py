@@ -16,8 +16,8 @@ from playwright.sync_api import Locator, Page, expect
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from tests.browser.conftest import Studio, watched_page
-from tests.browser.evaluations import Pair, write_evaluation
-from tests.browser.jobs import note_step, set_state, write_job
+from tests.browser.support.evaluations import Pair, write_evaluation
+from tests.browser.support.jobs import note_step, set_state, write_job
 from tests.browser.test_train_page import no_job_left
 from trainer.results.figures import figures
 from trainer.jobs.queue import JobStore

@@ -7,7 +7,7 @@ import json
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Studio, watched_page
-from tests.browser.pools import XSS, chat_pool
+from tests.browser.support.pools import XSS, chat_pool
 from tests.browser.test_run_page import import_pool, run_first_query
 
 

@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Studio, watched_page
-from tests.browser.pools import XSS, SlowModel, chat_pool, slow_model
+from tests.browser.support.pools import XSS, SlowModel, chat_pool, slow_model
 
 FINISHED = re.compile("answered", re.IGNORECASE)
 

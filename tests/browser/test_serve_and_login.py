@@ -17,7 +17,7 @@ from studio.model_server import server_record
 from studio.access.accounts import Accounts
 from studio.start import prepare
 from tests.browser.conftest import Studio, watched_page
-from tests.browser.pools import XSS
+from tests.browser.support.pools import XSS
 from tests.studio.support.edge_home import model
 from tests.studio.support.edge_model import EdgeModel
 from tests.studio.support.served import edge_pool

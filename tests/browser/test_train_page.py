@@ -18,8 +18,8 @@ from playwright.sync_api import Page, expect
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import Home, find_home
 from tests.browser.conftest import Studio, watched_page
-from tests.browser.jobs import write_job
-from tests.browser.pools import XSS
+from tests.browser.support.jobs import write_job
+from tests.browser.support.pools import XSS
 from trainer.jobs.queue import JobStore
 
 LONG_MS = 180_000  # a job imports torch and loads its model first; minutes on a busy machine

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import watched_page
-from tests.browser.pools import SlowModel, chat_pool, slow_model
+from tests.browser.support.pools import SlowModel, chat_pool, slow_model
 from tests.browser.test_run_page import choose, import_pool, run_first_query
 from trainer.tasks import find_task
 

@@ -15,8 +15,8 @@ from studio.pages.compare.graph_diff import diff_document
 from studio.pages.compare.training_drift import checkpoint_step, spread, topology
 from studio.pages.compare.results import ResultShelf, Selection
 from studio.pages.compare.suite import PAGE
-from tests.browser.evaluations import SKILL, TASKS, Pair, write_evaluation
-from tests.browser.jobs import write_job
+from tests.browser.support.evaluations import SKILL, TASKS, Pair, write_evaluation
+from tests.browser.support.jobs import write_job
 from tests.studio.pages.test_run_routes import messages
 from trainer.results.figures import figures
 from trainer.results.paired import paired

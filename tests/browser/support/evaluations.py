@@ -15,7 +15,7 @@ from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import seed_starter
 from pool_registry.storage.pool_store import writing
-from tests.browser.jobs import Scripted
+from tests.browser.support.jobs import Scripted
 from trainer.evaluation.trials import grade
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
