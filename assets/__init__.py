@@ -6,5 +6,5 @@ FOLDER = Path(__file__).parent
 
 
 def asset(name: str) -> Path:
-    """The path of a shipped file, for example `asset("web/graph.js")`."""
+    """The path of a shipped file, for example `asset("web/run/graph.js")`."""
     return FOLDER / name

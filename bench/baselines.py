@@ -16,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from orchestrator.traces.store import open_store
-from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits
 from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import find_home
 from trainer.evaluation.trials import Evaluation, evaluate
 from trainer.tasks import SUITES
 

@@ -4,8 +4,8 @@
 
 LoRA adapters with random weights are made for the model. Each arrangement then lives in a process of its own and
 answers once with every checkpoint before its memory is read: the base alone; the base with all adapters, as the
-studio keeps them (pool_registry/language_models/lora_adapters.py); and a model for each adapter, merged into its weights. Memory is what
-the process would give back if it ended (USS) and what it has resident (RSS), in MB.
+studio keeps them (language_models/lora_adapters.py); and a model for each adapter, merged into its weights. Memory is
+what the process would give back if it ended (USS) and what it has resident (RSS), in MB.
 """
 
 from __future__ import annotations

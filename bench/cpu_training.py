@@ -128,7 +128,7 @@ def steps_of(kind: Any) -> list[float]:
 
 def decoding() -> dict[str, float]:
     """The same turns with both caches."""
-    from trainer.learner.load_and_save import kv_cache
+    from trainer.learner import kv_cache
 
     made, times = [], {}
     arms = {"dynamic": dynamic_cache, "roomy": kv_cache.roomy_cache}
@@ -158,10 +158,10 @@ def dynamic_cache(layers: Any, width: int) -> Any:
 def turns() -> list[list[int]]:
     """The tokens of 64 first turns, greedily."""
     from pool_registry.language_models.completion import Message
-    from trainer.learner.generator import Sampling
-    from trainer.tasks.sources.source import source_named
     from trainer.grpo.token_transcript import ChatTokens
+    from trainer.learner.generator import Sampling
     from trainer.learner.transformers_generator import TransformersGenerator
+    from trainer.tasks.sources.source import source_named
 
     learner = tiny_sft()
     chat = ChatTokens(learner.tokenizer)

@@ -198,10 +198,10 @@ def pydantic_graph(graph: Graph) -> Run:
 def podium(graph: Graph, traces: Any) -> Run:
     """The public path: a pool of workers, a fixed orchestrator that writes one turn, `run_episode`."""
     from orchestrator.engine.episode import Episode
-    from orchestrator.plan import Step, Turn
     from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-    from pool_registry.kinds import KINDS, Kind
+    from orchestrator.plan import Step, Turn
     from pool_registry.calls.live_pool import open_live_pool
+    from pool_registry.kinds import KINDS, Kind
     from pool_registry.pool import Limits, Pool
     from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec
 

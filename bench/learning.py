@@ -28,10 +28,10 @@ from typing import Any
 from orchestrator.checkpoints import find_checkpoint, read_checkpoint
 from orchestrator.engine.episode_loop import NoSink
 from pool_registry.calls.caching_pool import CachingPool
-from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import choose_home
 from trainer.evaluation.trials import Trial, run_trials, trials_of
 from trainer.results.rows import ResultRow
 from trainer.results.statistics import bootstrap_mean
@@ -95,12 +95,12 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
 async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int) -> list[ResultRow]:
     """`evaluate` on the trainer's generator, which lets a new episode in as soon as another has ended."""
     from orchestrator.dialects import dialect_named
-    from trainer.learner.generator import Sampling
-    from trainer.learner.load_and_save import load_learner
-    from trainer.recipe import Model
     from trainer.grpo.rollouts import LearningPolicy, Manner
     from trainer.grpo.token_transcript import ChatTokens
+    from trainer.learner.generator import Sampling
+    from trainer.learner.load_and_save import load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
+    from trainer.recipe import Model
 
     folder, known = find_checkpoint(name)
     learner = load_learner(Model(base=known.base), 0, folder)
@@ -192,14 +192,14 @@ def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
     """The reward of one sampled episode for each of `count` validation tasks, in the way of `trained`'s recipe."""
     import torch
 
-    from trainer.learner.generator import Sampling
-    from trainer.grpo.stage import manner_of
-    from trainer.learner.load_and_save import load_learner
-    from trainer.recipe import Recipe
     from trainer.grpo.rewards import reward_terms
     from trainer.grpo.rollouts import RolloutEngine
+    from trainer.grpo.stage import manner_of
     from trainer.grpo.token_transcript import ChatTokens
+    from trainer.learner.generator import Sampling
+    from trainer.learner.load_and_save import load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
+    from trainer.recipe import Recipe
 
     recipe = Recipe.model_validate(read_checkpoint(trained).recipe)
     assert recipe.grpo is not None, "this is the end of a GRPO stage"

@@ -104,11 +104,11 @@ def measure(name: str) -> dict[str, Any]:
     import torch
     from trl import GRPOTrainer, SFTTrainer  # noqa: F401  before the baseline
 
-    from trainer.sft.stage import stage  # noqa: F401
-    from trainer.memory_fit import estimate  # noqa: F401
-    from trainer.grpo.stage import stage  # noqa: F401
-    from trainer.memory_fit.model_sizes import anatomy_of
+    from trainer.grpo import stage as grpo_stage  # noqa: F401
     from trainer.learner.load_and_save import be_quiet
+    from trainer.memory_fit import estimate
+    from trainer.memory_fit.model_sizes import anatomy_of
+    from trainer.sft import stage as sft_stage  # noqa: F401
 
     be_quiet(0)
     point = POINTS[name]
@@ -230,9 +230,9 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
 def run_grpo(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the GRPO stage; the episodes are one generation of every row, then filled up."""
+    from trainer.grpo.stage import _arguments, _places
     from trainer.learner.cpu_trainers import grpo_trainer
     from trainer.learner.generator import Sampling
-    from trainer.grpo.stage import _arguments, _places
     from trainer.learner.load_and_save import Training, load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
 

@@ -25,8 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from orchestrator.retrieval.choose_workers import sentence_vectors  # noqa: E402
-from orchestrator.retrieval.choose_workers import choose_workers  # noqa: E402
+from orchestrator.retrieval import choose_workers, sentence_vectors  # noqa: E402
 from orchestrator.retrieval.choose_workers import Card  # noqa: E402
 
 DATA = Path(__file__).with_name("data")
@@ -64,7 +63,10 @@ def queries(cards: Sequence[Card]) -> list[Query]:
 
 
 def shared(text: str, card: Card) -> float:
-    words, known = set(choose_workers.content_words(text)), set(choose_workers.content_words(card.words.replace("_", " ")))
+    words, known = (
+        set(choose_workers.content_words(text)),
+        set(choose_workers.content_words(card.words.replace("_", " "))),
+    )
     return len(words & known) / max(1, len(words))
 
 
@@ -103,7 +105,9 @@ def measure() -> dict[str, Any]:
     cards = tools()
     asked = queries(cards)
     started = time.perf_counter()
-    ways: dict[str, Callable[[Query], Sequence[float]]] = {"words": lambda query: choose_workers.by_words(query.text, cards)}
+    ways: dict[str, Callable[[Query], Sequence[float]]] = {
+        "words": lambda query: choose_workers.by_words(query.text, cards)
+    }
     if sentence_vectors.weights() is not None:
         sentence_vectors.embed([*(card.meaning for card in cards), *(query.text for query in asked)])
         ways["meaning"] = lambda query: choose_workers.by_meaning(query.text, cards)

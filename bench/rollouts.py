@@ -49,22 +49,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.events import TaskRef
+from orchestrator.engine.gc_settings import expect_many_episodes
 from orchestrator.plan import Step, Turn
 from orchestrator.traces.store import Store, open_store
-from orchestrator.engine.gc_settings import expect_many_episodes
-from pool_registry.storage.data_folder import find_home
-from pool_registry.kinds import KINDS, Kind
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.kinds import KINDS, Kind
 from pool_registry.pool import Pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
-from trainer.learner.generator import Generated, Sampling
+from scripts.build_tiny_base import ASSISTANT, PAD, build_tokenizer, made_up, new_model
 from trainer.grpo.rewards import accuracy
 from trainer.grpo.rollouts import Manner, RolloutEngine
+from trainer.grpo.token_transcript import ChatTokens
+from trainer.learner.generator import Generated, Sampling
+from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
-from scripts.build_tiny_base import ASSISTANT, PAD, build_tokenizer, made_up, new_model
-from trainer.grpo.token_transcript import ChatTokens
-from trainer.learner.transformers_generator import TransformersGenerator
 
 GOAL = 1.25
 GROUP = 8

@@ -158,7 +158,7 @@ def update_milliseconds(browser: Browser, url: str, view: dict) -> float:
     page.wait_for_selector("#run")
     took = page.evaluate(
         """async (view) => {
-          const { mount } = await import('/podium/web/run_view.js');
+          const { mount } = await import('/podium/web/run/run_view.js');
           const root = document.createElement('div');
           document.body.append(root);
           const shown = mount(root);

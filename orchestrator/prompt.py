@@ -16,8 +16,8 @@ from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.plan import Recalled
 from pool_registry.actions import JsonValue, as_text
-from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.calls.live_pool import LivePool, LiveWorker
+from pool_registry.language_models.completion import Message, strip_special
 
 MAX_OBSERVATION_CHARS = 4000
 MAX_LESSON_CHARS = 300

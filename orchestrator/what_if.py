@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 
-from orchestrator.engine.budget import Budget
 from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.engine.budget import Budget
 from orchestrator.engine.edits import AddStep, AnyEdit, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
 from orchestrator.engine.episode import Episode, Round
-from orchestrator.errors import InvalidEdits
-from orchestrator.engine.events import TaskRef
-from orchestrator.plan import Step, Turn, check_step, references, requoted, with_shorthand
 from orchestrator.engine.episode_loop import EpisodeSpec, Resolve, Sink, run_episode
+from orchestrator.engine.events import TaskRef
+from orchestrator.errors import InvalidEdits
+from orchestrator.plan import Step, Turn, check_step, references, requoted, with_shorthand
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, storable
 from pool_registry.calls.live_pool import LivePool
 

@@ -2,7 +2,7 @@
 
 The engine never asks whether a worker is an agent or a tool: it hands over a `Call` and gets
 a `Reply`, or one of the two faults in errors.py. Statuses, time-outs, retries, prices and size
-limits are the business of live.py, so an adapter is only the call itself.
+limits are the business of calls/live_worker.py, so an adapter is only the call itself.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Worker(ABC, Generic[C]):
     @abstractmethod
     async def call(self, call: Call) -> Reply:
         """Do the work. Raise BadCall (PARSE_ERR) or WorkerFault (EXEC_ERR); anything else is a bug
-        that live.py turns into EXEC_ERR. Must end soon after it is cancelled."""
+        that live_worker.py turns into EXEC_ERR. Must end soon after it is cancelled."""
 
     async def check(self) -> str:
         """Probe health without side effects: a short sentence, or WorkerFault saying what is missing."""

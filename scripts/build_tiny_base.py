@@ -214,7 +214,7 @@ def teach_to_copy(model: Any, tokenizer: Any, queries: Sequence[str], steps: int
     """Repeat a text word for word: random tokens, and queries whose names and numbers are made up."""
     import torch
 
-    random = Random(seed)  # noqa: S311
+    random = Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.01)
     stock: list[Any] = []
     model.train()

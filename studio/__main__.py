@@ -12,11 +12,7 @@ import typer
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
-from studio.cli import export
-from studio.cli import memory
-from studio.cli import publish
-from studio.cli import serve
-from studio.cli import what_if
+from studio.cli import export, memory, publish, serve, what_if
 
 app = typer.Typer(
     help="Podium: design a pool of agents and tools, train a small model to orchestrate it, watch it work.",

@@ -22,26 +22,26 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from assets import asset
 from studio.access.accounts import Accounts
-from studio.pages.run.routes import routes
-from studio.pages.compare.routes import compare_routes
-from studio.export.routes import export_routes
 from studio.access.login import LoginWall, login_routes, user_of
-from studio.pages.compare.page import page
-from studio.pages.pool.page import page
-from studio.pages.publish.page import page
-from studio.pages.run.page import page
-from studio.pages.serve.page import page
-from studio.pages.traces.page import page
-from studio.pages.train.page import page
-from studio.pages.run.page import orchestrator_choices
-from studio.pages.publish.routes import publish_routes
-from studio.runtime import Runtime
 from studio.access.request_guards import LOOPBACK, SameOrigin
-from studio.pages.serve.commands import ServeDesk, serve_routes
+from studio.export.routes import export_routes
 from studio.frame.theme import HEAD, LOGGED_IN, theme
-from studio.pages.train.routes import train_routes
 from studio.frame.uploads import upload_routes
+from studio.pages.compare import page as compare
+from studio.pages.compare.routes import compare_routes
+from studio.pages.pool import page as pool
+from studio.pages.publish import page as publish
+from studio.pages.publish.routes import publish_routes
+from studio.pages.run import page as run
+from studio.pages.run.page import orchestrator_choices
+from studio.pages.run.routes import routes
 from studio.pages.run.what_if_routes import what_if_routes
+from studio.pages.serve import page as serve
+from studio.pages.serve.commands import ServeDesk, serve_routes
+from studio.pages.traces import page as traces
+from studio.pages.train import page as train
+from studio.pages.train.routes import train_routes
+from studio.runtime import Runtime
 
 # title, path below /, module with build(runtime)
 PAGES = (
@@ -107,7 +107,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
 def pages(runtime: Runtime) -> gr.Blocks:
     """Every page of the studio; Run is the first."""
     with gr.Blocks(title="Podium") as demo:
-        page.build(runtime)
+        run.build(runtime)
     for title, path, module in PAGES:
         with demo.route(title, path=path):
             module.build(runtime)

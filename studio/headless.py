@@ -7,19 +7,19 @@ from typing import Any
 
 from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import EpisodeSpec, check_query, run_episode
 from orchestrator.errors import InvalidEdits
 from orchestrator.failure_memory.lessons import memory_of
-from orchestrator.policies.registry import make_orchestrator
-from orchestrator.policies.model import remembering
 from orchestrator.failure_memory.write_lesson import remember
-from orchestrator.engine.episode_loop import EpisodeSpec, check_query, run_episode
+from orchestrator.policies.model import remembering
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.traces.store import Store
 from orchestrator.what_if import run_variation, vary
-from pool_registry.errors import PoolNotFound
-from pool_registry.calls.live_pool import live_pool
-from pool_registry.pool import Pool
 from pool_registry.calls.call_cache import Recall
 from pool_registry.calls.call_cache_table import DatabaseShelf
+from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import PoolNotFound
+from pool_registry.pool import Pool
 from studio.episode_documents.trace import trace_document
 from trainer.evaluation.trials import grade, resolve
 from trainer.tasks import recognize

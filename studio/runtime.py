@@ -16,23 +16,23 @@ from typing import Any, TypeVar
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import EpisodeSpec, check_query, new_episode_id, run_episode
 from orchestrator.errors import InvalidEdits, OrchestratorError
 from orchestrator.failure_memory.lessons import memory_of
-from orchestrator.policies.registry import make_orchestrator
-from orchestrator.policies.model import remembering, warm_up
 from orchestrator.failure_memory.write_lesson import remember
-from orchestrator.engine.episode_loop import EpisodeSpec, check_query, new_episode_id, run_episode
+from orchestrator.policies.model import remembering, warm_up
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.traces.store import Store
 from orchestrator.what_if import Variation, run_variation, vary
 from pool_registry.actions import Action, JsonValue, Observation, Status
+from pool_registry.calls.call_cache import Recall
+from pool_registry.calls.call_cache_table import DatabaseShelf
 from pool_registry.calls.circuit_breaker import circuit_of
+from pool_registry.calls.live_pool import LivePool, LiveWorker, open_live_pool
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from pool_registry.kinds import open_worker
-from pool_registry.calls.live_pool import LivePool, LiveWorker, open_live_pool
 from pool_registry.pool import Pool
-from pool_registry.calls.call_cache import Recall
 from pool_registry.secrets import redact
-from pool_registry.calls.call_cache_table import DatabaseShelf
 from pool_registry.worker import Visible, WorkerSpec
 from studio.access.accounts import current_user
 from studio.headless import recorded_run

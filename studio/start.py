@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from orchestrator.traces.store import Store, open_store
 from orchestrator.engine.gc_settings import expect_many_episodes
+from orchestrator.traces.store import Store, open_store
 from pool_registry.errors import StorageError
-from pool_registry.storage.data_folder import Home, choose_home, find_home
 from pool_registry.starter import seed_starter
+from pool_registry.storage.data_folder import Home, choose_home, find_home
 from studio.access.request_guards import LOOPBACK
 
 if TYPE_CHECKING:

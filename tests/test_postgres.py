@@ -13,10 +13,10 @@ import pytest
 
 from orchestrator.traces.store import TraceFilter, open_store
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from tests.machine import needs
 from tests.postgres import postgres, programs

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pool_registry.actions import Action, Status
-from pool_registry.kinds import KINDS, Kind
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.kinds import KINDS, Kind
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 

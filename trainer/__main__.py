@@ -13,8 +13,8 @@ import typer
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
-from trainer.errors import TrainerError, UnknownTask
 from trainer.cli.jobs import register, start
+from trainer.errors import TrainerError, UnknownTask
 from trainer.recipe import load_recipe
 from trainer.tasks import SUITES, find_task, suite_named
 from trainer.tasks.task import Task
@@ -169,13 +169,13 @@ def chosen_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
 
 async def run_evaluation(asked: Asked, tasks: list[Task], home: str | None) -> Evaluation:
     """Evaluate with the data folder's pool and traces. Returns when every event is on disk."""
-    from orchestrator.traces.store import open_store
     from orchestrator.engine.gc_settings import expect_many_episodes
-    from pool_registry.storage.data_folder import choose_home
+    from orchestrator.traces.store import open_store
     from pool_registry.calls.live_pool import live_pool
+    from pool_registry.storage.data_folder import choose_home
     from trainer.evaluation.trials import evaluate as evaluate_tasks
-    from trainer.tasks.pool_conditions import changed_pool, in_words_of
     from trainer.run_recipe import seeded_pool
+    from trainer.tasks.pool_conditions import changed_pool, in_words_of
 
     expect_many_episodes()
     store = open_store(choose_home(home))

@@ -13,10 +13,10 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
 from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, TrainingFailed
-from trainer.learner.generator import ran_out_of_memory
-from trainer.jobs.queue import JobStore
-from trainer.recipe import Grpo, Recipe
 from trainer.jobs.job_folder import Workspace, read_lines
+from trainer.jobs.queue import JobStore
+from trainer.learner.generator import ran_out_of_memory
+from trainer.recipe import Grpo, Recipe
 
 log = logging.getLogger(__name__)
 BEAT_S = 5.0

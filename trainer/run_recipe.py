@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.checkpoints import complete_steps, read_checkpoint
 from orchestrator.engine.episode_loop import NoSink
-from orchestrator.traces.store import Store
 from orchestrator.engine.gc_settings import expect_many_episodes
+from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.model_files import TINY
 from pool_registry.pool import Pool
 from pool_registry.starter import seed_starter
 from trainer.errors import TrainingFailed, UnknownTask
+from trainer.jobs.job_folder import Workspace
 from trainer.recipe import Recipe
 from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
-from trainer.jobs.job_folder import Workspace
 
 if TYPE_CHECKING:
     from trainer.learner.load_and_save import Training
@@ -154,10 +154,10 @@ async def _opened(pool: Pool) -> LivePool:
 
 def _check(training: Training, model: Any, tokenizer: Any, count: int) -> Mapping[str, float]:
     """The share of `count` validation tasks that the model solves greedily, and of its turns that are turns."""
-    from trainer.learner.generator import Sampling
-    from trainer.grpo.stage import manner_of
     from trainer.grpo.rollouts import RolloutEngine, figures
+    from trainer.grpo.stage import manner_of
     from trainer.grpo.token_transcript import ChatTokens
+    from trainer.learner.generator import Sampling
     from trainer.learner.transformers_generator import TransformersGenerator
 
     recipe = training.recipe

@@ -16,12 +16,12 @@ os.environ.setdefault("PODIUM_HOME", str(Path(tempfile.gettempdir()) / "podium-s
 
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
-from orchestrator.errors import OrchestratorError
-from orchestrator.engine.events import Event
-from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
-from pool_registry.errors import PoolError, WorkerFault
+from orchestrator.engine.events import Event
+from orchestrator.errors import OrchestratorError
+from orchestrator.policies.registry import make_orchestrator
 from pool_registry.calls.live_pool import LivePool, live_pool
+from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.pool import Pool, import_pool
 from pool_registry.secrets import lending
 from studio.episode_documents.replay_document import Headline, replay_document

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.errors import DamagedTrace
 from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
@@ -20,6 +19,7 @@ from orchestrator.engine.events import (
     TurnStarted,
     TurnTaken,
 )
+from orchestrator.errors import DamagedTrace
 from orchestrator.plan import Recalled, Shown, Step, Turn
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
 

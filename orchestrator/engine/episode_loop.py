@@ -16,7 +16,6 @@ from typing import Protocol
 from orchestrator.engine.budget import Budget, explain
 from orchestrator.engine.edits import WhatIf
 from orchestrator.engine.episode import Episode
-from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
@@ -30,6 +29,7 @@ from orchestrator.engine.events import (
     TurnTaken,
 )
 from orchestrator.engine.executor import Recorder, RoundRun
+from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.plan import (
     MAX_QUOTED_CHARS,
     Step,
@@ -40,9 +40,9 @@ from orchestrator.plan import (
     substitute,
 )
 from pool_registry.actions import JsonValue, Observation, clean_text
-from pool_registry.language_models.completion import agent_messages
-from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.errors import WorkerFault
+from pool_registry.language_models.completion import agent_messages
 from pool_registry.pool import Limits
 from pool_registry.worker import Reply, Visible
 

@@ -16,11 +16,11 @@ from typing import Protocol
 from sqlalchemy import Engine, delete, func
 from sqlmodel import Field, Session, SQLModel, col, select
 
-from orchestrator.retrieval.choose_workers import sentence_vectors
 from orchestrator.plan import Lesson, Recalled
+from orchestrator.retrieval import sentence_vectors
 from orchestrator.retrieval.choose_workers import MAX_QUERY_CHARS, content_words
-from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import open_engine, writing
 
 OFF = "off"  # of Limits.memory

@@ -20,9 +20,9 @@ from orchestrator.failure_memory.lessons import OFF, ReflectionRow, ReflectionSt
 from orchestrator.plan import Lesson
 from orchestrator.prompt import MAX_LESSON_CHARS, observation_text
 from pool_registry.actions import Observation, Status, as_text, clean_text
-from pool_registry.language_models.completion import agent_messages, strip_special
-from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.errors import WorkerFault
+from pool_registry.language_models.completion import agent_messages, strip_special
 from pool_registry.worker import Visible
 
 log = logging.getLogger(__name__)

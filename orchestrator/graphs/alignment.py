@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import networkx as nx
 
 from orchestrator.engine.episode import Episode
-from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.graphs.diff import PlacedStep, pairing, placed_steps
+from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.graphs.layered_layout import Layout, Node, layered_layout
 from pool_registry.pool import Pool
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import networkx as nx
 
 from orchestrator.engine.episode import Episode, StepRun
-from orchestrator.traces.episode_totals import critical_path
 from orchestrator.plan import references
+from orchestrator.traces.episode_totals import critical_path
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 

@@ -10,17 +10,17 @@ from orchestrator.checkpoints import Checkpoint, find_checkpoint
 from orchestrator.dialects import dialect_named
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, conversation
 from orchestrator.retrieval.choose_workers import narrowed, shown_to
-from orchestrator.engine.episode_loop import Orchestrator
-from pool_registry.language_models.completion import Draw, LanguageModel, Message
-from pool_registry.kinds import open_worker
 from pool_registry.calls.live_pool import LivePool, LiveWorker
+from pool_registry.kinds import open_worker
+from pool_registry.language_models.completion import Draw, LanguageModel, Message
 from pool_registry.worker import WorkerSpec
 
 if TYPE_CHECKING:
-    from orchestrator.failure_memory.lessons import Memory  # brings the database along
+    from orchestrator.memory import Memory  # brings the database along
 
 TURN_TOKENS = 512  # a worker's own limit is made for its answers, which may be much shorter than a plan
 
@@ -99,7 +99,7 @@ def _again(draw: Draw | None, episode: Episode) -> Draw | None:
 def remembering(orchestrator: Orchestrator, memory: Memory | None) -> Orchestrator:
     """`orchestrator` with this failure memory, if it is one that reads any: a language model that is told the rules."""
     if isinstance(orchestrator, ModelPolicy) and orchestrator.reads_memory:
-        orchestrator.failure_memory.lessons = memory
+        orchestrator.memory = memory
     return orchestrator
 
 

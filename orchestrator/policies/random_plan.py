@@ -13,9 +13,9 @@ from typing import Any
 
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.policies.random_arguments import arguments_for
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.base import limit_of, only_turn, written
+from orchestrator.policies.random_arguments import arguments_for
 from pool_registry.calls.live_pool import LivePool
 
 MAX_STEPS = 6  # as long as the longest reference plans

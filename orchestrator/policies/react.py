@@ -15,8 +15,8 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.model import ModelPolicy
 from pool_registry.actions import JsonValue
-from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool, LiveWorker
+from pool_registry.language_models.completion import Draw
 
 ONE_CALL = (
     "\nIn this conversation make exactly one call in each turn. Its output comes back before your next turn; "

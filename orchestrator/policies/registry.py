@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from orchestrator.dialects import dialect_named
+from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Turn
 from orchestrator.policies.cascade import CascadePolicy, cheapest_first
@@ -25,9 +26,8 @@ from orchestrator.policies.pipeline import PipelinePolicy
 from orchestrator.policies.random_plan import RandomPlanPolicy
 from orchestrator.policies.react import react_policy
 from orchestrator.policies.router import RouterPolicy
-from orchestrator.engine.episode_loop import Orchestrator
-from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.language_models.completion import Draw
 
 if TYPE_CHECKING:
     from orchestrator.traces.agent_track_record import Record

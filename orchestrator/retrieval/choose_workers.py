@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from orchestrator.retrieval.choose_workers import sentence_vectors
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Shown
+from orchestrator.retrieval import sentence_vectors
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 

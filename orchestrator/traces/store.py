@@ -14,10 +14,10 @@ from sqlalchemy import ColumnElement, Engine, or_
 from sqlmodel import Session, col, select
 
 from orchestrator.engine.episode import Episode, replay
-from orchestrator.errors import EpisodeNotFound
 from orchestrator.engine.events import Event, load_event
-from orchestrator.failure_memory.lessons import ReflectionStore
 from orchestrator.engine.process_identity import is_alive
+from orchestrator.errors import EpisodeNotFound
+from orchestrator.failure_memory.lessons import ReflectionStore
 from orchestrator.traces.tables import EpisodeRow, EventRow, StarRow
 from orchestrator.traces.writer import TraceWriter
 from pool_registry.storage.data_folder import Home

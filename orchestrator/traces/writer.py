@@ -13,9 +13,9 @@ from sqlalchemy import Engine, bindparam, insert, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from orchestrator.engine.episode import Episode
-from orchestrator.errors import DamagedTrace
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Event, Graded, StepEnded, dump_event
 from orchestrator.engine.process_identity import this_process
+from orchestrator.errors import DamagedTrace
 from orchestrator.traces.tables import EPISODES, EVENTS
 from pool_registry.actions import Observation, as_text
 from pool_registry.errors import StorageError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pool_registry.actions import Observation
-from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.call_cache import MAX_ENTRIES, Recall
+from pool_registry.calls.live_pool import LivePool
 
 
 class CachingPool(LivePool):

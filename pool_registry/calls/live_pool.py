@@ -13,11 +13,11 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from pool_registry.actions import NO_USAGE, Action, Failure, JsonValue, Observation, Status
-from pool_registry.errors import InvalidPool
+from pool_registry.calls.call_cache import Recall, key_of
 from pool_registry.calls.live_worker import MAX_ERROR_CHARS, LiveWorker, OnStart
+from pool_registry.errors import InvalidPool
 from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
-from pool_registry.calls.call_cache import Recall, key_of
 from pool_registry.worker import Call, Scope, Visible
 
 MAX_NAMES = 24  # in the sentence about an unknown worker: a model reads it

@@ -29,11 +29,11 @@ from pool_registry.actions import (
     clean_text,
     storable,
 )
-from pool_registry.language_models.completion import Completion, Draw, LanguageModel, Message
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, breaker_of
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
-from pool_registry.schemas.output_check import BadOutput, Handoff, compile_schema
 from pool_registry.kinds import kind_of
+from pool_registry.language_models.completion import Completion, Draw, LanguageModel, Message
+from pool_registry.schemas.output_check import BadOutput, Handoff, compile_schema
 from pool_registry.secrets import redact, redact_value
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 

@@ -2,7 +2,7 @@
 
 HTML is parsed by lxml, whose parser bounds nesting; the libraries that turn whole pages into text (trafilatura,
 inscriptis, html-to-markdown, resiliparse) took minutes on some hostile pages. It too can be kept busy for most of a
-minute: reading.py runs this file in a process of its own for documents that come from elsewhere.
+minute: extract_text_process.py runs this file in a process of its own for documents that come from elsewhere.
 """
 
 from __future__ import annotations

@@ -13,14 +13,16 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from pool_registry.processes.child_process import Child, start
-from pool_registry.errors import WorkerFault
 from pool_registry.documents.extract_text import Readable
+from pool_registry.errors import WorkerFault
+from pool_registry.processes.child_process import Child, start
 
 READ_S = 15.0  # a thousand times what pages take
 MAX_REPLY_BYTES = 64 * 2**20
-_ROOT = Path(__file__).resolve().parent.parent
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from pool_registry.documents.extract_text import serve; serve()"
+_ROOT = Path(__file__).resolve().parents[2]
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from pool_registry.documents.extract_text import serve; serve()"
+)
 # What reads strangers' bytes needs nothing of what the studio knows.
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR")
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pool_registry.actions import as_text, clean_text
-from pool_registry.errors import WorkerFault
 from pool_registry.documents.extract_text import pdf_pages
+from pool_registry.errors import WorkerFault
 
 MAX_FILES = 2_000
 MAX_FILE_BYTES = 50_000_000

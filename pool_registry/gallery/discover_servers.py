@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
+from pool_registry.network import http_client
 
 PORTS_VARIABLE = "PODIUM_DISCOVER_PORTS"  # more ports, such as "8001,9000"
 PROBE_S = 2.0  # loopback answers or refuses within milliseconds, unless the machine is very busy

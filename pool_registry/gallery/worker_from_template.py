@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool, PoolNotFound, SecretNotFound
+from pool_registry.gallery.templates import SHIPPED_MODEL, Need, Template
 from pool_registry.imports import worker_name
 from pool_registry.kinds import kind_of
 from pool_registry.pool import Pool
 from pool_registry.secrets import resolve
-from pool_registry.gallery.templates import SHIPPED_MODEL, Need, Template
 from pool_registry.worker import WorkerSpec
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.errors import InvalidPool, WorkerFault
-from pool_registry.processes.function_process import Target, parse, started
 from pool_registry.imports import Offer, worker_name
+from pool_registry.processes.function_process import Target, parse, started
 from pool_registry.schemas.argument_schema import schema_problem, without_wording
 from pool_registry.worker import WorkerSpec
 

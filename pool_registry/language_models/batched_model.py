@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.actions import Usage
-from pool_registry.language_models.lora_adapters import Adapters
 from pool_registry.errors import WorkerFault
+from pool_registry.language_models.lora_adapters import Adapters
 from pool_registry.language_models.model_files import be_quiet, pick_device, pick_dtype
 
 MAX_BATCH = 16

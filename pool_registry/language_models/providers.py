@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pool_registry import secrets
-from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
 from pool_registry.errors import SecretNotFound, WorkerFault
+from pool_registry.network import http_client
 from pool_registry.network.address_policy import CONFIGURED, Reach
 
 LIST_S = 10.0  # seconds that an endpoint may take to list its models

@@ -16,11 +16,10 @@ import httpx2
 from mcp.client._transport import TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 
-from pool_registry.network import provider_errors
-from pool_registry.network import address_policy
 from pool_registry.errors import WorkerFault
 from pool_registry.mcp_client.exchange import Exchange, exchange
 from pool_registry.mcp_client.server import McpServer
+from pool_registry.network import address_policy, provider_errors
 from pool_registry.secrets import resolved
 
 MAX_BYTES = 8 * 2**20

@@ -21,8 +21,8 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from pool_registry.actions import clean_text
-from pool_registry.processes.child_process import Child, start
 from pool_registry.mcp_client.server import McpServer
+from pool_registry.processes.child_process import Child, start
 from pool_registry.secrets import redact, resolved
 
 MAX_BYTES = 8 * 2**20  # of one message

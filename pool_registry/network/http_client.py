@@ -20,10 +20,9 @@ from weakref import WeakKeyDictionary
 import httpcore
 import httpx
 
-from pool_registry.network import provider_errors
-from pool_registry.network import address_policy
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
+from pool_registry.network import address_policy, provider_errors
 from pool_registry.network.address_policy import CONFIGURED, OutOfReach, Reach
 
 MAX_BYTES = 4 * 2**20

@@ -13,11 +13,11 @@ from urllib.parse import quote, unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pool_registry import secrets
-from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
-from pool_registry.network.http_client import Answer
 from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
+from pool_registry.network import http_client
 from pool_registry.network.address_policy import Reach
+from pool_registry.network.http_client import Answer
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})  # RFC 9110, 9.2.2: may be sent again

@@ -1,6 +1,6 @@
 """Programs that Podium starts and talks to: MCP servers, and the processes of Python functions.
 
-None of them outlives the studio, nor does anything that they start: each runs under guard.py. What they write
+None of them outlives the studio, nor does anything that they start: each runs under orphan_killer.py. What they write
 to standard error is kept, its last part only, for error messages. This is no sandbox: a program runs with the
 rights of the person who started Podium; model-written code belongs into pool_registry/sandbox.
 """
@@ -19,8 +19,8 @@ from pool_registry.actions import clean_text
 from pool_registry.errors import WorkerFault
 from pool_registry.secrets import redact
 
-GUARD = Path(__file__).with_name("guard.py")
-SIGNALLED = 128  # guard.py adds this to the number of the signal that ended the program
+GUARD = Path(__file__).with_name("orphan_killer.py")
+SIGNALLED = 128  # orphan_killer.py adds this to the number of the signal that ended the program
 KEPT_BYTES = 8000  # of standard error
 TOLD_LINES = 4
 TOLD_CHARS = 600

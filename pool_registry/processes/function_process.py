@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.actions import JsonValue, clean_text
-from pool_registry.processes.child_process import Child, start
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
+from pool_registry.processes.child_process import Child, start
 from pool_registry.secrets import redact
 
-HOST = Path(__file__).with_name("host.py")
-MAX_REPLY_BYTES = 32 * 2**20  # more than host.py's limit in characters ever takes
+HOST = Path(__file__).with_name("function_host.py")
+MAX_REPLY_BYTES = 32 * 2**20  # more than function_host.py's limit in characters ever takes
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*")
 

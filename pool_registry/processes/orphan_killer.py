@@ -1,6 +1,6 @@
 """Keeps one program, and everything that it starts, from outliving the studio. Run as a script.
 
-    python -I -S guard.py LIFELINE PROGRAM ARGUMENT...
+    python -I -S orphan_killer.py LIFELINE PROGRAM ARGUMENT...
 
 The program gets standard input, output and error untouched; the guard only waits. When the program ends,
 whatever it left behind is killed. When the other end of the pipe LIFELINE (a file descriptor) closes,

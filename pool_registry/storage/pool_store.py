@@ -21,10 +21,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Field, Session, SQLModel, UniqueConstraint, select
 
 from pool_registry.errors import InvalidPool, PoolNotFound, StorageError
-from pool_registry.storage.data_folder import Home
 from pool_registry.pool import Pool, check_pool
+from pool_registry.storage.data_folder import Home
 
-MIGRATIONS = Path(__file__).parent / "migrations"
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
 
 class PoolVersionRow(SQLModel, table=True):

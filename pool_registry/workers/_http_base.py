@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
-from pool_registry.network.http_values import READING, Method, once, value_of
+from pool_registry.network import http_client
 from pool_registry.network.address_policy import Reach
+from pool_registry.network.http_values import READING, Method, once, value_of
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 Request = tuple[str, dict[str, str], bytes | None]  # URL, headers, body

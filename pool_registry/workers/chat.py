@@ -10,12 +10,11 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pool_registry import secrets
-from pool_registry.network import http_client
-from pool_registry.network import provider_errors
-from pool_registry.language_models import providers
 from pool_registry.actions import JsonValue, Usage, clean_text
-from pool_registry.language_models.completion import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
 from pool_registry.errors import WorkerFault
+from pool_registry.language_models import providers
+from pool_registry.language_models.completion import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
+from pool_registry.network import http_client, provider_errors
 from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
 from pool_registry.worker import Call, Reply, Worker
 
@@ -47,7 +46,9 @@ class ChatConfig(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _is_url(cls, value: str) -> str:
-        return http_client.check_url(value.rstrip("/"), Reach(private=True, typed=True))  # private ones: told at the call
+        return http_client.check_url(
+            value.rstrip("/"), Reach(private=True, typed=True)
+        )  # private ones: told at the call
 
     @field_validator("api_key")
     @classmethod

@@ -17,9 +17,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pool_registry.documents import bm25_index
-from pool_registry.documents import passages
 from pool_registry.actions import JsonValue
+from pool_registry.documents import bm25_index, passages
 from pool_registry.documents.bm25_index import Index
 from pool_registry.documents.passages import Collection, Found, Passage
 from pool_registry.errors import WorkerFault
@@ -112,7 +111,9 @@ def _load(found: Found, home: Home) -> Library:
     passages = [Passage(*each) for each in stored["passages"]]
     skipped = [(name, reason) for name, reason in stored["skipped"]]
     read = len(found.files) - (len(skipped) - len(found.skipped))
-    return Library(read, Collection(passages, skipped), Index(bm25_index.load(folder), [each.text for each in passages]))
+    return Library(
+        read, Collection(passages, skipped), Index(bm25_index.load(folder), [each.text for each in passages])
+    )
 
 
 def _fingerprint(found: Found) -> str:

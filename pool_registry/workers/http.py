@@ -15,9 +15,10 @@ from urllib.parse import quote, urlencode, urlsplit
 import jsonpointer
 from pydantic import Field, field_validator, model_validator
 
-from pool_registry.network import http_client
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall, WorkerFault
+from pool_registry.network import http_client
+from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
 from pool_registry.network.http_values import (
     OWN_HEADERS,
     READING,
@@ -27,7 +28,6 @@ from pool_registry.network.http_values import (
     header_value,
     reachable,
 )
-from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.secrets import REFERENCE, SECRET_NAME, ends_in_reference, resolved
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, Request

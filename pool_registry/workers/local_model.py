@@ -10,8 +10,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pool_registry.actions import JsonValue
-from pool_registry.language_models.completion import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
 from pool_registry.language_models.batched_model import LoadedModel, Sampling, shared_model
+from pool_registry.language_models.completion import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
 from pool_registry.language_models.model_files import STARTER, is_available, model_path
 from pool_registry.worker import Call, Reply, Worker
 from pool_registry.workers.chat import DEFAULT_ROLE

@@ -14,11 +14,11 @@ from urllib.parse import quote, urlencode
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pool_registry import secrets
-from pool_registry.network import http_client
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall
-from pool_registry.network.http_values import Auth, Method, authorized, checked_path, header_value, reachable
+from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
+from pool_registry.network.http_values import Auth, Method, authorized, checked_path, header_value, reachable
 from pool_registry.schemas.argument_schema import ArgumentsSchema
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, Request
 

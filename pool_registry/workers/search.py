@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pool_registry.documents import bm25_index
 from pool_registry.actions import JsonValue
+from pool_registry.documents import bm25_index
 from pool_registry.documents.bm25_index import Index
 from pool_registry.errors import WorkerFault
 from pool_registry.storage.data_folder import Home, find_home

@@ -18,11 +18,11 @@ from urllib.parse import quote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pool_registry import secrets
-from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
-from pool_registry.network.http_values import once, resolved
+from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
+from pool_registry.network.http_values import once, resolved
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import Call, Reply, Worker
 

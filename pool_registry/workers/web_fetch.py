@@ -11,14 +11,14 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from pool_registry.network import http_client
 from pool_registry.actions import JsonValue
-from pool_registry.network.http_client import REDIRECTS, Answer
-from pool_registry.errors import BadCall, WorkerFault
-from pool_registry.network.http_values import CHECK_S, content_type, decoded
-from pool_registry.network.address_policy import ALLOW_PRIVATE, OutOfReach, Reach
 from pool_registry.documents.extract_text import MAX_HTML_BYTES, Readable
 from pool_registry.documents.extract_text_process import read_document
+from pool_registry.errors import BadCall, WorkerFault
+from pool_registry.network import http_client
+from pool_registry.network.address_policy import ALLOW_PRIVATE, OutOfReach, Reach
+from pool_registry.network.http_client import REDIRECTS, Answer
+from pool_registry.network.http_values import CHECK_S, content_type, decoded
 from pool_registry.worker import Call, Reply, Worker
 
 MAX_BYTES = 8_000_000

@@ -108,7 +108,7 @@ def login_routes(accounts: Accounts) -> APIRouter:
 
     @router.get("/login")
     async def page() -> Response:
-        return FileResponse(asset("web/login.html"), headers={"cache-control": "no-store"})
+        return FileResponse(asset("web/login/login.html"), headers={"cache-control": "no-store"})
 
     @router.post("/login")
     async def login(request: Request) -> Response:

@@ -11,10 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pool_registry.errors import PoolError, WorkerFault
-from pool_registry.storage.data_folder import find_home
 from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Worker
 
 PACKAGES = ("gradio", "torch", "transformers", "networkx", "sqlmodel", "huggingface-hub")

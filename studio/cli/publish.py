@@ -40,8 +40,8 @@ def publish(
     """Publish an orchestrator and its pool to the Hugging Face Hub: a model repository and a Space."""
     from studio.publish.plan import make_plan
     from studio.publish.publication_record import new_record
-    from studio.publish.traces import record_examples
     from studio.publish.publish import go_on, publish_now
+    from studio.publish.traces import record_examples
     from studio.start import prepare
 
     store = prepare(str(choose_home(home).root))

@@ -43,8 +43,8 @@ def serve(
     """Serve a pool and its orchestrator as one model of the OpenAI API (and over MCP at /mcp)."""
     from pydantic import ValidationError
 
-    from studio.model_server.server import Place, serve_http, serve_stdio
     from studio.model_server.request import RequestLimits
+    from studio.model_server.server import Place, serve_http, serve_stdio
     from studio.model_server.service import Offer
 
     try:

@@ -45,8 +45,8 @@ def what_if(
     Without --edit it shows the plan. Exit code 0 when the edited run was answered, 1 when not, 2 on bad input.
     """
     from studio.headless import recorded_run, vary_once
-    from studio.start import prepare
     from studio.pages.run.what_if_routes import plan_document, variation_check, variations_document
+    from studio.start import prepare
 
     store = prepare(home)
     try:

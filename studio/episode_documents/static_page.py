@@ -12,13 +12,14 @@ import re
 from functools import cache
 from html import escape
 from pathlib import Path
+from posixpath import dirname, normpath
 from typing import Any
 
 from assets import asset
 
-ENTRY = "replay.js"
-SHEETS = ("web/app.css", "web/run_view.css", "space/space.css")
-_IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"\./([\w-]+\.js)";[ \t]*\n', re.MULTILINE)
+ENTRY = "space/replay.js"
+SHEETS = ("web/lib/app.css", "web/run/run_view.css", "space/space.css")
+_IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./-]+\.js)";[ \t]*\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
 _LEFT_OVER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
@@ -30,7 +31,7 @@ def script() -> str:
     """The entry and everything it imports as one classic script; afterwards `PodiumReplay.mount` is there."""
     order: list[str] = []
     _visit(ENTRY, order)
-    modules = "\n".join(_wrapped(name) for name in order)
+    modules = "\n".join(_wrap(path) for path in order)
     return f'var PodiumReplay = (() => {{\n"use strict";\nconst M = {{}};\n{modules}\nreturn M["{ENTRY}"];\n}})();\n'
 
 
@@ -57,31 +58,37 @@ def static_page(info: dict[str, Any], traces: list[dict[str, Any]]) -> str:
     )
 
 
-def _visit(name: str, order: list[str]) -> None:
-    """Modules after those that they import."""
-    for _, imported in _IMPORT.findall(_text(name)):
-        if imported not in order:
-            _visit(imported, order)
-    if name not in order:
-        order.append(name)
+def _visit(path: str, order: list[str]) -> None:
+    """Put a module into `order`, after those that it imports."""
+    for _, imported in _IMPORT.findall(_text(path)):
+        if (target := _resolve(path, imported)) not in order:
+            _visit(target, order)
+    if path not in order:
+        order.append(path)
 
 
-def _wrapped(name: str) -> str:
+def _wrap(path: str) -> str:
     """A module as a function of its own: names stay apart, exports are what it returns."""
-    text = _text(name)
+    text = _text(path)
     exported = ", ".join(_EXPORTED.findall(text))
-    body = _IMPORT.sub(lambda found: f'const {{{found[1].replace(" as ", ": ")}}} = M["{found[2]}"];\n', text)
+    body = _IMPORT.sub(
+        lambda match: f'const {{{match[1].replace(" as ", ": ")}}} = M["{_resolve(path, match[2])}"];\n', text
+    )
     body = _EXPORT.sub("", body)
     rest = _LEFT_OVER.search(body)
     if rest is not None:
-        raise ValueError(f"assets: {name} has an import or export that cannot be inlined: {rest[0][:80]}")
-    return f'M["{name}"] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();'
+        raise ValueError(f"assets: {path} has an import or export that cannot be inlined: {rest[0][:80]}")
+    return f'M["{path}"] = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();'
+
+
+def _resolve(importer: str, target: str) -> str:
+    """The path below assets of what a module imports by a relative address."""
+    return normpath(f"{dirname(importer)}/{target}")
 
 
 @cache
-def _text(name: str) -> str:
-    own = asset(f"space/{name}")
-    return (own if own.is_file() else asset(f"web/{name}")).read_text(encoding="utf-8")
+def _text(path: str) -> str:
+    return asset(path).read_text(encoding="utf-8")
 
 
 def _inline_json(document: Any) -> str:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from orchestrator.graphs.alignment import Aligned
 from orchestrator.engine.episode import Episode, Round, StepRun
+from orchestrator.graphs.alignment import Aligned
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.graphs.layered_layout import COLUMN_GAP, NODE_HEIGHT, NODE_WIDTH, Layout, layered_layout, svg_path
-from orchestrator.traces.episode_totals import totals
 from orchestrator.plan import Shown
+from orchestrator.traces.episode_totals import totals
 from pool_registry.actions import Observation, as_text
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool

@@ -9,10 +9,10 @@ from typing import Any
 
 from orchestrator.traces.store import EpisodeRow, Store
 from pool_registry.pool import Pool
-from studio.episode_documents.trace import trace_document
-from studio.export.svg_and_graphml import graph_graphml, graph_svg
-from studio.export.otel import Told, otlp
 from studio.episode_documents.static_page import static_page
+from studio.episode_documents.trace import trace_document
+from studio.export.otel import Told, otlp
+from studio.export.svg_and_graphml import graph_graphml, graph_svg
 from studio.publish.traces import inside, replays
 
 

@@ -11,8 +11,8 @@ from fastapi.responses import Response
 
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
 from pool_registry.errors import PoolError
-from studio.export.python_file import python_file
 from studio.export.formats import jsonl, otlp_document, page_of, svg_of, xml_of
+from studio.export.python_file import python_file
 from studio.runtime import Runtime
 
 

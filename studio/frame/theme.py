@@ -25,22 +25,22 @@ DARK_MODE = """
 HEAD = f"""
 <link rel="icon" type="image/svg+xml" href="/podium/web/logo.svg">
 <link rel="preload" as="font" type="font/woff2" crossorigin href="/podium/fonts/inter-latin-wght-normal.woff2">
-<link rel="stylesheet" href="/podium/web/app.css">
-<link rel="stylesheet" href="/podium/web/run_view.css">
-<link rel="stylesheet" href="/podium/web/what_if.css">
-<link rel="stylesheet" href="/podium/web/memory.css">
-<link rel="stylesheet" href="/podium/web/pages.css">
-<link rel="stylesheet" href="/podium/web/pool.css">
-<link rel="stylesheet" href="/podium/web/train.css">
-<link rel="stylesheet" href="/podium/web/publish.css">
-<link rel="stylesheet" href="/podium/web/serve.css">
-<link rel="stylesheet" href="/podium/web/compare.css">
+<link rel="stylesheet" href="/podium/web/lib/app.css">
+<link rel="stylesheet" href="/podium/web/run/run_view.css">
+<link rel="stylesheet" href="/podium/web/what_if/what_if.css">
+<link rel="stylesheet" href="/podium/web/pool/memory.css">
+<link rel="stylesheet" href="/podium/web/lib/pages.css">
+<link rel="stylesheet" href="/podium/web/pool/pool.css">
+<link rel="stylesheet" href="/podium/web/train/train.css">
+<link rel="stylesheet" href="/podium/web/publish/publish.css">
+<link rel="stylesheet" href="/podium/web/serve/serve.css">
+<link rel="stylesheet" href="/podium/web/compare/compare.css">
 <link rel="stylesheet" href="/podium/web/vendor/uplot/uPlot.min.css">
 <script>{DARK_MODE}</script>
 """
 
 # Who is logged in, and the way out.
-LOGGED_IN = '<script type="module" src="/podium/web/logged_in.js"></script>'
+LOGGED_IN = '<script type="module" src="/podium/web/login/logged_in.js"></script>'
 
 
 def theme() -> gr.themes.Base:

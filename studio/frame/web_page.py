@@ -14,7 +14,7 @@ TEMPLATE = '<div class="page-root"></div>'
 
 
 def web_page(name: str, handle: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None) -> None:
-    """Build the page called `name` from assets/web/NAME_page.js; `handle` answers its commands, if it has any."""
+    """Build the page called `name` from assets/web/NAME/page.js; `handle` answers its commands, if it has any."""
     with shell(name):
         gr.HTML(
             value="",
@@ -30,7 +30,7 @@ def _script(name: str) -> str:
     return f"""
 const root = element.querySelector('.page-root');
 const send = async (request) => JSON.parse(await server.command(request));
-import('/podium/web/{name}_page.js').then((module) => module.mount(root, send));
+import('/podium/web/{name}/page.js').then((module) => module.mount(root, send));
 """
 
 

@@ -23,13 +23,13 @@ from orchestrator.traces.store import Store
 from pool_registry.secrets import resolve
 from studio.access.accounts import Tokens
 from studio.access.request_guards import LOOPBACK, SameOrigin
+from studio.frame.sse import HEADERS
 from studio.model_server.chat_completions import Completion
 from studio.model_server.errors import TRACE_HEADER, ApiError, failure_of
 from studio.model_server.mcp import mcp_server
 from studio.model_server.request import ChatRequest, ResponsesRequest, Wanted, read, unknown_model
 from studio.model_server.responses import Answer
 from studio.model_server.service import Offer, Running, Service
-from studio.frame.sse import HEADERS
 
 CLIENT_GONE = 499
 

@@ -12,10 +12,10 @@ from typing import Any
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded
 from pool_registry.actions import Usage, as_text
+from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
 from studio.model_server.errors import failure_of
 from studio.model_server.progress import Progress
 from studio.model_server.service import Running
-from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
 
 
 class Completion:

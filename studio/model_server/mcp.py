@@ -11,12 +11,12 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel, Field
 
+from studio.frame.sse import KEEP_ALIVE_S
 from studio.model_server.chat_completions import answer_text
 from studio.model_server.errors import ApiError, failure_of
 from studio.model_server.progress import Progress
 from studio.model_server.request import RequestLimits
 from studio.model_server.service import Service
-from studio.frame.sse import KEEP_ALIVE_S
 
 
 class Asked(BaseModel):

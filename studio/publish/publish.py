@@ -12,8 +12,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from orchestrator.errors import OrchestratorError
 from orchestrator.engine.process_identity import process_of
+from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.secrets import redact, resolve

@@ -9,11 +9,11 @@ from typing import Any
 
 from assets import asset
 from pool_registry.pool import export_pool
+from studio.episode_documents.static_page import script, static_page, stylesheet
 from studio.publish.bundle import Bundle, Entry, as_json, bundle
 from studio.publish.cards import shown_name, space_card
 from studio.publish.engine_files import ENGINE, pinned, requirements, travelling
 from studio.publish.model_repo import Weights, checkpoint_entries
-from studio.episode_documents.static_page import script, static_page, stylesheet
 from studio.publish.portable_pool import Travellers
 from studio.publish.request import Publication, PublishError
 from studio.publish.traces import UNKNOWN_ID, check_size

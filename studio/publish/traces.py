@@ -10,8 +10,8 @@ from typing import Any
 from orchestrator.errors import EpisodeNotFound
 from orchestrator.traces.store import EpisodeRow, Store, TraceFilter
 from pool_registry.kinds import kind_of
-from studio.publish.request import Publication, PublishError
 from studio.episode_documents.replay_document import replay_document
+from studio.publish.request import Publication, PublishError
 from trainer.tasks import find_task
 
 SHOWN = 6

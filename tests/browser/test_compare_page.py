@@ -19,8 +19,8 @@ from tests.browser.conftest import Studio, watched_page
 from tests.browser.support.evaluations import Pair, write_evaluation
 from tests.browser.support.jobs import note_step, set_state, write_job
 from tests.browser.test_train_page import no_job_left
-from trainer.results.figures import figures
 from trainer.jobs.queue import JobStore
+from trainer.results.figures import figures
 from trainer.results.rows import RESULTS, ResultRow, read_results
 
 __all__ = ["no_job_left"]

@@ -24,7 +24,7 @@ from tests.pool_registry.workers.test_mcp_sdk import Service
 from tests.pool_registry.workers.test_space import make_app
 from tests.studio.support.model_server import model_server
 
-MCP_SERVER = Path(__file__).parents[1] / "pool_registry" / "mcp_server.py"
+MCP_SERVER = Path(__file__).parents[1] / "pool_registry" / "support" / "mcp_server.py"
 SECRET = "planted-4711-secret"
 FUNCTIONS = '''
 def area(width: float, height: float = 2.0) -> float:

@@ -134,7 +134,7 @@ def test_a_run_is_exported_as_picture_graph_spans_and_page(page, publisher, tmp_
 
 def test_an_open_menu_stays_open_when_the_rest_of_the_page_arrives(page, publisher):
     held: list[Route] = []
-    page.route("**/what_if_view.js", lambda route: held.append(route))
+    page.route("**/what_if/panel.js", lambda route: held.append(route))
     page.goto(f"{publisher.url}/traces")
     page.locator(".tp-query").first.click()
     page.locator("[data-testid=export] summary").click()

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
-from studio.model_server import server_record
 from studio.access.accounts import Accounts
+from studio.model_server import server_record
 from studio.start import prepare
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.support.pools import XSS

@@ -16,8 +16,8 @@ from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepEnded, 
 from orchestrator.plan import Step, Turn
 from orchestrator.traces.store import Store, open_store
 from pool_registry.actions import Failure, Observation, Status
-from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe

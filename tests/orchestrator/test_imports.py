@@ -29,7 +29,13 @@ def test_importing_orchestrator_takes_less_than_300_ms():
 
 
 @pytest.mark.parametrize(
-    "module", ["orchestrator.engine.episode_loop", "orchestrator.traces.store", "orchestrator.dialects", "orchestrator.policies.registry"]
+    "module",
+    [
+        "orchestrator.engine.episode_loop",
+        "orchestrator.traces.store",
+        "orchestrator.dialects",
+        "orchestrator.policies.registry",
+    ],
 )
 def test_the_engine_needs_no_model_library(module):
     seconds_to_import(module)

@@ -11,12 +11,22 @@ from hypothesis import strategies as st
 
 from orchestrator.engine.edits import AddStep, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
 from orchestrator.engine.episode import Episode, replay
-from orchestrator.errors import InvalidEdits
 from orchestrator.engine.events import StepStarted
+from orchestrator.errors import InvalidEdits
 from orchestrator.plan import Step, Turn, check_turn, requoted
 from orchestrator.what_if import NAME, Variation, run_variation, vary
 from pool_registry.actions import NO_USAGE, Status
-from tests.orchestrator.support.engine import STAGE, Events, Scripted, a_pool, canary, codes, engine_kinds, play_turns, step
+from tests.orchestrator.support.engine import (
+    STAGE,
+    Events,
+    Scripted,
+    a_pool,
+    canary,
+    codes,
+    engine_kinds,
+    play_turns,
+    step,
+)
 
 __all__ = ["engine_kinds"]
 

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pool_registry.pool_diff import Change, diff, summary
 from pool_registry.pool import Limits, Pool, check_pool, disarmed, export_pool, import_pool
+from pool_registry.pool_diff import Change, diff, summary
 from pool_registry.worker import WorkerSpec
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}

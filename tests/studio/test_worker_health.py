@@ -10,8 +10,8 @@ from orchestrator.traces.store import RecordedCall, open_store
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Circuit, breaker_of
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
-from studio.worker_health import Health, judge
 from studio.runtime import Runtime
+from studio.worker_health import Health, judge
 
 SPEC = WorkerSpec(name="calc", kind="calculator", description="adds", timeout_s=10)
 OK = RecordedCall("OK", 0.5, None)

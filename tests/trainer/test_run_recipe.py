@@ -19,19 +19,19 @@ import torch
 import yaml
 
 from orchestrator.checkpoints import complete_steps, find_checkpoint, read_checkpoint
-from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.traces.store import TraceFilter, open_store
-from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import find_home
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed
+from trainer.job_process import explain, run_job
+from trainer.jobs.job_folder import read_lines
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
-from trainer.job_process import explain, run_job
 from trainer.tasks import find_task
-from trainer.jobs.job_folder import read_lines
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow

@@ -97,8 +97,8 @@ def demonstrations(
     home: HomeOption = None,
 ) -> None:
     """Export what a job's SFT learnt from."""
-    from trainer.sft.demonstrations import load_demonstrations, save_demonstrations
     from trainer.errors import JobRefused
+    from trainer.sft.demonstrations import load_demonstrations, save_demonstrations
 
     with _store(home) as (_, jobs):
         file = jobs.workspace(jobs.get(job).id).demonstrations
@@ -122,8 +122,8 @@ def compare(
     home: HomeOption = None,
 ) -> None:
     """Orchestrators side by side: intervals, paired differences, protocol, access lists, cost and time."""
-    from trainer.results.rows import tables
     from trainer.evaluation.side_by_side import compared
+    from trainer.results import tables
 
     with _store(home) as (_, store):
         found = compared(store, jobs, reference, by)

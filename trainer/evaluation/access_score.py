@@ -22,8 +22,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode
-from orchestrator.traces.episode_totals import layer_sizes
 from orchestrator.plan import Step, Turn
+from orchestrator.traces.episode_totals import layer_sizes
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec

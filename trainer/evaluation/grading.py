@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from pool_registry.actions import JsonValue, as_text, clean_text
-from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.sandbox.runner import Sandbox
 from pool_registry.secrets import redact
 from trainer.tasks.task import Task

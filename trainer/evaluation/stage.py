@@ -18,12 +18,13 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies.registry import POLICIES
 from orchestrator.policies.router import RouterPolicy
 from orchestrator.traces.store import Store
-from pool_registry.kinds import kind_of
 from pool_registry.calls.live_pool import LivePool, live_pool
+from pool_registry.kinds import kind_of
 from pool_registry.pool import Limits, Pool
 from trainer.errors import SpendCapReached, TrainingFailed
-from trainer.evaluation.trials import Make, Trial, by_name, check_makeable, run_trials, trials_of
 from trainer.evaluation.frozen_past import Known, known_before
+from trainer.evaluation.trials import Make, Trial, by_name, check_makeable, run_trials, trials_of
+from trainer.jobs.job_folder import Workspace, read_lines
 from trainer.recipe import Recipe
 from trainer.results.rows import ResultRow, Slot, append_result, mend, read_results
 from trainer.results.summary import summarize
@@ -31,7 +32,6 @@ from trainer.results.tables import find_reference
 from trainer.tasks.pool_conditions import changed_pool, in_words_of, memory
 from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
-from trainer.jobs.job_folder import Workspace, read_lines
 
 log = logging.getLogger(__name__)
 EACH = "direct:each"

@@ -18,15 +18,15 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.events import Graded
-from orchestrator.traces.episode_totals import totals
-from orchestrator.plan import Turn
-from orchestrator.policies.registry import make_orchestrator, maker
-from orchestrator.policies.model import remembering
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
+from orchestrator.engine.events import Graded
+from orchestrator.plan import Turn
+from orchestrator.policies.model import remembering
+from orchestrator.policies.registry import make_orchestrator, maker
+from orchestrator.traces.episode_totals import totals
 from pool_registry.actions import as_text
-from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.language_models.completion import Draw
 from pool_registry.pool import Limits
 from trainer.evaluation.access_score import SameWork, access_of, work_of
 from trainer.evaluation.grading import verdict

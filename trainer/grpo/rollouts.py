@@ -15,20 +15,20 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening
 from orchestrator.retrieval.choose_workers import narrowed, shown_to
-from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from pool_registry.actions import JsonValue, Status, Usage
-from pool_registry.language_models.completion import strip_special
 from pool_registry.calls.live_pool import LivePool
-from trainer.grpo.curriculum import Curriculum
+from pool_registry.language_models.completion import strip_special
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import grade, resolve
-from trainer.learner.generator import Generator
+from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import Sample, Term, advantages, all_equal, sample_of, scores, total, worker_shares
-from trainer.tasks.task import Task
 from trainer.grpo.token_transcript import ChatTokens, Transcript
+from trainer.learner.generator import Generator
+from trainer.tasks.task import Task
 
 
 @dataclass(slots=True)

@@ -22,9 +22,13 @@ from trl import GRPOConfig  # type: ignore[attr-defined]  # lazily exported
 from orchestrator.dialects import dialect_named
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.language_models.model_files import model_path, pick_device
-from trainer.learner.cpu_trainers import grpo_trainer
-from trainer.grpo.curriculum import Curriculum
 from trainer.errors import TrainingFailed
+from trainer.grpo.curriculum import Curriculum
+from trainer.grpo.rewards import reward_terms
+from trainer.grpo.rollouts import Clock, Group, Manner, RolloutEngine, figures, fitting
+from trainer.grpo.token_transcript import ChatTokens
+from trainer.jobs.job_folder import Workspace, read_lines
+from trainer.learner.cpu_trainers import grpo_trainer
 from trainer.learner.generator import Generator, Sampling
 from trainer.learner.load_and_save import (
     JobCallback,
@@ -36,15 +40,11 @@ from trainer.learner.load_and_save import (
     resume_point,
     trainer_arguments,
 )
-from trainer.recipe import Grpo, Recipe
-from trainer.grpo.rewards import reward_terms
-from trainer.grpo.rollouts import Clock, Group, Manner, RolloutEngine, figures, fitting
-from trainer.tasks.task import Task
-from trainer.grpo.token_transcript import ChatTokens
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
 from trainer.learner.vllm_server import serve
-from trainer.jobs.job_folder import Workspace, read_lines
+from trainer.recipe import Grpo, Recipe
+from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
 PLACE = "place"  # the text of the prompts that the trainer hands over; nothing reads it

@@ -25,8 +25,8 @@ from orchestrator.engine.process_identity import is_alive, this_process
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.pool_store import writing
 from trainer.errors import JobNotFound, JobRefused
-from trainer.recipe import Recipe, dump_recipe, parse_recipe
 from trainer.jobs.job_folder import Workspace
+from trainer.recipe import Recipe, dump_recipe, parse_recipe
 
 ACTIVE = ("running", "stopping")
 STALE_S = 60.0  # a heartbeat older than this is worth a question; nothing is killed for it

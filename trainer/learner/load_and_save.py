@@ -21,9 +21,9 @@ from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
+from trainer.jobs.job_folder import Workspace, new_manifest
 from trainer.recipe import Lora, Model, Optimizer, Recipe
 from trainer.tasks.task import Task
-from trainer.jobs.job_folder import Workspace, new_manifest
 
 log = logging.getLogger(__name__)
 # (training, model, tokenizer, how many tasks) -> figures on validation tasks

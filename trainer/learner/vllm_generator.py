@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pool_registry.network import http_client
 from pool_registry.errors import WorkerFault
+from pool_registry.network import http_client
 from trainer.errors import TrainingFailed
 from trainer.learner.generator import GATHER_S, Batching, Generated, Sampling
 
@@ -89,7 +89,9 @@ class ServerGenerator:
             await http_client.post_text(f"{self._url}/load_lora_adapter", body, {}, self._timeout_s)
             self.model, self._adapters = name, known + 1
             if known:
-                await http_client.post_text(f"{self._url}/unload_lora_adapter", {"lora_name": before}, {}, self._timeout_s)
+                await http_client.post_text(
+                    f"{self._url}/unload_lora_adapter", {"lora_name": before}, {}, self._timeout_s
+                )
         except (WorkerFault, TimeoutError) as error:
             raise TrainingFailed("vllm", f"the vLLM server did not take the adapter: {_said(error)}") from error
 

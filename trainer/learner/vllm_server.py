@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from pool_registry.network import http_client
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.model_files import pick_device, pick_dtype
+from pool_registry.network import http_client
 from trainer.errors import TrainerError
 
-PYTHON = Path(__file__).resolve().parents[1] / ".venv-vllm" / "bin" / "python"
+PYTHON = Path(__file__).resolve().parents[2] / ".venv-vllm" / "bin" / "python"
 MODULE = "vllm.entrypoints.openai.api_server"  # the `vllm` command fails in the CPU package
 START_S = 600.0  # 36 to 170 s on two cores that others use too
 STOP_S = 10.0

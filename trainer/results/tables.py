@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainer.errors import UnknownReference
 from trainer.results.figures import Figures, best_single, figures, split
 from trainer.results.paired import Paired, paired
-from trainer.errors import UnknownReference
 from trainer.results.rows import RESULTS, ResultRow, orchestrators_in, read_results
 from trainer.results.statistics import Estimate
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from orchestrator.engine.episode import Episode
-from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import Orchestrator, Sink
+from orchestrator.policies.registry import make_orchestrator
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
-from trainer.sft.demonstrations import Demonstration, demonstration
 from trainer.evaluation.trials import attempt
 from trainer.recipe import Demonstrations, Model
+from trainer.sft.demonstrations import Demonstration, demonstration
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.task import Task
 

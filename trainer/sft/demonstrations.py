@@ -17,11 +17,11 @@ from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening
 from orchestrator.retrieval.choose_workers import choose, narrowed
 from orchestrator.traces.store import TraceStore
-from pool_registry.language_models.completion import Message
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.language_models.completion import Message
 from trainer.errors import TrainingFailed
-from trainer.recipe import Model
 from trainer.grpo.token_transcript import ChatTokens, Transcript
+from trainer.recipe import Model
 
 # Failures that are not the orchestrator's doing: a turn that met one is still worth imitating.
 NOT_ITS_FAULT = {"timeout", "unavailable", "dependency_failed", "connection", "rate_limited", "deadline"}

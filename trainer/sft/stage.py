@@ -16,14 +16,10 @@ from datasets import Dataset
 from transformers import PrinterCallback, set_seed
 from trl import SFTConfig  # type: ignore[attr-defined]  # lazily exported
 
-from trainer.learner.cpu_trainers import sft_trainer
-from trainer.sft.demonstrations import (
-    Demonstration,
-    load_demonstrations,
-    save_demonstrations,
-    starred_demonstrations,
-)
 from trainer.errors import TrainingFailed
+from trainer.grpo.token_transcript import ChatTokens
+from trainer.jobs.job_folder import Workspace
+from trainer.learner.cpu_trainers import sft_trainer
 from trainer.learner.load_and_save import (
     JobCallback,
     Training,
@@ -32,12 +28,16 @@ from trainer.learner.load_and_save import (
     resume_point,
     trainer_arguments,
 )
-from trainer.sft.renamed_copies import variants
 from trainer.recipe import Recipe, Sft
-from trainer.tasks.task import Task
 from trainer.sft.collect import Collector, Progress
-from trainer.grpo.token_transcript import ChatTokens
-from trainer.jobs.job_folder import Workspace
+from trainer.sft.demonstrations import (
+    Demonstration,
+    load_demonstrations,
+    save_demonstrations,
+    starred_demonstrations,
+)
+from trainer.sft.renamed_copies import variants
+from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
 

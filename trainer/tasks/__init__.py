@@ -11,9 +11,9 @@ from trainer.tasks.families.forge import Forge
 from trainer.tasks.families.itinerary import Itinerary
 from trainer.tasks.families.joined import Joined
 from trainer.tasks.families.ledger import Ledger
+from trainer.tasks.families.workshop import Workshop
 from trainer.tasks.suite import Suite
 from trainer.tasks.task import Task
-from trainer.tasks.families.workshop import Workshop
 
 SUITES: dict[str, Suite[Any]] = {
     suite.name: suite

@@ -141,7 +141,7 @@ def seen(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
 
 
 def memory(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
-    """The pool as it is; orchestrating models are shown the lessons of its recorded failures (trainer/evaluation/trials.py).
+    """The pool as it is; orchestrating models are shown the lessons of its recorded failures (evaluation/trials.py).
     In every other condition they are not, whatever the pool's limits say: tables must not depend on what was run."""
     return pool, {}
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pool_registry import secrets
-from pool_registry.network import http_client
 from pool_registry.errors import InvalidPool
-from pool_registry.network.http_values import OWN_HEADERS, TOKEN, decoded
 from pool_registry.imports import Offer, worker_name
 from pool_registry.imports.openapi.document import MAX_CHARS, Document, Unfit, read
 from pool_registry.imports.openapi.schemas import Schemas
 from pool_registry.imports.openapi.servers import Given, first_problem, security_of, server_of
+from pool_registry.network import http_client
 from pool_registry.network.address_policy import Reach
+from pool_registry.network.http_values import OWN_HEADERS, TOKEN, decoded
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import WorkerSpec
 

@@ -9,10 +9,10 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import ValidationError
 
-from pool_registry.network import http_client
-from pool_registry.network.http_values import OWN_HEADERS, TOKEN
 from pool_registry.imports.openapi.document import Document, Unfit
+from pool_registry.network import http_client
 from pool_registry.network.address_policy import Reach, literal_address
+from pool_registry.network.http_values import OWN_HEADERS, TOKEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall
-from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 from pool_registry.starter.workers.airports import airport, airports_ready
+from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
 FORMS = (
     "2025-04-20 21:30 at LIS plus 90 minutes, local at GRU",

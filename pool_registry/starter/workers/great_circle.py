@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall
-from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 from pool_registry.starter.workers.airports import Airport, airport, airports_ready
+from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
 FORM = "LIS to GRU"
 RADIUS_KM = 6371.0088  # the mean radius of the Earth (IUGG)

@@ -13,12 +13,12 @@ from orchestrator.checkpoints import STARTERS, checkpoint_names
 from orchestrator.errors import OrchestratorError
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import PoolError, StorageError, WorkerFault
+from studio.frame.commands import answered, refused
 from studio.orchestrators.notes import checkpoint_label
 from studio.pages.run.page import FIRST_QUERY, STARTER, TAKES_AGENT
-from studio.frame.commands import answered, refused
-from studio.runtime import Runtime
-from studio.pages.train.preflight import missing
 from studio.pages.train.commands import asked_recipe
+from studio.pages.train.preflight import missing
+from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
 from trainer.jobs.queue import JobStore
 from trainer.recipe import CONDITIONS, Recipe, dump_recipe

@@ -7,10 +7,10 @@ from typing import Any
 
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
 from studio.pages.compare.suite import SEEN, cell, choices, estimate
+from trainer.recipe import CONDITIONS
+from trainer.results.by_task import by_task, mean_of
 from trainer.results.figures import figures, split
 from trainer.results.paired import gap
-from trainer.results.by_task import by_task, mean_of
-from trainer.recipe import CONDITIONS
 from trainer.results.rows import ResultRow
 from trainer.tasks import HELD_OUT_FAMILIES
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.graphs.alignment import Aligned
 from orchestrator.engine.episode import Episode
+from orchestrator.graphs.alignment import Aligned
 from orchestrator.graphs.diff import ACCESS, ARGUMENTS, MOVED, WORKER, GraphDiff, Pair, PlacedStep, diff, placed_steps
 from studio.episode_documents.view import SHORT, instruction
 

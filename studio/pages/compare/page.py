@@ -5,8 +5,8 @@ Commands go to CompareDesk; what is shown comes over compare_api.py. Everything 
 
 from __future__ import annotations
 
-from studio.pages.compare.commands import CompareDesk
 from studio.frame.web_page import web_page
+from studio.pages.compare.commands import CompareDesk
 from studio.runtime import Runtime
 from trainer.jobs.queue import JobStore
 

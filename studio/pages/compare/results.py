@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from studio.pages.train.progress import moment
 from studio.pages.train.job_document import recipe_of
+from studio.pages.train.progress import moment
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.results.rows import RESULTS, ResultRow, Slot, orchestrators_in, read_results
 

@@ -14,11 +14,11 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from orchestrator.errors import EpisodeNotFound
 from orchestrator.traces.store import EpisodeRow
 from studio.pages.compare.commands import MOST
-from studio.pages.compare.training_drift import DriftReader
 from studio.pages.compare.conditions import ablation_document, matrix_document
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
 from studio.pages.compare.stream import ComparisonFollower
 from studio.pages.compare.suite import suite_document, task_document
+from studio.pages.compare.training_drift import DriftReader
 from studio.runtime import Runtime
 from trainer.errors import JobNotFound
 from trainer.jobs.queue import JobStore

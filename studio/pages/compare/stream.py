@@ -12,14 +12,14 @@ from typing import Any
 
 from fastapi import Request
 
-from orchestrator.graphs.alignment import align
 from orchestrator.errors import DamagedTrace
+from orchestrator.graphs.alignment import align
 from orchestrator.traces.store import EpisodeRow
-from studio.pages.run.routes import GRADE_WAIT_S, KEEP_ALIVE_S, LOOK_FOR_DEAD_S, POLL_S, Follower
-from studio.pages.compare.graph_diff import diff_document
-from studio.runtime import Runtime
-from studio.pages.train.routes import message
 from studio.episode_documents.view import episode_view, view_patch
+from studio.pages.compare.graph_diff import diff_document
+from studio.pages.run.routes import GRADE_WAIT_S, KEEP_ALIVE_S, LOOK_FOR_DEAD_S, POLL_S, Follower
+from studio.pages.train.routes import message
+from studio.runtime import Runtime
 
 
 class Side(Follower):

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
+from trainer.results.by_task import Samples, Tasks, Unit, by_task, mean_of
 from trainer.results.figures import Figures, best_single, figures_of, pareto, split
 from trainer.results.paired import WHICH, Gap, TaskChange, change, changed, gap
-from trainer.results.by_task import Samples, Tasks, Unit, by_task, mean_of
 from trainer.results.rows import ResultRow, orchestrators_in
 from trainer.results.statistics import Estimate
 

@@ -25,8 +25,8 @@ from studio.pages.train.curves import MetricsReader, rounded
 from studio.pages.train.job_document import recipe_of
 from studio.pages.train.rollouts import RolloutIndex
 from studio.runtime import Runtime
-from trainer.results.figures import Figures, figures, split
 from trainer.jobs.queue import JobStore
+from trainer.results.figures import Figures, figures, split
 from trainer.results.statistics import entropy, mean
 
 SAMPLED = 8

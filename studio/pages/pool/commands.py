@@ -15,15 +15,15 @@ from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
 from pool_registry.pool import Limits, Pool, disarmed, import_pool
 from pool_registry.storage.pool_store import StoredPool
+from studio.frame.commands import Command, Reply, answered, table, text, version, words
+from studio.pages.pool.documents import runs_program, state_document
+from studio.pages.pool.forms import named, placed, spec_from
 from studio.pages.pool.gallery_commands import GalleryDesk
 from studio.pages.pool.import_commands import ImportDesk
 from studio.pages.pool.memory_commands import MemoryDesk
-from studio.pages.pool.version_diff import diff_document
-from studio.pages.pool.forms import named, placed, spec_from
-from studio.pages.pool.documents import runs_program, state_document
-from studio.frame.commands import Command, Reply, answered, table, text, version, words
-from studio.runtime import Runtime
 from studio.pages.pool.try_worker import alone, arguments_for, observation_document
+from studio.pages.pool.version_diff import diff_document
+from studio.runtime import Runtime
 
 
 class PoolDesk:

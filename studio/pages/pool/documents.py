@@ -6,10 +6,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from orchestrator.traces.store import WorkerStats
-from pool_registry.pool_diff import diff, summary
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, kind_of, load_config
 from pool_registry.pool import Limits, Pool
+from pool_registry.pool_diff import diff, summary
 from pool_registry.storage.pool_store import StoredPool
 from pool_registry.worker import WorkerSpec
 from studio.runtime import Runtime

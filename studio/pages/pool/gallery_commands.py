@@ -7,18 +7,18 @@ from dataclasses import asdict
 from typing import Any
 
 from pool_registry import secrets
-from pool_registry.language_models import providers
-from pool_registry.gallery.discover_servers import discover
 from pool_registry.errors import InvalidPool, SecretNotFound
+from pool_registry.gallery.discover_servers import discover
+from pool_registry.gallery.templates import SHIPPED_MODEL, Template, templates
 from pool_registry.gallery.worker_from_template import base_for, model_bases, unmet, worker_from
 from pool_registry.imports import worker_name
+from pool_registry.language_models import providers
 from pool_registry.pool import Pool
-from pool_registry.gallery.templates import SHIPPED_MODEL, Template, templates
 from pool_registry.worker import WorkerSpec
-from studio.pages.pool.documents import points_at
 from studio.frame.commands import Command, Reply, table, text, words
-from studio.runtime import Runtime
+from studio.pages.pool.documents import points_at
 from studio.pages.pool.try_worker import worker_test
+from studio.runtime import Runtime
 
 Saved = Callable[..., Reply]  # saves a pool and answers with the page's new state
 STORE_HINT = (

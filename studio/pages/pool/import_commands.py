@@ -21,9 +21,9 @@ from pool_registry.kinds import field_problems
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
-from studio.pages.pool.gallery_commands import Saved, added_to
-from studio.pages.pool.forms import spec_from
 from studio.frame.commands import Command, Reply, table, tables, text, words
+from studio.pages.pool.forms import spec_from
+from studio.pages.pool.gallery_commands import Saved, added_to
 from studio.runtime import Runtime
 
 MAX_SERVER_NAME_CHARS = 24  # as in workers/mcp.py
@@ -102,7 +102,7 @@ class ImportDesk:
         return self._runtime.run(offers(_server(server_from(table(request, "server")))))
 
     def _from_openapi(self, request: Mapping[str, Any]) -> list[Offer]:
-        from pool_registry.imports.openapi.operations import operations
+        from pool_registry.imports.openapi import operations
 
         url, document = words(request, "url"), words(request, "text")
         if not url and not document:

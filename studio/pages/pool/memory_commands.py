@@ -9,8 +9,8 @@ from typing import Any
 from orchestrator.failure_memory.lessons import MAX_READ, ReflectionRow
 from orchestrator.failure_memory.write_lesson import OFF, RULE, has_failed, remember
 from orchestrator.traces.store import TraceFilter
-from pool_registry.errors import InvalidPool
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
 from studio.frame.commands import Command, Reply, text, version
 from studio.runtime import Runtime

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from pool_registry.actions import JsonValue
-from pool_registry.pool_diff import Change, diff
 from pool_registry.pool import Pool
+from pool_registry.pool_diff import Change, diff
 
 
 def diff_document(before: Pool, after: Pool) -> dict[str, Any]:

@@ -17,15 +17,15 @@ from orchestrator.checkpoints import checkpoint_names
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import SecretNotFound
 from pool_registry.secrets import resolve
+from studio.episode_documents.static_page import static_page
+from studio.frame.commands import Reply, answered, table, text
 from studio.orchestrators.notes import checkpoint_label
 from studio.publish.bundle import Bundle, Entry
-from studio.episode_documents.static_page import static_page
 from studio.publish.plan import Plan, make_plan
 from studio.publish.publication_record import STAGES, Record, find_record, new_record, records
+from studio.publish.publish import start
 from studio.publish.request import HARDWARE, LICENCES, VISITORS, InvalidPublication, Publication, publication
 from studio.publish.traces import LOOKED_AT, SHOWN, chosen_rows, record_examples
-from studio.publish.publish import start
-from studio.frame.commands import Reply, answered, table, text
 from studio.runtime import Runtime
 
 KEPT = 4  # previews

@@ -10,7 +10,7 @@ import gradio as gr
 TEMPLATE = '<div class="rv-root"></div>'
 SCRIPT = """
 const root = element.querySelector('.rv-root');
-import('/podium/web/run_view.js').then((module) => {
+import('/podium/web/run/run_view.js').then((module) => {
   const view = module.mount(root, {
     onState: (running) => document.body.classList.toggle('is-running', running),
     onStarted: (id) => { props.value = id; },

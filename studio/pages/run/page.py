@@ -18,10 +18,10 @@ from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies.registry import POLICIES
 from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
+from studio.frame.navigation import shell
 from studio.orchestrators.notes import checkpoint_label, checkpoint_note, memory_note
 from studio.pages.run.component import run_view
 from studio.runtime import Runtime
-from studio.frame.navigation import shell
 from trainer.tasks import SUITES, find_task
 
 STARTER = "starter"

@@ -16,15 +16,15 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel
 
 from orchestrator.engine.episode import Episode
-from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.engine.events import EpisodeEnded, Event, TurnTaken
+from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Pool, export_pool
 from studio.episode_documents.trace import trace_document
+from studio.episode_documents.view import episode_view, step_detail, turn_detail, view_patch
 from studio.pages.traces.page import trace_rows
 from studio.runtime import Runtime
-from studio.episode_documents.view import episode_view, step_detail, turn_detail, view_patch
 
 T = TypeVar("T")
 POLL_S = 0.1

@@ -18,8 +18,8 @@ from orchestrator.plan import Step
 from orchestrator.traces.store import EpisodeRow, Store
 from orchestrator.what_if import Variation, vary
 from pool_registry.actions import JsonValue, as_text
-from pool_registry.errors import PoolError
 from pool_registry.calls.live_pool import LivePool, live_pool
+from pool_registry.errors import PoolError
 from pool_registry.pool import Pool
 from studio.runtime import Runtime
 

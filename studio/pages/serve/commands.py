@@ -16,9 +16,9 @@ from fastapi import APIRouter, Body
 from fastapi.responses import JSONResponse
 
 from pool_registry.errors import InvalidPool, PoolError, StorageError
-from studio.model_server import server_record
 from studio.access.accounts import Tokens
 from studio.frame.commands import Command, Reply, text, words
+from studio.model_server import server_record
 from studio.runtime import Runtime
 from studio.start import check_port
 

@@ -15,10 +15,10 @@ from platformdirs import user_data_dir
 from pydantic import ValidationError
 
 from pool_registry.kinds import field_problems
-from studio.pages.train.job_document import job_line, recipe_of
 from studio.frame.commands import answered
-from studio.runtime import Runtime
+from studio.pages.train.job_document import job_line, recipe_of
 from studio.pages.train.preflight import missing
+from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, dump_recipe, load_recipe, parse_recipe, preset_names

@@ -16,12 +16,12 @@ from orchestrator.errors import UnknownOrchestrator
 from pool_registry.actions import JsonValue
 from studio.pages.train.advice import advise
 from studio.pages.train.curves import MetricsReader, Row
-from studio.pages.train.progress import moment, place_of, since
 from studio.pages.train.machine_load import memory_of
+from studio.pages.train.progress import moment, place_of, since
 from trainer.errors import TrainerError
+from trainer.jobs.job_folder import BEST_KEPT, Workspace, read_lines
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
-from trainer.jobs.job_folder import BEST_KEPT, Workspace, read_lines
 
 LOG_CHARS = 20_000
 SHOWN_EVALUATION = (

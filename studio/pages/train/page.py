@@ -6,8 +6,8 @@ Commands go to TrainDesk; what a job does comes over its own stream (train_api.p
 from __future__ import annotations
 
 from studio.frame.web_page import web_page
-from studio.runtime import Runtime
 from studio.pages.train.commands import TrainDesk
+from studio.runtime import Runtime
 
 
 def build(runtime: Runtime) -> None:

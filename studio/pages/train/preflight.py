@@ -18,11 +18,11 @@ from pool_registry.language_models.model_files import HUB, TINY, is_available, m
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.errors import TrainerError
-from trainer.recipe import Recipe
 from trainer.grpo.rewards import TERMS
+from trainer.learner.vllm_server import PYTHON as VLLM_PYTHON
+from trainer.recipe import Recipe
 from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
-from trainer.learner.vllm_server import PYTHON as VLLM_PYTHON
 
 SAMPLE = 200  # tasks that are looked at
 SPARE_BYTES = 1_000_000_000
@@ -112,7 +112,10 @@ def _model_missing(recipe: Recipe) -> Iterator[Missing]:
     try:
         is_available(model.base)
     except WorkerFault as fault:
-        made = "The tiny model has not been made. Run `python -m scripts.build_tiny_base` (minutes), or choose starter:smollm2."
+        made = (
+            "The tiny model has not been made. Run `python -m scripts.build_tiny_base` (minutes), "
+            "or choose starter:smollm2."
+        )
         yield Missing("model.base", made if model.base == TINY else _sentence(fault))
     if model.base.startswith(HUB):
         yield Missing("model.base", f"{model.base} is fetched from the hub when the job starts.", blocks=False)

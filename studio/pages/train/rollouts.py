@@ -13,9 +13,9 @@ from orchestrator.engine.episode import Episode
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.pool import Pool
+from studio.episode_documents.view import episode_view
 from studio.pages.train.curves import whole
 from studio.runtime import Runtime
-from studio.episode_documents.view import episode_view
 
 MAX_GROUPS = 6  # in one answer
 MAX_EPISODES = 32  # of one group

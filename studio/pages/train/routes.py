@@ -18,14 +18,14 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from pool_registry.actions import JsonValue
+from studio.pages.train.commands import TrainDesk, preset_documents
 from studio.pages.train.curves import MetricsReader, rounded, whole_lines
 from studio.pages.train.job_document import LOG_CHARS, job_view
 from studio.pages.train.rollouts import RolloutBrowser
 from studio.runtime import Runtime
-from studio.pages.train.commands import TrainDesk, preset_documents
 from trainer.errors import JobNotFound
-from trainer.jobs.queue import JobRow, JobStore
 from trainer.jobs.job_folder import Workspace
+from trainer.jobs.queue import JobRow, JobStore
 
 POLL_S = 0.5
 STATE_S = 2.0  # how often the row, memory and advice are looked at

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from orchestrator.plan import Turn
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.plan import Turn
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import seed_starter

@@ -12,18 +12,18 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator.checkpoints import Checkpoint
 from orchestrator.engine.episode import Episode
-from orchestrator.plan import Turn
-from orchestrator.engine.process_identity import this_process
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.engine.process_identity import this_process
+from orchestrator.plan import Turn
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.storage.pool_store import writing
 from trainer.evaluation.trials import grade
+from trainer.jobs.job_folder import Workspace
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
 from trainer.tasks import find_task
 from trainer.tasks.task import Task
-from trainer.jobs.job_folder import Workspace
 
 WORKERS = ("sql", "calculator", "units", "atlas_search", "reader")
 NAME = "by-hand"

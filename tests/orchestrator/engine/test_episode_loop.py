@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from orchestrator.errors import InvalidQuery, OrchestratorError
-from orchestrator.engine.events import EpisodeStarted, ParentStep
-from orchestrator.plan import Turn
 from orchestrator.engine.episode_loop import MAX_QUERY_CHARS
+from orchestrator.engine.events import EpisodeStarted, ParentStep
+from orchestrator.errors import InvalidQuery, OrchestratorError
+from orchestrator.plan import Turn
 from pool_registry.actions import Status, Usage
 from pool_registry.errors import WorkerFault
 from tests.orchestrator.support.engine import (

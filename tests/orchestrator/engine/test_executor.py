@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import StepEnded, TurnTaken
 from orchestrator.plan import Step, Turn
-from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.actions import Status
 from tests.orchestrator.support.engine import (
     STAGE,

@@ -9,21 +9,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.retrieval.choose_workers import sentence_vectors
-from orchestrator.failure_memory import lessons
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.events import Graded
-from orchestrator.failure_memory.lessons import FrozenMemory, PoolMemory, ReflectionStore, memory_of, row_of, similar
-from orchestrator.plan import Lesson, Recalled, Turn
-from orchestrator.policies.registry import make_orchestrator
-from orchestrator.policies.model import ModelPolicy, remembering
-from orchestrator.prompt import NOTES, conversation, notes
-from orchestrator.failure_memory.write_lesson import MAX_LESSON_CHARS, by_rule, has_failed, one_sentence, reflect, remember
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from pool_registry.storage.data_folder import find_home
+from orchestrator.engine.events import Graded
+from orchestrator.failure_memory import lessons
+from orchestrator.failure_memory.lessons import FrozenMemory, PoolMemory, ReflectionStore, memory_of, row_of, similar
+from orchestrator.failure_memory.write_lesson import (
+    MAX_LESSON_CHARS,
+    by_rule,
+    has_failed,
+    one_sentence,
+    reflect,
+    remember,
+)
+from orchestrator.plan import Lesson, Recalled, Turn
+from orchestrator.policies.model import ModelPolicy, remembering
+from orchestrator.policies.registry import make_orchestrator
+from orchestrator.prompt import NOTES, conversation, notes
+from orchestrator.retrieval import sentence_vectors
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import open_engine
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from tests.orchestrator.support.engine import a_pool, engine_kinds, play_turns, step

@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.engine.episode import Episode, replay
-from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Event, StepEnded, StepStarted, TurnStarted, TurnTaken
+from orchestrator.engine.events import (
+    EpisodeEnded,
+    EpisodeStarted,
+    Event,
+    StepEnded,
+    StepStarted,
+    TurnStarted,
+    TurnTaken,
+)
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
-from orchestrator.traces.episode_totals import critical_path, totals
 from orchestrator.plan import Step, Turn
+from orchestrator.traces.episode_totals import critical_path, totals
 from pool_registry.actions import Observation, Status, Usage
 from tests.orchestrator.support.engine import ALL, engine_kinds, step
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from orchestrator.engine.episode import StepRun
 from orchestrator.plan import Step
-from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.cascade import Judged, judged
+from orchestrator.policies.registry import make_orchestrator
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from tests.orchestrator.support.endpoint import Endpoint, agent, asked, play, pool_of

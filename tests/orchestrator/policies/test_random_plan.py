@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.engine.episode import Episode
-from orchestrator.errors import UnknownOrchestrator
 from orchestrator.engine.events import EpisodeStarted, TurnStarted
+from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Turn, check_turn
 from orchestrator.policies.registry import make_orchestrator
-from pool_registry.language_models.completion import Draw
 from pool_registry.calls.live_pool import LivePool, open_live_pool
+from pool_registry.language_models.completion import Draw
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec
 

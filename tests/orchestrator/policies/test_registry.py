@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import POLICIES, make_orchestrator
-from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec

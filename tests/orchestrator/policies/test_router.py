@@ -7,15 +7,15 @@ import asyncio
 import pytest
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Graded
 from orchestrator.policies.registry import make_orchestrator, maker
 from orchestrator.policies.router import MIN_TASKS, RouterPolicy
 from orchestrator.traces.agent_track_record import Alone, Record, recorded
-from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.traces.store import Store, open_store
-from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Pool
+from pool_registry.storage.data_folder import choose_home
 from tests.orchestrator.support.endpoint import Endpoint, agent, play, pool_of
 
 URL = "http://127.0.0.1:9"

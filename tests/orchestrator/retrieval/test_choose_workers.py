@@ -10,16 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import retrieval as bench
-from orchestrator.retrieval.choose_workers import sentence_vectors
-from orchestrator.retrieval.choose_workers import choose_workers
 from orchestrator.dialects import dialect_named
 from orchestrator.engine.episode import Episode, replay
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import dump_event, load_event
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.prompt import opening
+from orchestrator.retrieval import choose_workers, sentence_vectors
 from orchestrator.retrieval.choose_workers import BY_BOTH, BY_WORDS, Card, choose, narrowed, pick, rank, shown_to
-from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec

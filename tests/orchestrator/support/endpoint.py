@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from orchestrator.engine.episode import Episode
-from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.policies.registry import make_orchestrator
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec

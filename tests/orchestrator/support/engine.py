@@ -13,13 +13,13 @@ import pytest
 
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Event, StepEnded, StepStarted
 from orchestrator.plan import Step, Turn
-from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
-from pool_registry.language_models.completion import agent_messages, prompt_text
+from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.kinds import KINDS, Kind
-from pool_registry.calls.live_pool import LivePool, open_live_pool
+from pool_registry.language_models.completion import agent_messages, prompt_text
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 

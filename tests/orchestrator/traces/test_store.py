@@ -20,10 +20,8 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import OperationalError
 from sqlmodel import SQLModel
 
-from orchestrator.traces import writer
 from orchestrator.engine.edits import AddStep, ChangeStep, RemoveStep, RunAgain, SetAnswer, WhatIf
 from orchestrator.engine.episode import replay
-from orchestrator.errors import EpisodeNotFound
 from orchestrator.engine.events import (
     EpisodeEnded,
     EpisodeStarted,
@@ -38,13 +36,15 @@ from orchestrator.engine.events import (
     dump_event,
     load_event,
 )
-from orchestrator.plan import Lesson, Recalled, Step, Turn
 from orchestrator.engine.process_identity import is_alive, this_process
+from orchestrator.errors import EpisodeNotFound
+from orchestrator.plan import Lesson, Recalled, Step, Turn
+from orchestrator.traces import writer
 from orchestrator.traces.store import Store, TraceFilter, open_store
-from pool_registry.storage import data_folder as home_module
-from pool_registry.storage import pool_store as store_module
 from pool_registry.actions import Failure, Observation, Status, Usage
 from pool_registry.errors import StorageError
+from pool_registry.storage import data_folder as home_module
+from pool_registry.storage import pool_store as store_module
 from pool_registry.storage.data_folder import find_home
 from tests.orchestrator.support.engine import Events, deep, engine_kinds, play_turns, step
 
@@ -274,7 +274,7 @@ def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path):
             [sys.executable, "-c", LOOP, str(tmp_path)],
             stdout=subprocess.PIPE,
             text=True,
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
         )
         for _ in range(chance.randint(1, 25)):
             acknowledged.append(process.stdout.readline().strip())

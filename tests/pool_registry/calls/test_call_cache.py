@@ -10,9 +10,9 @@ import pytest
 
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.caching_pool import CachingPool
+from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, Kind
-from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Visible, Worker, WorkerSpec, one_string
 

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pool_registry.actions import Action, Observation, Status, Usage
-from pool_registry.calls.circuit_breaker import FAILURES, OPEN_S, Admission, Breaker, breaker_of
-from pool_registry.errors import BadCall, InvalidPool, WorkerFault
-from pool_registry.schemas.output_check import compile_schema
-from pool_registry.storage.data_folder import find_home
-from pool_registry.kinds import KINDS, Kind
-from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
-from pool_registry.pool import Pool, check_pool, export_pool, import_pool
 from pool_registry.calls.call_cache import Recall
 from pool_registry.calls.call_cache_table import DatabaseShelf, RecordedRow
+from pool_registry.calls.circuit_breaker import FAILURES, OPEN_S, Admission, Breaker, breaker_of
+from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
+from pool_registry.errors import BadCall, InvalidPool, WorkerFault
+from pool_registry.kinds import KINDS, Kind
+from pool_registry.pool import Pool, check_pool, export_pool, import_pool
+from pool_registry.schemas.output_check import compile_schema
+from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import open_engine
 from pool_registry.worker import Call, NoConfig, Reply, Visible, Worker, WorkerSpec, one_string
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pool_registry.errors import InvalidPool
+from pool_registry.gallery.templates import SHIPPED_MODEL, templates
 from pool_registry.gallery.worker_from_template import base_for, model_bases, unmet, worker_from
 from pool_registry.kinds import KINDS, open_worker
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
-from pool_registry.gallery.templates import SHIPPED_MODEL, templates
 from pool_registry.worker import WorkerSpec
 
 PLAUSIBLE = {

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from pool_registry.language_models import batched_model
 from pool_registry.actions import Action
-from pool_registry.language_models.lora_adapters import Adapters
-from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import WorkerFault
+from pool_registry.language_models import batched_model
 from pool_registry.language_models.batched_model import LoadedModel, Sampling, shared_model
+from pool_registry.language_models.lora_adapters import Adapters
 from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec

@@ -8,13 +8,13 @@ import json
 
 import pytest
 
-from pool_registry.language_models import providers
 from pool_registry.actions import Action
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import load_config
-from pool_registry.calls.live_pool import live_pool
-from pool_registry.pool import Pool
+from pool_registry.language_models import providers
 from pool_registry.language_models.providers import PROVIDERS
+from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.peer import Peer, peer
 

@@ -22,9 +22,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pool_registry.network import http_client
-from pool_registry.network import address_policy
 from pool_registry.errors import WorkerFault
+from pool_registry.network import address_policy, http_client
 from pool_registry.network.address_policy import CONFIGURED, OPEN_WEB, OutOfReach, Reach
 from tests.machine import needs
 

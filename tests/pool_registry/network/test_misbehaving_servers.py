@@ -14,9 +14,9 @@ import stamina
 
 from orchestrator.engine.events import StepEnded, dump_event
 from pool_registry.actions import Action, Observation, Status
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS
-from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.peer import peer

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pool_registry import secrets
-from pool_registry.processes.child_process import start
 from pool_registry.errors import WorkerFault
+from pool_registry.processes.child_process import start
 from tests.pool_registry.support.processes import alive, gone
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -78,7 +78,7 @@ async def main():
     await asyncio.sleep(600)
 asyncio.run(main())
 """  # noqa: E501
-    studio = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
+    studio = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3])
     assert studio.stdout is not None
     pids = [int(word) for word in studio.stdout.readline().split()]
     assert len(pids) == 2 and all(map(alive, pids))

@@ -20,8 +20,8 @@ import psutil
 import pytest
 
 from pool_registry.actions import Action, Status
-from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import WorkerFault
 from pool_registry.pool import Pool
 from pool_registry.sandbox import runner, snippet
 from pool_registry.sandbox.levels import Level
@@ -203,7 +203,7 @@ def outside(tmp_path_factory) -> Iterator[dict[str, Any]]:
             unix.listen()
         yield {
             "secret": str(secret),
-            "project": str(Path(__file__).resolve().parents[2] / "pyproject.toml"),
+            "project": str(Path(__file__).resolve().parents[3] / "pyproject.toml"),
             "home": str(Path.home()),
             "pid": os.getpid(),
             "port": tcp.getsockname()[1],

@@ -11,17 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.errors import BadCall
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import BadCall
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
+from pool_registry.starter.workers import airports, clock, elements, great_circle
+from pool_registry.starter.workers.memos import SECTIONS, SUBJECTS, passage, total_of
 from pool_registry.worker import Visible
 from pool_registry.workers import calendar
-from pool_registry.starter.workers import airports
-from pool_registry.starter.workers import clock
-from pool_registry.starter.workers import elements
-from pool_registry.starter.workers import great_circle
-from pool_registry.starter.workers.memos import SECTIONS, SUBJECTS, passage, total_of
 
 KINDS = ("airports", "great_circle", "clock", "elements", "memos", "calendar", "extractor")
 TOOLS = Pool(name="tools", workers=tuple(spec for spec in starter_pool().workers if spec.kind in KINDS))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pool_registry.errors import PoolNotFound, StorageError
-from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Limits, Pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import PoolStore, open_engine
 from pool_registry.worker import WorkerSpec
 

@@ -14,9 +14,9 @@ import pytest
 import stamina
 
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.language_models.completion import Message
-from pool_registry.errors import InvalidPool
 from pool_registry.calls.live_pool import live_pool, open_live_pool
+from pool_registry.errors import InvalidPool
+from pool_registry.language_models.completion import Message
 from pool_registry.pool import Pool
 from pool_registry.worker import Visible, WorkerSpec
 from tests.pool_registry.support.peer import Peer, peer
@@ -155,7 +155,7 @@ def test_nothing_but_egress_and_the_official_clients_transports_imports_an_http_
     found = subprocess.run(
         ["grep", "-rlE", r"^\s*(import|from) (httpx|httpx2|requests|aiohttp|urllib3)|urllib\.request", "--include=*.py",
          "pool_registry", "orchestrator", "trainer", "studio"],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True,
+        cwd=Path(__file__).parents[3], capture_output=True, text=True,
     )  # fmt: skip
     assert sorted(found.stdout.split()) == [
         "pool_registry/network/http_client.py",

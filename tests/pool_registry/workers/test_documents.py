@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pool_registry.documents import passages
 from pool_registry.actions import Action, Observation, Status
+from pool_registry.calls.live_pool import live_pool
+from pool_registry.documents import passages
 from pool_registry.documents.passages import PASSAGE_CHARS, READERS
 from pool_registry.errors import WorkerFault
-from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.documents import pdf

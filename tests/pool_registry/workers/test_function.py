@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import pytest
 
 from pool_registry.actions import Action, Observation, Status
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.imports.functions import offers
-from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool, check_pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.processes import gone

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from pool_registry.actions import Action, Observation, Status
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import load_config
-from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.http import request

@@ -8,10 +8,9 @@ import sys
 
 import pytest
 
-from pool_registry.language_models import batched_model
-from pool_registry.language_models import model_files
 from pool_registry.actions import Action, Status
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.language_models import batched_model, model_files
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from pool_registry.language_models import providers
 from pool_registry.actions import Action
-from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import WorkerFault
+from pool_registry.language_models import providers
 from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec

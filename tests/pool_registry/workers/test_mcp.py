@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 import pytest
 
 from pool_registry.actions import Action, Observation, Status
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.imports.mcp import ToolChange, offers, refresh
-from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.mcp_client import connection
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
 from tests.pool_registry.support.processes import alive, gone
 
-RAW = Path(__file__).with_name("raw_mcp_server.py")
+RAW = Path(__file__).parents[1] / "support" / "raw_mcp_server.py"
 SCHEMAS = {"echo": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}}
 T = TypeVar("T")
 

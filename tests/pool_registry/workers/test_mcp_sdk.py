@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from pool_registry.actions import Action, Observation, Status
+from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import WorkerFault
 from pool_registry.imports.mcp import offers
-from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.mcp_client import connection
 from pool_registry.mcp_client.session import borrow, give_back
 from pool_registry.pool import Pool, check_pool
@@ -25,7 +25,7 @@ from pool_registry.workers.mcp import McpServer
 from tests.pool_registry.support.peer import peer
 from tests.pool_registry.support.processes import gone
 
-SERVER = Path(__file__).with_name("mcp_server.py")
+SERVER = Path(__file__).parents[1] / "support" / "mcp_server.py"
 START_S = 120.0  # the SDK takes 2 s of CPU to import, and a busy machine gives little of it
 
 

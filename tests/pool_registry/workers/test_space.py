@@ -9,11 +9,11 @@ import gradio as gr
 import pytest
 
 from pool_registry.actions import Action, Observation, Status
+from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.imports import Offer
 from pool_registry.imports.space import offers
 from pool_registry.kinds import load_config
-from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.peer import Peer, peer

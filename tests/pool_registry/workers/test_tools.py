@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.errors import WorkerFault
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import WorkerFault
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import Visible, WorkerSpec

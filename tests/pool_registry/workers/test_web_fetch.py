@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pool_registry.actions import Action, Observation, Status
-from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.calls.live_pool import live_pool, open_live_pool
-from pool_registry.pool import Pool
 from pool_registry.documents.extract_text import html_text
 from pool_registry.documents.extract_text_process import read_document
+from pool_registry.errors import InvalidPool, WorkerFault
+from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.documents import pdf
 from tests.pool_registry.support.openapi_service import served

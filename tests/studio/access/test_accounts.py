@@ -117,7 +117,7 @@ def test_nothing_but_the_login_page_answers_strangers(shared):
     asked = stranger.get("/traces?text=x", headers={"accept": "text/html"})
     assert asked.status_code == 303 and asked.headers["location"] == "/login?next=%2Ftraces%3Ftext%3Dx"
     assert "Log in" in stranger.get("/login").text
-    assert stranger.get("/podium/web/login.js").status_code == 200
+    assert stranger.get("/podium/web/login/login.js").status_code == 200
     for path in ("/api/traces", "/api/me", "/gradio_api/info", "/config", "/podium/", "/podium/web"):
         assert stranger.get(path).status_code == 401, path
     for path in ("/gradio_api/queue/join", "/gradio_api/upload", "/api/episodes/x/star", "/logout"):

@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from orchestrator.errors import EpisodeNotFound, InvalidEdits
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TaskRef, TurnStarted, TurnTaken
+from orchestrator.errors import EpisodeNotFound, InvalidEdits
 from orchestrator.plan import Turn
 from orchestrator.traces.store import open_store
 from pool_registry.errors import InvalidPool, PoolError
 from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
-from studio.start import prepare
 from studio.cli.what_if import read_edits
+from studio.start import prepare
 from tests.studio.support.recorded import record_run
 
 

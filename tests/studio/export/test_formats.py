@@ -26,10 +26,10 @@ from pool_registry.actions import Observation, Usage
 from pool_registry.actions import Status as CallStatus
 from pool_registry.pool import Pool, export_pool, import_pool
 from pool_registry.worker import WorkerSpec
-from studio.export.svg_and_graphml import graph_graphml, graph_svg
+from studio.export.formats import jsonl, otlp_document
 from studio.export.otel import Told, otlp
 from studio.export.python_file import python_file
-from studio.export.formats import jsonl, otlp_document
+from studio.export.svg_and_graphml import graph_graphml, graph_svg
 from tests.studio.support.recorded import record_run
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -147,7 +147,7 @@ def test_a_plain_python_file_answers_with_the_packages_alone(runtime, tmp_path):
     alone = "import runpy, sys; sys.argv = sys.argv[1:]; sys.modules['studio'] = sys.modules['trainer'] = None; "
     run = alone + "runpy.run_path(sys.argv[0], run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", run, str(file), task.query], capture_output=True, text=True,
-                          cwd=Path(__file__).parents[2], timeout=600)  # fmt: skip
+                          cwd=Path(__file__).parents[3], timeout=600)  # fmt: skip
     assert "Traceback" not in done.stderr, done.stderr
     assert (done.returncode == 0 and done.stdout.strip()) or "no answer" in done.stderr
 

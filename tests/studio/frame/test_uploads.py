@@ -15,8 +15,8 @@ from keyring.backend import KeyringBackend
 from keyring.errors import KeyringError
 from starlette.exceptions import HTTPException
 
-from studio.frame import uploads
 from studio.access.request_guards import SameOrigin
+from studio.frame import uploads
 
 KEY = "planted-4711-secret"
 

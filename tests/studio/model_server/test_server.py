@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
-from studio.model_server import server_record
 from studio.__main__ import app
 from studio.access.accounts import Tokens
+from studio.model_server import server_record
 from studio.model_server.request import MAX_BODY_BYTES
 from tests.studio.support.edge_home import home, model
 from tests.studio.support.edge_model import TOKENS_IN, TOKENS_OUT

@@ -1,4 +1,4 @@
-"""What the Compare page is given: figures as trainer/results/figures.py computes them, and errors that say what to do."""
+"""What the Compare page is given: figures as trainer/results computes them, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import json
 
 import pytest
 
-from orchestrator.graphs.alignment import align
 from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
+from orchestrator.graphs.alignment import align
 from orchestrator.plan import Step, Turn
 from studio.pages.compare.commands import CompareDesk, evaluation_recipe
 from studio.pages.compare.graph_diff import diff_document
-from studio.pages.compare.training_drift import checkpoint_step, spread, topology
 from studio.pages.compare.results import ResultShelf, Selection
 from studio.pages.compare.suite import PAGE
+from studio.pages.compare.training_drift import checkpoint_step, spread, topology
 from tests.browser.support.evaluations import SKILL, TASKS, Pair, write_evaluation
 from tests.browser.support.jobs import write_job
 from tests.studio.pages.test_run_routes import messages
-from trainer.results.figures import figures
-from trainer.results.paired import paired
 from trainer.errors import InvalidRecipe
 from trainer.jobs.queue import JobStore
+from trainer.results.figures import figures
+from trainer.results.paired import paired
 from trainer.results.rows import RESULTS, ResultRow, read_results
 
 

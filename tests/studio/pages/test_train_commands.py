@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pool_registry.pool import Pool
+from studio.pages.train.commands import TrainDesk
 from studio.pages.train.curves import Columns, MetricsReader, thinned
 from studio.pages.train.progress import place_of
-from studio.pages.train.commands import TrainDesk
 from tests.browser.support.jobs import recipe, write_job
 from trainer.jobs.queue import JobRow
 from trainer.recipe import dump_recipe, parse_recipe

@@ -14,10 +14,10 @@ from orchestrator.checkpoints import MANIFEST, find_checkpoint, read_checkpoint
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
+from studio.episode_documents.static_page import script, static_page
 from studio.publish.bundle import LISTING, Entry, bundle, write_folder
 from studio.publish.engine_files import ALLOWED, AT_HOME, ENGINE, ROOT, requirements, travelling
 from studio.publish.model_repo import Weights, checkpoint_entries, without_paths
-from studio.episode_documents.static_page import script, static_page
 from studio.publish.portable_pool import stays_because, travellers
 from studio.publish.request import InvalidPublication, Publication, PublishError, publication
 from studio.publish.secret_scan import check_bundles, findings
@@ -220,7 +220,10 @@ def test_no_text_of_a_run_ends_the_script_that_holds_it(text):
 def test_the_inlined_script_holds_every_module_and_no_import():
     text = script()
     assert "import " not in [line[:7] for line in text.splitlines()] and "fetch(" in text
-    assert all(f'M["{name}"]' in text for name in ("dom.js", "graph.js", "inspector.js", "run_view.js", "replay.js"))
+    assert all(
+        f'M["{name}"]' in text
+        for name in ("web/lib/dom.js", "web/run/graph.js", "web/run/run_view.js", "space/replay.js")
+    )
 
 
 def test_what_the_app_of_a_live_space_imports_travels_with_it():

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 import pytest
 
-from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from studio.publish.publication_record import records
 from studio.start import prepare

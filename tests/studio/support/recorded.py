@@ -6,9 +6,9 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
-from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import live_pool
 from trainer.evaluation.trials import grade, resolve

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from orchestrator.errors import EpisodeNotFound
 from orchestrator.traces.store import EpisodeRow, Store, open_store
-from pool_registry.storage.data_folder import find_home
 from pool_registry.pool import Pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 
 START_S = 240.0  # a busy machine is no failure

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.engine.episode import Episode, replay
+from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.events import EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.oracle import OraclePolicy
-from orchestrator.engine.episode_loop import NoSink
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool

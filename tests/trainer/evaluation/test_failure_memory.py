@@ -11,11 +11,11 @@ from orchestrator.engine.events import TaskRef
 from orchestrator.failure_memory.lessons import ReflectionStore
 from orchestrator.failure_memory.write_lesson import remember
 from orchestrator.traces.store import open_store
-from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.storage.data_folder import find_home
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
-from trainer.results.paired import paired
 from trainer.evaluation.trials import attempt, by_name, evaluate, run_trials, trials_of
+from trainer.results.paired import paired
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import NumberWithin
 

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Graded
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.policies.router import MIN_TASKS
-from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.traces.store import open_store
-from pool_registry.storage.data_folder import choose_home
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.storage.data_folder import choose_home
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from tests.trainer.jobs.test_durability import trainer, until
 from trainer.errors import TrainingFailed
-from trainer.jobs.queue import JobStore
 from trainer.evaluation.frozen_past import known_before
+from trainer.job_process import run_job
+from trainer.jobs.queue import JobStore
 from trainer.recipe import parse_recipe
 from trainer.results.rows import read_results
-from trainer.job_process import run_job
 
 __all__ = ["endpoint"]
 TASKS = MIN_TASKS + 20

@@ -19,28 +19,27 @@ from typer.testing import CliRunner
 
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.traces.store import TraceFilter, open_store
-from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
-from tests.trainer.support.results import row
 from tests.trainer.jobs.test_durability import forked, until
-from trainer.evaluation.stage import stage
+from tests.trainer.support.results import row
 from trainer.__main__ import app
-from trainer.evaluation.side_by_side import compared
 from trainer.errors import InvalidRecipe, UnknownReference, UnknownTask
-from trainer.evaluation.trials import key_of, trials_of
+from trainer.evaluation import stage
+from trainer.evaluation.side_by_side import compared
 from trainer.evaluation.stage import Cell, each_agent
+from trainer.evaluation.trials import key_of, trials_of
+from trainer.job_process import run_job
+from trainer.jobs.job_folder import read_lines
 from trainer.jobs.queue import JobStore
 from trainer.recipe import CONDITIONS, dump_recipe, parse_recipe
 from trainer.results.rows import append_result, mend, read_results
-from trainer.job_process import run_job
 from trainer.results.tables import as_csv, markdown, tables
-from trainer.tasks import find_task
-from trainer.tasks import pool_conditions
+from trainer.tasks import find_task, pool_conditions
 from trainer.tasks.pool_conditions import changed_pool
-from trainer.jobs.job_folder import read_lines
 
 CALCULATOR = WorkerSpec(name="calculator", kind="calculator", description="arithmetic")
 SOLVER = WorkerSpec(name="solver", kind="local_model", description="a model that no test here calls")

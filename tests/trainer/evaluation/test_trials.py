@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.traces.store import open_store
-from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import find_home
 from trainer.evaluation.trials import evaluate
 from trainer.results.statistics import bootstrap_mean, quantile, wilson
 from trainer.tasks import find_task

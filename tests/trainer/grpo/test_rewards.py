@@ -13,7 +13,6 @@ from orchestrator.plan import Step, Turn
 from pool_registry.pool import Limits
 from tests.orchestrator.support.engine import engine_kinds, play_turns, step  # noqa: F401
 from trainer.errors import InvalidRecipe
-from trainer.recipe import Reward
 from trainer.grpo.rewards import (
     TERMS,
     Sample,
@@ -25,6 +24,7 @@ from trainer.grpo.rewards import (
     total,
     worker_shares,
 )
+from trainer.recipe import Reward
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 

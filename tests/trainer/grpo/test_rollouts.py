@@ -14,29 +14,29 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.dialects import dialect_named
+from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.events import TaskRef
 from orchestrator.prompt import conversation
 from orchestrator.retrieval.choose_workers import narrowed
-from orchestrator.engine.episode_loop import NoSink
+from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, Kind
-from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
-from trainer.grpo.curriculum import Curriculum
 from trainer.errors import TrainingFailed
-from trainer.learner.generator import Generated, Sampling
-from trainer.recipe import Curriculum as CurriculumSettings
-from trainer.recipe import Optimizer, Recipe, Reward, Sft
+from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import advantages, reward_terms
 from trainer.grpo.rollouts import Clock, Manner, RolloutEngine, figures, fitting
-from trainer.job_process import explain
-from trainer.tasks.task import Task
-from trainer.tasks.verifier import Exact
 from trainer.grpo.token_transcript import ChatTokens
+from trainer.job_process import explain
+from trainer.learner.generator import Generated, Sampling
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_generator import ColocatedGenerator
+from trainer.recipe import Curriculum as CurriculumSettings
+from trainer.recipe import Optimizer, Recipe, Reward, Sft
+from trainer.tasks.task import Task
+from trainer.tasks.verifier import Exact
 
 
 class Repeats(Worker[NoConfig]):
@@ -510,8 +510,8 @@ def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group",
     from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    from trainer.learner.load_and_save import be_quiet, trainer_arguments
     from trainer.jobs.job_folder import Workspace
+    from trainer.learner.load_and_save import be_quiet, trainer_arguments
 
     be_quiet(1)
 

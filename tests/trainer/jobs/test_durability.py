@@ -23,11 +23,11 @@ from pool_registry.storage.pool_store import writing
 from tests.machine import needs
 from tests.postgres import postgres, programs
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
+from trainer.jobs.job_folder import Workspace, read_lines
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import parse_recipe
-from trainer.jobs.job_folder import Workspace, read_lines
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 KILLS, EVERY, SFT, GRPO = 40, 2, 24, 70
 RECIPE = f"""
 name: durable

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
-from trainer.learner.load_and_save import cpu_trainers
+from trainer.learner import cpu_trainers
 from trainer.learner.cpu_trainers import CpuGrpoTrainer, CpuSftTrainer, grpo_trainer, sft_trainer
 
 ROWS = [

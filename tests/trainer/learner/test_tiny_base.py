@@ -14,9 +14,9 @@ from orchestrator.checkpoints import STARTERS, find_checkpoint, is_complete, rea
 from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
+from scripts.build_tiny_base import ASSISTANT, USER, build_tokenizer, made_up, new_model, scrambled
 from trainer.evaluation.trials import Evaluation, evaluate
 from trainer.tasks.sources.source import source_named
-from scripts.build_tiny_base import ASSISTANT, USER, build_tokenizer, made_up, new_model, scrambled
 
 SHIPPED = [name for name in STARTERS if is_complete(starter_folder(name))]
 

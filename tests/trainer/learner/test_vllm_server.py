@@ -12,21 +12,21 @@ import psutil
 import pytest
 
 from orchestrator.checkpoints import read_checkpoint
-from orchestrator.policies.registry import make_orchestrator
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.policies.registry import make_orchestrator
 from orchestrator.traces.store import open_store
-from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Limits, Pool
 from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from tests.machine import needs
-from trainer.learner.load_and_save import vllm_server
 from trainer.errors import TrainerError
+from trainer.jobs.job_folder import Workspace, read_lines
+from trainer.learner import vllm_server
 from trainer.recipe import Recipe
 from trainer.run_recipe import run_recipe
-from trainer.jobs.job_folder import Workspace, read_lines
 
 VLLM = needs(vllm_server.PYTHON.exists(), "vLLM environment (make vllm)")
 TOKENS = 24

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pool_registry.starter import starter_pool
-from trainer.memory_fit import stages
-from trainer.memory_fit.model_sizes import anatomy_of
 from trainer.errors import TrainerError
+from trainer.memory_fit import stages
 from trainer.memory_fit.estimate import Fit, estimate
+from trainer.memory_fit.model_sizes import anatomy_of
 from trainer.memory_fit.stages import GB, Machine, Part, this_machine
 from trainer.recipe import Recipe, parse_recipe
 from trainer.tasks.sources.source import source_named

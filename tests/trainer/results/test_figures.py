@@ -15,9 +15,9 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 from tests.trainer.support.results import any_rows, row, rows_of, some_scores
+from trainer.results.by_task import by_task
 from trainer.results.figures import best_single, busy_s, by, figures, figures_of, pareto
 from trainer.results.paired import WHICH, change, changed, gap, paired
-from trainer.results.by_task import by_task
 from trainer.results.rows import TaskKey
 from trainer.results.statistics import (
     bootstrap_difference,

@@ -17,9 +17,9 @@ from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import POLICIES, Policy
 from orchestrator.traces.store import open_store
 from pool_registry.actions import Action, Status
-from pool_registry.storage.data_folder import find_home
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
+from pool_registry.storage.data_folder import find_home
 from tests.orchestrator.support.engine import (  # noqa: F401
     STAGE,
     Events,
@@ -30,6 +30,11 @@ from tests.orchestrator.support.engine import (  # noqa: F401
     worker,
 )
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
+from trainer.errors import TrainingFailed
+from trainer.evaluation.trials import attempt
+from trainer.grpo.token_transcript import ChatTokens
+from trainer.recipe import Demonstrations, Model
+from trainer.sft.collect import Collector, has_recovered
 from trainer.sft.demonstrations import (
     Demonstration,
     Said,
@@ -38,15 +43,10 @@ from trainer.sft.demonstrations import (
     save_demonstrations,
     starred_demonstrations,
 )
-from trainer.errors import TrainingFailed
-from trainer.evaluation.trials import attempt
-from trainer.recipe import Demonstrations, Model
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
-from trainer.sft.collect import Collector, has_recovered
-from trainer.grpo.token_transcript import ChatTokens
 
 TASKS = source_named("ledger,forge").tasks("train", 12, levels=(1, 2, 3))
 FAULTS = {

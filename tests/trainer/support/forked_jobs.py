@@ -42,21 +42,22 @@ def warm_up(home: Home, job: str) -> None:
     recipe, workspace = jobs.recipe(job), jobs.workspace(job)
     store.engine.dispose()
     if recipe.stages == ("evaluate",):
-        from trainer.evaluation.stage import stage  # noqa: F401
-        from trainer import job_process  # noqa: F401
-        from trainer import run_recipe  # noqa: F401
+        from trainer import (
+            job_process,  # noqa: F401
+            run_recipe,  # noqa: F401
+        )
 
         return
     import torch
 
     from pool_registry.calls.live_pool import open_live_pool
     from pool_registry.starter import starter_pool
-    from trainer.learner.cpu_trainers import sft_trainer
-    from trainer.sft.demonstrations import Demonstration, Said
     from trainer.grpo.stage import run_grpo  # noqa: F401
-    from trainer.learner.load_and_save import be_quiet, load_learner
-    from trainer.sft.stage import _arguments, dataset
     from trainer.grpo.token_transcript import ChatTokens
+    from trainer.learner.cpu_trainers import sft_trainer
+    from trainer.learner.load_and_save import be_quiet, load_learner
+    from trainer.sft.demonstrations import Demonstration, Said
+    from trainer.sft.stage import _arguments, dataset
 
     be_quiet(1)
     torch.set_num_threads(1)

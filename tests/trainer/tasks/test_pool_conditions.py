@@ -9,8 +9,8 @@ import pytest
 
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Action, Status
-from pool_registry.errors import InvalidPool
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool, check_pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec

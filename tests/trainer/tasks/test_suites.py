@@ -15,15 +15,15 @@ from orchestrator.plan import Step, Turn
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from pool_registry.starter.workers.elements import molar_mass
+from trainer.cli.terminal_tables import step_depths
 from trainer.errors import UnknownTask
 from trainer.evaluation.trials import evaluate
-from trainer.cli.terminal_tables import step_depths
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES, find_task, recognize
 from trainer.tasks.families.joined import joined_plan
-from trainer.tasks.suite import SPLITS
-from trainer.tasks.verifier import NumberWithin, last_number, near_tie, to_digits
 from trainer.tasks.families.workshop import COMPOUNDS
 from trainer.tasks.families.workshop import molar_mass as workshop_mass
+from trainer.tasks.suite import SPLITS
+from trainer.tasks.verifier import NumberWithin, last_number, near_tie, to_digits
 
 CELLS = [(family, level) for family, suite in SUITES.items() for level in suite.levels]
 FAMILIES = sorted(SUITES)

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.engine.events import TaskRef
-from pool_registry.language_models.completion import Completion
 from pool_registry.calls.live_pool import LivePool, LiveWorker
-from pool_registry.schemas.regex import pattern_problem
+from pool_registry.language_models.completion import Completion
 from pool_registry.pool import Pool
 from pool_registry.sandbox.runner import isolation
+from pool_registry.schemas.regex import pattern_problem
 from pool_registry.worker import NoConfig, Worker, WorkerSpec
 from tests.machine import needs
 from trainer.evaluation.grading import verdict

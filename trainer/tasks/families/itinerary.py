@@ -15,9 +15,9 @@ from random import Random
 
 from orchestrator.plan import Step, Turn
 from pool_registry.starter.workers.airports import Airport, airports
-from pool_registry.workers.calendar import is_business_day
 from pool_registry.starter.workers.clock import zone_at
 from pool_registry.starter.workers.great_circle import RADIUS_KM
+from pool_registry.workers.calendar import is_business_day
 from trainer.tasks.suite import Suite, split_of
 from trainer.tasks.verifier import Exact, NumberWithin, Verifier
 from trainer.tasks.wordings import matched, templates
