@@ -123,7 +123,7 @@ def filter_milliseconds(page: Page, name: str, value: str) -> float:
         page.evaluate(
             """async ([name, value]) => {
               const select = document.querySelector(`[data-filter=${name}]`);
-              const body = document.querySelector('.cv-suite .cp-body');
+              const body = document.querySelector('.train-curves-suite .compare-body');
               const started = performance.now();
               const drawn = new Promise((done) => {
                 const watcher = new MutationObserver(() => {

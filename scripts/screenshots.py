@@ -30,7 +30,7 @@ from studio.start import make_starter_data
 
 HEIGHTS = {1440: 1000, 390: 844}
 # page, what is there when it is ready
-OTHER_PAGES = (("pool", ".pp-card"), ("traces", ".tp-table tbody tr"), ("serve", "h1"), ("publish", "h1"))
+OTHER_PAGES = (("pool", ".page-card"), ("traces", ".traces-table tbody tr"), ("serve", "h1"), ("publish", "h1"))
 
 
 def main() -> None:
@@ -77,11 +77,11 @@ def take(browser: Browser, url: str, width: int, dark: bool, options: argparse.N
 def train_page(page: Page, url: str, scheme: str, out: Path) -> None:
     """The recipe, and every tab of the newest job where there is one."""
     page.goto(f"{url}/train?new=1")
-    page.locator(".tr-needs[data-ready=true], .tr-needs[data-ready=false]").wait_for()
+    page.locator(".train-needs[data-ready=true], .train-needs[data-ready=false]").wait_for()
     page.screenshot(path=out / f"train-recipe-{scheme}.png", full_page=True)
-    if not page.locator(".tr-job").count():
+    if not page.locator(".train-job").count():
         return
-    page.locator(".tr-job").first.click()
+    page.locator(".train-job").first.click()
     page.locator("[data-testid=job-state]").wait_for()
     for tab in ("curves", "rollouts", "checkpoints", "log"):
         page.locator(f"[data-tab={tab}]").click()
@@ -92,10 +92,10 @@ def train_page(page: Page, url: str, scheme: str, out: Path) -> None:
 def compared(page: Page, url: str) -> None:
     """One query, three orchestrators: the reference plan, the trained model, and the floor."""
     page.goto(f"{url}/compare?o=oracle&o=starter-grpo&o=random_plan")
-    page.locator(".cp-chip").nth(2).wait_for()
+    page.locator(".compare-chip").nth(2).wait_for()
     page.get_by_role("button", name="Compare", exact=True).click()
     for place in range(3):
-        page.locator(f".cq-side[data-place='{place}'][data-state='ended']").wait_for(timeout=120_000)
+        page.locator(f".compare-query-side[data-place='{place}'][data-state='ended']").wait_for(timeout=120_000)
     page.wait_for_timeout(600)
 
 
@@ -105,8 +105,8 @@ def finished_run(page: Page, url: str) -> None:
     page.wait_for_function("document.querySelector('#query textarea')?.value")
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_test_id("verdict").wait_for()
-    page.locator(".og-card:visible").nth(4).click()
-    page.locator(".in-head").wait_for()
+    page.locator(".run-graph-card:visible").nth(4).click()
+    page.locator(".run-inspector-head").wait_for()
     page.evaluate("window.scrollTo(0, 0)")
     page.wait_for_timeout(400)
 

@@ -25,7 +25,7 @@ HEAD = (
     f"<script>{(HERE / 'web/page.js').read_text(encoding='utf-8')}</script>"
 )
 MOUNT = """
-const root = element.querySelector('.sp-root');
+const root = element.querySelector('.space-root');
 let page = null;
 const show = () => {
   if (!window.PodiumReplay) return setTimeout(show, 30);
@@ -53,7 +53,7 @@ def build() -> gr.Blocks:
 
 def _part(shown: dict[str, Any]) -> gr.HTML:
     """One part of the page that web/page.js draws; its value is text, and never part of a template."""
-    root = '<div class="sp-root"></div>'
+    root = '<div class="space-root"></div>'
     return gr.HTML(json.dumps(shown), html_template=root, js_on_load=MOUNT, apply_default_css=False, padding=False)
 
 
@@ -66,7 +66,7 @@ class Composer:
         self.stage = Stage(space, HERE)
         self.names = [key["name"] for key in space["keys"]] if space["visitors"] == "own_key" else []
         first = next((each["view"]["episode"]["query"] for each in traces if each.get("listed")), "")
-        with gr.Column(elem_classes="sp-ask"):
+        with gr.Column(elem_classes="space-ask"):
             self.query = gr.Textbox(label="Query", value=first, lines=2, max_lines=8, elem_id="query")
             self.keys = [_key_box(key) for key in space["keys"]] if self.names else []
             with gr.Row():

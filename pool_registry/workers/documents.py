@@ -108,11 +108,11 @@ def _load(found: Found, home: Home) -> Library:
 
     folder = bm25_index.made_once(home.artifacts / f"documents-v{INDEX_VERSION}-{_fingerprint(found)}", make)
     stored = json.loads((folder / "passages.json").read_text(encoding="utf-8"))
-    passages = [Passage(*each) for each in stored["passages"]]
+    indexed = [Passage(*row) for row in stored["passages"]]
     skipped = [(name, reason) for name, reason in stored["skipped"]]
     read = len(found.files) - (len(skipped) - len(found.skipped))
     return Library(
-        read, Collection(passages, skipped), Index(bm25_index.load(folder), [each.text for each in passages])
+        read, Collection(indexed, skipped), Index(bm25_index.load(folder), [passage.text for passage in indexed])
     )
 
 

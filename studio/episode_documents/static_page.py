@@ -50,10 +50,10 @@ def static_page(info: dict[str, Any], traces: list[dict[str, Any]]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(str(info['title']))}</title>\n"
         f"<style>\n{stylesheet()}</style>\n</head>\n<body>\n"
-        '<div class="gradio-container sp-alone"><main class="sp-root"></main></div>\n'
+        '<div class="gradio-container space-alone"><main class="space-root"></main></div>\n'
         f'<script type="application/json" id="data">{data}</script>\n'
         f"<script>\n{script()}</script>\n"
-        "<script>PodiumReplay.alone(document.querySelector('.sp-root'), "
+        "<script>PodiumReplay.alone(document.querySelector('.space-root'), "
         "JSON.parse(document.getElementById('data').textContent));</script>\n</body>\n</html>\n"
     )
 

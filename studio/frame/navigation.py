@@ -33,23 +33,26 @@ def navigation(active: str) -> str:
     """The navigation as HTML. Everything in it is our own text."""
     links = "".join(_link(*page, current=page[0] == active) for page in PAGES)
     return (
-        f'<a class="pd-skip" href="#page">Skip to the page</a>{_heading(active)}'
-        '<a class="pd-brand" href="/"><img src="/podium/web/logo.svg" alt="" width="26" height="26">Podium</a>'
+        f'<a class="podium-skip" href="#page">Skip to the page</a>{_heading(active)}'
+        '<a class="podium-brand" href="/"><img src="/podium/web/logo.svg" alt="" width="26" height="26">Podium</a>'
         f'<nav aria-label="Pages">{links}</nav>'
-        '<button type="button" class="pd-nav-link pd-theme" aria-label="Dark or light" onclick="podiumToggleTheme()">'
+        '<button type="button" class="podium-nav-link podium-theme" aria-label="Dark or light"'
+        ' onclick="podiumToggleTheme()">'
         f"{_icon(MOON)}<span>Dark or light</span></button>"
     )
 
 
 def _heading(active: str) -> str:
     """The Run page shows no heading of its own; people who listen to it get one."""
-    return '<h1 class="pd-offscreen">Run</h1>' if active == "run" else ""
+    return '<h1 class="podium-offscreen">Run</h1>' if active == "run" else ""
 
 
 def _link(name: str, address: str, title: str, path: str, *, current: bool) -> str:
     state = ' aria-current="page"' if current else ""
-    return f'<a class="pd-nav-link" data-page="{name}" href="{address}"{state}>{_icon(path)}<span>{title}</span></a>'
+    return (
+        f'<a class="podium-nav-link" data-page="{name}" href="{address}"{state}>{_icon(path)}<span>{title}</span></a>'
+    )
 
 
 def _icon(path: str) -> str:
-    return f'<svg class="pd-icon" viewBox="0 0 24 24" aria-hidden="true"><path d="{path}"/></svg>'
+    return f'<svg class="podium-icon" viewBox="0 0 24 24" aria-hidden="true"><path d="{path}"/></svg>'

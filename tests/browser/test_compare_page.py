@@ -55,7 +55,7 @@ def table_of(text: bytes) -> list[dict[str, str]]:
 
 def open_pair(page: Page, url: str, pair: Pair, more: str = "") -> None:
     page.goto(f"{url}/compare?e={pair.whole}&e={pair.short}{more}")
-    expect(page.locator(".cq-side [data-testid=verdict]")).to_have_count(2)
+    expect(page.locator(".compare-query-side [data-testid=verdict]")).to_have_count(2)
 
 
 # (a) One query
@@ -63,48 +63,53 @@ def open_pair(page: Page, url: str, pair: Pair, more: str = "") -> None:
 
 def test_two_orchestrators_run_side_by_side_and_a_reload_shows_the_same(page, studio_url, data):
     page.goto(f"{studio_url}/compare?o=oracle&o=starter-grpo")
-    expect(page.locator(".cp-chip")).to_have_count(2)
+    expect(page.locator(".compare-chip")).to_have_count(2)
     page.get_by_role("combobox", name="Suite").select_option("ledger 2")
     before = page.get_by_role("textbox", name="Query").input_value()
     page.get_by_role("button", name="Draw a query").click()
     expect(page.get_by_role("textbox", name="Query")).not_to_have_value(before)
     page.get_by_role("button", name="Compare", exact=True).click()
-    expect(page.locator(".cq-side")).to_have_count(2)
-    expect(page.locator(".cq-side[data-place='0'] [data-testid=verdict]")).to_have_text("Correct", timeout=SLOW_MS)
-    expect(page.locator(".cq-side[data-place='1'][data-state='ended']")).to_be_visible(timeout=SLOW_MS)
+    expect(page.locator(".compare-query-side")).to_have_count(2)
+    expect(page.locator(".compare-query-side[data-place='0'] [data-testid=verdict]")).to_have_text(
+        "Correct", timeout=SLOW_MS
+    )
+    expect(page.locator(".compare-query-side[data-place='1'][data-state='ended']")).to_be_visible(timeout=SLOW_MS)
     expect(page.locator("[data-table=query] tbody tr")).to_have_count(2)
     assert len(re.findall(r"[?&]e=", page.url)) == 2
-    answers = page.locator(".cq-answer-cell").all_inner_texts()
+    answers = page.locator(".compare-query-answer-cell").all_inner_texts()
     page.reload()
-    expect(page.locator(".cq-side[data-place='0'] [data-testid=verdict]")).to_have_text("Correct")
-    assert page.locator(".cq-answer-cell").all_inner_texts() == answers
+    expect(page.locator(".compare-query-side[data-place='0'] [data-testid=verdict]")).to_have_text("Correct")
+    assert page.locator(".compare-query-answer-cell").all_inner_texts() == answers
 
 
 def test_the_same_step_stands_at_the_same_place_and_what_is_gone_is_marked(page, studio_url, data):
     open_pair(page, studio_url, data[1])
-    sides = page.locator(".cq-side")
+    sides = page.locator(".compare-query-side")
 
     def place(side: int, step: int) -> tuple[float, float]:
-        frame, card = sides.nth(side).locator(".og"), sides.nth(side).locator(f".og-world .og-card[data-id='{step}']")
+        frame, card = (
+            sides.nth(side).locator(".og"),
+            sides.nth(side).locator(f".run-graph-world .run-graph-card[data-id='{step}']"),
+        )
         outer, inner = frame.bounding_box(), card.bounding_box()
         assert outer and inner
         return round(inner["x"] - outer["x"]), round(inner["y"] - outer["y"])
 
     for step in (1, 2, 3):
         assert place(0, step) == place(1, step)
-    ghost = sides.nth(1).locator(".og-ghost")
+    ghost = sides.nth(1).locator(".run-graph-ghost")
     expect(ghost).to_have_count(1)
     expect(ghost).to_contain_text("not here")
-    expect(sides.nth(1).locator(".og-world .og-card[data-differs='same']")).to_have_count(3)
-    label = sides.nth(1).locator(".og-world .og-card[data-id='1']").get_attribute("aria-label")
+    expect(sides.nth(1).locator(".run-graph-world .run-graph-card[data-differs='same']")).to_have_count(3)
+    label = sides.nth(1).locator(".run-graph-world .run-graph-card[data-id='1']").get_attribute("aria-label")
     assert label and "Compared with the reference: same" in label
-    expect(page.locator(".cq-entry")).to_have_text(re.compile("Step 4 .* of the reference is not here"))
-    expect(page.locator(".cg-legend")).to_contain_text("other access")
+    expect(page.locator(".compare-query-entry")).to_have_text(re.compile("Step 4 .* of the reference is not here"))
+    expect(page.locator(".compare-graph-legend")).to_contain_text("other access")
 
 
 def test_zooming_or_panning_one_graph_moves_the_others(page, studio_url, data):
     open_pair(page, studio_url, data[1])
-    graphs = page.locator(".cq-side .og")
+    graphs = page.locator(".compare-query-side .og")
     first, other = graphs.nth(0), graphs.nth(1)
     expect(other).to_have_attribute("data-zoom", re.compile("[0-9]"))
     fitted = str(other.get_attribute("data-zoom"))
@@ -113,40 +118,42 @@ def test_zooming_or_panning_one_graph_moves_the_others(page, studio_url, data):
     expect(other).to_have_attribute("data-zoom", str(first.get_attribute("data-zoom")))
     first.get_by_role("button", name="Fit the graph into the frame").click()
     expect(other).to_have_attribute("data-zoom", fitted)
-    place = str(other.locator(".og-world").get_attribute("style"))
+    place = str(other.locator(".run-graph-world").get_attribute("style"))
     outer = first.bounding_box()
     assert outer
     page.mouse.move(outer["x"] + outer["width"] / 2, outer["y"] + 6)
     page.mouse.down()
     page.mouse.move(outer["x"] + outer["width"] / 2 + 40, outer["y"] + 30)
     page.mouse.up()
-    expect(other.locator(".og-world")).not_to_have_attribute("style", place)
-    assert other.locator(".og-world").get_attribute("style") == first.locator(".og-world").get_attribute("style")
+    expect(other.locator(".run-graph-world")).not_to_have_attribute("style", place)
+    assert other.locator(".run-graph-world").get_attribute("style") == first.locator(".run-graph-world").get_attribute(
+        "style"
+    )
 
 
 def test_the_reference_can_be_changed_and_a_step_is_shown_side_by_side(page, studio_url, data):
     open_pair(page, studio_url, data[1])
     page.get_by_role("button", name="Make it the reference").click()
-    expect(page.locator(".cq-entry")).to_have_text(re.compile("Step 4 .* is only here"))
+    expect(page.locator(".compare-query-entry")).to_have_text(re.compile("Step 4 .* is only here"))
     assert "reference=1" in page.url
-    page.locator(".cq-entry").click()
+    page.locator(".compare-query-entry").click()
     steps = page.get_by_role("region", name="The selected step")
     expect(steps).to_contain_text("Has no such step")
-    expect(steps.locator(".cs-side").first).to_contain_text("calculator")
-    page.locator(".cq-side[data-place='1'] .og-world .og-card[data-id='1']").click()
-    expect(steps.locator(".cs-side", has_text="Step 1 · sql")).to_have_count(2)
-    expect(page.locator(".og-world .og-card.og-lit[data-id='1']")).to_have_count(2)
+    expect(steps.locator(".compare-step-side").first).to_contain_text("calculator")
+    page.locator(".compare-query-side[data-place='1'] .run-graph-world .run-graph-card[data-id='1']").click()
+    expect(steps.locator(".compare-step-side", has_text="Step 1 · sql")).to_have_count(2)
+    expect(page.locator(".run-graph-world .run-graph-card.run-graph-lit[data-id='1']")).to_have_count(2)
 
 
 def test_what_cannot_start_is_told_and_the_others_run(page, studio_url, data):
     page.goto(f"{studio_url}/compare?o=oracle&o=starter-grpo&o=nobody")
     page.get_by_role("button", name="Compare", exact=True).click()
-    expect(page.locator(".cq .rv-notice")).to_contain_text("nobody was not started")
-    expect(page.locator(".cq-side")).to_have_count(2)
+    expect(page.locator(".cq .run-view-notice")).to_contain_text("nobody was not started")
+    expect(page.locator(".compare-query-side")).to_have_count(2)
     page.goto(f"{studio_url}/compare?o=oracle")
-    expect(page.locator(".cp-picker")).to_contain_text("Choose 2 to 4")
+    expect(page.locator(".compare-picker")).to_contain_text("Choose 2 to 4")
     page.get_by_role("button", name="Compare", exact=True).click()
-    expect(page.locator(".pp-toast.pp-bad")).to_contain_text("choose 2 to 4")
+    expect(page.locator(".page-toast.page-bad")).to_contain_text("choose 2 to 4")
 
 
 def test_graphs_are_saved_as_pictures_and_their_steps_as_csv(page, studio_url, data):
@@ -194,10 +201,10 @@ def test_a_count_opens_its_tasks_and_a_task_its_traces_side_by_side(page, studio
     count.click()
     tasks = page.get_by_role("region", name="Tasks", exact=True)
     expect(tasks.locator("h3")).to_contain_text(f"{number} tasks")
-    expect(tasks.locator(".ck-task")).to_have_count(number)
-    tasks.locator(".ck-task[data-task='ledger-2-0']").get_by_role("link", name="Side by side").click()
-    expect(page.locator(".cq-side [data-testid=verdict]")).to_have_count(2)
-    expect(page.locator(".og-ghost")).to_have_count(1)
+    expect(tasks.locator(".compare-task-task")).to_have_count(number)
+    tasks.locator(".compare-task-task[data-task='ledger-2-0']").get_by_role("link", name="Side by side").click()
+    expect(page.locator(".compare-query-side [data-testid=verdict]")).to_have_count(2)
+    expect(page.locator(".run-graph-ghost")).to_have_count(1)
 
 
 def test_filters_live_in_the_address(page, studio_url, data):
@@ -205,12 +212,12 @@ def test_filters_live_in_the_address(page, studio_url, data):
     page.get_by_role("combobox", name="Family").select_option("atlas")
     expect(page.locator("[data-table=scores] tr[data-key=oracle] td[data-name=Tasks]")).to_have_text("20")
     page.get_by_role("combobox", name="Pool condition").select_option("renamed")
-    expect(page.locator(".cv-suite > .tr-mute")).to_contain_text("20 tasks")
+    expect(page.locator(".train-curves-suite > .train-mute")).to_contain_text("20 tasks")
     page.reload()
     expect(page.get_by_role("combobox", name="Family")).to_have_value("atlas")
     expect(page.get_by_role("combobox", name="Pool condition")).to_have_value("renamed")
     page.goto(f"{studio_url}/compare?tab=suite&job=never-was")
-    expect(page.locator(".cp-empty")).to_contain_text("never-was")
+    expect(page.locator(".compare-empty")).to_contain_text("never-was")
 
 
 def test_an_evaluation_is_started_from_the_page_and_its_figures_appear(page, studio: Studio, data):
@@ -222,16 +229,16 @@ def test_an_evaluation_is_started_from_the_page_and_its_figures_appear(page, stu
     form.locator("[data-group=levels]").get_by_label("level 2").uncheck()
     form.locator("[data-group=orchestrators]").get_by_label("Tiny after SFT and GRPO").uncheck()
     form.get_by_label("Samples of each").fill("0")
-    expect(form.locator(".pp-problems")).to_contain_text("evaluate.samples")
+    expect(form.locator(".page-problems")).to_contain_text("evaluate.samples")
     form.get_by_label("Samples of each").fill("1")
     form.get_by_label("Tasks", exact=True).fill("2")
-    expect(form.locator(".ce-foot")).to_contain_text("2 episodes at most")
+    expect(form.locator(".compare-evaluate-foot")).to_contain_text("2 episodes at most")
     form.get_by_role("button", name="Start the evaluation").click()
     page.wait_for_url(re.compile("job=compare-"))
     oracle = page.locator("[data-table=scores] tr[data-key=oracle]")
     expect(oracle.locator("td[data-name='mean@1']")).to_contain_text("100 %", timeout=SLOW_MS)
     job = page.evaluate("new URLSearchParams(location.search).get('job')")
-    expect(page.locator(f".cj-job[data-job='{job}']")).to_contain_text("done", timeout=SLOW_MS)
+    expect(page.locator(f".compare-job-job[data-job='{job}']")).to_contain_text("done", timeout=SLOW_MS)
     store = open_store(find_home(studio.home))
     try:
         assert JobStore(store.engine, store.home).recipe(job).evaluate.count == 2
@@ -248,14 +255,14 @@ def test_drift_over_a_job_and_a_click_shows_example_plans(page, studio_url, data
         expect(page.locator(f"[data-figure={name}] svg.ch")).to_be_visible()
     shares = table_of(saved(page, page.locator("[data-figure=shares]"), "CSV"))
     assert {line["series"] for line in shares} >= {"sql", "reader"} and len(shares) > 100
-    chart = page.locator("[data-figure=depth] .ch-hit rect")
+    chart = page.locator("[data-figure=depth] .compare-chart-hit rect")
     box = chart.bounding_box()
     assert box
     chart.click(position={"x": box["width"] - 2, "y": box["height"] / 2})
-    expect(page.get_by_role("region", name="Example plans").locator(".ro-group").first).to_be_visible()
+    expect(page.get_by_role("region", name="Example plans").locator(".train-rollouts-group").first).to_be_visible()
     assert "step=100" in page.url
     page.reload()
-    expect(page.get_by_role("region", name="Example plans").locator(".ro-tile").first).to_be_visible()
+    expect(page.get_by_role("region", name="Example plans").locator(".train-rollouts-tile").first).to_be_visible()
 
 
 def test_a_running_job_is_followed_and_what_is_drawn_stays(page, studio: Studio, data):
@@ -265,9 +272,9 @@ def test_a_running_job_is_followed_and_what_is_drawn_stays(page, studio: Studio,
         page.goto(f"{studio.url}/compare?tab=training&train={job}&step=10")
         live, plans = page.get_by_test_id("training-live"), page.get_by_role("region", name="Example plans")
         expect(live).to_have_text("running · step 10")
-        expect(plans.locator(".ro-tile").first).to_be_visible()
+        expect(plans.locator(".train-rollouts-tile").first).to_be_visible()
         page.locator("[data-figure=width]").get_by_role("button", name="CSV").focus()
-        page.evaluate("document.querySelector('.cd-plans .ro-tile').dataset.kept = 'yes'")
+        page.evaluate("document.querySelector('.compare-training-plans .train-rollouts-tile').dataset.kept = 'yes'")
         for step in (11, 12):
             note_step(store, job, step, {"rollout/correct": 0.5, "rollout/width": 2.0 + step, "worker/sql": 1.0})
         expect(live).to_have_text("running · step 12")
@@ -293,7 +300,7 @@ def test_the_matrix_shows_what_was_measured_and_offers_what_was_not(page, studio
     expect(page.locator("[data-table=matrix] tr[data-key=oracle] td[data-name=missing]")).to_have_text("–")
     assert "| oracle |" in saved(page, page.locator("[data-table=matrix]"), "Markdown").decode()
     assert "renamed" in saved(page, page.locator("[data-table=matrix]"), "SVG").decode()
-    page.locator(".cp-empty").get_by_role("button", name="Start an evaluation").click()
+    page.locator(".compare-empty").get_by_role("button", name="Start an evaluation").click()
     conditions = page.locator(".ce [data-group=conditions]")
     expect(conditions.get_by_label("missing")).to_be_checked()
     expect(conditions.get_by_label("flaky")).not_to_be_checked()
@@ -305,7 +312,7 @@ def test_the_ablation_names_the_worker_that_carries_the_score(page, studio_url, 
     expect(page.locator("[data-table=ablation-table] tbody tr").first).to_have_attribute("data-key", "sql")
     lost = table_of(saved(page, page.locator("[data-figure=ablation]"), "CSV"))
     assert [line["without"] for line in lost] == ["sql", "calculator"] and float(lost[0]["change_high"]) < 0
-    page.locator(".cp-empty").get_by_role("button", name="Start an evaluation").click()
+    page.locator(".compare-empty").get_by_role("button", name="Start an evaluation").click()
     switched = page.locator(".ce [data-group=without]")
     expect(switched.get_by_label("reader")).to_be_checked()
     expect(switched.get_by_label("sql")).not_to_be_checked()
@@ -318,7 +325,7 @@ def test_the_ablation_names_the_worker_that_carries_the_score(page, studio_url, 
 def test_every_view_fits_the_window_and_reads_well(browser, studio_url, data, width, dark):
     job, pair, training = data
     views = {
-        f"?e={pair.whole}&e={pair.short}": ".cq-entry",
+        f"?e={pair.whole}&e={pair.short}": ".compare-query-entry",
         f"?tab=suite&job={job}": "[data-figure=turns] svg",
         f"?tab=training&train={training}": "[data-figure=shares] svg",
         f"?tab=matrix&job={job}": "[data-table=matrix]",

@@ -15,7 +15,7 @@ def open_pool(page: Page, url: str, name: str) -> None:
     """A pool of its own for a test: a copy of the starter pool."""
     page.goto(f"{url}/pool")
     page.get_by_role("button", name="New pool").click()
-    drawer = page.locator(".pp-drawer")
+    drawer = page.locator(".page-drawer")
     drawer.get_by_label("Name", exact=True).fill(name)
     drawer.get_by_label("Start with").select_option("starter")
     drawer.get_by_role("button", name="Create").click()
@@ -24,14 +24,14 @@ def open_pool(page: Page, url: str, name: str) -> None:
 
 
 def card(page: Page, name: str) -> Locator:
-    return page.locator(f".pp-card[data-name='{name}']")
+    return page.locator(f".page-card[data-name='{name}']")
 
 
 def test_a_worker_is_added_tried_edited_disabled_and_removed(page, studio_url):
     open_pool(page, studio_url, "desk")
     page.get_by_role("button", name="Add worker").click()
     page.get_by_role("button", name="Edit Calculator first").click()
-    drawer = page.locator(".pp-drawer")
+    drawer = page.locator(".page-drawer")
     drawer.get_by_label("Name", exact=True).fill("abacus")
     drawer.get_by_label("Description").fill("Counts beads.")
     drawer.get_by_role("button", name="Add worker").click()
@@ -40,10 +40,10 @@ def test_a_worker_is_added_tried_edited_disabled_and_removed(page, studio_url):
     page.get_by_role("button", name="Try it abacus").click()
     drawer.get_by_label("Expression").fill("6*7")
     drawer.get_by_role("button", name="Call it").click()
-    expect(drawer.locator(".pp-value")).to_have_text("42")
+    expect(drawer.locator(".page-value")).to_have_text("42")
     drawer.get_by_label("Expression").fill("1/0")
     drawer.get_by_role("button", name="Call it").click()
-    expect(drawer.locator(".pp-out-head")).to_have_attribute("data-status", "EXEC_ERR")
+    expect(drawer.locator(".page-out-head")).to_have_attribute("data-status", "EXEC_ERR")
     drawer.get_by_role("button", name="Close", exact=True).last.click()
 
     page.get_by_role("button", name="Edit abacus").click()
@@ -64,14 +64,14 @@ def test_bad_input_is_told_at_its_field_and_nothing_typed_is_lost(page, studio_u
     open_pool(page, studio_url, "wrongs")
     page.get_by_role("button", name="Add worker").click()
     page.get_by_role("button", name="Edit Any OpenAI-compatible URL first").click()
-    drawer = page.locator(".pp-drawer")
+    drawer = page.locator(".page-drawer")
     drawer.get_by_label("Name", exact=True).fill("Bad Name!")
     drawer.get_by_label("Description").fill("kept")
     drawer.get_by_label("Base URL").fill("not a url")
     drawer.get_by_label("API key", exact=True).fill("sk-this-is-a-plain-key")
-    expect(drawer.locator(".fk-state")).to_contain_text("env:NAME")
+    expect(drawer.locator(".form-key-state")).to_contain_text("env:NAME")
     drawer.get_by_role("button", name="Add worker").click()
-    problems = drawer.locator(".fm-problem:not(:empty)")
+    problems = drawer.locator(".form-problem:not(:empty)")
     expect(problems.first).to_be_visible()
     said = " ".join(problems.all_inner_texts())
     assert "small letters" in said and "http" in said
@@ -83,19 +83,19 @@ def test_bad_input_is_told_at_its_field_and_nothing_typed_is_lost(page, studio_u
 def test_a_name_that_is_taken_and_a_check_that_fails_are_told(page, studio_url):
     import_pool(page, studio_url, chat_pool("nobody-home", "http://127.0.0.1:9/v1"))
     page.get_by_role("button", name="Test first").click()
-    expect(card(page, "first").locator(".pp-health")).to_have_attribute("data-health", "failing")
-    expect(card(page, "first").locator(".pp-test")).to_contain_text("connection")
+    expect(card(page, "first").locator(".page-health")).to_have_attribute("data-health", "failing")
+    expect(card(page, "first").locator(".pool-test")).to_contain_text("connection")
     page.get_by_role("button", name="Clone first").click()
-    drawer = page.locator(".pp-drawer")
+    drawer = page.locator(".page-drawer")
     drawer.get_by_label("Name", exact=True).fill("second")
     drawer.get_by_role("button", name="Add worker").click()
-    expect(drawer.locator(".fm-problem:not(:empty)")).to_contain_text("second")
+    expect(drawer.locator(".form-problem:not(:empty)")).to_contain_text("second")
 
 
 def test_the_lights_of_the_cards_come_on_by_themselves(page, studio_url):
     page.goto(f"{studio_url}/pool?pool=starter")
     expect(page.locator("[data-health=unknown]")).to_have_count(0, timeout=30_000)
-    expect(card(page, "sql").locator(".pp-health")).to_contain_text("tables")
+    expect(card(page, "sql").locator(".page-health")).to_contain_text("tables")
 
 
 def test_versions_are_kept_and_an_old_one_can_be_restored(page, studio_url):
@@ -103,8 +103,8 @@ def test_versions_are_kept_and_an_old_one_can_be_restored(page, studio_url):
     page.get_by_role("switch", name="Disable units").click()
     expect(page.get_by_role("button", name="Version 2")).to_be_visible()
     page.get_by_role("button", name="Version 2").click()
-    page.locator(".pp-drawer").get_by_role("button", name="Version 1").click()
-    expect(page.locator(".pp-note")).to_contain_text("version 2 is current")
+    page.locator(".page-drawer").get_by_role("button", name="Version 1").click()
+    expect(page.locator(".page-note")).to_contain_text("version 2 is current")
     page.get_by_role("button", name="Restore this version").click()
     expect(page.get_by_role("switch", name="Disable units")).to_be_visible()
     page.reload()
@@ -117,7 +117,7 @@ def test_an_exported_pool_comes_back_equal_and_a_corrupt_one_is_refused(page, st
         page.get_by_role("link", name="Export").click()
     text = download.value.path().read_text()
     page.get_by_role("button", name="Import").click()
-    drawer = page.locator(".pp-drawer")
+    drawer = page.locator(".page-drawer")
     for broken, said in (
         (text[:-40], "not JSON"),
         ("[1]", "not a pool"),
@@ -126,7 +126,7 @@ def test_an_exported_pool_comes_back_equal_and_a_corrupt_one_is_refused(page, st
     ):
         drawer.get_by_label("Pool as JSON").fill(broken)
         drawer.get_by_role("button", name="Import").click()
-        expect(drawer.locator(".pp-problems")).to_contain_text(said)
+        expect(drawer.locator(".page-problems")).to_contain_text(said)
     drawer.get_by_label("Name", exact=True).fill("travelled")
     drawer.get_by_role("button", name="Import").click()
     expect(page.get_by_label("Pool", exact=True)).to_have_value("travelled")
@@ -141,8 +141,8 @@ def test_a_file_too_large_for_a_pool_is_not_even_read(page, studio_url, tmp_path
     page.get_by_role("button", name="Import").click()
     large = tmp_path / "large.json"
     large.write_bytes(b"\xff" * 10_000_000)
-    page.locator(".pp-drawer input[type=file]").set_input_files(large)
-    expect(page.locator(".pp-problems")).to_contain_text("large.json")
+    page.locator(".page-drawer input[type=file]").set_input_files(large)
+    expect(page.locator(".page-problems")).to_contain_text("large.json")
 
 
 def test_a_description_is_text_never_markup(page, studio_url):
@@ -156,16 +156,16 @@ def test_a_description_is_text_never_markup(page, studio_url):
 def test_the_small_model_can_be_tried_from_its_card(page, studio_url):
     page.goto(f"{studio_url}/pool?pool=starter")
     page.get_by_role("button", name="Try it solver").click()
-    drawer = page.locator(".pp-drawer")
+    drawer = page.locator(".page-drawer")
     drawer.get_by_role("button", name="Call it").click()
-    expect(drawer.locator(".pp-out-head")).to_have_attribute("data-status", "OK", timeout=120_000)
-    expect(drawer.locator(".pp-out-head")).to_contain_text("tokens")
+    expect(drawer.locator(".page-out-head")).to_have_attribute("data-status", "OK", timeout=120_000)
+    expect(drawer.locator(".page-out-head")).to_contain_text("tokens")
 
 
 def test_traces_are_found_by_text_and_status_and_open_in_run(page, studio: Studio):
     episode = run_first_query(page, studio.url)
     page.goto(f"{studio.url}/traces")
-    rows = page.locator(".tp-table tbody tr")
+    rows = page.locator(".traces-table tbody tr")
     expect(rows.first).to_contain_text("flight")
     page.get_by_label("Search").fill("no such words anywhere")
     expect(page.get_by_text("No run matches these filters.")).to_be_visible()

@@ -65,7 +65,7 @@ def new_pool(page: Page, url: str, name: str) -> Locator:
     """An empty pool of its own for a test; the drawer."""
     page.goto(f"{url}/pool")
     page.get_by_role("button", name="New pool").click()
-    drawer = page.locator(".pp-drawer")
+    drawer = page.locator(".page-drawer")
     drawer.get_by_label("Name", exact=True).fill(name)
     drawer.get_by_role("button", name="Create").click()
     expect(page.get_by_label("Pool", exact=True)).to_have_value(name)
@@ -79,9 +79,9 @@ def template(page: Page, name: str) -> Locator:
 
 def add_and_test(page: Page, where: Locator, said: str) -> None:
     """Click Test where a worker was just added, and see what came of it."""
-    where.locator(".pg-test").click()
-    expect(where.locator(".pp-test")).to_have_attribute("data-status", "OK", timeout=SLOW_MS)
-    expect(where.locator(".pp-test .pp-value")).to_contain_text(said)
+    where.locator(".pool-gallery-test").click()
+    expect(where.locator(".pool-test")).to_have_attribute("data-status", "OK", timeout=SLOW_MS)
+    expect(where.locator(".pool-test .page-value")).to_contain_text(said)
 
 
 def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_second(page, gallery_studio, endpoint):
@@ -89,7 +89,7 @@ def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_sec
     page.get_by_role("button", name="Add worker").click()
 
     page.get_by_label("Search templates").fill("expression")
-    expect(page.locator(".pg-card:visible")).to_have_count(1)
+    expect(page.locator(".pool-gallery-card:visible")).to_have_count(1)
     template(page, "calculator").get_by_role("button", name="Add Calculator").click()
     add_and_test(page, template(page, "calculator"), "7402030.3")
     page.get_by_label("Search templates").fill("")
@@ -101,12 +101,12 @@ def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_sec
 
     template(page, "compatible").get_by_role("button", name="Add Any").click()
     drawer.get_by_role("button", name="Add Any OpenAI-compatible URL").click()
-    expect(drawer.locator(".fm-problem:not(:empty)").first).to_have_text("this is missing")
+    expect(drawer.locator(".form-problem:not(:empty)").first).to_have_text("this is missing")
     drawer.get_by_label("Base URL").fill(f"http://127.0.0.1:{endpoint}/v1")
     drawer.get_by_role("button", name="List its models").click()
     expect(drawer.get_by_label("Model", exact=True)).to_have_value("acme/small-1")
     drawer.get_by_role("button", name="Add Any OpenAI-compatible URL").click()
-    expect(template(page, "compatible").locator(".pg-test")).to_be_focused()
+    expect(template(page, "compatible").locator(".pool-gallery-test")).to_be_focused()
     add_and_test(page, template(page, "compatible"), "hello")
 
     page.keyboard.press("Escape")
@@ -116,15 +116,15 @@ def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_sec
     add_and_test(page, template(page, "critic"), "hello")
     page.keyboard.press("Escape")
     expect(card(page, "critic")).to_contain_text("acme/small-1")
-    expect(card(page, "critic").locator(".pp-health")).to_have_attribute("data-health", "ok")
-    expect(card(page, "calculator").locator(".pp-test")).to_contain_text("7402030.3")
+    expect(card(page, "critic").locator(".page-health")).to_have_attribute("data-health", "ok")
+    expect(card(page, "calculator").locator(".pool-test")).to_contain_text("7402030.3")
 
 
 def test_a_key_is_a_reference_that_says_at_once_whether_it_resolves(page, gallery_studio):
     drawer = new_pool(page, gallery_studio.url, "keys")
     page.get_by_role("button", name="Add worker").click()
     template(page, "deepseek").get_by_role("button", name="Add DeepSeek").click()
-    key, state = drawer.get_by_label("API key", exact=True), drawer.locator(".fk-state")
+    key, state = drawer.get_by_label("API key", exact=True), drawer.locator(".form-key-state")
     expect(key).to_have_value("env:DEEPSEEK_API_KEY")
     expect(state).to_contain_text("export DEEPSEEK_API_KEY=")
     key.fill("env:PODIUM_TEST_KEY")
@@ -136,7 +136,7 @@ def test_a_key_is_a_reference_that_says_at_once_whether_it_resolves(page, galler
     key.press("Tab")
     expect(key).to_have_value("env:PODIUM_TEST_KEY")
     drawer.get_by_role("button", name="Add DeepSeek").click()
-    expect(template(page, "deepseek").locator(".pg-added")).to_contain_text("deepseek")
+    expect(template(page, "deepseek").locator(".pool-gallery-added")).to_contain_text("deepseek")
     page.keyboard.press("Escape")
     expect(card(page, "deepseek")).to_contain_text("env:PODIUM_TEST_KEY")
     assert SECRET not in page.content() and "sk-this-is-a-key-itself" not in page.content()
@@ -147,30 +147,30 @@ def test_an_mcp_tool_is_added_and_called_within_five_clicks(page, gallery_studio
     page.evaluate("window.clicks = 0; addEventListener('click', (event) => event.detail && window.clicks++, true)")
     page.get_by_role("button", name="Add worker").click()
     template(page, "mcp").get_by_role("button", name="Open MCP server").click()
-    drawer = page.locator(".pp-drawer")
-    expect(drawer.locator(".pp-warning")).to_contain_text("runs a program on this machine")
+    drawer = page.locator(".page-drawer")
+    expect(drawer.locator(".page-warning")).to_contain_text("runs a program on this machine")
     drawer.get_by_label("Command").fill(f"'{sys.executable}' '{MCP_SERVER}'")
     drawer.get_by_role("button", name="Connect").click()
-    offers = drawer.locator(".po-offer")
+    offers = drawer.locator(".pool-import-offer")
     expect(offers.first).to_be_visible(timeout=SLOW_MS)
     expect(offers.filter(has_text="Add two numbers")).to_contain_text("Takes a, b")
-    assert drawer.locator(".po-offer input:not(:disabled):not(:checked)").count() == 0
+    assert drawer.locator(".pool-import-offer input:not(:disabled):not(:checked)").count() == 0
     drawer.get_by_role("button", name="Add 1").click()
-    first = drawer.locator(".po-added").first
+    first = drawer.locator(".pool-import-added").first
     first.get_by_label("A", exact=True).fill("40")
     first.get_by_label("B", exact=True).fill("2")
     first.get_by_role("button", name="Call it").click()
-    expect(first.locator(".pp-out-head")).to_have_attribute("data-status", "OK", timeout=SLOW_MS)
-    expect(first.locator(".pp-value")).to_have_text("42")
+    expect(first.locator(".page-out-head")).to_have_attribute("data-status", "OK", timeout=SLOW_MS)
+    expect(first.locator(".page-value")).to_have_text("42")
     assert page.evaluate("window.clicks") <= 5
 
     page.keyboard.press("Escape")
     added = card(page, "mcp_server_add")
     expect(added).to_contain_text("runs a program")
     added.get_by_role("button", name="Refresh mcp_server_add").click()
-    expect(page.locator(".pp-toast")).to_contain_text("Nothing has changed", timeout=SLOW_MS)
+    expect(page.locator(".page-toast")).to_contain_text("Nothing has changed", timeout=SLOW_MS)
     page.get_by_role("button", name="Test mcp_server_add").click()
-    expect(added.locator(".pp-health")).to_have_attribute("data-health", "ok", timeout=SLOW_MS)
+    expect(added.locator(".page-health")).to_have_attribute("data-health", "ok", timeout=SLOW_MS)
 
 
 def test_an_mcp_server_behind_a_url_gives_tools_that_answer(page, gallery_studio):
@@ -178,7 +178,7 @@ def test_an_mcp_server_behind_a_url_gives_tools_that_answer(page, gallery_studio
     page.get_by_role("button", name="Add worker").click()
     template(page, "mcp").get_by_role("button", name="Open MCP server").click()
     drawer.get_by_text("A URL", exact=True).click()
-    expect(drawer.locator(".pp-warning")).to_be_hidden()  # nothing runs here
+    expect(drawer.locator(".page-warning")).to_be_hidden()  # nothing runs here
     service = Service()
     try:
         drawer.get_by_label("URL").fill(f"http://127.0.0.1:{service.port}/mcp")
@@ -188,7 +188,7 @@ def test_an_mcp_server_behind_a_url_gives_tools_that_answer(page, gallery_studio
         drawer.get_by_label("A", exact=True).fill("40")
         drawer.get_by_label("B", exact=True).fill("2")
         drawer.get_by_role("button", name="Call it").click()
-        expect(drawer.locator(".pp-value")).to_have_text("42", timeout=SLOW_MS)
+        expect(drawer.locator(".page-value")).to_have_text("42", timeout=SLOW_MS)
     finally:
         service.kill()
 
@@ -202,7 +202,7 @@ def test_an_endpoint_of_a_space_becomes_a_tool(page, gallery_studio, tmp_path):
     try:
         drawer.get_by_label("Space", exact=True).fill(app.local_url)
         drawer.get_by_role("button", name="Look").click()
-        offers = drawer.locator(".po-offer")
+        offers = drawer.locator(".pool-import-offer")
         expect(offers).to_have_count(4, timeout=SLOW_MS)
         expect(offers.filter(has_text="not one file")).to_have_count(1)
         drawer.get_by_role("button", name="None").click()
@@ -210,7 +210,7 @@ def test_an_endpoint_of_a_space_becomes_a_tool(page, gallery_studio, tmp_path):
         drawer.get_by_role("button", name="Add 1 worker").click()
         drawer.get_by_label("A", exact=True).fill("40")
         drawer.get_by_role("button", name="Call it").click()
-        expect(drawer.locator(".pp-value")).to_contain_text("42", timeout=SLOW_MS)
+        expect(drawer.locator(".page-value")).to_contain_text("42", timeout=SLOW_MS)
     finally:
         app.close()
 
@@ -221,7 +221,7 @@ def test_a_server_that_cannot_be_started_is_told_and_nothing_typed_is_lost(page,
     template(page, "mcp").get_by_role("button", name="Open MCP server").click()
     drawer.get_by_label("Command").fill("no-such-program-anywhere --flag")
     drawer.get_by_role("button", name="Connect").click()
-    expect(drawer.locator(".fm-general, .fm-problem").filter(has_text="no-such-program-anywhere")).to_be_visible()
+    expect(drawer.locator(".form-general, .form-problem").filter(has_text="no-such-program-anywhere")).to_be_visible()
     expect(drawer.get_by_label("Command")).to_have_value("no-such-program-anywhere --flag")
 
 
@@ -233,11 +233,11 @@ def test_functions_of_a_file_become_tools(page, gallery_studio, tmp_path):
     template(page, "function").get_by_role("button", name="Open Python function").click()
     drawer.get_by_label("Function").fill(str(file))
     drawer.get_by_role("button", name="Look").click()
-    expect(drawer.locator(".po-offer")).to_have_count(1, timeout=SLOW_MS)
+    expect(drawer.locator(".pool-import-offer")).to_have_count(1, timeout=SLOW_MS)
     drawer.get_by_role("button", name="Add 1 worker").click()
     drawer.get_by_label("Width").fill("3")
     drawer.get_by_role("button", name="Call it").click()
-    expect(drawer.locator(".pp-value")).to_have_text("6", timeout=SLOW_MS)
+    expect(drawer.locator(".page-value")).to_have_text("6", timeout=SLOW_MS)
 
 
 def test_uploaded_documents_can_be_searched(page, gallery_studio, tmp_path):
@@ -245,11 +245,11 @@ def test_uploaded_documents_can_be_searched(page, gallery_studio, tmp_path):
     (tmp_path / "tides.md").write_text("# Tides\n\nThe spring tide comes twice a month.\n")
     (tmp_path / "moons.txt").write_text("Phobos is the larger moon of Mars.\n")
     page.get_by_role("button", name="Add worker").click()
-    template(page, "documents").locator(".pg-add").click()
+    template(page, "documents").locator(".pool-gallery-add").click()
     (tmp_path / "program.exe").write_text("no document")
     upload = drawer.get_by_label("Upload documents")
     upload.set_input_files(tmp_path / "program.exe")
-    expect(drawer.locator(".fm-problem:not(:empty)")).to_contain_text(".pdf")
+    expect(drawer.locator(".form-problem:not(:empty)")).to_contain_text(".pdf")
     upload.set_input_files([tmp_path / "tides.md", tmp_path / "moons.txt"])
     expect(drawer.get_by_label("Documents", exact=True)).to_have_value(re.compile("artifacts.documents"))
     drawer.get_by_role("button", name="Add Documents").click()
@@ -258,7 +258,7 @@ def test_uploaded_documents_can_be_searched(page, gallery_studio, tmp_path):
     page.get_by_role("button", name="Try it documents").click()
     drawer.get_by_label("Query").fill("larger moon of Mars")
     drawer.get_by_role("button", name="Call it").click()
-    expect(drawer.locator(".pp-value")).to_contain_text("Phobos", timeout=SLOW_MS)
+    expect(drawer.locator(".page-value")).to_contain_text("Phobos", timeout=SLOW_MS)
 
 
 def test_operations_of_an_api_become_tools_and_one_answers(page, gallery_studio):
@@ -267,19 +267,19 @@ def test_operations_of_an_api_become_tools_and_one_answers(page, gallery_studio)
     template(page, "openapi").get_by_role("button", name="Open OpenAPI document").click()
     drawer.get_by_label("Document", exact=True).fill("this is no document")
     drawer.get_by_role("button", name="Read it").click()
-    expect(drawer.locator(".fm-problem:not(:empty), .fm-general:not(:empty)").first).to_be_visible()
+    expect(drawer.locator(".form-problem:not(:empty), .form-general:not(:empty)").first).to_be_visible()
     drawer.get_by_label("Document", exact=True).fill("")
     with api_server() as url:
         drawer.get_by_label("URL of the document").fill(f"{url}/openapi.json")
         drawer.get_by_role("button", name="Read it").click()
-        expect(drawer.locator(".po-offer")).to_have_count(2)
+        expect(drawer.locator(".pool-import-offer")).to_have_count(2)
         drawer.get_by_label("Filter").fill("forget")
-        expect(drawer.locator(".po-offer:visible")).to_have_count(1)
+        expect(drawer.locator(".pool-import-offer:visible")).to_have_count(1)
         drawer.get_by_role("button", name="None").click()  # of those that the filter shows
         drawer.get_by_role("button", name="Add 1 worker").click()
         drawer.get_by_label("City").fill("Lima")
         drawer.get_by_role("button", name="Call it").click()
-        expect(drawer.locator(".pp-value")).to_contain_text("21.5 in Lima", timeout=SLOW_MS)
+        expect(drawer.locator(".page-value")).to_contain_text("21.5 in Lima", timeout=SLOW_MS)
 
 
 @contextmanager
@@ -311,8 +311,8 @@ def test_two_versions_are_compared_and_the_older_one_is_restored(page, gallery_s
     drawer = new_pool(page, gallery_studio.url, "versions")
     page.get_by_role("button", name="Add worker").click()
     for name in ("units", "calculator"):
-        template(page, name).locator(".pg-add").click()
-        expect(template(page, name).locator(".pg-added")).to_be_visible()
+        template(page, name).locator(".pool-gallery-add").click()
+        expect(template(page, name).locator(".pool-gallery-added")).to_be_visible()
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Remove units").click()
     drawer.get_by_role("button", name="Remove units").click()
@@ -321,7 +321,7 @@ def test_two_versions_are_compared_and_the_older_one_is_restored(page, gallery_s
     drawer.get_by_role("button", name="Save").click()
     page.get_by_role("button", name="Version 5").click()
     drawer.get_by_label("Compare version").select_option("3")
-    changes = drawer.locator(".pv-worker")
+    changes = drawer.locator(".pool-version-worker")
     expect(changes).to_have_count(2)
     expect(drawer.locator("[data-name=units][data-change=removed]")).to_be_visible()
     edited = drawer.locator("[data-name=calculator] tbody tr")
@@ -339,11 +339,11 @@ def test_the_gallery_is_used_by_keyboard_and_gives_focus_back(page, gallery_stud
     page.keyboard.press("Enter")
     expect(page.get_by_label("Search templates")).to_be_focused()
     page.keyboard.type("elements")
-    template(page, "elements").locator(".pg-add").focus()
+    template(page, "elements").locator(".pool-gallery-add").focus()
     page.keyboard.press("Enter")
-    expect(template(page, "elements").locator(".pg-added")).to_contain_text("elements_2")
+    expect(template(page, "elements").locator(".pool-gallery-added")).to_contain_text("elements_2")
     page.keyboard.press("Escape")
-    expect(page.locator(".pp-drawer")).to_be_hidden()
+    expect(page.locator(".page-drawer")).to_be_hidden()
     expect(add).to_be_focused()
 
 
@@ -353,14 +353,14 @@ def test_axe_finds_nothing_in_the_gallery_and_nothing_sticks_out(browser, galler
         page.goto(f"{gallery_studio.url}/pool?pool=starter")
         page.get_by_role("button", name="Add worker").click()
         expect(page.locator("[data-server]").first).to_be_visible()
-        template(page, "units").locator(".pg-add").click()
-        template(page, "units").locator(".pg-test").click()
-        expect(template(page, "units").locator(".pp-test")).to_be_visible()
+        template(page, "units").locator(".pool-gallery-add").click()
+        template(page, "units").locator(".pool-gallery-test").click()
+        expect(template(page, "units").locator(".pool-test")).to_be_visible()
         assert violations(page) == []
-        template(page, "mistral").locator(".pg-add").click()
-        expect(page.locator(".fk-state")).not_to_be_empty()
+        template(page, "mistral").locator(".pool-gallery-add").click()
+        expect(page.locator(".form-key-state")).not_to_be_empty()
         assert violations(page) == []
-        assert page.evaluate("document.querySelector('.pp-drawer').scrollWidth <= innerWidth")
+        assert page.evaluate("document.querySelector('.page-drawer').scrollWidth <= innerWidth")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

@@ -56,7 +56,7 @@ def publisher(hub: tuple[str, Hub], tmp_path_factory: pytest.TempPathFactory) ->
 
 def fill(page: Page, url: str, repo: str, way: str) -> None:
     page.goto(f"{url}/publish")
-    expect(page.locator(".pu-run")).to_have_count(len(RUNS))
+    expect(page.locator(".publish-run")).to_have_count(len(RUNS))
     page.get_by_role("textbox", name="Repository").fill(repo)
     page.get_by_text(way, exact=True).click()
     page.get_by_role("button", name="Preview every file").click()
@@ -64,13 +64,13 @@ def fill(page: Page, url: str, repo: str, way: str) -> None:
 
 def test_every_file_is_shown_and_one_click_publishes_exactly_that(page, publisher, hub):
     fill(page, publisher.url, "tiny-page", "Replay, plain page")
-    files = page.locator(".pu-file")
+    files = page.locator(".publish-file")
     expect(files.filter(has_text="index.html")).to_have_count(1)
     shown = {row.get_attribute("data-file") for row in files.all()}
     page.locator("[data-file='space/README.md']").click()
-    expect(page.locator(".pu-content pre")).to_contain_text("sdk: static")
+    expect(page.locator(".publish-content pre")).to_contain_text("sdk: static")
     page.locator("[data-file='model/recipe.yaml']").click()
-    expect(page.locator(".pu-content pre")).to_contain_text("starter:tiny")
+    expect(page.locator(".publish-content pre")).to_contain_text("starter:tiny")
     assert not hub[1].repos, "nothing is sent by a preview"
     page.get_by_role("button", name="Publish", exact=True).click()
     state = page.get_by_test_id("publication-state")
@@ -94,7 +94,7 @@ def test_choices_that_changed_must_be_previewed_again_and_bad_ones_are_told_at_t
     page.get_by_role("textbox", name="Repository").fill("not a name!")
     page.get_by_label("About").fill("kept")
     page.get_by_role("button", name="Preview every file").click()
-    expect(page.locator(".fm-wrong .fm-problem")).to_contain_text("OWNER/NAME")
+    expect(page.locator(".form-wrong .form-problem")).to_contain_text("OWNER/NAME")
     expect(page.get_by_label("About")).to_have_value("kept")
 
 
@@ -103,8 +103,8 @@ def test_the_publish_page_fits_a_phone_and_is_accessible(browser, publisher):
 
     with watched_page(browser, 390, 844, dark=True) as page:
         fill(page, publisher.url, "phone", "Live, visitors' own keys")
-        expect(page.locator(".pu-content pre")).to_be_visible()
-        expect(page.locator(".pu-left")).to_contain_text("solver")
+        expect(page.locator(".publish-content pre")).to_be_visible()
+        expect(page.locator(".publish-left")).to_contain_text("solver")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         serious = [
             each
@@ -116,7 +116,7 @@ def test_the_publish_page_fits_a_phone_and_is_accessible(browser, publisher):
 
 def test_a_run_is_exported_as_picture_graph_spans_and_page(page, publisher, tmp_path):
     page.goto(f"{publisher.url}/traces")
-    page.locator(".tp-query").first.click()
+    page.locator(".traces-query").first.click()
     expect(page.get_by_test_id("answer")).not_to_be_empty()
     for label, check in (
         ("Graph as SVG", lambda data: Xml.fromstring(data)),
@@ -124,7 +124,7 @@ def test_a_run_is_exported_as_picture_graph_spans_and_page(page, publisher, tmp_
         ("OpenTelemetry", lambda data: json.loads(data)["resourceSpans"]),
         ("Page that replays it", lambda data: b"PodiumReplay" in data or pytest.fail("no page")),
     ):
-        entry = page.locator(".xp-item", has_text=label)
+        entry = page.locator(".export-menu-item", has_text=label)
         with page.expect_download() as download:
             page.locator("[data-testid=export] summary").click()
             entry.click()
@@ -136,11 +136,11 @@ def test_an_open_menu_stays_open_when_the_rest_of_the_page_arrives(page, publish
     held: list[Route] = []
     page.route("**/what_if/panel.js", lambda route: held.append(route))
     page.goto(f"{publisher.url}/traces")
-    page.locator(".tp-query").first.click()
+    page.locator(".traces-query").first.click()
     page.locator("[data-testid=export] summary").click()
     held[0].continue_()
     expect(page.get_by_test_id("what-if")).to_be_visible()
-    expect(page.locator(".xp-item", has_text="Graph as SVG")).to_be_visible()
+    expect(page.locator(".export-menu-item", has_text="Graph as SVG")).to_be_visible()
 
 
 @pytest.fixture(scope="module")
@@ -160,22 +160,22 @@ def folders(publisher: Studio, tmp_path_factory: pytest.TempPathFactory) -> dict
 def test_the_plain_page_opens_from_a_file_and_replays(browser, folders):
     with _page_of_a_file(browser, reduced="no-preference") as page:
         page.goto((folders["static"] / "index.html").as_uri())
-        expect(page.locator(".sp-card")).to_have_count(len(RUNS))
+        expect(page.locator(".space-card")).to_have_count(len(RUNS))
         expect(page.get_by_test_id("answer")).not_to_be_empty()
-        steps = page.locator(".og-world .og-card")
+        steps = page.locator(".run-graph-world .run-graph-card")
         expect(steps).to_have_count(6)
         page.get_by_label("Moment of the run").fill("0")
         expect(steps).to_have_count(0)
         expect(page.get_by_test_id("state")).to_have_text("Running")
         page.get_by_role("button", name="Replay").click()
-        expect(page.locator(".og-world .og-card[data-status=RUNNING]").first).to_be_attached()
+        expect(page.locator(".run-graph-world .run-graph-card[data-status=RUNNING]").first).to_be_attached()
         expect(page.get_by_test_id("state")).to_have_text("Answered", timeout=60_000)
         expect(steps).to_have_count(6)
         steps.nth(3).click()
-        expect(page.locator(".in-head")).to_contain_text("Step 4")
+        expect(page.locator(".run-inspector-head")).to_contain_text("Step 4")
         expect(page.locator(".in")).to_contain_text("What it was allowed to see")
-        page.locator(".sp-card").nth(1).click()
-        expect(page.locator(".su-query")).to_contain_text("GCD")
+        page.locator(".space-card").nth(1).click()
+        expect(page.locator(".run-summary-query")).to_contain_text("GCD")
 
 
 def test_a_live_space_answers_a_query_and_shows_its_graph(page, folders):
@@ -196,15 +196,15 @@ def test_a_live_space_runs_in_a_clean_environment_from_its_own_requirements(page
 def _asks(page: Page, url: str) -> None:
     """The recorded runs are there at once; a query is answered live and every step can be looked into."""
     page.goto(url)
-    expect(page.locator(".sp-card")).to_have_count(len(RUNS), timeout=60_000)
+    expect(page.locator(".space-card")).to_have_count(len(RUNS), timeout=60_000)
     expect(page.get_by_test_id("answer")).not_to_be_empty()
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.locator(".sp-card[aria-pressed=true]")).to_have_count(0, timeout=120_000)
+    expect(page.locator(".space-card[aria-pressed=true]")).to_have_count(0, timeout=120_000)
     expect(page.get_by_test_id("state")).to_have_text("Answered", timeout=240_000)
-    cards = page.locator(".og-card:visible")
+    cards = page.locator(".run-graph-card:visible")
     assert cards.count() >= 5
     cards.nth(3).click()
-    expect(page.locator(".in-head")).to_contain_text("Step")
+    expect(page.locator(".run-inspector-head")).to_contain_text("Step")
     page.goto("about:blank")  # or it would ask a Space that has ended
 
 

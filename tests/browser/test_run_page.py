@@ -30,8 +30,8 @@ def import_pool(page: Page, url: str, document: str) -> None:
     page.goto(f"{url}/pool")
     page.get_by_role("button", name="Import").click()
     page.get_by_label("Pool as JSON").fill(document)
-    page.locator(".pp-drawer").get_by_role("button", name="Import").click()
-    expect(page.locator(".pp-toast")).to_contain_text("Saved as version")
+    page.locator(".page-drawer").get_by_role("button", name="Import").click()
+    expect(page.locator(".page-toast")).to_contain_text("Saved as version")
 
 
 def choose(page: Page, box: str, value: str) -> None:
@@ -46,7 +46,7 @@ def start_slow_run(page: Page, url: str, pool: str, query: str = "two plus two?"
     page.locator("#query textarea").fill(query)
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_test_id("state")).to_have_text(re.compile("running", re.IGNORECASE))
-    expect(page.locator(".og-world .og-card")).to_have_count(1)
+    expect(page.locator(".run-graph-world .run-graph-card")).to_have_count(1)
     return page.evaluate("new URLSearchParams(location.search).get('episode')")
 
 
@@ -54,39 +54,39 @@ def test_the_first_run_ends_in_a_finished_graph_after_one_click(page, studio_url
     run_first_query(page, studio_url)
     expect(page.get_by_test_id("verdict")).to_have_attribute("data-correct", "true")
     expect(page.get_by_test_id("answer")).not_to_be_empty()
-    cards = page.locator(".og-world .og-card")
+    cards = page.locator(".run-graph-world .run-graph-card")
     assert cards.count() >= 5
-    assert page.locator(".og-role-tool").count() >= 1
+    assert page.locator(".run-graph-role-tool").count() >= 1
     assert page.locator(".og path").count() > cards.count()
     for figure in ("wall", "critical", "speedup", "tokens", "cost"):
         assert page.locator(f"[data-figure*={figure}]").count() >= 1, figure
-    assert page.locator(".tl-row").count() >= cards.count()
+    assert page.locator(".run-timeline-row").count() >= cards.count()
 
 
 def test_a_click_on_a_step_shows_what_it_saw_was_sent_and_returned(page, studio_url):
     run_first_query(page, studio_url)
-    last = page.locator(".og-world .og-card").last
+    last = page.locator(".run-graph-world .run-graph-card").last
     number = last.get_attribute("data-id")
     last.click()
     inspector = page.get_by_role("complementary", name="Inspector")
     expect(inspector).to_contain_text("calendar")
     expect(inspector).to_contain_text("Step ")  # what it was allowed to see
-    expect(inspector.locator(".in-seen").first).to_be_visible()
-    expect(page.locator(f".tl-row[aria-pressed=true][data-key*='{number}']")).to_have_count(1)
+    expect(inspector.locator(".run-inspector-seen").first).to_be_visible()
+    expect(page.locator(f".run-timeline-row[aria-pressed=true][data-key*='{number}']")).to_have_count(1)
     expect(page.locator(f"tr[data-row='{number}']")).to_have_attribute("aria-selected", "true")
     assert f"step={number}" in page.url
     page.locator(".mx tr button").first.click()  # the matrix selects, too
-    expect(page.locator(".og-world .og-card[aria-pressed=true]")).to_have_attribute("data-id", "1")
+    expect(page.locator(".run-graph-world .run-graph-card[aria-pressed=true]")).to_have_attribute("data-id", "1")
 
 
 def test_steps_can_be_reached_and_opened_with_the_keyboard(page, studio_url):
     run_first_query(page, studio_url)
-    page.locator(".og-world .og-card").first.focus()
+    page.locator(".run-graph-world .run-graph-card").first.focus()
     page.keyboard.press("Enter")
-    expect(page.locator(".in-head")).to_be_visible()
+    expect(page.locator(".run-inspector-head")).to_be_visible()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    expect(page.locator(".og-world .og-card[aria-pressed=true]")).not_to_have_attribute("data-id", "1")
+    expect(page.locator(".run-graph-world .run-graph-card[aria-pressed=true]")).not_to_have_attribute("data-id", "1")
 
 
 def test_a_link_reopens_a_run_after_a_restart(page, studio: Studio):
@@ -96,8 +96,8 @@ def test_a_link_reopens_a_run_after_a_restart(page, studio: Studio):
     studio.restart()
     page.goto(f"{studio.url}/?episode={episode}&step=2")
     expect(page.get_by_test_id("answer")).to_have_text(answer)
-    expect(page.locator(".og-world .og-card[aria-pressed=true]")).to_have_attribute("data-id", "2")
-    expect(page.locator(".in-head")).to_be_visible()
+    expect(page.locator(".run-graph-world .run-graph-card[aria-pressed=true]")).to_have_attribute("data-id", "2")
+    expect(page.locator(".run-inspector-head")).to_be_visible()
     expect(page.locator("#query textarea")).not_to_have_value("")
 
 
@@ -121,7 +121,10 @@ def test_the_stop_button_ends_a_run_and_keeps_what_happened(browser, studio: Stu
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_test_id("state")).to_have_text(re.compile("stopped", re.IGNORECASE))
         expect(
-            page.locator(".og-world .og-card[data-status=TIMEOUT], .og-world .og-card[data-status=EXEC_ERR]")
+            page.locator(
+                ".run-graph-world .run-graph-card[data-status=TIMEOUT], "
+                ".run-graph-world .run-graph-card[data-status=EXEC_ERR]"
+            )
         ).to_have_count(1)
         with urllib.request.urlopen(f"{studio.url}/api/episodes/{episode}") as answer:
             trace = json.load(answer)
@@ -138,7 +141,7 @@ def test_a_run_cut_short_by_kill_9_is_shown_as_interrupted(browser, studio: Stud
         studio.restart(signal.SIGKILL)
         page.goto(f"{studio.url}/?episode={episode}")
         expect(page.get_by_test_id("state")).to_have_text(re.compile("interrupted", re.IGNORECASE))
-        expect(page.locator(".og-world .og-card")).to_have_count(1)
+        expect(page.locator(".run-graph-world .run-graph-card")).to_have_count(1)
 
 
 @pytest.mark.parametrize("where", ["query", "answer"])
@@ -154,10 +157,10 @@ def test_what_people_and_models_write_is_text_never_markup(browser, studio: Stud
         page.locator("#query textarea").fill(XSS if where == "query" else "hi")
         page.get_by_role("button", name="Run", exact=True).click()
         expect(page.get_by_test_id("answer")).to_contain_text("<img src=x")
-        page.locator(".og-world .og-card").first.click()
+        page.locator(".run-graph-world .run-graph-card").first.click()
         expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("<script>")
         page.goto(f"{studio.url}/traces")
-        expect(page.locator(".tp-table tbody tr").first).to_contain_text("<img")
+        expect(page.locator(".traces-table tbody tr").first).to_contain_text("<img")
         assert page.evaluate("window.hacked") is None
 
 
@@ -171,7 +174,7 @@ def test_rounds_without_a_valid_turn_say_what_was_wrong(browser, studio: Studio)
         choose(page, "run-orchestrator", "Model")
         page.get_by_role("button", name="Run", exact=True).click()
         expect(page.get_by_test_id("state")).to_have_text(re.compile("out of rounds", re.IGNORECASE))
-        failed = page.locator(".og-failed button")
+        failed = page.locator(".run-graph-failed button")
         expect(failed).to_have_count(1)  # the same fault six times over is said once
         expect(failed).to_contain_text("Rounds 1 to 6")
         failed.click()
@@ -197,7 +200,7 @@ def test_a_step_of_no_time_at_the_end_of_a_long_turn_has_its_bar_in_sight(browse
         page.wait_for_timeout(1500)
         SlowModel.release.set()
         expect(page.get_by_test_id("answer")).not_to_be_empty()
-        bars = page.locator(".tl-step .tl-bar:not([hidden])")
+        bars = page.locator(".run-timeline-step .run-timeline-bar:not([hidden])")
         expect(bars).to_have_count(1)
         assert bars.evaluate_all(INSIDE)
 
@@ -258,12 +261,12 @@ def test_every_page_fits_and_is_readable_in_light_and_dark(browser, studio_url, 
             page.get_by_role("button", name="Run", exact=True).click()
             expect(page.get_by_test_id("state")).to_have_text(FINISHED)
         elif path == "/pool":
-            expect(page.locator(".pp-card").first).to_be_visible()
+            expect(page.locator(".page-card").first).to_be_visible()
         else:
-            expect(page.locator(".tp-table")).to_be_attached()
+            expect(page.locator(".traces-table")).to_be_attached()
         assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
         assert contrast(page, "body") > 7
-        heading = page.locator("h1, .su-query, .og-name").first
+        heading = page.locator("h1, .run-summary-query, .run-graph-name").first
         expect(heading).to_be_visible()
         light, shade = page.evaluate("getComputedStyle(document.body).backgroundColor"), dark
         assert (sum(map(int, re.findall(r"\d+", light)[:3])) < 200) == shade
@@ -293,9 +296,9 @@ def test_axe_finds_nothing_to_complain_about(browser, studio_url, path, dark):
             expect(page.locator("#query textarea")).not_to_have_value("")
             page.get_by_role("button", name="Run", exact=True).click()
             expect(page.get_by_test_id("verdict")).to_be_visible()
-            page.locator(".og-world .og-card").last.click()
-            expect(page.locator(".in-head")).to_be_visible()
+            page.locator(".run-graph-world .run-graph-card").last.click()
+            expect(page.locator(".run-inspector-head")).to_be_visible()
         else:
-            expect(page.locator(".pp-card, .tp-table").first).to_be_visible()
+            expect(page.locator(".page-card, .traces-table").first).to_be_visible()
         found = Axe().run(page).response["violations"]
         assert found == [], [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]

@@ -41,7 +41,7 @@ def edge(studio: Studio, model: EdgeModel) -> Iterator[Studio]:
 
 def snippet(page: Page, tab: str) -> str:
     page.get_by_role("tab", name=tab).click()
-    return page.locator(".sv-snippet").inner_text()
+    return page.locator(".serve-snippet").inner_text()
 
 
 def test_serve_from_the_page_call_it_as_the_snippets_say_and_stop_it(edge, page):
@@ -49,10 +49,10 @@ def test_serve_from_the_page_call_it_as_the_snippets_say_and_stop_it(edge, page)
     expect(page.get_by_text("Nothing is served yet")).to_be_visible()
     page.get_by_label("Name of a new token").fill("notebook")
     page.get_by_role("button", name="New token").click()
-    token = page.locator(".sv-token").inner_text()
+    token = page.locator(".serve-token").inner_text()
     page.get_by_role("button", name="Start serving").click()
     card = page.get_by_role("article", name="podium-edge")
-    expect(card.locator(".tp-pill")).to_have_text("ready", timeout=LONG_MS)
+    expect(card.locator(".traces-pill")).to_have_text("ready", timeout=LONG_MS)
 
     environment = {**os.environ, "PODIUM_TOKEN": token}
     for tab in ("Python", "Stream", "LangChain"):
@@ -67,12 +67,12 @@ def test_serve_from_the_page_call_it_as_the_snippets_say_and_stop_it(edge, page)
 
     page.goto(f"{edge.url}/traces?user=notebook")
     expect(page.locator("td[data-name=User]").first).to_have_text("notebook")
-    expect(page.locator(".tp-table tbody tr")).to_have_count(4)
+    expect(page.locator(".traces-table tbody tr")).to_have_count(4)
 
     page.goto(f"{edge.url}/serve")
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Remove the token notebook").click()
-    expect(page.locator(".sv-tokens li")).to_have_count(0)
+    expect(page.locator(".serve-tokens li")).to_have_count(0)
     card = page.get_by_role("article", name="podium-edge")
     expect(card).to_be_visible()
     page.get_by_role("button", name="Stop").click()
@@ -84,7 +84,7 @@ def test_what_cannot_be_served_is_told_at_its_field_and_loses_nothing(edge, page
     page.get_by_label("Model name").fill(XSS)
     page.get_by_label("Port").fill(str(edge.port))
     page.get_by_role("button", name="Start serving").click()
-    expect(page.locator(".sv-problem").filter(has_text=f"{edge.port} of 127.0.0.1 cannot be used")).to_be_visible()
+    expect(page.locator(".serve-problem").filter(has_text=f"{edge.port} of 127.0.0.1 cannot be used")).to_be_visible()
     page.get_by_label("Let other machines in").check()
     page.get_by_label("Port").fill("0")
     page.get_by_role("button", name="Start serving").click()
@@ -133,18 +133,18 @@ def test_a_person_logs_in_runs_something_under_their_name_and_logs_out(shared, b
         assert page.url.startswith(f"{shared.url}/login?next=")
         log_in(page, "ada")
         page.wait_for_url(f"{shared.url}/?pool=edge&orchestrator=direct")
-        expect(page.locator(".pd-me")).to_contain_text("ada")
+        expect(page.locator(".podium-me")).to_contain_text("ada")
         page.wait_for_function("document.querySelector('#query textarea')?.value")
         page.locator("#query textarea").fill("say hello")
         page.get_by_role("button", name="Run", exact=True).click()
-        expect(page.locator(".og-card:visible").first).to_be_visible(timeout=LONG_MS)
+        expect(page.locator(".run-graph-card:visible").first).to_be_visible(timeout=LONG_MS)
         page.get_by_role("button", name="Log out").click()
         page.wait_for_url(f"{shared.url}/login")
     with watched_page(browser) as page:
         page.goto(f"{shared.url}/traces")
         log_in(page, "bob")
         page.wait_for_url(f"{shared.url}/traces")
-        row = page.locator(".tp-table tbody tr").filter(has_text="say hello")
+        row = page.locator(".traces-table tbody tr").filter(has_text="say hello")
         expect(row.locator("td[data-name=User]")).to_have_text("ada")
         page.get_by_label("Everybody").select_option("ada")
         expect(row).to_have_count(1)

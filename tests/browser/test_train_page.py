@@ -76,7 +76,7 @@ def recipe(base: Path, steps: int, name: str = "short") -> str:
 
 def open_recipe(page: Page, url: str) -> None:
     page.goto(f"{url}/train?new=1")
-    expect(page.locator(".rf-section").first).to_be_visible()
+    expect(page.locator(".train-form-section").first).to_be_visible()
 
 
 def write_yaml(page: Page, url: str, text: str) -> None:
@@ -87,7 +87,7 @@ def write_yaml(page: Page, url: str, text: str) -> None:
 
 def start(page: Page, url: str, text: str) -> str:
     write_yaml(page, url, text)
-    button = page.locator(".tr-go")
+    button = page.locator(".train-go")
     expect(button).to_have_attribute("aria-disabled", "false", timeout=30_000)
     expect(button).to_have_text(READY)
     button.click()
@@ -96,7 +96,7 @@ def start(page: Page, url: str, text: str) -> str:
 
 
 def field(page: Page, key: str):
-    return page.locator(f".rf-field[data-key='{key}']")
+    return page.locator(f".train-form-field[data-key='{key}']")
 
 
 def state(page: Page):
@@ -111,49 +111,49 @@ def test_every_preset_can_be_chosen_and_each_field_shows_its_key(page, studio_ur
     picker = page.get_by_label("Preset")
     for name in ("single-gpu-24gb", "conductor-paper", "cpu-first-steps"):
         picker.select_option(name)
-        expect(page.locator(".tr-command code")).to_contain_text(f"python -m trainer train {name}")
+        expect(page.locator(".train-command code")).to_contain_text(f"python -m trainer train {name}")
     for key in ("model.base", "tasks.levels", "sft.steps", "grpo.micro_batch", "grpo.rewards.0.term"):
         expect(field(page, key).locator("code")).to_have_text(key)
-    expect(page.locator(".tr-honest")).to_contain_text("knows only the starter pool")
+    expect(page.locator(".train-honest")).to_contain_text("knows only the starter pool")
 
 
 def test_form_and_yaml_follow_each_other(page, studio_url):
     open_recipe(page, studio_url)
     field(page, "sft.steps").locator("input").fill("123")
-    expect(page.locator(".tr-command code")).to_contain_text("first-steps.yaml")
+    expect(page.locator(".train-command code")).to_contain_text("first-steps.yaml")
     page.get_by_role("button", name="YAML", exact=True).click()
     yaml = page.get_by_label("Recipe as YAML")
     expect(yaml).to_have_value(re.compile("steps: 123"))
     yaml.fill(yaml.input_value().replace("steps: 123", "steps: 77"))
-    expect(page.locator(".tr-stage").first).to_contain_text("77 steps")
+    expect(page.locator(".train-stage").first).to_contain_text("77 steps")
     page.get_by_role("button", name="Form", exact=True).click()
     expect(field(page, "sft.steps").locator("input")).to_have_value("77")
     page.locator("[data-switch='grpo']").click()
-    expect(page.locator(".tr-stage", has_text="GRPO")).to_have_count(0)
+    expect(page.locator(".train-stage", has_text="GRPO")).to_have_count(0)
 
 
 def test_problems_stand_at_their_field_and_the_button_says_how_many(page, studio_url):
     open_recipe(page, studio_url)
     steps = field(page, "sft.steps")
     steps.locator("input").fill("lots")
-    expect(steps.locator(".fm-problem")).not_to_be_empty()
-    expect(page.locator(".tr-go")).to_contain_text("Cannot start")
-    expect(page.locator(".tr-needs")).to_contain_text("sft.steps")
+    expect(steps.locator(".form-problem")).not_to_be_empty()
+    expect(page.locator(".train-go")).to_contain_text("Cannot start")
+    expect(page.locator(".train-needs")).to_contain_text("sft.steps")
     expect(steps.locator("input")).to_have_value("lots")
     steps.locator("input").fill("5")
-    expect(steps.locator(".fm-problem")).to_be_empty()
+    expect(steps.locator(".form-problem")).to_be_empty()
     page.get_by_role("button", name="YAML", exact=True).click()
     page.get_by_label("Recipe as YAML").fill("sft: [")
-    expect(page.locator(".rc-problems")).to_contain_text("not YAML")
+    expect(page.locator(".train-recipe-problems")).to_contain_text("not YAML")
     expect(page.get_by_label("Recipe as YAML")).to_have_value("sft: [")
 
 
 def test_what_is_missing_is_listed_and_leads_to_its_field(page, studio_url):
     write_yaml(page, studio_url, "{name: lost, pool: nowhere, model: {base: /no/such/model}, sft: {steps: 3}}")
-    needs = page.locator(".tr-needs")
+    needs = page.locator(".train-needs")
     expect(needs).to_contain_text("2 things are missing")
     expect(needs).to_contain_text("nowhere")
-    expect(page.locator(".tr-go")).to_have_attribute("aria-disabled", "true")
+    expect(page.locator(".train-go")).to_have_attribute("aria-disabled", "true")
     needs.get_by_role("button", name="model.base").click()
     expect(field(page, "model.base").locator("input")).to_be_focused()
 
@@ -161,8 +161,8 @@ def test_what_is_missing_is_listed_and_leads_to_its_field(page, studio_url):
 def test_what_is_typed_is_text_never_markup(page, studio_url):
     text = XSS.replace('"', "'")
     write_yaml(page, studio_url, json.dumps({"name": "x", "title": text, "sft": {}, "model": {"base": text}}))
-    expect(page.locator(".tr-title")).to_contain_text("<script>")
-    expect(page.locator(".tr-needs")).to_contain_text("<img")
+    expect(page.locator(".train-title")).to_contain_text("<script>")
+    expect(page.locator(".train-needs")).to_contain_text("<img")
     assert page.evaluate("window.hacked") is None
 
 
@@ -172,9 +172,9 @@ def test_what_is_typed_is_text_never_markup(page, studio_url):
 def test_a_finished_job_shows_its_curves_and_marks(page, studio_url, job):
     page.goto(f"{studio_url}/train?job={job}")
     expect(state(page)).to_have_text("Done")
-    charts = page.locator(".cv-chart canvas")
+    charts = page.locator(".train-curves-chart canvas")
     expect(charts.first).to_be_visible()
-    shown = page.locator(".cv-chart").evaluate_all("nodes => nodes.map((node) => node.dataset.chart)")
+    shown = page.locator(".train-curves-chart").evaluate_all("nodes => nodes.map((node) => node.dataset.chart)")
     wanted = {"reward", "loss", "solved", "terms", "status", "workers", "length", "turns", "width", "groups"}
     assert wanted <= set(shown)
     expect(page.locator("[data-chart=reward] [role=img]")).to_have_attribute(
@@ -192,36 +192,36 @@ def test_a_click_on_a_curve_opens_the_episodes_of_its_step(page, studio_url, job
     box = over.bounding_box()
     over.click(position={"x": box["width"] - 2, "y": 40})
     expect(page.get_by_role("tab", name="Rollouts")).to_have_attribute("aria-selected", "true")
-    expect(page.locator(".ro-step")).to_have_text("Step 100")
+    expect(page.locator(".train-rollouts-step")).to_have_text("Step 100")
 
 
 def test_the_rollouts_of_a_step_stand_side_by_side_and_open_in_run(page, studio_url, job):
     page.goto(f"{studio_url}/train?job={job}&tab=rollouts")
-    groups = page.locator(".ro-group")
+    groups = page.locator(".train-rollouts-group")
     expect(groups).to_have_count(3)
-    tiles = groups.first.locator(".ro-tile")
+    tiles = groups.first.locator(".train-rollouts-tile")
     expect(tiles).to_have_count(4)
-    expect(tiles.first.locator(".ro-node").first).to_be_visible()
+    expect(tiles.first.locator(".train-rollouts-node").first).to_be_visible()
     expect(tiles.first).to_contain_text("accuracy")
     expect(tiles.last).to_contain_text("No valid turn")
     expect(groups.last).to_contain_text("All equal: teaches nothing")
     page.get_by_role("button", name="Step before").click()
-    expect(page.locator(".ro-step")).to_have_text("Step 99")
+    expect(page.locator(".train-rollouts-step")).to_have_text("Step 99")
     star = tiles.first.get_by_role("button", name="Star")
     star.click()
     expect(star).to_have_attribute("aria-pressed", "true")
     tiles.first.get_by_role("link").click()
     expect(page.get_by_test_id("answer")).not_to_be_empty()
-    expect(page.locator(".su .pd-star")).to_have_attribute("aria-pressed", "true")
-    page.locator(".su .pd-star").click()
-    expect(page.locator(".su .pd-star")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".su .podium-star")).to_have_attribute("aria-pressed", "true")
+    page.locator(".su .podium-star").click()
+    expect(page.locator(".su .podium-star")).to_have_attribute("aria-pressed", "false")
     page.reload()
-    expect(page.locator(".su .pd-star")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".su .podium-star")).to_have_attribute("aria-pressed", "false")
 
 
 def test_a_checkpoint_is_chosen_on_the_run_page(page, studio_url, job):
     page.goto(f"{studio_url}/train?job={job}&tab=checkpoints")
-    rows = page.locator(".jv-table").first.locator("tbody tr")
+    rows = page.locator(".train-job-table").first.locator("tbody tr")
     expect(rows).to_have_count(4)
     expect(rows.first).to_contain_text("best")
     rows.first.get_by_role("link", name="Run it").click()
@@ -232,9 +232,9 @@ def test_a_checkpoint_is_chosen_on_the_run_page(page, studio_url, job):
 
 def test_log_and_recipe_are_shown_as_text(page, studio_url, job):
     page.goto(f"{studio_url}/train?job={job}&tab=log")
-    expect(page.locator(".jv-log")).to_contain_text("<b>not markup</b>")
+    expect(page.locator(".train-job-log")).to_contain_text("<b>not markup</b>")
     page.get_by_role("tab", name="Log").press("ArrowRight")
-    expect(page.locator(".jv-yaml")).to_contain_text("name: by-hand")
+    expect(page.locator(".train-job-yaml")).to_contain_text("name: by-hand")
     page.get_by_role("button", name="Edit as new recipe").click()
     expect(field(page, "name").locator("input")).to_have_value("by-hand")
 
@@ -244,8 +244,12 @@ def test_log_and_recipe_are_shown_as_text(page, studio_url, job):
 def test_nothing_is_wrong_for_people_who_cannot_see_well(browser, studio_url, job, where, dark):
     with watched_page(browser, dark=dark) as page:
         page.goto(f"{studio_url}/train{where.format(job=job)}")
-        expect(page.locator(".tr-needs-head")).to_be_visible()
-        expect(page.locator(".rf-field, .cv-chart, .ro-tile, .jv-run").locator("visible=true").first).to_be_visible()
+        expect(page.locator(".train-needs-head")).to_be_visible()
+        expect(
+            page.locator(".train-form-field, .train-curves-chart, .train-rollouts-tile, .train-job-run")
+            .locator("visible=true")
+            .first
+        ).to_be_visible()
         found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
         assert not found, [(each["id"], [node["html"][:120] for node in each["nodes"][:3]]) for each in found]
 
@@ -254,7 +258,11 @@ def test_nothing_is_wrong_for_people_who_cannot_see_well(browser, studio_url, jo
 def test_nothing_is_wider_than_a_phone(browser, studio_url, job, where):
     with watched_page(browser, width=390, height=844) as page:
         page.goto(f"{studio_url}/train{where.format(job=job)}")
-        expect(page.locator(".rf-field, .cv-chart, .ro-tile, .jv-run").locator("visible=true").first).to_be_visible()
+        expect(
+            page.locator(".train-form-field, .train-curves-chart, .train-rollouts-tile, .train-job-run")
+            .locator("visible=true")
+            .first
+        ).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -264,7 +272,7 @@ def test_nothing_is_wider_than_a_phone(browser, studio_url, job, where):
 def test_a_job_goes_on_when_the_studio_is_killed_and_the_page_finds_it_again(page, studio: Studio, base):
     key = start(page, studio.url, recipe(base, steps=100_000))
     expect(state(page)).to_have_text("Running", timeout=LONG_MS)
-    loss = page.locator("[data-chart=loss] .cv-value")
+    loss = page.locator("[data-chart=loss] .train-curves-value")
     expect(loss).not_to_be_empty(timeout=LONG_MS)
     expect(page.locator("[data-figure=memory]")).to_contain_text("free")
     page.goto("about:blank")
@@ -276,8 +284,8 @@ def test_a_job_goes_on_when_the_studio_is_killed_and_the_page_finds_it_again(pag
     expect(page).to_have_url(re.compile(key))
     expect(state(page)).to_have_text("Running")
     expect(loss).not_to_be_empty()
-    before = page.locator(".jv-stage b").inner_text()
-    expect(page.locator(".jv-stage b")).not_to_have_text(before, timeout=20_000)
+    before = page.locator(".train-job-stage b").inner_text()
+    expect(page.locator(".train-job-stage b")).not_to_have_text(before, timeout=20_000)
     page.get_by_role("button", name="Stop and save").click()
     expect(state(page)).to_have_text("Stopped", timeout=LONG_MS)
     expect(page.get_by_role("link", name="Run the newest checkpoint")).to_be_visible()
@@ -291,7 +299,7 @@ def test_a_failed_job_says_why_and_what_to_do(page, studio: Studio, base):
     text = recipe(base, steps=3, name="broken").replace('"batch": 2', '"batch": 2, "max_length": 32')
     start(page, studio.url, text)
     expect(state(page)).to_have_text("Failed", timeout=LONG_MS)
-    advice = page.locator(".jv-advice li").first
+    advice = page.locator(".train-job-advice li").first
     expect(advice).to_have_attribute("data-kind", "alarm")
     expect(advice).to_contain_text("raise sft.max_length")
 
@@ -301,7 +309,7 @@ def test_a_second_job_waits_in_the_queue_and_can_leave_it(page, studio: Studio, 
     expect(state(page)).to_have_text("Running", timeout=LONG_MS)
     start(page, studio.url, recipe(base, steps=3, name="second"))
     expect(state(page)).to_have_text("Queued")
-    expect(page.locator(".jv-wait")).to_contain_text(first)
+    expect(page.locator(".train-job-wait")).to_contain_text(first)
     page.get_by_role("button", name="Take out of the queue").click()
     expect(state(page)).to_have_text("Stopped")
     page.locator(f"[data-job='{first}']").click()

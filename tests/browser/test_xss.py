@@ -154,24 +154,24 @@ def test_enough_payloads_are_tried():
 
 def test_an_episode_on_the_run_page_shows_them_as_text(page, studio_url, job, dialogs):
     page.goto(f"{studio_url}/?episode={EPISODE}")
-    cards = page.locator(".og-world .og-card")
+    cards = page.locator(".run-graph-world .run-graph-card")
     expect(cards).to_have_count(len(PAYLOADS) + 3)
     expect(page.get_by_test_id("answer")).to_contain_text("<script>")
     for step in range(len(PAYLOADS) + 1, len(PAYLOADS) + 4):
-        page.locator(f".og-world .og-card[data-id='{step}']").dispatch_event("click")
+        page.locator(f".run-graph-world .run-graph-card[data-id='{step}']").dispatch_event("click")
         expect(page.get_by_role("complementary", name="Inspector")).to_contain_text(f"Step {step}")
         expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("<script>")
     page.goto(f"{studio_url}/?episode={EPISODE}&turn=1")
-    expect(page.locator(".og-world .og-card")).to_have_count(len(PAYLOADS) + 3)
+    expect(page.locator(".run-graph-world .run-graph-card")).to_have_count(len(PAYLOADS) + 3)
     nothing_ran(page, dialogs)
 
 
 def test_a_pool_shows_them_as_text_on_cards_and_in_its_forms(page, studio_url, job, dialogs):
     page.goto(f"{studio_url}/pool?pool=xss")
-    expect(page.locator(".pp-card")).to_have_count(25)
-    expect(page.locator(".pp-card[data-name=w0]")).to_contain_text("<script>")
+    expect(page.locator(".page-card")).to_have_count(25)
+    expect(page.locator(".page-card[data-name=w0]")).to_contain_text("<script>")
     page.get_by_role("button", name="Edit chat").click()
-    expect(page.locator(".pp-drawer").get_by_label("Description")).to_have_value(ALL[:2000].strip())
+    expect(page.locator(".page-drawer").get_by_label("Description")).to_have_value(ALL[:2000].strip())
     nothing_ran(page, dialogs)
 
 

@@ -21,8 +21,8 @@ export function dotPlot(width, groups, colours, { low = 0, high = 1, written }) 
   let y = legendHeight;
   axis(root, x, ticks(low, high), y, height - 22, written);
   groups.forEach((group, place) => {
-    if (place) root.append(svg("line", { x1: 0, x2: width, y1: y, y2: y, class: "ch-grid" }));
-    root.append(text(cut(group.label, left), left - 10, y + heights[place] / 2, "ch-label", "end"));
+    if (place) root.append(svg("line", { x1: 0, x2: width, y1: y, y2: y, class: "compare-chart-grid" }));
+    root.append(text(cut(group.label, left), left - 10, y + heights[place] / 2, "compare-chart-label", "end"));
     group.points.forEach((point, number) => {
       const at = y + 5 + (number + 0.5) * ((heights[place] - 10) / group.points.length);
       root.append(whisker(x, at, point, colours.get(point.name), `${group.label}, ${point.name}: ${point.note}`));
@@ -45,14 +45,14 @@ export function differencePlot(width, rows, { written }) {
   const x = scale(begin, end, left, width - right);
   const root = canvas(width, height, "Differences with 95 % intervals");
   axis(root, x, ticks(begin, end, told ? 5 : 2), 0, height - 22, written);
-  root.append(svg("line", { x1: x(0), x2: x(0), y1: 0, y2: height - 22, class: "ch-zero" }));
+  root.append(svg("line", { x1: x(0), x2: x(0), y1: 0, y2: height - 22, class: "compare-chart-zero" }));
   rows.forEach((row, place) => {
     const at = place * ROW + ROW / 2;
-    const colour = row.value[2] < 0 ? "var(--pd-err)" : row.value[1] > 0 ? "var(--pd-ok)" : "var(--pd-mute)";
+    const colour = row.value[2] < 0 ? "var(--podium-err)" : row.value[1] > 0 ? "var(--podium-ok)" : "var(--podium-mute)";
     const [from, to] = [Math.min(x(0), x(row.value[0])), Math.max(x(0), x(row.value[0]))];
     root.append(svg("rect", { x: from, y: at - 7, width: Math.max(1, to - from), height: 14, rx: 2, fill: colour, "fill-opacity": 0.25 }));
-    root.append(text(cut(row.label, left), left - 10, at, "ch-label", "end"), whisker(x, at, row, colour, `${row.label}: ${row.note}`));
-    if (told) root.append(text(row.note, width - right + 8, at, "ch-value"));
+    root.append(text(cut(row.label, left), left - 10, at, "compare-chart-label", "end"), whisker(x, at, row, colour, `${row.label}: ${row.note}`));
+    if (told) root.append(text(row.note, width - right + 8, at, "compare-chart-value"));
   });
   return root;
 }
@@ -66,7 +66,7 @@ export function shareBars(width, rows, names, colours) {
   rows.forEach((row, place) => {
     const y = legendHeight + place * ROW;
     let at = left;
-    root.append(text(cut(row.label, left), left - 10, y + ROW / 2, "ch-label", "end"));
+    root.append(text(cut(row.label, left), left - 10, y + ROW / 2, "compare-chart-label", "end"));
     for (const name of names) {
       const share = row.parts[name] || 0;
       const size = share * (width - left - 4);
@@ -74,7 +74,7 @@ export function shareBars(width, rows, names, colours) {
       const bar = svg("rect", { x: at, y: y + 4, width: Math.max(0.5, size - 1), height: ROW - 8, rx: 2, fill: colours.get(name) });
       bar.append(titled(`${row.label}: ${name} ${(share * 100).toFixed(0)} %`));
       root.append(bar);
-      if (size > 34) root.append(text(`${(share * 100).toFixed(0)} %`, at + size / 2, y + ROW / 2, "ch-inside", "middle"));
+      if (size > 34) root.append(text(`${(share * 100).toFixed(0)} %`, at + size / 2, y + ROW / 2, "compare-chart-inside", "middle"));
       at += size;
     }
   });
@@ -93,22 +93,22 @@ export function scatter(width, dots, colours, { label, written }) {
   const x = (value) => place(wide ? Math.log10(value) : value);
   const y = scale(0, 1, height - bottom, top);
   const root = canvas(width, height, `Score against ${label}`);
-  for (const tick of [0, 0.25, 0.5, 0.75, 1]) root.append(svg("line", { x1: left, x2: width - 16, y1: y(tick), y2: y(tick), class: "ch-grid" }), text(`${tick * 100} %`, left - 8, y(tick), "ch-tick", "end"));
+  for (const tick of [0, 0.25, 0.5, 0.75, 1]) root.append(svg("line", { x1: left, x2: width - 16, y1: y(tick), y2: y(tick), class: "compare-chart-grid" }), text(`${tick * 100} %`, left - 8, y(tick), "compare-chart-tick", "end"));
   const marks = wide ? decades(...reach) : ticks(0, most * 1.08);
-  for (const tick of marks) root.append(svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: height - bottom, class: "ch-grid" }), text(written(tick), x(tick), height - bottom + 14, "ch-tick", "middle"));
-  root.append(text(`${label}${wide ? ", logarithmic" : ""}`, (left + width) / 2, height - 8, "ch-label", "middle"));
+  for (const tick of marks) root.append(svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: height - bottom, class: "compare-chart-grid" }), text(written(tick), x(tick), height - bottom + 14, "compare-chart-tick", "middle"));
+  root.append(text(`${label}${wide ? ", logarithmic" : ""}`, (left + width) / 2, height - 8, "compare-chart-label", "middle"));
   const best = dots.filter((dot) => dot.efficient).sort((a, b) => a.x - b.x || a.y[0] - b.y[0]);
-  if (best.length > 1) root.append(svg("polyline", { points: best.map((dot) => `${x(dot.x)},${y(dot.y[0])}`).join(" "), class: "ch-frontier" }));
+  if (best.length > 1) root.append(svg("polyline", { points: best.map((dot) => `${x(dot.x)},${y(dot.y[0])}`).join(" "), class: "compare-chart-frontier" }));
   const taken = [];
   for (const dot of [...dots].sort((a, b) => b.y[0] - a.y[0])) {
     const [at, on] = [x(dot.x), y(dot.y[0])];
-    const group = svg("g", { class: "ch-dot" });
+    const group = svg("g", { class: "compare-chart-dot" });
     group.append(titled(`${dot.name}: ${dot.note}`), svg("line", { x1: at, x2: at, y1: y(dot.y[1]), y2: y(dot.y[2]), stroke: colours.get(dot.name), "stroke-width": 1.5, opacity: 0.5 }));
-    group.append(dot.efficient ? svg("circle", { cx: at, cy: on, r: 6, fill: colours.get(dot.name) }) : svg("circle", { cx: at, cy: on, r: 5, stroke: colours.get(dot.name), "stroke-width": 2, class: "ch-hollow" }));
+    group.append(dot.efficient ? svg("circle", { cx: at, cy: on, r: 6, fill: colours.get(dot.name) }) : svg("circle", { cx: at, cy: on, r: 5, stroke: colours.get(dot.name), "stroke-width": 2, class: "compare-chart-hollow" }));
     const size = dot.name.length * LETTER;
     const end = at + 10 + size > width - 8;
     const spot = free(taken, end ? at - 10 - size : at + 10, on, size);
-    group.append(text(dot.name, end ? at - 10 : at + 10, spot, "ch-name", end ? "end" : "start"));
+    group.append(text(dot.name, end ? at - 10 : at + 10, spot, "compare-chart-name", end ? "end" : "start"));
     root.append(group);
   }
   return root;
@@ -128,8 +128,8 @@ export function lineChart(width, series, colours, { written, low = null, high = 
   const y = scale(bottomValue, topValue, legendHeight + height - bottom, legendHeight + 8);
   const root = canvas(width, legendHeight + height, names.join(", "));
   if (names.length > 1) legendOf(root, names, colours, width);
-  for (const tick of ticks(bottomValue, topValue, 4)) root.append(svg("line", { x1: left, x2: width - 10, y1: y(tick), y2: y(tick), class: "ch-grid" }), text(written(tick), left - 7, y(tick), "ch-tick", "end"));
-  for (const tick of ticks(begin, end, Math.max(2, Math.floor(width / 90))).filter(Number.isInteger)) root.append(text(String(tick), x(tick), legendHeight + height - 8, "ch-tick", "middle"));
+  for (const tick of ticks(bottomValue, topValue, 4)) root.append(svg("line", { x1: left, x2: width - 10, y1: y(tick), y2: y(tick), class: "compare-chart-grid" }), text(written(tick), left - 7, y(tick), "compare-chart-tick", "end"));
+  for (const tick of ticks(begin, end, Math.max(2, Math.floor(width / 90))).filter(Number.isInteger)) root.append(text(String(tick), x(tick), legendHeight + height - 8, "compare-chart-tick", "middle"));
   for (const mark of marks) if (mark.step >= begin && mark.step <= end) root.append(diamond(x(mark.step), legendHeight + height - bottom, mark));
   for (const each of shown) root.append(...line(each, x, y, colours.get(each.name)));
   if (onStep) root.append(clickable(steps, shown, x, { top: legendHeight, height: height - bottom, left, right: width - 10, written, onStep, width }));
@@ -139,7 +139,7 @@ export function lineChart(width, series, colours, { written, low = null, high = 
 function line(series, x, y, colour) {
   const known = series.points.filter(([, value]) => value !== null && value !== undefined);
   const parts = [];
-  if (!series.dots && known.length > 1) parts.push(svg("polyline", { points: known.map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: "ch-line", stroke: colour }));
+  if (!series.dots && known.length > 1) parts.push(svg("polyline", { points: known.map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: "compare-chart-line", stroke: colour }));
   if (series.dots || known.length < 24) {
     for (const [step, value, low, high] of known) {
       if (low !== undefined) parts.push(svg("line", { x1: x(step), x2: x(step), y1: y(low), y2: y(high), stroke: colour, "stroke-width": 1.5, opacity: 0.55 }));
@@ -153,9 +153,9 @@ function line(series, x, y, colour) {
 
 /** The surface over a line chart: a crosshair with the values, and a click for the step. */
 function clickable(steps, series, x, { top, height, left, right, written, onStep, width }) {
-  const group = svg("g", { class: "ch-hit" });
-  const cross = svg("line", { y1: top + 6, y2: top + height, class: "ch-cross", visibility: "hidden" });
-  const told = text("", 0, top + 12, "ch-value");
+  const group = svg("g", { class: "compare-chart-hit" });
+  const cross = svg("line", { y1: top + 6, y2: top + height, class: "compare-chart-cross", visibility: "hidden" });
+  const told = text("", 0, top + 12, "compare-chart-value");
   const surface = svg("rect", { x: left, y: top, width: Math.max(1, right - left), height, fill: "transparent", "pointer-events": "all" });
   const nearest = (event) => {
     const box = surface.ownerSVGElement.getBoundingClientRect();
@@ -186,13 +186,13 @@ export function heat(width, columns, rows) {
   const left = gutter(rows.map((row) => row.label), width);
   const size = (width - left) / columns.length;
   const root = canvas(width, 26 + rows.length * 34, "Scores by condition");
-  columns.forEach((name, place) => root.append(text(cut(name, size + 16), left + (place + 0.5) * size, 12, "ch-tick", "middle")));
+  columns.forEach((name, place) => root.append(text(cut(name, size + 16), left + (place + 0.5) * size, 12, "compare-chart-tick", "middle")));
   rows.forEach((row, number) => {
     const y = 26 + number * 34;
-    root.append(text(cut(row.label, left), left - 10, y + 16, "ch-label", "end"));
+    root.append(text(cut(row.label, left), left - 10, y + 16, "compare-chart-label", "end"));
     row.cells.forEach((cell, place) => {
-      root.append(svg("rect", { x: left + place * size + 1, y, width: size - 2, height: 32, rx: 4, fill: cell ? shade(cell.value) : "var(--pd-sunk)" }));
-      root.append(text(cell ? cell.text : "–", left + (place + 0.5) * size, y + 16, "ch-value", "middle"));
+      root.append(svg("rect", { x: left + place * size + 1, y, width: size - 2, height: 32, rx: 4, fill: cell ? shade(cell.value) : "var(--podium-sunk)" }));
+      root.append(text(cell ? cell.text : "–", left + (place + 0.5) * size, y + 16, "compare-chart-value", "middle"));
     });
   });
   return root;
@@ -200,7 +200,7 @@ export function heat(width, columns, rows) {
 
 /** The ground of a cell that holds a share. */
 export function shade(value) {
-  return `color-mix(in srgb, var(--pd-accent) ${Math.round(6 + value * 34)}%, var(--pd-card))`;
+  return `color-mix(in srgb, var(--podium-accent) ${Math.round(6 + value * 34)}%, var(--podium-card))`;
 }
 
 // Parts
@@ -229,13 +229,13 @@ function whisker(x, y, { value: [mean, low, high] }, colour, said) {
 
 function diamond(x, y, mark) {
   const size = mark.best ? 5.5 : 4;
-  const node = svg("path", { d: `M${x},${y - size}L${x + size},${y}L${x},${y + size}L${x - size},${y}Z`, class: mark.best ? "ch-best" : "ch-mark" });
+  const node = svg("path", { d: `M${x},${y - size}L${x + size},${y}L${x},${y + size}L${x - size},${y}Z`, class: mark.best ? "compare-chart-best" : "compare-chart-mark" });
   node.append(titled(`Checkpoint at step ${mark.step}${mark.best ? ", the best on validation" : ""}`));
   return node;
 }
 
 function axis(root, x, marks, top, bottom, written) {
-  for (const tick of marks) root.append(svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: bottom, class: "ch-grid" }), text(written(tick), x(tick), bottom + 12, "ch-tick", "middle"));
+  for (const tick of marks) root.append(svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: bottom, class: "compare-chart-grid" }), text(written(tick), x(tick), bottom + 12, "compare-chart-tick", "middle"));
 }
 
 /** Coloured squares with names, in as many lines as they need; gives the height that they take. */
@@ -244,7 +244,7 @@ function legendOf(root, names, colours, width) {
   for (const name of names) {
     const size = 20 + name.length * LETTER + GAP;
     if (x && x + size > width) [x, y] = [0, y + LINE];
-    if (root) root.append(svg("rect", { x, y: y - 5, width: 10, height: 10, rx: 3, fill: colours.get(name) }), text(name, x + 15, y, "ch-name"));
+    if (root) root.append(svg("rect", { x, y: y - 5, width: 10, height: 10, rx: 3, fill: colours.get(name) }), text(name, x + 15, y, "compare-chart-name"));
     x += size;
   }
   return y + 15;

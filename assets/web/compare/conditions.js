@@ -23,7 +23,7 @@ export class MatrixView {
     this.page = page;
     this.root = el("div", "cm");
     this.filters = new Filters([["family", "Family", "All families"], ["level", "Level", "All levels"]], () => this.show(true));
-    this.body = el("div", "cp-body");
+    this.body = el("div", "compare-body");
     this.root.append(this.filters.root, this.body);
   }
 
@@ -53,13 +53,13 @@ export class MatrixView {
     const columns = [{ label: "Orchestrator", text: (row) => row.orchestrator, node: (row) => el("span", "", this.page.label(row.orchestrator), { title: row.orchestrator }) }, ...shown.map(cell)];
     const matrix = table({ name: "matrix", title: "Generalization matrix", about: "Mean with 95 % interval; below it the change against the seen pool on the same tasks, in points.", columns, rows: told.rows, key: (row) => row.orchestrator });
     const pictured = new Figure({
-      show: el("span", "pd-offscreen", ""),
+      show: el("span", "podium-offscreen", ""),
       name: "matrix",
       title: "Generalization matrix",
       draw: (width) => heat(width, shown, told.rows.map((row) => ({ label: this.page.label(row.orchestrator), cells: shown.map((name) => (row.cells[name] ? { value: row.cells[name].mean[0], text: percent(row.cells[name].mean[0]) } : null)) }))),
       data: () => ({ columns: ["orchestrator", "condition", "tasks", "mean", "low", "high", "change", "change_low", "change_high"], rows: told.rows.flatMap((row) => shown.filter((name) => row.cells[name]).map((name) => [row.orchestrator, name, row.cells[name].tasks, ...row.cells[name].mean, ...(row.cells[name].change || [])])) }),
     });
-    matrix.querySelector(".cf-exports").append(...pictured.pictures());
+    matrix.querySelector(".compare-figure-exports").append(...pictured.pictures());
     matrix.append(pictured.frame);
     this.body.replaceChildren(matrix, ...this.lacking(told, shown));
   }
@@ -75,8 +75,8 @@ export class MatrixView {
 }
 
 function filled(cell) {
-  if (!cell) return el("span", "tr-mute", "–");
-  const box = el("span", "cm-cell", null, { title: `${plural(cell.tasks, "task")}, ${plural(cell.episodes, "episode")}` });
+  if (!cell) return el("span", "train-mute", "–");
+  const box = el("span", "compare-condition-cell", null, { title: `${plural(cell.tasks, "task")}, ${plural(cell.episodes, "episode")}` });
   box.style.background = shade(cell.mean[0]);
   const [mean, low, high] = cell.mean;
   box.append(el("b", "", percent(mean)), el("small", "", `[${(low * 100).toFixed(0)}, ${(high * 100).toFixed(0)}]`));
@@ -89,7 +89,7 @@ export class AblationView {
     this.page = page;
     this.root = el("div", "ca");
     this.filters = new Filters([["ablated", "Orchestrator", null], ["family", "Family", "All families"], ["level", "Level", "All levels"]], () => this.show(true));
-    this.body = el("div", "cp-body");
+    this.body = el("div", "compare-body");
     this.root.append(this.filters.root, this.body);
   }
 

@@ -12,7 +12,7 @@ const LEVELS = [1, 2, 3];
 export class EvaluationForm {
   constructor(page) {
     this.page = page;
-    this.root = el("details", "tr-card ce", null, { "data-testid": "evaluate" });
+    this.root = el("details", "train-card ce", null, { "data-testid": "evaluate" });
     this.root.addEventListener("toggle", () => this.root.open && this.check());
   }
 
@@ -23,15 +23,15 @@ export class EvaluationForm {
     this.fields = {};
     this.numbers = { count: number("Tasks", "count", 60, 1), samples: number("Samples of each", "samples", 1, 1), max_cost: number("Spend at most, US dollars", "max_cost", "", 0) };
     this.numbers.max_cost.querySelector("input").placeholder = "no cap";
-    this.wrong = el("ul", "pp-problems", null, { role: "alert" });
-    this.size = el("p", "tr-mute");
-    this.go = el("button", "pp-primary", null, { type: "button" });
+    this.wrong = el("ul", "page-problems", null, { role: "alert" });
+    this.size = el("p", "train-mute");
+    this.go = el("button", "page-primary", null, { type: "button" });
     this.go.append(icon(ACTIONS.play), "Start the evaluation");
     this.go.addEventListener("click", () => this.submit());
     const summary = el("summary", "", "New evaluation");
-    const numbers = el("div", "ce-numbers");
+    const numbers = el("div", "compare-evaluate-numbers");
     numbers.append(...Object.values(this.numbers));
-    const foot = el("div", "ce-foot");
+    const foot = el("div", "compare-evaluate-foot");
     this.yaml = copyButton(() => this.text || "", "Copy the recipe");
     foot.append(this.go, this.yaml, this.size);
     this.root.replaceChildren(
@@ -74,14 +74,14 @@ export class EvaluationForm {
   }
 
   group(label, name, values, words, about = "") {
-    const box = el("fieldset", "ce-group", null, { "data-group": name });
+    const box = el("fieldset", "compare-evaluate-group", null, { "data-group": name });
     const legend = el("legend", "", label);
     box.append(legend);
-    if (about) box.append(el("p", "tr-mute", about));
-    const list = el("div", "ce-checks");
+    if (about) box.append(el("p", "train-mute", about));
+    const list = el("div", "compare-evaluate-checks");
     this.fields[name] = new Map();
     for (const value of values) {
-      const entry = el("label", "ce-check");
+      const entry = el("label", "compare-evaluate-check");
       const input = el("input", "", null, { type: "checkbox", value });
       input.checked = this.set(name).has(value);
       input.addEventListener("change", () => this.tick(name, value, input.checked));
@@ -157,8 +157,8 @@ export class EvaluationForm {
 }
 
 function number(label, name, value, least) {
-  const box = el("label", "cq-field");
-  const input = el("input", "pp-search", null, { type: "number", min: least, step: "any", name });
+  const box = el("label", "compare-query-field");
+  const input = el("input", "page-search", null, { type: "number", min: least, step: "any", name });
   input.value = value;
   box.append(el("span", "", label), input);
   return box;

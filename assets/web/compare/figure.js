@@ -14,7 +14,7 @@ export class Figure {
   constructor({ name, title, about = "", draw, data, show = null }) {
     Object.assign(this, { name, title, draw, data, show });
     this.root = el("section", "cf", null, { "data-figure": name, "aria-label": title });
-    this.frame = el("div", "cf-frame");
+    this.frame = el("div", "compare-figure-frame");
     const head = heading(title, about);
     head.append(this.exports());
     this.root.append(head, this.frame);
@@ -23,7 +23,7 @@ export class Figure {
   }
 
   exports() {
-    const box = el("div", "cf-exports", null, { role: "group", "aria-label": `Export ${this.title}` });
+    const box = el("div", "compare-figure-exports", null, { role: "group", "aria-label": `Export ${this.title}` });
     box.append(
       action("CSV", () => save(`${this.name}.csv`, csv(this.data()), "text/csv")),
       ...this.pictures(),
@@ -54,7 +54,7 @@ export class Figure {
   /** The figure as a file of its own: every style is written into it. */
   picture() {
     const drawn = this.draw(this.width || 800);
-    const stage = el("div", "cf-stage");
+    const stage = el("div", "compare-figure-stage");
     stage.append(drawn);
     this.frame.append(stage);
     const text = standalone(drawn, this.title);
@@ -91,13 +91,13 @@ export function redrawAll(figures) {
 export function table({ name, title, about = "", columns, rows, key = null, caption = title }) {
   const root = el("section", "cf ct", null, { "data-table": name, "aria-label": title });
   const head = heading(title, about);
-  const box = el("div", "cf-exports", null, { role: "group", "aria-label": `Export ${title}` });
+  const box = el("div", "compare-figure-exports", null, { role: "group", "aria-label": `Export ${title}` });
   const markdown = () => asMarkdown(columns, rows);
   box.append(copyButton(markdown, "Copy Markdown"), action("Markdown", () => save(`${name}.md`, markdown(), "text/markdown")), action("CSV", () => save(`${name}.csv`, csv(asData(columns, rows)), "text/csv")));
   head.append(box);
-  const frame = el("div", "tp-frame ct-frame", null, { tabindex: "0", role: "region", "aria-label": `${title}, scrolls sideways` });
-  const body = el("table", "tp-table ct-table");
-  body.append(el("caption", "pd-offscreen", caption), headOf(columns), bodyOf(columns, rows, key));
+  const frame = el("div", "traces-frame compare-table-frame", null, { tabindex: "0", role: "region", "aria-label": `${title}, scrolls sideways` });
+  const body = el("table", "traces-table compare-table-table");
+  body.append(el("caption", "podium-offscreen", caption), headOf(columns), bodyOf(columns, rows, key));
   frame.append(body);
   root.append(head, frame);
   return root;
@@ -106,7 +106,7 @@ export function table({ name, title, about = "", columns, rows, key = null, capt
 function headOf(columns) {
   const node = el("thead");
   const line = el("tr");
-  for (const column of columns) line.append(el("th", column.number ? "ct-number" : "", column.label, { scope: "col", ...(column.title ? { title: column.title } : {}) }));
+  for (const column of columns) line.append(el("th", column.number ? "compare-table-number" : "", column.label, { scope: "col", ...(column.title ? { title: column.title } : {}) }));
   node.append(line);
   return node;
 }
@@ -116,7 +116,7 @@ function bodyOf(columns, rows, key) {
   for (const row of rows) {
     const line = el("tr", "", null, key ? { "data-key": key(row) } : {});
     columns.forEach((column, place) => {
-      const cell = el(place ? "td" : "th", column.number ? "ct-number" : "", null, { "data-name": column.label, ...(place ? {} : { scope: "row" }) });
+      const cell = el(place ? "td" : "th", column.number ? "compare-table-number" : "", null, { "data-name": column.label, ...(place ? {} : { scope: "row" }) });
       cell.append(column.node ? column.node(row) : column.text(row));
       line.append(cell);
     });
@@ -126,8 +126,8 @@ function bodyOf(columns, rows, key) {
 }
 
 function heading(title, about) {
-  const head = el("header", "cf-head");
-  const text = el("div", "cf-title");
+  const head = el("header", "compare-figure-head");
+  const text = el("div", "compare-figure-title");
   text.append(el("h3", "", title));
   if (about) text.append(el("p", "", about));
   head.append(text);
@@ -135,7 +135,7 @@ function heading(title, about) {
 }
 
 function action(label, work) {
-  const button = el("button", "pd-link", label, { type: "button" });
+  const button = el("button", "podium-link", label, { type: "button" });
   button.addEventListener("click", work);
   return button;
 }
@@ -178,8 +178,8 @@ function standalone(drawn, title) {
   copy.setAttribute("width", wide);
   copy.setAttribute("height", tall);
   const page = getComputedStyle(document.body);
-  const ground = svg("rect", { x: x - MARGIN, y: y - MARGIN - 22, width: wide, height: tall, fill: page.getPropertyValue("--pd-card").trim() });
-  const name = svg("text", { x, y: y - 12, fill: page.getPropertyValue("--pd-ink").trim(), "font-family": "Inter, sans-serif", "font-size": 14, "font-weight": 650 });
+  const ground = svg("rect", { x: x - MARGIN, y: y - MARGIN - 22, width: wide, height: tall, fill: page.getPropertyValue("--podium-card").trim() });
+  const name = svg("text", { x, y: y - 12, fill: page.getPropertyValue("--podium-ink").trim(), "font-family": "Inter, sans-serif", "font-size": 14, "font-weight": 650 });
   name.textContent = title;
   copy.prepend(ground, name);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");

@@ -44,16 +44,16 @@ export class SideGraph extends Graph {
   mark(diff) {
     this.diff = diff;
     for (const entries of [this.cards, this.items]) for (const [id, entry] of entries) badge(entry.node, diff ? diff.marks[id] : null);
-    this.world.querySelectorAll(".og-ghost").forEach((node) => node.remove());
-    this.list.querySelectorAll(".cg-gone").forEach((node) => node.remove());
+    this.world.querySelectorAll(".run-graph-ghost").forEach((node) => node.remove());
+    this.list.querySelectorAll(".compare-graph-gone").forEach((node) => node.remove());
     if (!diff) return;
     for (const ghost of diff.ghosts) {
-      const card = el("div", "og-ghost", null, { "data-differs": "removed" });
+      const card = el("div", "run-graph-ghost", null, { "data-differs": "removed" });
       const { node_width: width, node_height: height } = this.view.graph;
       card.style.cssText = `left:${ghost.x}px;top:${ghost.y}px;width:${width}px;height:${height}px`;
       card.append(el("b", "", `− ${ghost.worker}`), el("span", "", `not here (step ${ghost.id} of the reference)`));
       this.world.append(card);
-      this.list.append(el("p", "cg-gone", `− Step ${ghost.id} of the reference (${ghost.worker}) is not here.`));
+      this.list.append(el("p", "compare-graph-gone", `− Step ${ghost.id} of the reference (${ghost.worker}) is not here.`));
     }
   }
 
@@ -61,9 +61,9 @@ export class SideGraph extends Graph {
   picture() {
     const { graph, episode } = this.view;
     const root = canvas(Math.max(graph.width, 240), Math.max(graph.height, 60), episode.orchestrator);
-    for (const edge of graph.edges) root.append(svg("path", { d: edge.path, class: edge.used ? "cg-edge" : "cg-edge cg-granted" }));
-    for (const d of graph.answer?.paths || []) root.append(svg("path", { d, class: "cg-edge" }));
-    for (const lane of graph.lanes) root.append(text(lane.label, lane.x + 14, 18, "ch-label"));
+    for (const edge of graph.edges) root.append(svg("path", { d: edge.path, class: edge.used ? "compare-graph-edge" : "compare-graph-edge compare-graph-granted" }));
+    for (const d of graph.answer?.paths || []) root.append(svg("path", { d, class: "compare-graph-edge" }));
+    for (const lane of graph.lanes) root.append(text(lane.label, lane.x + 14, 18, "compare-chart-label"));
     for (const node of graph.nodes) root.append(...box(node, graph, this.diff?.marks[node.id], `${node.id} · ${node.worker}`, node.instruction));
     for (const ghost of this.diff?.ghosts || []) root.append(...box(ghost, graph, ["removed"], `− ${ghost.worker}`, "not here"));
     if (graph.answer) root.append(...box({ ...graph.answer, role: "answer" }, graph, null, "Answer", episode.answer ?? "not yet"));
@@ -73,9 +73,9 @@ export class SideGraph extends Graph {
 
 function box(place, { node_width: width, node_height: height }, marks, title, words) {
   const differs = marks ? marks[0] : "none";
-  const rect = svg("rect", { x: place.x, y: place.y, width, height, rx: 11, class: "cg-box", "data-differs": differs });
+  const rect = svg("rect", { x: place.x, y: place.y, width, height, rx: 11, class: "compare-graph-box", "data-differs": differs });
   const told = marks ? said(marks) : "";
-  return [rect, text(short(title, 24), place.x + 14, place.y + 22, "cg-title"), text(short(String(words), 28), place.x + 14, place.y + 44, "ch-value"), text(told, place.x + 14, place.y + 66, "cg-told")];
+  return [rect, text(short(title, 24), place.x + 14, place.y + 22, "compare-graph-title"), text(short(String(words), 28), place.x + 14, place.y + 44, "compare-chart-value"), text(told, place.x + 14, place.y + 66, "compare-graph-told")];
 }
 
 function short(words, most) {
@@ -88,7 +88,7 @@ export function said(kinds) {
 }
 
 function badge(card, kinds) {
-  card.querySelector(".cg-badge")?.remove();
+  card.querySelector(".compare-graph-badge")?.remove();
   const label = (card.getAttribute("aria-label") || "").replace(/ Compared with the reference: .*$/, "");
   if (!kinds) {
     delete card.dataset.differs;
@@ -97,7 +97,7 @@ function badge(card, kinds) {
   }
   card.dataset.differs = kinds[0];
   const words = said(kinds);
-  const badge = el("span", "cg-badge", null, { title: words });
+  const badge = el("span", "compare-graph-badge", null, { title: words });
   badge.append(el("i", "", kinds.map((kind) => DIFFERENCES[kind][1]).join("")), el("b", "", words));
   card.append(badge);
   card.setAttribute("aria-label", `${label} Compared with the reference: ${words}.`);
@@ -105,7 +105,7 @@ function badge(card, kinds) {
 
 /** What the marks mean, with colour, sign and word. */
 export function differencesLegend() {
-  const root = el("div", "cg-legend", null, { role: "note", "aria-label": "What the marks mean" });
+  const root = el("div", "compare-graph-legend", null, { role: "note", "aria-label": "What the marks mean" });
   for (const [kind, [word, sign]] of Object.entries(DIFFERENCES)) {
     const entry = el("span", "", null, { "data-differs": kind });
     entry.append(el("i", "", sign), word);
@@ -116,14 +116,14 @@ export function differencesLegend() {
 
 /** How many steps are the same and how many differ in what, as chips. */
 export function differenceChips(diff) {
-  const root = el("div", "cg-chips");
+  const root = el("div", "compare-graph-chips");
   if (diff.empty) {
-    root.append(el("span", "cg-chip", "the same graph", { "data-differs": "same" }));
+    root.append(el("span", "compare-graph-chip", "the same graph", { "data-differs": "same" }));
     return root;
   }
   for (const [kind, [word, sign]] of Object.entries(DIFFERENCES)) {
     if (!diff.counts[kind]) continue;
-    const chip = el("span", "cg-chip", null, { "data-differs": kind, "data-count": diff.counts[kind] });
+    const chip = el("span", "compare-graph-chip", null, { "data-differs": kind, "data-count": diff.counts[kind] });
     chip.append(el("i", "", sign), `${diff.counts[kind]} ${word}`);
     root.append(chip);
   }

@@ -29,8 +29,8 @@ class ComparePage {
     this.form = new EvaluationForm(this);
     this.views = { query: new QueryView(this), suite: new SuiteView(this), training: new TrainingView(this), matrix: new MatrixView(this), ablation: new AblationView(this) };
     this.tabs = new Tabs("cp", "What is compared", TABS.map(([name, label]) => [name, label, this.views[name].root]), (name) => this.select(name));
-    this.tabs.row.classList.add("cp-tabs");
-    this.measured = el("div", "cp-measured");
+    this.tabs.row.classList.add("compare-tabs");
+    this.measured = el("div", "compare-measured");
     this.measured.append(this.jobs.root, this.form.root);
     const page = el("div", "cp");
     page.append(

@@ -8,13 +8,13 @@ export class Picker {
   constructor(onChange) {
     this.onChange = onChange;
     this.names = [];
-    this.root = el("section", "cp-picker", null, { "aria-label": "Orchestrators" });
-    this.chips = el("div", "cp-chips", null, { role: "list" });
-    this.add = el("select", "pp-select cp-add", null, { "aria-label": "Add an orchestrator" });
+    this.root = el("section", "compare-picker", null, { "aria-label": "Orchestrators" });
+    this.chips = el("div", "compare-chips", null, { role: "list" });
+    this.add = el("select", "page-select compare-add", null, { "aria-label": "Add an orchestrator" });
     this.add.addEventListener("change", () => this.take(this.add.value));
-    this.other = el("input", "pp-search cp-other", null, { type: "text", placeholder: "or write a name, such as JOB@STEP", "aria-label": "Name of an orchestrator" });
+    this.other = el("input", "page-search compare-other", null, { type: "text", placeholder: "or write a name, such as JOB@STEP", "aria-label": "Name of an orchestrator" });
     this.other.addEventListener("keydown", (event) => event.key === "Enter" && this.take(this.other.value.trim()));
-    this.note = el("span", "tr-mute");
+    this.note = el("span", "train-mute");
     this.root.append(this.chips, this.add, this.other, this.note);
   }
 
@@ -53,11 +53,11 @@ export class Picker {
   }
 
   chip(name, place) {
-    const chip = el("span", "cp-chip", null, { role: "listitem", "data-name": name });
-    const dot = el("i", "cq-dot");
+    const chip = el("span", "compare-chip", null, { role: "listitem", "data-name": name });
+    const dot = el("i", "compare-query-dot");
     dot.style.background = `var(--tr-${place + 1})`;
     const words = el("span", "", this.labels.get(name) || name, { title: name });
-    const away = el("button", "cp-away", null, { type: "button", "aria-label": `Take ${this.labels.get(name) || name} away` });
+    const away = el("button", "compare-away", null, { type: "button", "aria-label": `Take ${this.labels.get(name) || name} away` });
     away.append(icon(ACTIONS.cross));
     away.addEventListener("click", () => this.change(this.names.filter((each) => each !== name)));
     chip.append(dot, words, away);

@@ -25,18 +25,18 @@ export class TrainingView {
   constructor(page) {
     this.page = page;
     this.root = el("div", "cd");
-    this.job = el("select", "pp-select", null, { "aria-label": "Training job" });
+    this.job = el("select", "page-select", null, { "aria-label": "Training job" });
     this.job.addEventListener("change", () => {
       put({ train: this.job.value, step: null });
       this.show();
     });
-    this.live = el("span", "tr-pill", "", { "data-testid": "training-live" });
-    this.about = el("p", "tr-mute", "", { role: "status" });
-    this.grid = el("div", "cd-grid");
-    this.plans = el("section", "cf cd-plans", null, { "aria-label": "Example plans" });
+    this.live = el("span", "train-pill", "", { "data-testid": "training-live" });
+    this.about = el("p", "train-mute", "", { role: "status" });
+    this.grid = el("div", "compare-training-grid");
+    this.plans = el("section", "cf compare-training-plans", null, { "aria-label": "Example plans" });
     this.plans.hidden = true;
     this.rollouts = new Rollouts();
-    const bar = el("div", "cp-filters");
+    const bar = el("div", "compare-filters");
     bar.append(this.job, this.live);
     this.root.append(bar, this.about, this.plans, this.grid);
     setInterval(() => this.watched() && this.hear(), JOBS_MS);
@@ -69,8 +69,8 @@ export class TrainingView {
     if (!jobs) return false;
     this.job.hidden = this.live.hidden = !jobs.length;
     if (!jobs.length) {
-      const box = el("div", "cp-empty");
-      box.append(el("p", "", "No orchestrator has been trained yet. Its plans drift while it learns: start a job on the Train page, cpu-first-steps takes a few minutes."), el("a", "pp-button", "Open Train", { href: "/train?new=1" }));
+      const box = el("div", "compare-empty");
+      box.append(el("p", "", "No orchestrator has been trained yet. Its plans drift while it learns: start a job on the Train page, cpu-first-steps takes a few minutes."), el("a", "page-button", "Open Train", { href: "/train?new=1" }));
       this.about.textContent = "";
       this.grid.replaceChildren(box);
       return false;
@@ -148,7 +148,7 @@ export class TrainingView {
       this.about.textContent = "";
       this.plans.hidden = true;
       this.figures.clear();
-      this.grid.replaceChildren(el("p", "tr-empty", told.hint));
+      this.grid.replaceChildren(el("p", "train-empty", told.hint));
     }
     return told.ok;
   }
@@ -168,7 +168,7 @@ export class TrainingView {
       else this.figures.set(chart.id, figure);
     }
     const shown = charts.map((chart) => this.figures.get(chart.id).root);
-    if (!shown.length) this.grid.replaceChildren(el("p", "tr-empty", NOTHING[told.state] || NOTHING.running));
+    if (!shown.length) this.grid.replaceChildren(el("p", "train-empty", NOTHING[told.state] || NOTHING.running));
     else if (shown.some((root, place) => this.grid.children[place] !== root)) this.grid.replaceChildren(...shown);
   }
 
@@ -209,10 +209,10 @@ export class TrainingView {
   async openStep(step) {
     put({ step });
     this.rollouts.clear(this.told.job);
-    const head = el("header", "cf-head");
-    const title = el("div", "cf-title");
+    const head = el("header", "compare-figure-head");
+    const title = el("div", "compare-figure-title");
     title.append(el("h3", "", "Example plans"), el("p", "", "Every graph opens on the Run page."));
-    const close = el("button", "pd-link", "Close", { type: "button" });
+    const close = el("button", "podium-link", "Close", { type: "button" });
     close.addEventListener("click", () => {
       put({ step: null });
       this.plans.hidden = true;

@@ -3,14 +3,14 @@
 import { el, icon } from "./dom.js";
 import { ACTIONS } from "./icons.js";
 
-export function button(text, work, className = "pp-button") {
+export function button(text, work, className = "page-button") {
   const node = el("button", className, text, { type: "button" });
   node.addEventListener("click", work);
   return node;
 }
 
 export function select(options, value, work = () => {}) {
-  const node = el("select", "pp-select");
+  const node = el("select", "page-select");
   for (const [key, label] of options) node.append(el("option", "", label, { value: key }));
   node.value = value ?? "";
   node.addEventListener("change", () => work(node.value));
@@ -42,7 +42,7 @@ export async function busy(node, word, work) {
 /** A modal drawer on the right, or a wide dialog in the middle. Escape closes it, and focus goes back. */
 export class Drawer {
   constructor() {
-    this.node = el("dialog", "pp-drawer");
+    this.node = el("dialog", "page-drawer");
     this.node.addEventListener("click", (event) => {
       if (event.target === this.node) this.close();
     });
@@ -52,15 +52,15 @@ export class Drawer {
   /** Show `parts` under a title; `back` adds a way to what was shown before. */
   open(title, parts, { wide = false, back = null, focus = null } = {}) {
     if (!this.node.open) this.opener = document.activeElement?.dataset?.key || null;
-    const head = el("header", "pp-drawer-head");
+    const head = el("header", "page-drawer-head");
     if (back) head.append(iconButton("Back", ACTIONS.back, back));
     head.append(el("h2", "", title), iconButton("Close", ACTIONS.cross, () => this.close()));
     this.node.replaceChildren(head, ...parts);
     this.node.setAttribute("aria-label", title);
-    this.node.classList.toggle("pp-wide", wide);
+    this.node.classList.toggle("page-wide", wide);
     this.node.scrollTop = 0;
     if (!this.node.open) this.node.showModal();
-    const first = focus || this.node.querySelector(".fm input, .fm textarea, .fm select, .fm-field input, .fm-field textarea");
+    const first = focus || this.node.querySelector(".fm input, .fm textarea, .fm select, .form-field input, .form-field textarea");
     if (first && matchMedia("(pointer: fine)").matches) first.focus();
   }
 
@@ -74,14 +74,14 @@ export class Drawer {
   }
 
   foot(...buttons) {
-    const foot = el("div", "pp-drawer-foot");
+    const foot = el("div", "page-drawer-foot");
     foot.append(...buttons);
     return foot;
   }
 }
 
 function iconButton(label, path, work) {
-  const node = button("", work, "pp-close");
+  const node = button("", work, "page-close");
   node.append(icon(path));
   node.setAttribute("aria-label", label);
   return node;

@@ -20,7 +20,7 @@ export function svg(tag, attributes = {}) {
 
 /** What a page begins with: its name, and what it is for. */
 export function heading(title, about) {
-  const box = el("header", "pd-heading");
+  const box = el("header", "podium-heading");
   const text = el("div");
   text.append(el("h1", "", title), el("p", "", about));
   box.append(text);
@@ -28,7 +28,7 @@ export function heading(title, about) {
 }
 
 /** A 24 px line icon from one path. */
-export function icon(path, className = "pd-icon") {
+export function icon(path, className = "podium-icon") {
   const node = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true", class: className });
   node.append(svg("path", { d: path }));
   return node;
@@ -57,7 +57,7 @@ export function readable(value) {
 
 /** Copy text and say so on the button. */
 export function copyButton(text, label = "Copy") {
-  const button = el("button", "pd-link", label, { type: "button" });
+  const button = el("button", "podium-link", label, { type: "button" });
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
     button.textContent = "Copied";

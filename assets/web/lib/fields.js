@@ -19,7 +19,7 @@ export function keyField(page, { label, about = "", value = "", optional = true 
   input.name = "api_key";
   input.value = value;
   const field = labelled(label, input, about);
-  const state = el("span", "fk-state", null, { role: "status" });
+  const state = el("span", "form-key-state", null, { role: "status" });
   field.node.classList.add("fk");
   field.node.append(state, storeInKeyring(page, input, () => check()));
   let timer;
@@ -69,7 +69,7 @@ function looksLikeKey(written) {
 
 /** The key goes straight to the keyring by a route of its own, and leaves the page at once. */
 function storeInKeyring(page, reference, done) {
-  const box = el("details", "fk-store");
+  const box = el("details", "form-key-store");
   const name = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false" });
   const key = el("input", "", null, { type: "password", autocomplete: "off" });
   const named = labelled("Name in the keyring", name);
@@ -103,7 +103,7 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
   input.value = value;
   const field = labelled(label, input, about);
   const list = el("datalist", "", null, { id });
-  const said = el("span", "fm-about", "", { role: "status" });
+  const said = el("span", "form-about", "", { role: "status" });
   const offer = (names) => list.replaceChildren(...names.slice(0, 500).map((name) => el("option", "", null, { value: name })));
   const ask = async () => {
     const reply = await page.send({ action: "list_models", ...endpoint() }).catch(() => ({ problems: [["", "The studio did not answer."]] }));
@@ -113,8 +113,8 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
     return void (said.textContent = `${count(reply.models.length)} models there: type to filter them.`);
   };
   offer(choices);
-  const row = el("div", "fm-row");
-  row.append(button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "pd-link"), said);
+  const row = el("div", "form-row");
+  row.append(button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "podium-link"), said);
   field.node.append(list, row);
   if (atOnce) ask();
   return { ...field, read: textOf(input, field), input };
@@ -125,7 +125,7 @@ export function documentsField({ label, about = "" }) {
   const input = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "/path/to/a/file/or/folder" });
   const field = labelled(label, input, about);
   const files = el("input", "", null, { type: "file", multiple: "", accept: DOCUMENTS.join(","), "aria-label": "Upload documents" });
-  const said = el("span", "fm-about", "", { role: "status" });
+  const said = el("span", "form-about", "", { role: "status" });
   files.addEventListener("change", async () => {
     field.say("");
     input.value = "";

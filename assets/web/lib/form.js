@@ -50,15 +50,15 @@ let fields = 0;
 export function labelled(label, input, about = "") {
   const id = `field-${++fields}`;
   input.id = id;
-  const node = el("div", "fm-field");
-  const problem = el("span", "fm-problem", "", { role: "alert", id: `${id}-problem` });
-  node.append(el("label", "fm-label", label, { for: id }));
-  if (about) node.append(el("span", "fm-about", about, { id: `${id}-about` }));
+  const node = el("div", "form-field");
+  const problem = el("span", "form-problem", "", { role: "alert", id: `${id}-problem` });
+  node.append(el("label", "form-label", label, { for: id }));
+  if (about) node.append(el("span", "form-about", about, { id: `${id}-about` }));
   node.append(input, problem);
   input.setAttribute("aria-describedby", `${id}-about ${id}-problem`);
   const say = (text) => {
     problem.textContent = text;
-    node.classList.toggle("fm-wrong", Boolean(text));
+    node.classList.toggle("form-wrong", Boolean(text));
     input.setAttribute("aria-invalid", String(Boolean(text)));
   };
   return { node, say };
@@ -69,9 +69,9 @@ function makeField(id, name, rule, value, required) {
   const input = makeInput(type, rule, value ?? rule.default);
   input.name = id;
   const { node, say } = labelled(words(name), input, rule.description || "");
-  node.classList.toggle("fm-required", required);
+  node.classList.toggle("form-required", required);
   input.setAttribute("aria-required", String(required));
-  if (type === "boolean") node.classList.add("fm-check");
+  if (type === "boolean") node.classList.add("form-check");
   const read = () => {
     try {
       return readInput(input, type, required);
@@ -99,7 +99,7 @@ function makeInput(type, rule, value) {
   }
   if (type === "number") return Object.assign(el("input", "", null, { type: "number", step: "any" }), { value: value ?? "" });
   if (type === "json") {
-    const area = el("textarea", "fm-code", null, { rows: "3", spellcheck: "false" });
+    const area = el("textarea", "form-code", null, { rows: "3", spellcheck: "false" });
     area.value = value === undefined || value === null ? "" : JSON.stringify(value, null, 1);
     return area;
   }

@@ -17,15 +17,15 @@ export const plain = (problems) => problems.map(([, what]) => what).join("; ");
 /** A line at the lower edge that goes by itself. */
 export class Toast {
   constructor() {
-    this.node = el("div", "pp-toast", null, { role: "status" });
+    this.node = el("div", "page-toast", null, { role: "status" });
   }
 
   say(text, bad = false) {
     if (!text) return;
     this.node.textContent = text;
-    this.node.classList.toggle("pp-bad", bad);
-    this.node.classList.add("pp-shown");
+    this.node.classList.toggle("page-bad", bad);
+    this.node.classList.add("page-shown");
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.node.classList.remove("pp-shown"), bad ? 8000 : 3500);
+    this.timer = setTimeout(() => this.node.classList.remove("page-shown"), bad ? 8000 : 3500);
   }
 }

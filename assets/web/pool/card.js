@@ -10,17 +10,17 @@ const PLACES = { here: "local", machine: "server on this machine", remote: "remo
 const REFRESHABLE = ["mcp", "function"];
 
 export function workerCard(page, worker) {
-  const card = el("article", "pp-card", null, { "data-name": worker.name, "data-role": worker.role });
-  card.classList.toggle("pp-off", !worker.enabled);
-  const head = el("div", "pp-card-head");
-  const badge = el("span", "pp-badge");
+  const card = el("article", "page-card", null, { "data-name": worker.name, "data-role": worker.role });
+  card.classList.toggle("page-off", !worker.enabled);
+  const head = el("div", "page-card-head");
+  const badge = el("span", "page-badge");
   badge.append(icon(kindIcon(worker.kind, worker.role)));
-  const title = el("div", "pp-card-title");
+  const title = el("div", "page-card-title");
   title.append(el("h2", "", worker.name), el("span", "", `${worker.label} · ${PLACES[worker.place]}`));
   head.append(badge, title, toggle(page, worker));
-  card.append(head, light(worker), el("p", "pp-about", worker.description, { title: worker.description }));
-  if (worker.kind === "extractor") card.append(el("p", "pp-stand-in", "Rule-based: stands in for an LLM reader."));
-  if (worker.points_at) card.append(el("code", "pp-points", worker.points_at, { title: worker.points_at }));
+  card.append(head, light(worker), el("p", "page-about", worker.description, { title: worker.description }));
+  if (worker.kind === "extractor") card.append(el("p", "page-stand-in", "Rule-based: stands in for an LLM reader."));
+  if (worker.points_at) card.append(el("code", "page-points", worker.points_at, { title: worker.points_at }));
   card.append(marks(worker), figures(worker), actions(page, worker));
   const test = page.tests.get(worker.name);
   if (test) card.append(testResult(test));
@@ -31,7 +31,7 @@ export function workerCard(page, worker) {
 function light(worker) {
   const state = worker.enabled ? worker.light.light : "off";
   const [word, path] = LIGHTS[state];
-  const box = el("div", "pp-health", null, { "data-health": state });
+  const box = el("div", "page-health", null, { "data-health": state });
   box.append(icon(path), el("b", "", word));
   if (worker.enabled && state !== "unknown") box.append(el("span", "", worker.light.sentence, { title: lightWords(worker.light) }));
   return box;
@@ -48,8 +48,8 @@ function lightWords(found) {
 
 /** What is out of the ordinary about it, as chips. */
 function marks(worker) {
-  const list = el("ul", "pp-marks");
-  const add = (text, kind = "", title = "") => list.append(el("li", kind && `pp-mark-${kind}`, text, title ? { title } : {}));
+  const list = el("ul", "pool-marks");
+  const add = (text, kind = "", title = "") => list.append(el("li", kind && `pool-mark-${kind}`, text, title ? { title } : {}));
   if (worker.runs_program) add("runs a program", "warn", `It starts ${worker.runs_program} on this machine, outside the sandbox.`);
   if (worker.isolated && worker.light.probe) add(isolation(worker.light.probe), worker.light.probe.ok ? "safe" : "warn", worker.light.probe.text);
   if (worker.light.circuit.state !== "closed") add(`circuit ${worker.light.circuit.state}`, "warn");
@@ -77,7 +77,7 @@ function figures(worker) {
   if (worker.config.api_key) shown.push(["Key", worker.config.api_key]);
   if (worker.price_in || worker.price_out) shown.push(["$/M tokens", `${worker.price_in} / ${worker.price_out}`]);
   if (worker.price_call) shown.push(["Per call", dollars(worker.price_call)]);
-  const box = el("dl", "pp-figures");
+  const box = el("dl", "page-figures");
   for (const [name, value] of shown) {
     const pair = el("div");
     pair.append(el("dt", "", name), el("dd", "", value));
@@ -88,16 +88,16 @@ function figures(worker) {
 
 function toggle(page, worker) {
   const label = `${worker.enabled ? "Disable" : "Enable"} ${worker.name}`;
-  const node = el("button", "pp-toggle", null, { type: "button", role: "switch", "aria-checked": String(worker.enabled), "aria-label": label, "data-key": `toggle-${worker.name}` });
+  const node = el("button", "page-toggle", null, { type: "button", role: "switch", "aria-checked": String(worker.enabled), "aria-label": label, "data-key": `toggle-${worker.name}` });
   node.disabled = page.isOld();
   node.addEventListener("click", () => page.act({ action: "set_enabled", name: worker.name, enabled: !worker.enabled }));
   return node;
 }
 
 function actions(page, worker) {
-  const row = el("div", "pp-actions");
+  const row = el("div", "page-actions");
   const add = (label, path, work) => {
-    const node = button("", work, "pp-action");
+    const node = button("", work, "page-action");
     node.append(icon(path), label);
     node.dataset.key = `${label}-${worker.name}`;
     node.setAttribute("aria-label", `${label} ${worker.name}`);
@@ -116,7 +116,7 @@ function actions(page, worker) {
 
 /** Test a worker and show what came of it on its card. */
 export async function testOnCard(page, name, node = null) {
-  node?.classList.add("pp-busy");
+  node?.classList.add("page-busy");
   if (node) node.disabled = true;
   const test = await testWorker(page, name);
   page.tests.set(name, test);
@@ -130,14 +130,14 @@ export async function testWorker(page, name) {
 }
 
 export function testResult(test) {
-  const box = el("div", "pp-test", null, { role: "status", "data-status": test.status });
-  const head = el("div", "pp-out-head", null, { "data-status": test.status });
-  const status = el("span", "pd-status");
+  const box = el("div", "pool-test", null, { role: "status", "data-status": test.status });
+  const head = el("div", "page-out-head", null, { "data-status": test.status });
+  const status = el("span", "podium-status");
   const [word, path] = STATUSES[test.status];
   status.append(icon(path), el("b", "", word));
   const said = [test.how === "probe" ? "probed" : "called", seconds(test.latency_s)].filter(Boolean).join(" · ");
   head.append(status, el("span", "", said));
-  if (test.asked) head.append(el("span", "pp-asked", `“${test.asked}”`, { title: test.asked }));
-  box.append(head, el("pre", "pp-value", test.text, { tabindex: "0", "aria-label": "Result" }));
+  if (test.asked) head.append(el("span", "pool-asked", `“${test.asked}”`, { title: test.asked }));
+  box.append(head, el("pre", "page-value", test.text, { tabindex: "0", "aria-label": "Result" }));
   return box;
 }

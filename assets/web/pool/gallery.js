@@ -30,13 +30,13 @@ export class Gallery {
     if (!reply.ok) return;
     this.templates = reply.templates;
     this.root = el("div", "pg");
-    this.search = el("input", "pp-search", null, { type: "search", placeholder: "Search templates", "aria-label": "Search templates" });
+    this.search = el("input", "page-search", null, { type: "search", placeholder: "Search templates", "aria-label": "Search templates" });
     this.search.addEventListener("input", () => this.filter());
-    this.chips = el("div", "pp-chips", null, { role: "group", "aria-label": "Show" });
+    this.chips = el("div", "page-chips", null, { role: "group", "aria-label": "Show" });
     for (const [group, label] of [["all", "All"], ...GROUPS]) this.chips.append(this.chip(group, label));
-    const bar = el("div", "pg-bar");
+    const bar = el("div", "pool-gallery-bar");
     bar.append(this.search, this.chips);
-    this.nothing = el("p", "pp-lead", "No template fits these words. “Any OpenAI-compatible URL” and the imports reach most of what exists.");
+    this.nothing = el("p", "page-lead", "No template fits these words. “Any OpenAI-compatible URL” and the imports reach most of what exists.");
     this.found = this.section("found", "Found on this machine", "");
     this.root.append(bar, this.found, ...GROUPS.map((group) => this.groupSection(group, reply.models)), this.nothing);
     this.filter();
@@ -55,16 +55,16 @@ export class Gallery {
       this.group = group;
       for (const each of this.chips.children) each.setAttribute("aria-pressed", String(each === chip));
       this.filter();
-    }, "pp-chip");
+    }, "page-chip");
     chip.setAttribute("aria-pressed", String(group === this.group));
     return chip;
   }
 
   section(group, title, about) {
-    const section = el("section", "pg-section", null, { "data-group": group, "aria-label": title });
-    const head = el("div", "pg-section-head");
+    const section = el("section", "pool-gallery-section", null, { "data-group": group, "aria-label": title });
+    const head = el("div", "pool-gallery-section-head");
     head.append(el("h3", "", title), el("p", "", about));
-    section.append(head, el("div", "pg-grid"));
+    section.append(head, el("div", "pool-gallery-grid"));
     return section;
   }
 
@@ -73,7 +73,7 @@ export class Gallery {
     if (group === "roles") {
       this.runsOn = select(models.map((each) => [each.name, each.label]), models[0]?.name);
       this.runsOn.setAttribute("aria-label", "Role agents run on");
-      const row = el("label", "pg-runs-on", "Run on ");
+      const row = el("label", "pool-gallery-runs-on", "Run on ");
       row.append(this.runsOn);
       section.firstChild.append(row);
     }
@@ -87,7 +87,7 @@ export class Gallery {
     for (const section of this.root.querySelectorAll("section")) {
       const inGroup = this.group === "all" || section.dataset.group === this.group || (section.dataset.group === "found" && this.group === "models");
       let here = 0;
-      for (const card of section.querySelectorAll(".pg-card")) {
+      for (const card of section.querySelectorAll(".pool-gallery-card")) {
         card.hidden = !words.every((word) => card.dataset.words.includes(word));
         here += card.hidden ? 0 : 1;
       }
@@ -98,24 +98,24 @@ export class Gallery {
   }
 
   card(template) {
-    const card = el("article", "pg-card", null, { "data-template": template.id, "data-role": template.group === "tools" || template.group === "imports" ? "tool" : "agent" });
+    const card = el("article", "pool-gallery-card", null, { "data-template": template.id, "data-role": template.group === "tools" || template.group === "imports" ? "tool" : "agent" });
     card.dataset.words = `${template.title} ${template.line} ${template.needs} ${template.kind} ${template.group}`.toLowerCase();
-    const head = el("div", "pg-head");
-    const badge = el("span", "pp-badge");
+    const head = el("div", "pool-gallery-head");
+    const badge = el("span", "page-badge");
     if (template.group === "models" && template.kind === "chat") badge.append(el("b", "", initials(template.title)));
     else badge.append(icon(templateIcon(template)));
-    const text = el("div", "pg-text");
+    const text = el("div", "pool-gallery-text");
     text.append(el("h4", "", template.title), el("p", "", template.line));
     head.append(badge, text);
-    const needs = el("span", "pg-needs", null, { "data-needs": template.needs });
+    const needs = el("span", "pool-gallery-needs", null, { "data-needs": template.needs });
     needs.append(icon(NEEDS[template.needs]), `Needs ${template.needs}`);
-    const done = el("div", "pg-done", null, { "aria-live": "polite" });
-    const add = button(template.preset ? "Add" : "Open", (event) => this.click(template, done, event.currentTarget), "pg-add");
+    const done = el("div", "pool-gallery-done", null, { "aria-live": "polite" });
+    const add = button(template.preset ? "Add" : "Open", (event) => this.click(template, done, event.currentTarget), "pool-gallery-add");
     add.setAttribute("aria-label", `${add.textContent} ${template.title}`);
-    const foot = el("div", "pg-foot");
+    const foot = el("div", "pool-gallery-foot");
     foot.append(needs);
     if (template.preset) {
-      const edit = button("Edit first", () => this.editFirst(template), "pg-edit");
+      const edit = button("Edit first", () => this.editFirst(template), "pool-gallery-edit");
       edit.setAttribute("aria-label", `Edit ${template.title} first`);
       foot.append(edit);
     }
@@ -150,10 +150,10 @@ export class Gallery {
     const value = (name) => fields.get(name)?.input.value.trim() ?? String(template.preset.config[name] ?? "");
     const endpoint = () => ({ base_url: value("base_url"), api_key: value("api_key") });
     for (const need of template.fields) fields.set(need.field, makeField(this.page, need, endpoint, template.needs === "a running server"));
-    const general = el("div", "fm-general", "", { role: "alert" });
+    const general = el("div", "form-general", "", { role: "alert" });
     const form = el("form", "fm");
     form.append(...[...fields.values()].map((field) => field.node));
-    const add = el("button", "pp-primary", `Add ${template.title}`, { type: "submit" });
+    const add = el("button", "page-primary", `Add ${template.title}`, { type: "submit" });
     form.append(general, this.page.drawer.foot(button("Back", () => this.show()), add));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
@@ -166,7 +166,7 @@ export class Gallery {
           wrong = true;
         }
       }
-      if (wrong) return form.querySelector(".fm-wrong input")?.focus();
+      if (wrong) return form.querySelector(".form-wrong input")?.focus();
       const request = { action: "add_template", template: template.id, values };
       const reply = await busy(add, "Adding …", () => this.page.command(request));
       if (reply.ok) return this.show(this.tell(done, reply.added));
@@ -174,8 +174,8 @@ export class Gallery {
       general.textContent = plain(rest);
       return null;
     });
-    const notes = [el("p", "pp-lead", template.line)];
-    if (template.note) notes.push(el("p", "pp-hint", template.note));
+    const notes = [el("p", "page-lead", template.line)];
+    if (template.note) notes.push(el("p", "pool-hint", template.note));
     const missing = new Set(needs.map(([where]) => where));
     const first = [...fields].find(([name]) => missing.has(name))?.[1].input;
     this.page.drawer.open(`Add: ${template.title}`, [...notes, form], { back: () => this.show(), focus: first });
@@ -186,12 +186,12 @@ export class Gallery {
     const test = button("Test", async (event) => {
       const found = await busy(event.currentTarget, "Testing …", () => testWorker(this.page, name));
       this.page.tests.set(name, found);
-      done.querySelector(".pp-test")?.remove();
+      done.querySelector(".pool-test")?.remove();
       done.append(testResult(found));
       this.page.show();
-    }, "pg-test");
+    }, "pool-gallery-test");
     test.setAttribute("aria-label", `Test ${name}`);
-    const line = el("div", "pg-added");
+    const line = el("div", "pool-gallery-added");
     const said = el("span", "", "Added as ");
     said.append(el("b", "", name));
     line.append(icon(ACTIONS.check), said, test);
@@ -214,28 +214,28 @@ export class Gallery {
   }
 
   serverCard(server) {
-    const card = el("article", "pg-card pg-server", null, { "data-server": server.base_url, "data-role": "agent" });
+    const card = el("article", "pool-gallery-card pool-gallery-server", null, { "data-server": server.base_url, "data-role": "agent" });
     card.dataset.words = `${server.server} ${server.base_url} ${server.models.join(" ")}`.toLowerCase();
-    const head = el("div", "pg-head");
-    const badge = el("span", "pp-badge");
+    const head = el("div", "pool-gallery-head");
+    const badge = el("span", "page-badge");
     badge.append(icon(KINDS.local_model));
-    const text = el("div", "pg-text");
+    const text = el("div", "pool-gallery-text");
     text.append(el("h4", "", server.server), el("p", "", server.base_url));
     head.append(badge, text);
-    const list = el("ul", "pg-models");
+    const list = el("ul", "pool-gallery-models");
     for (const model of server.models) {
       const row = el("li");
-      const done = el("div", "pg-done", null, { "aria-live": "polite" });
+      const done = el("div", "pool-gallery-done", null, { "aria-live": "polite" });
       const add = button("Add", async (event) => {
         const request = { action: "add_found", server: server.server, base_url: server.base_url, model };
         const reply = await busy(event.currentTarget, "Adding …", () => this.page.act(request));
         if (reply.ok) this.tell(done, reply.added);
-      }, "pg-add-model");
+      }, "pool-gallery-add-model");
       add.setAttribute("aria-label", `Add ${model}`);
-      row.append(el("span", "pg-model", model, { title: model }), add, done);
+      row.append(el("span", "pool-gallery-model", model, { title: model }), add, done);
       list.append(row);
     }
-    if (!server.models.length) list.append(el("li", "pg-none", "It runs, but has no model yet."));
+    if (!server.models.length) list.append(el("li", "pool-gallery-none", "It runs, but has no model yet."));
     card.append(head, list);
     return card;
   }

@@ -17,15 +17,15 @@ export async function openMemory(page) {
 class Memory {
   constructor(page, told) {
     this.page = page;
-    this.list = el("ul", "pm-list");
-    this.note = el("p", "pp-hint", REACH);
-    this.problem = el("p", "fm-general", "", { role: "alert" });
+    this.list = el("ul", "pool-memory-list");
+    this.note = el("p", "pool-hint", REACH);
+    this.problem = el("p", "form-general", "", { role: "alert" });
     this.take(told);
   }
 
   open() {
     const foot = this.page.drawer.foot(this.learn, this.clear, button("Close", () => this.page.drawer.close()));
-    this.page.drawer.open("Failure memory", [el("p", "pp-lead", LEAD), this.field.node, this.note, this.problem, this.heading, this.list, foot], { focus: this.choice });
+    this.page.drawer.open("Failure memory", [el("p", "page-lead", LEAD), this.field.node, this.note, this.problem, this.heading, this.list, foot], { focus: this.choice });
   }
 
   take(told) {
@@ -33,12 +33,12 @@ class Memory {
     this.field ||= this.makeField();
     this.choice.replaceChildren(...options(told));
     this.choice.value = told.mode;
-    this.heading ||= el("h3", "pm-heading");
+    this.heading ||= el("h3", "pool-memory-heading");
     this.heading.textContent = told.count ? `${told.count} ${told.count > 1 ? "lessons" : "lesson"}` : "No lessons yet";
     this.list.replaceChildren(...told.lessons.map((lesson) => this.item(lesson)));
     this.learn ||= button("Learn from recorded failures", () => busy(this.learn, "Learning …", () => this.send({ action: "learn" })));
     this.learn.hidden = told.mode === "off";
-    this.clear ||= button("Clear all", () => this.forgetAll(), "pp-danger");
+    this.clear ||= button("Clear all", () => this.forgetAll(), "page-danger");
     this.clear.hidden = !told.count;
     this.sure = false;
     this.clear.textContent = "Clear all";
@@ -64,16 +64,16 @@ class Memory {
   }
 
   item(lesson) {
-    const node = el("li", "pm-lesson", null, { "data-lesson": lesson.id });
-    const forget = button("", () => this.send({ action: "forget", lesson: lesson.id }), "pp-close");
+    const node = el("li", "pool-memory-lesson", null, { "data-lesson": lesson.id });
+    const forget = button("", () => this.send({ action: "forget", lesson: lesson.id }), "page-close");
     forget.append(icon(ACTIONS.trash));
     forget.setAttribute("aria-label", `Forget: ${lesson.sentence}`);
-    const text = el("div", "pm-text");
-    text.append(el("p", "pm-sentence", lesson.sentence), el("p", "pm-query", lesson.query));
-    const foot = el("p", "pm-foot");
+    const text = el("div", "pool-memory-text");
+    text.append(el("p", "pool-memory-sentence", lesson.sentence), el("p", "pool-memory-query", lesson.query));
+    const foot = el("p", "pool-memory-foot");
     const by = lesson.written_by === "rule" ? "by rule" : `by ${lesson.written_by}`;
     foot.append(`${by}${lesson.instead_of ? `, because ${lesson.instead_of}` : ""}${lesson.cost ? ` · ${dollars(lesson.cost)}` : ""} · `);
-    foot.append(el("a", "pd-link", "the run", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }));
+    foot.append(el("a", "podium-link", "the run", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }));
     text.append(foot);
     node.append(text, forget);
     return node;

@@ -25,13 +25,13 @@ class PoolPage {
     this.text = "";
     this.tried = new Map(); // what "Try it" was given last, by worker
     this.tests = new Map(); // what a test said, by worker
-    this.bar = el("div", "pp-bar");
-    this.note = el("div", "pp-note");
-    this.tools = el("div", "pp-tools");
-    this.grid = el("div", "pp-grid");
+    this.bar = el("div", "page-bar");
+    this.note = el("div", "page-note");
+    this.tools = el("div", "page-tools");
+    this.grid = el("div", "page-grid");
     this.drawer = new Drawer();
     this.gallery = new Gallery(this);
-    this.toast = el("div", "pp-toast", null, { role: "status", popover: "manual" });
+    this.toast = el("div", "page-toast", null, { role: "status", popover: "manual" });
     const page = el("div", "pp");
     page.append(heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar, this.note, this.tools, this.grid, this.drawer.node, this.toast);
     root.replaceChildren(page);
@@ -76,9 +76,9 @@ class PoolPage {
       this.toast.append(button(action[0], () => {
         hide();
         action[1]();
-      }, "pp-toast-action"));
+      }, "pool-toast-action"));
     }
-    this.toast.classList.toggle("pp-bad", bad);
+    this.toast.classList.toggle("page-bad", bad);
     if (this.toast.matches(":popover-open")) hide(); // shown anew it is above a dialog opened meanwhile
     this.toast.showPopover();
     clearTimeout(this.timer);
@@ -119,15 +119,15 @@ class PoolPage {
     this.bar.replaceChildren(keyed(picker, "pool"));
     if (pool) {
       this.bar.append(
-        keyed(button(`Version ${pool.version}`, () => openVersions(this), "pp-version"), "versions"),
+        keyed(button(`Version ${pool.version}`, () => openVersions(this), "page-version"), "versions"),
         keyed(button("Limits", () => openLimits(this)), "limits"),
         keyed(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
-        keyed(el("a", "pp-button", "Export", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }), "export"),
+        keyed(el("a", "page-button", "Export", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }), "export"),
       );
     }
     this.bar.append(keyed(button("Import", () => openPoolFile(this)), "import"), keyed(button("New pool", () => openNew(this)), "new"));
     if (pool && !this.isOld()) {
-      const add = keyed(button("", () => this.gallery.open(), "pp-primary pp-add-top"), "add-top");
+      const add = keyed(button("", () => this.gallery.open(), "page-primary pool-add-top"), "add-top");
       add.append(icon(ACTIONS.plus), "Add worker");
       this.bar.append(add);
     }
@@ -145,7 +145,7 @@ class PoolPage {
 
   drawTools() {
     const workers = this.state.pool?.workers || [];
-    const chips = el("div", "pp-chips", null, { role: "group", "aria-label": "Show" });
+    const chips = el("div", "page-chips", null, { role: "group", "aria-label": "Show" });
     for (const [role, label] of ROLES) {
       const number = role === "all" ? workers.length : workers.filter((worker) => worker.role === role).length;
       const chip = button(`${label} ${number}`, () => {
@@ -153,11 +153,11 @@ class PoolPage {
         this.drawTools();
         this.drawGrid();
         this.tools.querySelector(`[data-key="role-${role}"]`).focus();
-      }, "pp-chip");
+      }, "page-chip");
       chip.setAttribute("aria-pressed", String(this.role === role));
       chips.append(keyed(chip, `role-${role}`));
     }
-    const search = el("input", "pp-search", null, { type: "search", placeholder: "Search workers", "aria-label": "Search workers", "data-key": "search" });
+    const search = el("input", "page-search", null, { type: "search", placeholder: "Search workers", "aria-label": "Search workers", "data-key": "search" });
     search.value = this.text;
     search.addEventListener("input", () => {
       this.text = search.value.toLowerCase();
@@ -179,8 +179,8 @@ class PoolPage {
   }
 
   addCard() {
-    const add = keyed(button("", () => this.gallery.open(), "pp-add"), "add");
-    const plus = el("span", "pp-plus");
+    const add = keyed(button("", () => this.gallery.open(), "page-add"), "add");
+    const plus = el("span", "page-plus");
     plus.append(icon(ACTIONS.plus));
     add.append(plus, el("b", "", "Add a worker"), el("span", "", "A model, a role agent, a tool, or what an MCP server, an API or a function offers"));
     return add;

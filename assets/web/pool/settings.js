@@ -7,7 +7,7 @@ import { Form, labelled } from "../lib/form.js";
 
 export function openLimits(page) {
   const form = new Form(page.state.limits_schema, page.state.pool.limits);
-  const general = el("div", "fm-general", "", { role: "alert" });
+  const general = el("div", "form-general", "", { role: "alert" });
   const save = async () => {
     const limits = attempt(() => form.read());
     if (!limits) return;
@@ -15,8 +15,8 @@ export function openLimits(page) {
     if (reply.ok) page.drawer.close();
     else general.textContent = plain(form.show(reply.problems));
   };
-  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Save limits", save, "pp-primary"));
-  page.drawer.open("Limits", [el("p", "pp-lead", "Every episode on this pool stays within these, always."), form.root, general, foot]);
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Save limits", save, "page-primary"));
+  page.drawer.open("Limits", [el("p", "page-lead", "Every episode on this pool stays within these, always."), form.root, general, foot]);
 }
 
 export function openNew(page) {
@@ -28,6 +28,6 @@ export function openNew(page) {
     if (reply.ok) page.drawer.close();
     else field.say(plain(reply.problems));
   };
-  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Create", create, "pp-primary"));
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Create", create, "page-primary"));
   page.drawer.open("New pool", [field.node, labelled("Start with", copy).node, foot]);
 }

@@ -28,18 +28,18 @@ class PublishPage {
     this.fields = {};
     this.way = "replay";
     this.preview = null;
-    this.form = el("section", "pu-card pu-form", null, { "aria-label": "What to publish" });
-    this.files = el("section", "pu-card pu-files", null, { "aria-label": "Preview" });
-    this.list = el("section", "pu-card pu-list", null, { "aria-label": "Publications" });
-    const grid = el("div", "pu-grid");
-    const side = el("div", "pu-side");
+    this.form = el("section", "publish-card publish-form", null, { "aria-label": "What to publish" });
+    this.files = el("section", "publish-card publish-files", null, { "aria-label": "Preview" });
+    this.list = el("section", "publish-card publish-list", null, { "aria-label": "Publications" });
+    const grid = el("div", "publish-grid");
+    const side = el("div", "publish-side");
     side.append(this.files, this.list);
     grid.append(this.form, side);
     const page = el("div", "pu");
     page.append(heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid);
     root.replaceChildren(page);
     this.empty();
-    this.form.append(el("p", "pu-mute", "Loading …"));
+    this.form.append(el("p", "publish-mute", "Loading …"));
     this.list.hidden = true;
   }
 
@@ -47,7 +47,7 @@ class PublishPage {
     const told = await this.ask({ action: "open" });
     this.form.replaceChildren();
     this.form.hidden = !told.ok;
-    if (!told.ok) return this.files.replaceChildren(el("p", "pp-problems", plain(told.problems)));
+    if (!told.ok) return this.files.replaceChildren(el("p", "page-problems", plain(told.problems)));
     this.build(told);
     this.loadRuns();
     this.poll();
@@ -84,11 +84,11 @@ class PublishPage {
     const model = el("input", "", null, { type: "checkbox" });
     model.checked = true;
     const withModel = labelled("Publish the checkpoint as a model repository", model);
-    withModel.node.classList.add("fm-check");
+    withModel.node.classList.add("form-check");
     this.fields.with_model = { ...withModel, read: () => model.checked };
-    this.general = el("div", "fm-general", "", { role: "alert" });
-    this.runs = el("div", "pu-runs");
-    this.previewing = button("Preview every file", () => this.makePreview(), "pp-primary");
+    this.general = el("div", "form-general", "", { role: "alert" });
+    this.runs = el("div", "publish-runs");
+    this.previewing = button("Preview every file", () => this.makePreview(), "page-primary");
     this.form.append(
       el("h2", "", "What"), two(this.fields.pool, this.fields.orchestrator), this.fields.with_model.node,
       el("h2", "", "What visitors may do"), this.ways(), el("h2", "", "Recorded runs"), this.runs,
@@ -100,11 +100,11 @@ class PublishPage {
   }
 
   ways() {
-    const group = el("div", "pu-ways", null, { role: "radiogroup", "aria-label": "What visitors may do" });
+    const group = el("div", "publish-ways", null, { role: "radiogroup", "aria-label": "What visitors may do" });
     this.radios = {};
     for (const [name, [title, line]] of Object.entries(WAYS)) {
-      const label = el("label", "pu-way");
-      const radio = el("input", "", null, { type: "radio", name: "pu-way", value: name });
+      const label = el("label", "publish-way");
+      const radio = el("input", "", null, { type: "radio", name: "publish-way", value: name });
       radio.addEventListener("change", () => this.setWay(name));
       const words = el("span");
       words.append(el("b", "", title), el("span", "", line));
@@ -132,10 +132,10 @@ class PublishPage {
     const asked = (this.asked = Symbol());
     const reply = await this.ask({ action: "runs", pool: this.fields.pool.read(), orchestrator: this.fields.orchestrator.read() });
     if (asked !== this.asked) return;
-    if (!reply.ok) return this.runs.replaceChildren(el("p", "pu-mute", plain(reply.problems)));
-    if (!reply.runs.length) return this.runs.replaceChildren(el("p", "pu-mute", "None yet. If the pool needs no other machine, a few are recorded for the preview; or run some queries first."));
+    if (!reply.ok) return this.runs.replaceChildren(el("p", "publish-mute", plain(reply.problems)));
+    if (!reply.runs.length) return this.runs.replaceChildren(el("p", "publish-mute", "None yet. If the pool needs no other machine, a few are recorded for the preview; or run some queries first."));
     return this.runs.replaceChildren(...reply.runs.map((run) => {
-      const label = el("label", "pu-run");
+      const label = el("label", "publish-run");
       const box = el("input", "", null, { type: "checkbox", value: run.id });
       box.checked = run.shown;
       const verdict = run.correct === true ? "correct" : run.correct === false ? "wrong" : "";
@@ -163,7 +163,7 @@ class PublishPage {
   // The preview
 
   empty() {
-    this.files.replaceChildren(el("h2", "", "Preview"), el("p", "pu-mute", "Every file, its size, the app and the cards appear here before anything is sent."));
+    this.files.replaceChildren(el("h2", "", "Preview"), el("p", "publish-mute", "Every file, its size, the app and the cards appear here before anything is sent."));
   }
 
   /** What was previewed is not what would be published any more. */
@@ -188,55 +188,55 @@ class PublishPage {
   drawPreview() {
     const { bundles, preview, secrets, runs } = this.preview;
     const total = bundles.reduce((sum, each) => sum + each.size, 0);
-    const head = el("header", "pu-head");
+    const head = el("header", "publish-head");
     const words = el("div");
-    words.append(el("h2", "", "Preview"), el("p", "pu-mute", `${count(bundles.reduce((sum, each) => sum + each.files.length, 0))} files, ${bytes(total)}, ${runs} recorded runs. No secret was found in any of them.`));
-    this.publishing = button("Publish", () => this.publish(), "pp-primary");
+    words.append(el("h2", "", "Preview"), el("p", "publish-mute", `${count(bundles.reduce((sum, each) => sum + each.files.length, 0))} files, ${bytes(total)}, ${runs} recorded runs. No secret was found in any of them.`));
+    this.publishing = button("Publish", () => this.publish(), "page-primary");
     head.append(words, this.publishing);
-    this.changed = el("p", "pp-warning", "The choices have changed: preview again.");
+    this.changed = el("p", "page-warning", "The choices have changed: preview again.");
     this.changed.hidden = true;
-    const links = el("p", "pu-links");
+    const links = el("p", "publish-links");
     const page = `/api/publications/previews/${preview}.html`;
-    if (runs) links.append(el("a", "pd-link", "See the page", { href: page, target: "_blank" }), el("a", "pd-link", "Download it as one HTML file", { href: `${page}?download=1`, download: "" }));
+    if (runs) links.append(el("a", "podium-link", "See the page", { href: page, target: "_blank" }), el("a", "podium-link", "Download it as one HTML file", { href: `${page}?download=1`, download: "" }));
     const { pool, orchestrator } = this.preview.publication;
     const python = `/api/export/python?${new URLSearchParams({ pool, orchestrator })}`;
-    if (!orchestrator.startsWith("oracle")) links.append(el("a", "pd-link", "Download as a Python file", { href: python, download: "" }));
-    this.content = el("div", "pu-content");
+    if (!orchestrator.startsWith("oracle")) links.append(el("a", "podium-link", "Download as a Python file", { href: python, download: "" }));
+    this.content = el("div", "publish-content");
     this.files.replaceChildren(head, this.changed, links, ...secrets.map(secretLine), ...bundles.map((each) => this.bundle(each)), this.content);
     this.look(bundles[0].kind, "README.md");
     if (matchMedia("(max-width: 1100px)").matches) this.files.scrollIntoView({ block: "start" });
   }
 
   bundle({ kind, size, files, left_out: left }) {
-    const box = el("details", "pu-bundle");
+    const box = el("details", "publish-bundle");
     box.open = true;
     const summary = el("summary");
     summary.append(el("b", "", kind === "space" ? "Space" : "Model"), el("span", "", `${count(files.length)} files, ${bytes(size)}`));
-    const list = el("div", "pu-tree", null, { tabindex: "0", role: "group", "aria-label": `Files of the ${kind}` });
+    const list = el("div", "publish-tree", null, { tabindex: "0", role: "group", "aria-label": `Files of the ${kind}` });
     for (const file of files) {
-      const row = el("button", "pu-file", null, { type: "button", "data-file": `${kind}/${file.path}` });
-      row.append(el("span", "pu-path", file.path), el("small", "", file.about), el("span", "pu-size", bytes(file.size)));
+      const row = el("button", "publish-file", null, { type: "button", "data-file": `${kind}/${file.path}` });
+      row.append(el("span", "publish-path", file.path), el("small", "", file.about), el("span", "publish-size", bytes(file.size)));
       row.addEventListener("click", () => this.look(kind, file.path));
       list.append(row);
     }
     box.append(summary, list);
     if (left.length) {
-      const out = el("ul", "pu-left");
+      const out = el("ul", "publish-left");
       for (const [what, why] of left) {
         const line = el("li");
         line.append(el("b", "", what), ` ${why}`);
         out.append(line);
       }
-      box.append(el("p", "pu-left-head", "Left out"), out);
+      box.append(el("p", "publish-left-head", "Left out"), out);
     }
     return box;
   }
 
   async look(kind, path) {
     const reply = await this.ask({ action: "file", preview: this.preview?.preview || "", kind, path });
-    if (!reply.ok) return this.content.replaceChildren(el("p", "fm-general", plain(reply.problems)));
-    for (const row of this.files.querySelectorAll(".pu-file")) row.setAttribute("aria-current", String(row.dataset.file === `${kind}/${path}`));
-    const head = el("div", "pu-content-head");
+    if (!reply.ok) return this.content.replaceChildren(el("p", "form-general", plain(reply.problems)));
+    for (const row of this.files.querySelectorAll(".publish-file")) row.setAttribute("aria-current", String(row.dataset.file === `${kind}/${path}`));
+    const head = el("div", "publish-content-head");
     head.append(el("b", "", `${kind}/${path}`), copyButton(reply.content));
     return this.content.replaceChildren(head, el("pre", "", reply.content, { tabindex: "0" }));
   }
@@ -265,22 +265,22 @@ class PublishPage {
     if (text === this.drawn) return;
     this.drawn = text;
     const found = JSON.parse(text).publications;
-    const none = el("p", "pu-mute", "Nothing has been published from here yet.");
+    const none = el("p", "publish-mute", "Nothing has been published from here yet.");
     this.list.hidden = false;
     this.list.replaceChildren(el("h2", "", "Publications"), ...(found.length ? found.map(publicationCard) : [none]));
   }
 }
 
 function publicationCard({ key, repo, state, message, stages, links, visibility }) {
-  const box = el("article", "pu-publication", null, { "data-state": state, "data-publication": key });
-  const head = el("div", "pu-publication-head");
-  head.append(el("b", "", repo), el("span", "tp-pill", STATES[state] || state, { "data-kind": { done: "good", failed: "bad", interrupted: "bad", running: "running" }[state] || "odd", "data-testid": "publication-state" }));
-  if (state === "done") head.append(el("span", "pu-mute", visibility));
-  for (const [label, href] of links) if (/^https?:\/\//.test(href)) head.append(el("a", "pd-link", `Open the ${label}`, { href, target: "_blank", rel: "noopener" }));
+  const box = el("article", "publish-publication", null, { "data-state": state, "data-publication": key });
+  const head = el("div", "publish-publication-head");
+  head.append(el("b", "", repo), el("span", "traces-pill", STATES[state] || state, { "data-kind": { done: "good", failed: "bad", interrupted: "bad", running: "running" }[state] || "odd", "data-testid": "publication-state" }));
+  if (state === "done") head.append(el("span", "publish-mute", visibility));
+  for (const [label, href] of links) if (/^https?:\/\//.test(href)) head.append(el("a", "podium-link", `Open the ${label}`, { href, target: "_blank", rel: "noopener" }));
   box.append(head);
-  if (message) box.append(el("p", "pu-message", message));
+  if (message) box.append(el("p", "publish-message", message));
   if (state !== "done") {
-    const list = el("ol", "pu-stages");
+    const list = el("ol", "publish-stages");
     for (const stage of stages) {
       const line = el("li", "", null, { "data-state": stage.state });
       line.append(stage.state === "done" ? icon(ACTIONS.check) : el("i"), el("span", "", stage.label));
@@ -292,14 +292,14 @@ function publicationCard({ key, repo, state, message, stages, links, visibility 
 }
 
 function secretLine({ name, reference, workers, found }) {
-  const line = el("p", found ? "pu-secret" : "pp-warning");
+  const line = el("p", found ? "publish-secret" : "page-warning");
   const words = found ? `becomes a secret of the Space, from ${reference}, for ${workers.join(", ")}.` : `is wanted by ${workers.join(", ")}, but ${reference} is not set on this machine.`;
   line.append(el("code", "", name), ` ${words}`);
   return line;
 }
 
 function two(...fields) {
-  const row = el("div", "pu-two");
+  const row = el("div", "publish-two");
   row.append(...fields.map((field) => field.node));
   return row;
 }

@@ -19,22 +19,22 @@ export class Graph {
 
   build() {
     this.root = el("div", "og", null, { role: "group", "aria-label": "Orchestration graph" });
-    this.world = el("div", "og-world");
-    this.edges = svg("svg", { class: "og-edges", "aria-hidden": "true" });
+    this.world = el("div", "run-graph-world");
+    this.edges = svg("svg", { class: "run-graph-edges", "aria-hidden": "true" });
     this.world.append(this.edges);
-    this.list = el("div", "og-list");
-    this.legend = el("div", "og-legend", null, { "aria-hidden": "true" });
+    this.list = el("div", "run-graph-list");
+    this.legend = el("div", "run-graph-legend", null, { "aria-hidden": "true" });
     for (const [name, label] of [["agent", "Agent"], ["tool", "Tool"], ["recursion", "Recursion"]]) {
-      const entry = el("span", `og-role-${name}`);
+      const entry = el("span", `run-graph-role-${name}`);
       entry.append(el("i"), label);
       this.legend.append(entry);
     }
     const used = el("span");
-    used.append(el("u", "og-line-used"), "used");
+    used.append(el("u", "run-graph-line-used"), "used");
     const granted = el("span");
-    granted.append(el("u", "og-line-granted"), "granted only");
+    granted.append(el("u", "run-graph-line-granted"), "granted only");
     this.legend.append(used, granted);
-    this.bar = el("div", "og-bar");
+    this.bar = el("div", "run-graph-bar");
     this.buttons = {};
     for (const [name, text, label] of [
       ["view", "List", "Show as list"],
@@ -48,8 +48,8 @@ export class Graph {
       this.bar.append(button);
     }
     this.frame = new Frame(this.root, this.world);
-    this.live = el("div", "pd-offscreen", null, { "aria-live": "polite" });
-    this.failed = el("div", "og-failed");
+    this.live = el("div", "podium-offscreen", null, { "aria-live": "polite" });
+    this.failed = el("div", "run-graph-failed");
     this.root.append(this.world, this.list, this.failed, this.legend, this.frame.minimap, this.bar, this.live);
     this.setView("graph");
   }
@@ -65,7 +65,7 @@ export class Graph {
     this.edges.replaceChildren();
     this.list.replaceChildren();
     this.failed.replaceChildren();
-    this.world.querySelectorAll(".og-lane, .og-answer").forEach((node) => node.remove());
+    this.world.querySelectorAll(".run-graph-lane, .run-graph-answer").forEach((node) => node.remove());
   }
 
   /** Take a whole view: place cards, draw edges, keep pan and selection. */
@@ -85,11 +85,11 @@ export class Graph {
   }
 
   drawLanes(graph) {
-    this.world.querySelectorAll(".og-lane").forEach((node) => node.remove());
+    this.world.querySelectorAll(".run-graph-lane").forEach((node) => node.remove());
     for (const lane of graph.lanes) {
-      const column = el("div", "og-lane");
+      const column = el("div", "run-graph-lane");
       column.style.cssText = `left:${lane.x}px;width:${lane.width}px;height:${graph.height + 16}px`;
-      const head = el("button", "og-lane-head", null, {
+      const head = el("button", "run-graph-lane-head", null, {
         type: "button",
         tabindex: "-1",
         "aria-label": `Round ${lane.round}: what the orchestrator wrote`,
@@ -104,7 +104,7 @@ export class Graph {
   /** Rounds whose output was no turn have no steps to show: say what was wrong, once for rounds that failed alike. */
   drawFailed(view) {
     this.failed.replaceChildren();
-    this.failed.classList.toggle("og-alone", !view.graph.nodes.length);
+    this.failed.classList.toggle("run-graph-alone", !view.graph.nodes.length);
     for (const { error, rounds } of alike(view.turns)) {
       const chip = el("button", "", null, { type: "button" });
       chip.append(el("b", "", `${spoken(rounds)}: no valid turn`), el("span", "", error));
@@ -137,21 +137,21 @@ export class Graph {
     this.paths = [];
     this.edges.replaceChildren();
     for (const edge of graph.edges) {
-      const path = svg("path", { d: edge.path, class: edge.used ? "og-used" : "og-granted" });
+      const path = svg("path", { d: edge.path, class: edge.used ? "run-graph-used" : "run-graph-granted" });
       this.edges.append(path);
       this.paths.push({ ...edge, node: path });
     }
     for (const [index, d] of (graph.answer?.paths || []).entries()) {
-      const path = svg("path", { d, class: "og-used og-to-answer" });
+      const path = svg("path", { d, class: "run-graph-used run-graph-to-answer" });
       this.edges.append(path);
       this.paths.push({ from: graph.answer.from[index], to: "answer", node: path });
     }
   }
 
   drawAnswer(place) {
-    this.world.querySelector(".og-answer")?.remove();
+    this.world.querySelector(".run-graph-answer")?.remove();
     if (!place) return;
-    const card = el("div", "og-answer");
+    const card = el("div", "run-graph-answer");
     const text = this.view.episode.answer;
     card.style.cssText = `left:${place.x}px;top:${place.y}px;width:${place.width}px;height:${place.height}px`;
     card.append(el("b", "", "Answer"), el("span", "", text ?? "not yet"));
@@ -171,7 +171,7 @@ export class Graph {
       }
       const entry = makeCard(node);
       const seen = node.access.length ? `Sees ${node.access.join(", ")}` : "Sees its own instruction only";
-      entry.node.append(el("div", "og-sees", seen));
+      entry.node.append(el("div", "run-graph-sees", seen));
       this.list.append(entry.node);
       this.items.set(node.id, entry);
     }
@@ -195,7 +195,7 @@ export class Graph {
       if (news && node.status !== "RUNNING") this.live.textContent = `Step ${node.id} ${node.worker}: ${news}`;
       paintCard(this.items.get(node.id), node);
     }
-    for (const edge of this.paths) edge.node.classList.toggle("og-flows", status.get(edge.to) === "RUNNING");
+    for (const edge of this.paths) edge.node.classList.toggle("run-graph-flows", status.get(edge.to) === "RUNNING");
     this.select(this.selected);
   }
 
@@ -203,15 +203,15 @@ export class Graph {
   select(id) {
     const node = this.view?.graph.nodes.find((known) => known.id === id);
     this.selected = node ? id : null;
-    this.root.classList.toggle("og-selecting", Boolean(node));
+    this.root.classList.toggle("run-graph-selecting", Boolean(node));
     const lit = new Set(node ? [...node.access, id] : []);
     for (const entries of [this.cards, this.items]) {
       for (const [key, entry] of entries) {
-        entry.node.classList.toggle("og-lit", lit.has(key));
+        entry.node.classList.toggle("run-graph-lit", lit.has(key));
         entry.node.setAttribute("aria-pressed", String(key === id));
       }
     }
-    for (const edge of this.paths || []) edge.node.classList.toggle("og-lit", edge.to === id);
+    for (const edge of this.paths || []) edge.node.classList.toggle("run-graph-lit", edge.to === id);
   }
 
   setView(name) {
@@ -226,7 +226,7 @@ export class Graph {
   act(name) {
     if (name === "view") this.setView(this.root.dataset.view === "list" ? "graph" : "list");
     if (name === "errors") {
-      const on = this.root.classList.toggle("og-errors");
+      const on = this.root.classList.toggle("run-graph-errors");
       this.buttons.errors.setAttribute("aria-pressed", String(on));
     }
     if (name === "in") this.frame.zoom(1.25);
@@ -236,11 +236,11 @@ export class Graph {
 
   listen() {
     this.root.addEventListener("click", (event) => {
-      const card = event.target.closest(".og-card");
-      const button = event.target.closest(".og-bar button");
+      const card = event.target.closest(".run-graph-card");
+      const button = event.target.closest(".run-graph-bar button");
       if (card) this.onSelect(Number(card.dataset.id));
       else if (button) this.act(button.dataset.action);
-      else if (!this.frame.moved && !event.target.closest(".og-lane-head, .og-failed")) this.onSelect(null);
+      else if (!this.frame.moved && !event.target.closest(".run-graph-lane-head, .run-graph-failed")) this.onSelect(null);
     });
     this.root.addEventListener("keydown", (event) => this.onKey(event));
     let narrow = null;
@@ -261,7 +261,7 @@ export class Graph {
   }
 
   moveFocus(event) {
-    const card = event.target.closest?.(".og-world .og-card");
+    const card = event.target.closest?.(".run-graph-world .run-graph-card");
     const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
     if (!card || !step) return;
     event.preventDefault();

@@ -4,15 +4,15 @@ import { count, el, icon, seconds } from "../lib/dom.js";
 import { STATUSES, kindIcon } from "../lib/icons.js";
 
 export function makeCard(node) {
-  const card = el("button", "og-card", null, { type: "button", "data-id": node.id, "data-role": node.role });
-  const head = el("div", "og-head");
-  const status = el("span", "og-status");
-  head.append(icon(kindIcon(node.kind, node.role)), el("span", "og-name", `${node.id} · ${node.worker}`), status);
-  const foot = el("div", "og-foot");
+  const card = el("button", "run-graph-card", null, { type: "button", "data-id": node.id, "data-role": node.role });
+  const head = el("div", "run-graph-head");
+  const status = el("span", "run-graph-status");
+  head.append(icon(kindIcon(node.kind, node.role)), el("span", "run-graph-name", `${node.id} · ${node.worker}`), status);
+  const foot = el("div", "run-graph-foot");
   const time = el("span");
   const tokens = el("span");
   foot.append(time, tokens);
-  card.append(head, el("div", "og-text", node.instruction), foot);
+  card.append(head, el("div", "run-graph-text", node.instruction), foot);
   return { node: card, status, time, tokens };
 }
 
@@ -24,7 +24,7 @@ export function paintCard(entry, node) {
   entry.key = key;
   const [word, path] = STATUSES[node.status] || STATUSES.PENDING;
   entry.node.dataset.status = node.status;
-  entry.node.classList.toggle("og-critical", Boolean(node.critical));
+  entry.node.classList.toggle("run-graph-critical", Boolean(node.critical));
   entry.status.replaceChildren(icon(path), el("b", "", word));
   entry.time.textContent = node.reused ? "kept" : seconds(node.latency_s);
   const tokens = node.tokens_in + node.tokens_out;

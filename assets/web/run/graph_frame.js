@@ -13,7 +13,7 @@ export class Frame {
   constructor(root, world) {
     this.root = root;
     this.world = world;
-    this.minimap = svg("svg", { class: "og-minimap", "aria-hidden": "true" });
+    this.minimap = svg("svg", { class: "run-graph-minimap", "aria-hidden": "true" });
     this.moved = false; // whether the last press was a drag
     this.at = { k: 1, x: 0, y: 0 }; // how large, and by how many pixels from the frame's corner
     this.onMove = () => {};
@@ -43,15 +43,15 @@ export class Frame {
 
   drawMinimap(graph) {
     const many = graph.nodes.length >= MINIMAP_FROM;
-    this.minimap.classList.toggle("og-shown", many);
+    this.minimap.classList.toggle("run-graph-shown", many);
     if (!many) return;
     this.minimap.setAttribute("viewBox", `0 0 ${graph.width} ${graph.height}`);
     const dots = graph.nodes.map((node) =>
       svg("rect", {
-        x: node.x, y: node.y, width: graph.node_width, height: graph.node_height, class: `og-dot-${node.status}`,
+        x: node.x, y: node.y, width: graph.node_width, height: graph.node_height, class: `run-graph-dot-${node.status}`,
       }),
     );
-    this.seen = svg("rect", { class: "og-frame" });
+    this.seen = svg("rect", { class: "run-graph-frame" });
     this.minimap.replaceChildren(...dots, this.seen);
     this.apply();
   }
@@ -59,8 +59,8 @@ export class Frame {
   apply() {
     const { k, x, y } = this.at;
     this.world.style.transform = `translate(${x}px,${y}px) scale(${k})`;
-    this.root.classList.toggle("og-far", k < 0.55);
-    this.root.classList.toggle("og-very-far", k < 0.3);
+    this.root.classList.toggle("run-graph-far", k < 0.55);
+    this.root.classList.toggle("run-graph-very-far", k < 0.3);
     this.root.dataset.zoom = k.toFixed(2);
     if (this.seen) {
       const box = this.root.getBoundingClientRect();
@@ -115,7 +115,7 @@ export class Frame {
     const pointers = new Map();
     this.root.addEventListener("pointerdown", (event) => {
       this.moved = false;
-      if (this.root.dataset.view === "list" || event.target.closest(".og-bar, .og-failed")) return;
+      if (this.root.dataset.view === "list" || event.target.closest(".run-graph-bar, .run-graph-failed")) return;
       pointers.set(event.pointerId, { x: event.clientX, y: event.clientY, x0: event.clientX, y0: event.clientY });
     });
     this.root.addEventListener("pointermove", (event) => {

@@ -8,11 +8,11 @@ export class Matrix {
   constructor(onSelect) {
     this.onSelect = onSelect;
     this.root = el("section", "mx", null, { "aria-label": "Access matrix" });
-    this.scroll = el("div", "mx-scroll");
-    const key = el("div", "mx-key");
+    this.scroll = el("div", "run-matrix-scroll");
+    const key = el("div", "run-matrix-key");
     for (const [state, text] of Object.entries(WORDS)) {
       const entry = el("span");
-      entry.append(el("i", `mx-${state}`), text);
+      entry.append(el("i", `run-matrix-${state}`), text);
       key.append(entry);
     }
     this.root.append(this.scroll, key);
@@ -29,9 +29,9 @@ export class Matrix {
     const shape = JSON.stringify(nodes.map((node) => [node.id, node.access, node.used]));
     if (shape === this.shape) return;
     this.shape = shape;
-    this.root.classList.toggle("mx-small", nodes.length > 24);
+    this.root.classList.toggle("run-matrix-small", nodes.length > 24);
     const table = el("table");
-    table.append(el("caption", "pd-offscreen", "Which step may see which step's output"), header(nodes), this.body(nodes));
+    table.append(el("caption", "podium-offscreen", "Which step may see which step's output"), header(nodes), this.body(nodes));
     this.scroll.replaceChildren(table);
   }
 
@@ -60,17 +60,17 @@ export class Matrix {
 function header(nodes) {
   const head = el("thead");
   const row = el("tr");
-  row.append(el("td", "mx-corner", "reads ↓  output of →"));
+  row.append(el("td", "run-matrix-corner", "reads ↓  output of →"));
   for (const node of nodes) row.append(el("th", "", node.id, { scope: "col", title: node.worker }));
   head.append(row);
   return head;
 }
 
 function cell(node, other) {
-  if (other.id >= node.id) return el("td", "mx-never");
+  if (other.id >= node.id) return el("td", "run-matrix-never");
   const state = !node.access.includes(other.id) ? "none" : node.used.includes(other.id) ? "used" : "granted";
   const box = el("td");
   const text = `Step ${node.id}, output of step ${other.id}: ${WORDS[state]}`;
-  box.append(el("i", `mx-${state}`, null, { role: "img", "aria-label": text, title: text }));
+  box.append(el("i", `run-matrix-${state}`, null, { role: "img", "aria-label": text, title: text }));
   return box;
 }

@@ -33,9 +33,9 @@ export class RunView {
     this.timeline = new Timeline(select, turn);
     this.matrix = new Matrix(select);
     this.inspector = inspector;
-    this.notice = el("div", "rv-notice", null, { role: "status" });
+    this.notice = el("div", "run-view-notice", null, { role: "status" });
     this.empty = emptyState();
-    this.full = el("div", "rv-full");
+    this.full = el("div", "run-view-full");
     this.full.hidden = true;
     this.full.append(this.summary.root, this.panels());
     root.replaceChildren(el("div", "rv"));
@@ -43,8 +43,8 @@ export class RunView {
   }
 
   panels() {
-    const grid = el("div", "rv-grid");
-    const below = el("div", "rv-below");
+    const grid = el("div", "run-view-grid");
+    const below = el("div", "run-view-below");
     below.append(panel("Timeline", this.timeline.root), panel("Access", this.matrix.root), this.inspector.root);
     grid.append(this.graph.root, below);
     return grid;
@@ -172,13 +172,13 @@ export class RunView {
 }
 
 function panel(title, content) {
-  const box = el("div", "rv-panel");
+  const box = el("div", "run-view-panel");
   box.append(el("h2", "", title), content);
   return box;
 }
 
 function emptyState() {
-  const box = el("div", "rv-empty");
+  const box = el("div", "run-view-empty");
   const picture = svg("svg", { viewBox: "0 0 420 120", "aria-hidden": "true" });
   for (const d of ["M94,30C134,30 134,60 174,60", "M94,90C134,90 134,60 174,60", "M246,60L326,60"]) picture.append(svg("path", { d }));
   for (const [x, y] of [[22, 14], [22, 74], [174, 44], [326, 44]]) picture.append(svg("rect", { x, y, width: 72, height: 32, rx: 8 }));

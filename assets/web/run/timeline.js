@@ -8,12 +8,12 @@ export class Timeline {
     this.onTurn = onTurn;
     this.rows = new Map();
     this.root = el("section", "tl", null, { "aria-label": "Timeline" });
-    this.axis = el("div", "tl-axis", null, { "aria-hidden": "true" });
-    this.body = el("div", "tl-body");
-    const key = el("div", "tl-key");
+    this.axis = el("div", "run-timeline-axis", null, { "aria-hidden": "true" });
+    this.body = el("div", "run-timeline-body");
+    const key = el("div", "run-timeline-key");
     for (const [name, text] of [["wait", "waiting for a free worker"], ["critical", "critical path"]]) {
       const entry = el("span");
-      entry.append(el("i", `tl-key-${name}`), text);
+      entry.append(el("i", `run-timeline-key-${name}`), text);
       key.append(entry);
     }
     this.root.append(this.axis, this.body, key);
@@ -52,17 +52,17 @@ export class Timeline {
   }
 
   drawTurn(turn, clock) {
-    const row = this.row(`turn-${turn.round}`, `Round ${turn.round}`, "tl-turn", () => this.onTurn(turn.round));
+    const row = this.row(`turn-${turn.round}`, `Round ${turn.round}`, "run-timeline-turn", () => this.onTurn(turn.round));
     row.node.dataset.status = turn.status;
     place(row.bar, turn.started_at, turn.ended_at ?? clock, this.span);
     row.time.textContent = seconds((turn.ended_at ?? clock) - turn.started_at);
   }
 
   drawStep(node, clock, turn, ended) {
-    const row = this.row(`step-${node.id}`, `${node.id} · ${node.worker}`, "tl-step", () => this.onSelect(node.id));
+    const row = this.row(`step-${node.id}`, `${node.id} · ${node.worker}`, "run-timeline-step", () => this.onSelect(node.id));
     row.node.dataset.status = node.status;
     row.node.dataset.role = node.role;
-    row.node.classList.toggle("tl-critical", Boolean(node.critical));
+    row.node.classList.toggle("run-timeline-critical", Boolean(node.critical));
     const ready = Math.max(turn.ended_at ?? 0, ...node.access.map((id) => ended.get(id) ?? 0));
     const start = node.started_at ?? node.ended_at;
     place(row.wait, ready, start ?? (node.status === "PENDING" ? ready : clock), this.span);
@@ -74,11 +74,11 @@ export class Timeline {
   row(key, label, className, action) {
     let row = this.rows.get(key);
     if (row) return row;
-    const node = el("button", `tl-row ${className}`, null, { type: "button", "aria-pressed": "false", "data-key": key });
-    const track = el("span", "tl-track");
-    row = { node, wait: el("i", "tl-wait"), bar: el("i", "tl-bar"), time: el("span", "tl-time") };
+    const node = el("button", `run-timeline-row ${className}`, null, { type: "button", "aria-pressed": "false", "data-key": key });
+    const track = el("span", "run-timeline-track");
+    row = { node, wait: el("i", "run-timeline-wait"), bar: el("i", "run-timeline-bar"), time: el("span", "run-timeline-time") };
     track.append(row.wait, row.bar);
-    node.append(el("span", "tl-label", label), track, row.time);
+    node.append(el("span", "run-timeline-label", label), track, row.time);
     node.addEventListener("click", action);
     this.rows.set(key, row);
     this.body.append(node);

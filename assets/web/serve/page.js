@@ -15,13 +15,13 @@ class ServePage {
   constructor(root) {
     this.cards = new Map();
     this.problems = {};
-    this.said = el("p", "sv-said", "", { role: "status" });
-    this.servers = el("section", "sv-servers", null, { "aria-label": "What is served" });
-    this.tokens = el("ul", "sv-tokens");
-    this.fresh = el("div", "sv-fresh");
+    this.said = el("p", "serve-said", "", { role: "status" });
+    this.servers = el("section", "serve-servers", null, { "aria-label": "What is served" });
+    this.tokens = el("ul", "serve-tokens");
+    this.fresh = el("div", "serve-fresh");
     const page = el("div", "sv");
-    const columns = el("div", "sv-columns");
-    const side = el("div", "sv-side");
+    const columns = el("div", "serve-columns");
+    const side = el("div", "serve-side");
     side.append(this.startCard(), this.tokenCard());
     columns.append(this.servers, side);
     page.append(heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."), this.said, columns);
@@ -60,20 +60,20 @@ class ServePage {
   }
 
   startCard() {
-    const card = el("form", "sv-card", null, { "aria-label": "Serve a pool", novalidate: "" });
+    const card = el("form", "serve-card", null, { "aria-label": "Serve a pool", novalidate: "" });
     this.pool = select([], "");
     this.orchestrator = select([], "");
-    this.port = el("input", "sv-input", null, { type: "number", min: 1, max: 65535, inputmode: "numeric" });
+    this.port = el("input", "serve-input", null, { type: "number", min: 1, max: 65535, inputmode: "numeric" });
     this.port.addEventListener("input", () => (this.portTouched = true));
-    this.name = el("input", "sv-input", null, { type: "text", placeholder: "podium-POOL", maxlength: 200 });
+    this.name = el("input", "serve-input", null, { type: "text", placeholder: "podium-POOL", maxlength: 200 });
     this.everywhere = el("input", "", null, { type: "checkbox" });
-    const go = el("button", "pp-primary", "Start serving", { type: "submit" });
-    const two = el("div", "sv-two");
+    const go = el("button", "page-primary", "Start serving", { type: "submit" });
+    const two = el("div", "serve-two");
     two.append(this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
-    const check = el("label", "sv-check");
+    const check = el("label", "serve-check");
     check.append(this.everywhere, "Let other machines in (with a token)");
-    this.problems.everywhere = el("span", "sv-problem", "", { role: "alert" });
-    this.problems[""] = el("p", "sv-problem", "", { role: "alert" });
+    this.problems.everywhere = el("span", "serve-problem", "", { role: "alert" });
+    this.problems[""] = el("p", "serve-problem", "", { role: "alert" });
     card.append(el("h2", "", "Serve a pool"), this.field("pool", "Pool", this.pool), this.field("orchestrator", "Orchestrator", this.orchestrator), two, check, this.problems.everywhere, this.problems[""], go);
     card.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -83,9 +83,9 @@ class ServePage {
   }
 
   field(name, label, input) {
-    const box = el("label", "sv-field");
-    const problem = (this.problems[name] = el("span", "sv-problem", "", { role: "alert" }));
-    box.append(el("span", "sv-label", label), input, problem);
+    const box = el("label", "serve-field");
+    const problem = (this.problems[name] = el("span", "serve-problem", "", { role: "alert" }));
+    box.append(el("span", "serve-label", label), input, problem);
     return box;
   }
 
@@ -131,13 +131,13 @@ class ServePage {
   }
 
   tokenCard() {
-    const card = el("form", "sv-card", null, { "aria-label": "Tokens", novalidate: "" });
-    const line = el("div", "sv-line");
-    this.tokenName = el("input", "sv-input", null, { type: "text", placeholder: "For which client?", "aria-label": "Name of a new token", maxlength: 64 });
-    const add = el("button", "pp-button", "New token", { type: "submit" });
+    const card = el("form", "serve-card", null, { "aria-label": "Tokens", novalidate: "" });
+    const line = el("div", "serve-line");
+    this.tokenName = el("input", "serve-input", null, { type: "text", placeholder: "For which client?", "aria-label": "Name of a new token", maxlength: 64 });
+    const add = el("button", "page-button", "New token", { type: "submit" });
     line.append(this.tokenName, add);
-    this.tokenLead = el("p", "sv-lead");
-    this.tokenProblem = el("p", "sv-problem", "", { role: "alert" });
+    this.tokenLead = el("p", "serve-lead");
+    this.tokenProblem = el("p", "serve-problem", "", { role: "alert" });
     card.append(el("h2", "", "Tokens"), this.tokenLead, this.tokens, this.fresh, line, this.tokenProblem);
     card.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -151,8 +151,8 @@ class ServePage {
     this.tokenProblem.textContent = plain(done.problems);
     if (!done.ok) return;
     this.tokenName.value = "";
-    const line = el("div", "sv-line");
-    line.append(el("code", "sv-token", done.token), copyButton(done.token));
+    const line = el("div", "serve-line");
+    line.append(el("code", "serve-token", done.token), copyButton(done.token));
     this.fresh.replaceChildren(el("p", "", `The token of ${done.name}. Copy it now: it is shown only this once.`), line);
     await this.load();
   }
@@ -165,11 +165,11 @@ class ServePage {
     this.tokens.dataset.shown = key;
     this.tokens.replaceChildren(
       ...tokens.map((token) => {
-        const line = el("li", "sv-line");
-        const remove = button("Remove", () => this.removeToken(token.name), "pd-link");
+        const line = el("li", "serve-line");
+        const remove = button("Remove", () => this.removeToken(token.name), "podium-link");
         remove.setAttribute("aria-label", `Remove the token ${token.name}`);
         const day = new Date(token.created_at).toLocaleDateString();
-        line.append(el("b", "", token.name), el("span", "sv-since", `since ${day}`), remove);
+        line.append(el("b", "", token.name), el("span", "serve-since", `since ${day}`), remove);
         return line;
       }),
     );
@@ -185,33 +185,33 @@ class ServePage {
 
   say(text, bad = false) {
     this.said.textContent = text;
-    this.said.classList.toggle("sv-bad", bad);
+    this.said.classList.toggle("serve-bad", bad);
   }
 }
 
 class ServerCard {
   constructor(page, server) {
     this.page = page;
-    this.root = el("article", "sv-card sv-server", null, { "data-port": server.port, "aria-label": server.model });
-    const head = el("header", "sv-head");
-    const title = el("div", "sv-title");
+    this.root = el("article", "serve-card serve-server", null, { "data-port": server.port, "aria-label": server.model });
+    const head = el("header", "serve-head");
+    const title = el("div", "serve-title");
     title.append(el("h2", "", server.model), el("p", "", `Pool ${server.pool} v${server.version} · ${server.orchestrator}`));
-    this.pill = el("span", "tp-pill");
-    this.stop = button("Stop", () => this.end(server.port), "pp-button");
+    this.pill = el("span", "traces-pill");
+    this.stop = button("Stop", () => this.end(server.port), "page-button");
     head.append(title, this.pill, this.stop);
     this.url = address(server);
-    const facts = el("dl", "sv-facts");
+    const facts = el("dl", "serve-facts");
     this.figures = el("dd", "", "");
     fact(facts, "Base URL", code(this.url));
     fact(facts, "MCP", code(this.url.replace(/\/v1$/, "/mcp")));
     facts.append(el("dt", "", "Requests"), this.figures);
     const traces = new URLSearchParams({ pool: server.pool, orchestrator: server.orchestrator });
-    this.link = el("a", "pd-link", "Traces", { href: `/traces?${traces}` });
-    this.tabs = el("div", "sv-tabs", null, { role: "tablist", "aria-label": "Ways to call it" });
-    this.snippet = el("pre", "sv-snippet", "", { tabindex: 0, role: "tabpanel" });
+    this.link = el("a", "podium-link", "Traces", { href: `/traces?${traces}` });
+    this.tabs = el("div", "serve-tabs", null, { role: "tablist", "aria-label": "Ways to call it" });
+    this.snippet = el("pre", "serve-snippet", "", { tabindex: 0, role: "tabpanel" });
     const copy = copyButton(() => this.snippet.textContent);
-    copy.classList.add("sv-copy");
-    const frame = el("div", "sv-frame");
+    copy.classList.add("serve-copy");
+    const frame = el("div", "serve-frame");
     frame.append(this.snippet, copy);
     this.root.append(head, facts, this.tabs, frame);
     this.show("curl", server);
@@ -238,7 +238,7 @@ class ServerCard {
     const all = snippets({ ...server, url: this.url }, { ...this.page.state, guarded: this.guarded });
     this.tabs.replaceChildren(
       ...all.map(([title, text]) => {
-        const tab = button(title, () => this.show(title, server), "sv-tab");
+        const tab = button(title, () => this.show(title, server), "serve-tab");
         tab.setAttribute("role", "tab");
         tab.setAttribute("aria-selected", String(title === name));
         if (title === name) this.snippet.textContent = text;
@@ -264,7 +264,7 @@ function address(server) {
 }
 
 function code(text) {
-  const box = el("span", "sv-code");
+  const box = el("span", "serve-code");
   box.append(el("code", "", text), copyButton(text));
   return box;
 }
@@ -276,7 +276,7 @@ function fact(list, name, content) {
 }
 
 function emptyState() {
-  const box = el("div", "sv-empty");
+  const box = el("div", "serve-empty");
   box.append(el("h2", "", "Nothing is served yet"), el("p", "", "Choose a pool and an orchestrator and press Start serving. The server is a process of its own: it goes on when the studio is closed, and every request becomes a trace here."));
   return box;
 }

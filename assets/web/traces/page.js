@@ -15,15 +15,15 @@ class TracesPage {
   constructor(root) {
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, recall(name) || ""]));
     this.shown = 0;
-    this.bar = el("div", "tp-bar");
+    this.bar = el("div", "traces-bar");
     this.inputs = {};
     this.body = el("tbody");
-    this.note = el("p", "tp-note", "", { role: "status" });
-    this.more = el("button", "pp-button tp-more", "Show more", { type: "button" });
+    this.note = el("p", "traces-note", "", { role: "status" });
+    this.more = el("button", "page-button traces-more", "Show more", { type: "button" });
     this.more.addEventListener("click", () => this.load(true));
-    const table = (this.table = el("table", "tp-table"));
+    const table = (this.table = el("table", "traces-table"));
     table.append(head(), this.body);
-    const frame = el("div", "tp-frame");
+    const frame = el("div", "traces-frame");
     frame.append(table);
     const page = el("div", "tp");
     page.append(heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.note, frame, this.more);
@@ -39,7 +39,7 @@ class TracesPage {
   }
 
   drawBar() {
-    const text = el("input", "pp-search", null, { type: "search", placeholder: "Search query, answer or id", "aria-label": "Search" });
+    const text = el("input", "page-search", null, { type: "search", placeholder: "Search query, answer or id", "aria-label": "Search" });
     text.value = this.filters.text;
     let waiting;
     text.addEventListener("input", () => {
@@ -48,13 +48,13 @@ class TracesPage {
     });
     this.bar.append(text);
     for (const [name, label] of [["pool", "All pools"], ["orchestrator", "All orchestrators"], ["state", "Any status"], ["user", "Everybody"]]) {
-      const select = el("select", "pp-select", null, { "aria-label": label, "data-filter": name });
+      const select = el("select", "page-select", null, { "aria-label": label, "data-filter": name });
       select.append(el("option", "", label, { value: "" }));
       select.addEventListener("change", () => this.set(name, select.value));
       this.inputs[name] = select;
       this.bar.append(select);
     }
-    const nested = el("label", "tp-nested");
+    const nested = el("label", "traces-nested");
     const box = el("input", "", null, { type: "checkbox" });
     box.checked = this.filters.nested === "1";
     box.addEventListener("change", () => this.set("nested", box.checked ? "1" : ""));
@@ -100,7 +100,7 @@ class TracesPage {
   /** Who ran what is shown where people log in or clients have tokens. */
   shared(several) {
     this.inputs.user.hidden = !several;
-    this.table.classList.toggle("tp-shared", Boolean(several));
+    this.table.classList.toggle("traces-shared", Boolean(several));
   }
 
   fill(name, values, word = (value) => value) {
@@ -124,7 +124,7 @@ function head() {
 
 function row(trace) {
   const line = el("tr", "", null, { "data-episode": trace.id });
-  const link = el("a", "tp-query", trace.query, { href: `/?episode=${encodeURIComponent(trace.id)}`, title: trace.query });
+  const link = el("a", "traces-query", trace.query, { href: `/?episode=${encodeURIComponent(trace.id)}`, title: trace.query });
   line.append(
     cell("Query", link),
     cell("Result", result(trace)),
@@ -148,13 +148,13 @@ function cell(name, content) {
 }
 
 function result(trace) {
-  const box = el("span", "tp-result");
+  const box = el("span", "traces-result");
   const state = trace.correct === true ? "correct" : trace.correct === false ? "wrong" : trace.state;
   const good = ["correct", "answered"].includes(state);
   const kind = good ? "good" : state === "running" ? "running" : state === "wrong" ? "bad" : "odd";
   const word = trace.state === "answered" || trace.correct === null ? state : `${WORDS[trace.state] || trace.state}`;
-  box.append(el("span", "tp-pill", WORDS[word] || word, { "data-kind": kind }));
-  if (trace.answer) box.append(el("span", "tp-answer", trace.answer, { title: trace.answer }));
+  box.append(el("span", "traces-pill", WORDS[word] || word, { "data-kind": kind }));
+  if (trace.answer) box.append(el("span", "traces-answer", trace.answer, { title: trace.answer }));
   return box;
 }
 

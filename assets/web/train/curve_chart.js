@@ -16,14 +16,14 @@ export class Chart {
     this.plot = null;
     this.shape = "";
     this.hidden = new Set();
-    this.root = el("section", "cv-chart", null, { "data-chart": spec.id });
-    const head = el("header", "cv-head");
-    const title = el("div", "cv-title");
+    this.root = el("section", "train-curves-chart", null, { "data-chart": spec.id });
+    const head = el("header", "train-curves-head");
+    const title = el("div", "train-curves-title");
     title.append(el("h3", "", spec.title), el("span", "", spec.about));
-    this.value = el("output", "cv-value", "", { "aria-live": "off" });
+    this.value = el("output", "train-curves-value", "", { "aria-live": "off" });
     head.append(title, this.value);
-    this.frame = el("div", "cv-frame", null, { role: "img" });
-    this.legend = el("div", "cv-legend", null, { role: "group", "aria-label": `Lines of ${spec.title}` });
+    this.frame = el("div", "train-curves-frame", null, { role: "img" });
+    this.legend = el("div", "train-curves-legend", null, { role: "group", "aria-label": `Lines of ${spec.title}` });
     this.root.append(head, this.frame, this.legend);
   }
 
@@ -45,7 +45,7 @@ export class Chart {
     this.shape = shape;
     this.colours = this.lines.map((line, place) => this.colour(line, place));
     const paint = (name) => () => style(name);
-    const axis = { stroke: paint("--pd-mute"), grid: { stroke: paint("--pd-line"), width: 1 }, ticks: { show: false }, font: "11px Inter Variable" };
+    const axis = { stroke: paint("--podium-mute"), grid: { stroke: paint("--podium-line"), width: 1 }, ticks: { show: false }, font: "11px Inter Variable" };
     const series = this.lines.flatMap((line, place) => {
       const stroke = () => style(this.colours[place]);
       const few = line.values.filter((value) => value !== null).length < 24;
@@ -77,8 +77,8 @@ export class Chart {
   }
 
   colour(line, place) {
-    if (this.spec.id === "status") return STATUS_COLOURS[line.label] || "--pd-mute";
-    return this.lines.length === 1 ? "--pd-accent" : `--tr-${(place % 8) + 1}`;
+    if (this.spec.id === "status") return STATUS_COLOURS[line.label] || "--podium-mute";
+    return this.lines.length === 1 ? "--podium-accent" : `--tr-${(place % 8) + 1}`;
   }
 
   range(low, high) {
@@ -93,10 +93,10 @@ export class Chart {
     this.legend.replaceChildren();
     this.legend.hidden = this.lines.length < 2;
     this.shownValues = this.lines.map((line, place) => {
-      const entry = el("button", "cv-line", null, { type: "button", "aria-pressed": String(!this.hidden.has(line.key)) });
+      const entry = el("button", "train-curves-line", null, { type: "button", "aria-pressed": String(!this.hidden.has(line.key)) });
       const dot = el("i");
       dot.style.background = `var(${this.colours[place]})`;
-      const value = el("span", "cv-line-value");
+      const value = el("span", "train-curves-line-value");
       entry.append(dot, el("b", "", line.label), value);
       entry.addEventListener("click", () => {
         const off = !this.hidden.delete(line.key) && Boolean(this.hidden.add(line.key));
@@ -144,7 +144,7 @@ export class Chart {
     ctx.save();
     if (border > low && border < high && this.owner.stage === "all" && this.owner.columns.steps.some((step) => step > border)) {
       const x = Math.round(plot.valToPos(border + 0.5, "x", true));
-      ctx.fillStyle = style("--pd-mute");
+      ctx.fillStyle = style("--podium-mute");
       ctx.font = `${10 * ratio}px Inter Variable`;
       ctx.fillRect(x, bbox.top, ratio, bbox.height);
       ctx.textAlign = "left";
@@ -155,7 +155,7 @@ export class Chart {
       const x = plot.valToPos(mark.step, "x", true);
       const y = bbox.top + bbox.height;
       const size = (mark.best ? 5.5 : 4) * ratio;
-      ctx.fillStyle = style(mark.best ? "--pd-ok" : "--pd-mute");
+      ctx.fillStyle = style(mark.best ? "--podium-ok" : "--podium-mute");
       ctx.beginPath();
       ctx.moveTo(x, y - 2 * size);
       ctx.lineTo(x + size, y - size);

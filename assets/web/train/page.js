@@ -29,11 +29,11 @@ class TrainPage {
     this.card = new StartCard(this);
     this.list = new JobList((job) => this.go({ job }));
     this.toast = new Toast();
-    const side = (this.side = el("aside", "tr-side", null, { "aria-label": "Recipe and jobs" }));
+    const side = (this.side = el("aside", "train-side", null, { "aria-label": "Recipe and jobs" }));
     side.append(this.card.root, this.list.root);
-    const main = el("div", "tr-main");
+    const main = el("div", "train-main");
     main.append(this.editor.root, this.view.root);
-    const grid = el("div", "tr-grid");
+    const grid = el("div", "train-grid");
     grid.append(side, main);
     const page = el("div", "tr");
     page.append(heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), then improve by trying (GRPO)."), grid, this.toast.node);
@@ -70,7 +70,7 @@ class TrainPage {
     this.view.root.hidden = !job;
     this.editor.root.hidden = Boolean(job);
     if (job) this.view.show(job);
-    this.side.classList.toggle("tr-watching", Boolean(job));
+    this.side.classList.toggle("train-watching", Boolean(job));
     this.drawJobs();
     this.card.edit.setAttribute("aria-pressed", String(!job));
   }

@@ -53,7 +53,7 @@ export class RecipeForm {
   reveal(key) {
     const at = this.parts.get(key)?.node;
     if (!at) return;
-    for (let box = at.closest(".rf-section"); box; box = box.parentElement.closest(".rf-section")) box.expand?.();
+    for (let box = at.closest(".train-form-section"); box; box = box.parentElement.closest(".train-form-section")) box.expand?.();
     at.scrollIntoView({ block: "center" });
     at.querySelector("input, select, textarea")?.focus({ preventScroll: true });
   }
@@ -61,7 +61,7 @@ export class RecipeForm {
   /** A section's fields into `into`: the plain ones first in a grid, then the nested sections. */
   section(key, schema, value, into) {
     const rule = resolve(schema, this.schema);
-    const grid = el("div", "rf-grid");
+    const grid = el("div", "train-form-grid");
     const nested = [];
     const readers = {};
     into.replaceChildren();
@@ -82,13 +82,13 @@ export class RecipeForm {
 
   /** A collapsible box with a heading; returns its body and head. */
   frame(key, { title, description }, into) {
-    const box = el("section", "rf-section", null, { "data-key": key });
-    const id = `rf-${++ids}`;
-    const head = el("div", "rf-head");
-    const button = el("button", "rf-toggle", null, { type: "button", "aria-expanded": "false", "aria-controls": id });
+    const box = el("section", "train-form-section", null, { "data-key": key });
+    const id = `train-form-${++ids}`;
+    const head = el("div", "train-form-head");
+    const button = el("button", "train-form-toggle", null, { type: "button", "aria-expanded": "false", "aria-controls": id });
     button.append(icon("M9 6l6 6-6 6"), el("b", "", title));
     if (key) button.append(el("code", "", key));
-    const body = el("div", "rf-body", null, { id });
+    const body = el("div", "train-form-body", null, { id });
     const set = (open) => {
       button.setAttribute("aria-expanded", String(open));
       body.hidden = !open;
@@ -97,8 +97,8 @@ export class RecipeForm {
     button.addEventListener("click", () => set(body.hidden));
     box.expand = () => set(true);
     head.append(button);
-    if (description) body.append(el("p", "rf-about", description));
-    const problem = el("p", "fm-problem", "", { role: "alert" });
+    if (description) body.append(el("p", "train-form-about", description));
+    const problem = el("p", "form-problem", "", { role: "alert" });
     body.append(problem);
     box.append(head, body);
     into.append(box);
@@ -109,14 +109,14 @@ export class RecipeForm {
 
   nested(path, name, rule, given, into) {
     const { box, head, body, set } = this.frame(path, { title: TITLES[name] || words(name), description: rule.description }, into);
-    const inner = el("div", "rf-inner");
+    const inner = el("div", "train-form-inner");
     body.append(inner);
     if (!rule.nullable) return this.section(path, rule, given ?? {}, inner);
     let part = given ? this.section(path, rule, given, inner) : null;
-    const toggle = el("button", "pp-toggle", null, { type: "button", role: "switch", "aria-label": `${words(name)} (${path})`, "data-switch": path });
+    const toggle = el("button", "page-toggle", null, { type: "button", role: "switch", "aria-label": `${words(name)} (${path})`, "data-switch": path });
     const show = () => {
       toggle.setAttribute("aria-checked", String(Boolean(part)));
-      box.classList.toggle("rf-off", !part);
+      box.classList.toggle("train-form-off", !part);
     };
     toggle.addEventListener("click", () => {
       if (part) {
@@ -139,8 +139,8 @@ export class RecipeForm {
   rewards(path, rule, given, into) {
     const item = resolve(rule.items, this.schema);
     const { body } = this.frame(path, { title: words(path.split(".").pop()), description: item.description }, into);
-    const rows = el("div", "rf-rows");
-    const add = el("button", "pp-button rf-add", "Add a term", { type: "button" });
+    const rows = el("div", "train-form-rows");
+    const add = el("button", "page-button train-form-add", "Add a term", { type: "button" });
     add.addEventListener("click", () => {
       rows.append(this.rewardRow(path, item, {}, rows));
       this.onChange();
@@ -151,13 +151,13 @@ export class RecipeForm {
   }
 
   rewardRow(path, item, value, rows) {
-    const row = el("div", "rf-row");
+    const row = el("div", "train-form-row");
     const readers = {};
     for (const [name, property] of Object.entries(item.properties)) {
       const index = rows.children.length;
       readers[name] = this.field(`${path}.${index}.${name}`, name, resolve(property, this.schema), value[name], row);
     }
-    const remove = el("button", "pp-close", null, { type: "button", "aria-label": "Remove this term" });
+    const remove = el("button", "page-close", null, { type: "button", "aria-label": "Remove this term" });
     remove.append(icon(ACTIONS.cross));
     remove.addEventListener("click", () => {
       row.remove();
@@ -170,25 +170,25 @@ export class RecipeForm {
 
   /** One labelled input with its key, what it is for, and its problem. */
   field(path, name, rule, given, into) {
-    const id = `rf-${++ids}`;
-    const node = el("div", "rf-field", null, { "data-key": path });
+    const id = `train-form-${++ids}`;
+    const node = el("div", "train-form-field", null, { "data-key": path });
     const input = this.input(path, name, rule, given === undefined ? rule.default : given);
     input.id = id;
     input.setAttribute("aria-describedby", `${id}-about ${id}-problem`);
-    const label = el("label", "rf-label", null, { for: id });
+    const label = el("label", "train-form-label", null, { for: id });
     label.append(el("span", "", words(name)), el("code", "", path));
-    const problem = el("span", "fm-problem", "", { id: `${id}-problem`, role: "alert" });
+    const problem = el("span", "form-problem", "", { id: `${id}-problem`, role: "alert" });
     node.append(label, input);
     const list = SUGGESTED[path] || SUGGESTED[name];
     if (list && input.tagName === "INPUT") node.append(suggestions(input, list, id));
-    node.append(el("span", "rf-about", rule.description || "", { id: `${id}-about` }), problem);
-    if (input.type === "checkbox") node.classList.add("rf-check");
+    node.append(el("span", "train-form-about", rule.description || "", { id: `${id}-about` }), problem);
+    if (input.type === "checkbox") node.classList.add("train-form-check");
     into.append(node);
     const say = (text) => {
       problem.textContent = text;
-      node.classList.toggle("fm-wrong", Boolean(text));
+      node.classList.toggle("form-wrong", Boolean(text));
       input.setAttribute("aria-invalid", String(Boolean(text)));
-      if (text) for (let box = node.closest(".rf-section"); box; box = box.parentElement.closest(".rf-section")) box.expand();
+      if (text) for (let box = node.closest(".train-form-section"); box; box = box.parentElement.closest(".train-form-section")) box.expand();
     };
     this.parts.set(path, { node, say });
     return { read: () => readInput(input, rule) };
@@ -206,7 +206,7 @@ export class RecipeForm {
     const shown = Array.isArray(value) ? value.join(", ") : value ?? "";
     const numeric = rule.type === "number" || rule.type === "integer";
     const attributes = { type: "text", autocomplete: "off", spellcheck: "false", ...(numeric ? { inputmode: "decimal" } : {}) };
-    return Object.assign(el("input", numeric ? "rf-number" : "", null, attributes), { value: String(shown) });
+    return Object.assign(el("input", numeric ? "train-form-number" : "", null, attributes), { value: String(shown) });
   }
 }
 

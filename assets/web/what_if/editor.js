@@ -26,7 +26,7 @@ export class Editor {
     if (this.episode === episode) return this.show(step, true);
     this.episode = episode;
     this.root.hidden = false;
-    this.root.replaceChildren(el("p", "in-about", "Loading …"));
+    this.root.replaceChildren(el("p", "run-inspector-about", "Loading …"));
     const found = await asked(`/api/episodes/${encodeURIComponent(episode)}/what-if`);
     if (this.episode !== episode) return;
     if (!found.rounds) return this.cannot(found.problems.map(([, what]) => what).join("; "));
@@ -48,7 +48,7 @@ export class Editor {
   }
 
   cannot(reason) {
-    const box = el("div", "in-problem");
+    const box = el("div", "run-inspector-problem");
     box.append(el("p", "", `This run cannot be edited: ${reason}`));
     this.root.replaceChildren(this.head(), box);
   }
@@ -66,10 +66,10 @@ export class Editor {
 
   draw(open = null) {
     this.forms = new Map();
-    const list = el("div", "wi-steps");
+    const list = el("div", "what-if-steps");
     for (const step of this.draft.steps.values()) list.append(this.form(step).root);
-    if (!this.draft.steps.size) list.append(el("p", "in-about", "This round has no steps yet."));
-    const add = button("", () => this.add(), "pd-link wi-add");
+    if (!this.draft.steps.size) list.append(el("p", "run-inspector-about", "This round has no steps yet."));
+    const add = button("", () => this.add(), "podium-link what-if-add");
     add.append(icon(ACTIONS.plus), "Add a step");
     this.answer = el("textarea", "", null, { rows: "2", spellcheck: "false", placeholder: "For example $3" });
     this.answer.value = this.draft.answer;
@@ -78,19 +78,19 @@ export class Editor {
       this.changed();
     });
     this.answerField = labelled("Answer", this.answer, "Text, in which $3 stands for the output of step 3. A what-if ends with this round.");
-    this.note = el("p", "wi-note", "", { role: "status" });
-    this.general = el("p", "fm-general", "", { role: "alert" });
-    this.go = button("Run", () => this.run(), "pp-primary");
-    const foot = el("div", "wi-foot");
+    this.note = el("p", "what-if-note", "", { role: "status" });
+    this.general = el("p", "form-general", "", { role: "alert" });
+    this.go = button("Run", () => this.run(), "page-primary");
+    const foot = el("div", "what-if-foot");
     foot.append(this.note, this.general, button("Cancel", () => this.close()), this.go);
     this.root.replaceChildren(this.head(), list, add, this.answerField.node, foot);
     if (open && this.forms.has(open)) this.forms.get(open).root.open = true;
   }
 
   head() {
-    const box = el("header", "in-head");
-    const line = el("div", "in-title");
-    const close = button("", () => this.close(), "pp-close");
+    const box = el("header", "run-inspector-head");
+    const line = el("div", "run-inspector-title");
+    const close = button("", () => this.close(), "page-close");
     close.append(icon(ACTIONS.cross));
     close.setAttribute("aria-label", "Close the editor");
     line.append(icon(ACTIONS.pencil), el("h2", "", "What if"), close);
@@ -101,7 +101,7 @@ export class Editor {
       choice.setAttribute("aria-label", "Round to edit");
       box.append(choice);
     }
-    box.append(el("p", "in-about", "Edit steps, then run: only what you changed, and what may see it, is called again. All other outputs are kept."));
+    box.append(el("p", "run-inspector-about", "Edit steps, then run: only what you changed, and what may see it, is called again. All other outputs are kept."));
     return box;
   }
 

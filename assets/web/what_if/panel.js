@@ -17,7 +17,7 @@ class WhatIfView {
   constructor(view, onStarted) {
     this.view = view;
     this.told = "";
-    this.strip = el("section", "wi-strip", null, { "aria-label": "What-if" });
+    this.strip = el("section", "what-if-strip", null, { "aria-label": "What-if" });
     this.strip.hidden = true;
     view.summary.root.after(this.strip);
     this.editor = new Editor({
@@ -37,7 +37,7 @@ class WhatIfView {
   }
 
   editButton(episode) {
-    const node = el("button", "pd-link wi-open", "What if …", { type: "button", "data-when-over": "1", "data-testid": "what-if", title: "Edit the plan and run again only what changes" });
+    const node = el("button", "podium-link what-if-open", "What if …", { type: "button", "data-when-over": "1", "data-testid": "what-if", title: "Edit the plan and run again only what changes" });
     node.addEventListener("click", () => this.edit(node, this.view.step));
     return node;
   }
@@ -45,12 +45,12 @@ class WhatIfView {
   /** Below the head of a step in the inspector. */
   stepButton(detail) {
     if (this.view.state?.episode.state === "running") return null;
-    const row = el("div", "wi-step-line");
+    const row = el("div", "what-if-step-line");
     if (detail.reused) {
       const href = `/?episode=${encodeURIComponent(detail.reused.episode)}&step=${detail.reused.step}`;
-      row.append(el("a", "pd-link", `Taken over from step ${detail.reused.step} of the run it varies`, { href }));
+      row.append(el("a", "podium-link", `Taken over from step ${detail.reused.step} of the run it varies`, { href }));
     }
-    const node = el("button", "pd-link", "", { type: "button" });
+    const node = el("button", "podium-link", "", { type: "button" });
     node.append(icon(ACTIONS.pencil), "Edit this step");
     node.addEventListener("click", () => this.edit(this.openButton() || node, detail.id));
     row.append(node);
@@ -58,7 +58,7 @@ class WhatIfView {
   }
 
   openButton() {
-    return this.view.summary.root.querySelector(".wi-open");
+    return this.view.summary.root.querySelector(".what-if-open");
   }
 
   async edit(opener, step) {
@@ -116,26 +116,26 @@ class WhatIfView {
 }
 
 function heading({ origin, kept, rerun, dropped }) {
-  const head = el("div", "wi-head");
+  const head = el("div", "what-if-head");
   const later = dropped ? `, ${dropped} later ${dropped > 1 ? "rounds" : "round"} dropped` : "";
   head.append(el("h2", "", "What if"), link(origin.id, "of this run"));
-  head.append(el("span", "wi-note", `${plural(kept, "output")} kept, ${plural(rerun, "step")} called${later}`));
+  head.append(el("span", "what-if-note", `${plural(kept, "output")} kept, ${plural(rerun, "step")} called${later}`));
   return head;
 }
 
 /** Before and after, side by side. */
 function outcome({ origin, result, differences }) {
-  const table = el("table", "wi-outcome");
+  const table = el("table", "what-if-outcome");
   const row = el("tr");
   row.append(el("td"), ...["Answer", "Verdict", "Time", "Steps", "Tokens", "Cost"].map((name) => el("th", "", name, { scope: "col" })));
   const head = el("thead");
   head.append(row);
   const body = el("tbody");
   body.append(line("Before", origin), line("Now", result));
-  table.append(el("caption", "pd-offscreen", "The run before and now"), head, body);
+  table.append(el("caption", "podium-offscreen", "The run before and now"), head, body);
   const told = Object.entries(DIFFERENCES).filter(([name]) => differences[name]).map(([name, words]) => `${differences[name]} ${words}`);
-  const box = el("div", "wi-result");
-  box.append(table, el("p", "wi-note", `Steps: ${told.join(", ")}.`));
+  const box = el("div", "what-if-result");
+  box.append(table, el("p", "what-if-note", `Steps: ${told.join(", ")}.`));
   return box;
 }
 
@@ -156,7 +156,7 @@ function line(name, run) {
 }
 
 function edits({ edits: made, origin }) {
-  const list = el("ul", "wi-edits");
+  const list = el("ul", "what-if-edits");
   for (const edit of made) {
     const item = el("li");
     const what = edit.edit === "answer" ? "the answer" : `step ${edit.step} (${edit.worker})`;
@@ -169,15 +169,15 @@ function edits({ edits: made, origin }) {
 }
 
 function field({ field: name, before, after }) {
-  const row = el("div", "wi-field");
-  row.append(el("span", "in-key", name));
+  const row = el("div", "what-if-field");
+  row.append(el("span", "run-inspector-key", name));
   if (before) row.append(el("del", "", before));
   row.append(el("ins", "", after || "nothing"));
   return row;
 }
 
 function others({ origin, variations }) {
-  const row = el("p", "wi-others");
+  const row = el("p", "what-if-others");
   row.append(`${plural(variations.length, "what-if")} of this run: `);
   variations.forEach((each, place) => {
     const said = each.answer ?? each.state;
@@ -185,12 +185,12 @@ function others({ origin, variations }) {
     row.append(link(each.id, said.length > 40 ? `${said.slice(0, 40)}…` : said || "(blank)"));
     if (each.correct !== null) row.append(each.correct ? " (correct)" : " (wrong)");
   });
-  if (origin) row.classList.add("wi-further");
+  if (origin) row.classList.add("what-if-further");
   return row;
 }
 
 function link(episode, text, step = null) {
-  return el("a", "pd-link", text, { href: `/?episode=${encodeURIComponent(episode)}${step ? `&step=${step}` : ""}` });
+  return el("a", "podium-link", text, { href: `/?episode=${encodeURIComponent(episode)}${step ? `&step=${step}` : ""}` });
 }
 
 function plural(number, word) {

@@ -13,13 +13,13 @@ export class StepForm {
     this.step = step;
     this.editor = editor;
     this.on = { changed, removed, restored };
-    this.root = el("details", "wi-step", null, { "data-step": step.id });
+    this.root = el("details", "what-if-step", null, { "data-step": step.id });
     this.summary = el("summary");
-    this.title = el("span", "wi-title");
-    this.badge = el("span", "wi-fate");
+    this.title = el("span", "what-if-title");
+    this.badge = el("span", "what-if-fate");
     this.summary.append(this.title, this.badge);
-    this.body = el("div", "wi-body");
-    this.problem = el("p", "fm-problem", "", { role: "alert" });
+    this.body = el("div", "what-if-body");
+    this.problem = el("p", "form-problem", "", { role: "alert" });
     this.root.append(this.summary, this.problem, this.body);
     this.draw();
     this.tellFate(step.removed ? "removed" : step.isNew ? "new" : "kept");
@@ -29,7 +29,7 @@ export class StepForm {
     const { step } = this;
     this.title.textContent = `${step.id} · ${step.worker || "?"}`;
     if (step.removed) {
-      this.body.replaceChildren(button("Put it back", () => this.on.restored(), "pd-link"));
+      this.body.replaceChildren(button("Put it back", () => this.on.restored(), "podium-link"));
       return;
     }
     const parts = [this.workerField(), ...this.argumentFields(), this.accessField(), this.actions()];
@@ -80,17 +80,17 @@ export class StepForm {
       this.on.changed();
     });
     const field = labelled(name.replaceAll("_", " "), area, rule.description || "");
-    field.node.classList.toggle("fm-required", Boolean(required));
+    field.node.classList.toggle("form-required", Boolean(required));
     return field.node;
   }
 
   accessField() {
-    const box = el("fieldset", "wi-access");
-    box.append(el("legend", "fm-label", "May see the outputs of"));
+    const box = el("fieldset", "what-if-access");
+    box.append(el("legend", "form-label", "May see the outputs of"));
     const others = this.editor.draft.candidates(this.step.id);
-    if (!others.length) box.append(el("span", "fm-about", "There is no other step."));
+    if (!others.length) box.append(el("span", "form-about", "There is no other step."));
     for (const other of others) {
-      const chip = el("label", "wi-chip");
+      const chip = el("label", "what-if-chip");
       const input = el("input", "", null, { type: "checkbox" });
       input.checked = this.step.access.includes(other.id);
       input.addEventListener("change", () => {
@@ -105,9 +105,9 @@ export class StepForm {
   }
 
   actions() {
-    const row = el("div", "wi-actions");
+    const row = el("div", "what-if-actions");
     if (!this.step.isNew) {
-      const again = el("label", "wi-again");
+      const again = el("label", "what-if-again");
       const input = el("input", "", null, { type: "checkbox" });
       input.checked = this.step.again;
       input.addEventListener("change", () => {
@@ -115,9 +115,9 @@ export class StepForm {
         this.on.changed();
       });
       again.append(input, "Call it again");
-      row.append(again, button("Undo changes", () => this.on.restored(), "pd-link wi-undo"));
+      row.append(again, button("Undo changes", () => this.on.restored(), "podium-link what-if-undo"));
     }
-    const remove = button("", () => this.on.removed(), "pd-link wi-remove");
+    const remove = button("", () => this.on.removed(), "podium-link what-if-remove");
     remove.append(icon(ACTIONS.trash), "Remove");
     row.append(remove);
     return row;
@@ -131,13 +131,13 @@ export class StepForm {
     this.root.dataset.fate = fate;
     this.badge.textContent = FATES[fate];
     this.title.textContent = `${this.step.id} · ${this.step.worker || "?"}`;
-    const undo = this.body.querySelector(".wi-undo");
+    const undo = this.body.querySelector(".what-if-undo");
     if (undo) undo.hidden = fate !== "changed";
   }
 
   say(text) {
     this.problem.textContent = text;
-    this.root.classList.toggle("wi-wrong", Boolean(text));
+    this.root.classList.toggle("what-if-wrong", Boolean(text));
     if (text) this.root.open = true;
   }
 }

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import gradio as gr
 
-TEMPLATE = '<div class="rv-root"></div>'
+TEMPLATE = '<div class="run-view-root"></div>'
 SCRIPT = """
-const root = element.querySelector('.rv-root');
+const root = element.querySelector('.run-view-root');
 import('/podium/web/run/run_view.js').then((module) => {
   const view = module.mount(root, {
     onState: (running) => document.body.classList.toggle('is-running', running),

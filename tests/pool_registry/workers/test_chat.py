@@ -158,7 +158,7 @@ def test_nothing_but_egress_and_the_official_clients_transports_imports_an_http_
         cwd=Path(__file__).parents[3], capture_output=True, text=True,
     )  # fmt: skip
     assert sorted(found.stdout.split()) == [
-        "pool_registry/network/http_client.py",
         "pool_registry/mcp_client/http.py",
+        "pool_registry/network/http_client.py",
         "studio/publish/hub.py",  # to name what the Hub's own client raises
     ]
