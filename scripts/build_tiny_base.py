@@ -230,7 +230,7 @@ def teach_to_copy(model: Any, tokenizer: Any, queries: Sequence[str], steps: int
         optimizer.step()
         optimizer.zero_grad()
         if step % 50 == 49:
-            print(f"step {step + 1} of {steps}: loss {loss.item():.4f}", flush=True)  # noqa: T201
+            print(f"step {step + 1} of {steps}: loss {loss.item():.4f}", flush=True)
 
 
 def _batches(tokenizer: Any, queries: Sequence[str], random: Random, size: int = 32, count: int = 16) -> list[Any]:

@@ -23,7 +23,7 @@ IRREGULAR = """
 begun told drawn made known kept said shown written taken given seen done found built sent held led met paid
 bound brought caught chosen dealt fallen felt forgotten gone grown heard hidden laid left lent lost meant sold
 spent stood stolen taught thought thrown torn understood woken won worn wound born broken
-""".split()
+"""
 # End in -ed (or look irregular) without being participles.
 NOT_PARTICIPLES = frozenset({"need", "seed", "feed", "embed", "speed", "shed", "exceed", "proceed", "succeed", "red"})
 MAX_FUNCTIONS, MAX_VARIABLES = 0.02, 0.005
@@ -39,7 +39,7 @@ Name = tuple[str, str, int]  # name, file, line
 def is_participle(function: str) -> bool:
     """Whether the first word of a function's name is a participle."""
     word = re.split(r"_|(?=[A-Z])", function.strip("_#"))[0].lower()
-    return word not in NOT_PARTICIPLES and (word in IRREGULAR or (word.endswith("ed") and len(word) > 3))
+    return word not in NOT_PARTICIPLES and (word in IRREGULAR.split() or (word.endswith("ed") and len(word) > 3))
 
 
 def python_names(path: Path) -> tuple[list[Name], list[Name]]:

@@ -37,7 +37,7 @@ def main() -> None:
         if stage not in shipped:
             shipped.add(stage)
             size = ship(folder, asset("starters") / f"{options.prefix}-{stage}")
-            print(f"{options.prefix}-{stage}: {size / 1e6:.1f} MB")  # noqa: T201
+            print(f"{options.prefix}-{stage}: {size / 1e6:.1f} MB")
 
 
 def ship(folder: Path, place: Path) -> int:

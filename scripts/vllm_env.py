@@ -103,7 +103,7 @@ def run(purpose: str, *command: str) -> None:
 
 
 def say(line: str) -> None:
-    print(line, flush=True)  # noqa: T201
+    print(line, flush=True)
 
 
 def fail(sentence: str) -> NoReturn:
