@@ -14,6 +14,7 @@ import typer
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from trainer.cli.jobs import register, start
+from trainer.cli.options import HomeOption, JsonOption, open_data_folder
 from trainer.errors import TrainerError, UnknownTask
 from trainer.recipe import load_recipe
 from trainer.tasks import SUITES, find_task, suite_named
@@ -38,7 +39,6 @@ Source = Annotated[
     str | None,
     typer.Option(help="Instead of a family: families, file:PATH.jsonl, hub:OWNER/NAME, reasoning_gym:FAMILY."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 
 
 @tasks_app.command("list")
@@ -56,7 +56,7 @@ def show_task(
     level: Annotated[int, typer.Option(help="1 to 4.")] = 1,
     index: Annotated[int, typer.Option(help="Which task, from 0.")] = 0,
     split: Split = "test",
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Print a task: its query, its answer and the oracle's plan."""
     from trainer.cli.terminal_tables import show, task_document, task_text
@@ -112,8 +112,8 @@ def evaluate(
         int, typer.Option(help="Episodes per task. One is greedy, several are sampled at temperature 1.", min=1, max=64)
     ] = 1,
     seed: Annotated[int, typer.Option(help="Of the condition, a source's draw and the samples.", min=0)] = 0,
-    as_json: Json = False,
-    home: Annotated[str | None, typer.Option("--home", help="Data folder.")] = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
 ) -> None:
     """Score an orchestrator on tasks with known answers; every episode is recorded.
 
@@ -170,16 +170,13 @@ def chosen_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
 async def run_evaluation(asked: Asked, tasks: list[Task], home: str | None) -> Evaluation:
     """Evaluate with the data folder's pool and traces. Returns when every event is on disk."""
     from orchestrator.engine.gc_settings import expect_many_episodes
-    from orchestrator.traces.store import open_store
     from pool_registry.calls.live_pool import live_pool
-    from pool_registry.storage.data_folder import choose_home
     from trainer.evaluation.trials import evaluate as evaluate_tasks
     from trainer.run_recipe import seeded_pool
     from trainer.tasks.pool_conditions import changed_pool, in_words_of
 
     expect_many_episodes()
-    store = open_store(choose_home(home))
-    try:
+    with open_data_folder(home) as store:
         chosen, renaming = changed_pool(asked.condition, seeded_pool(store, asked.pool), asked.seed)
         store.pools.save(chosen)
         async with live_pool(chosen) as live:
@@ -194,9 +191,7 @@ async def run_evaluation(asked: Asked, tasks: list[Task], home: str | None) -> E
                 condition=asked.condition,
             )
         store.traces.flush()
-        return result
-    finally:
-        store.close()
+    return result
 
 
 def main() -> None:

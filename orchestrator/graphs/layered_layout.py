@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from statistics import fmean
 
 import networkx as nx
 
@@ -100,7 +101,7 @@ def _ordered_columns(graph: nx.DiGraph) -> list[list[Node]]:
         forward = sweep % 2 == 0
         neighbours = before if forward else after
         for layer in range(count) if forward else range(count - 1, -1, -1):
-            wish = {v: _mean([position[u] for u in neighbours[v]], position[v]) for v in columns[layer]}
+            wish = {v: fmean([position[u] for u in neighbours[v]] or [position[v]]) for v in columns[layer]}
             columns[layer].sort(key=wish.__getitem__)
             position.update({v: index for index, v in enumerate(columns[layer])})
     return columns
@@ -117,7 +118,7 @@ def _heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node, float]:
             y += _height(v) + ROW_GAP
     for sweep in range(HEIGHT_SWEEPS):
         for column in columns if sweep % 2 == 0 else reversed(columns):
-            wish = {v: _mean([middle[u] for u in neighbours[v]], middle[v]) for v in column}
+            wish = {v: fmean([middle[u] for u in neighbours[v]] or [middle[v]]) for v in column}
             middle.update(_spread(column, wish))
     return middle
 
@@ -155,7 +156,3 @@ def _height(v: Node) -> float:
 
 def _distance(above: Node, below: Node) -> float:
     return (_height(above) + _height(below)) / 2 + ROW_GAP
-
-
-def _mean(values: list[float], default: float) -> float:
-    return sum(values) / len(values) if values else default

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from sqlalchemy import Engine, func, select
 from sqlmodel import col
@@ -59,11 +60,11 @@ class Record:
 
     def wall_s(self, worker: str) -> float:
         """Mean seconds of a task; 0 where nothing is known."""
-        return _mean([alone.wall_s for _, alone in self._of.get(worker, ())])
+        return fmean([alone.wall_s for _, alone in self._of.get(worker, ())] or [0.0])
 
     def cost(self, worker: str) -> float:
         """Mean US dollars of a task; 0 where nothing is known."""
-        return _mean([alone.cost for _, alone in self._of.get(worker, ())])
+        return fmean([alone.cost for _, alone in self._of.get(worker, ())] or [0.0])
 
 
 def recorded(pool: str) -> Record:
@@ -103,7 +104,3 @@ def words_of(text: str) -> Words:
 def alike(some: Words, others: Words) -> float:
     """The share of words that two queries have in common (Jaccard's index)."""
     return len(some & others) / max(1, len(some | others))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0

@@ -6,13 +6,12 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trainer.cli.options import HomeOption, JsonOption, open_jobs
 from trainer.recipe import load_recipe, preset_names
 
 if TYPE_CHECKING:
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
     from trainer.recipe import Recipe
 
 RecipeFile = Annotated[str, typer.Argument(help="A recipe's YAML file, or the name of a preset.")]
-HomeOption = Annotated[str | None, typer.Option("--home", help="Data folder.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Queue it and return at once.")]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 Job = Annotated[str, typer.Argument(help="The job's id.")]
 
 jobs_app = typer.Typer(help="Jobs: list, show, stop, resume.", no_args_is_help=True)
@@ -53,7 +50,7 @@ def train(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -
 
 def start(recipe: Recipe, detach: bool, home: str | None) -> None:
     """Queue a job and follow it in this terminal. Ctrl-C stops it with a checkpoint."""
-    with _store(home) as (store, jobs):
+    with open_jobs(home) as (store, jobs):
         row = jobs.submit(recipe, here=not detach)
         if detach:
             jobs.start_next()
@@ -72,13 +69,13 @@ def start(recipe: Recipe, detach: bool, home: str | None) -> None:
 
 def run(job: Job, home: HomeOption = None) -> None:
     """Run a queued job in this process (how jobs are started; you want `train`)."""
-    with _store(home) as (store, jobs):
+    with open_jobs(home) as (store, jobs):
         jobs.get(job)  # says so when there is no such job
         ended = _run_here(job, store, jobs)
     sys.exit(1 if ended.state == "failed" else 0)
 
 
-def recipes(as_json: Json = False) -> None:
+def recipes(as_json: JsonOption = False) -> None:
     """The recipes that ship."""
     found = [(name, load_recipe(name)) for name in preset_names()]
     if as_json:
@@ -100,7 +97,7 @@ def demonstrations(
     from trainer.errors import JobRefused
     from trainer.sft.demonstrations import load_demonstrations, save_demonstrations
 
-    with _store(home) as (_, jobs):
+    with open_jobs(home) as (_, jobs):
         file = jobs.workspace(jobs.get(job).id).demonstrations
     if not file.exists():
         raise JobRefused(f"job {job} has collected no demonstrations (yet)")
@@ -118,14 +115,14 @@ def compare(
     by: Annotated[str | None, typer.Option(help="Take apart by family or level.")] = None,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="For a model card.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Every figure, for a spreadsheet.")] = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
     """Orchestrators side by side: intervals, paired differences, protocol, access lists, cost and time."""
     from trainer.evaluation.side_by_side import compared
     from trainer.results import tables
 
-    with _store(home) as (_, store):
+    with open_jobs(home) as (_, store):
         found = compared(store, jobs, reference, by)
     if as_json:
         typer.echo(json.dumps([line.document() for line in found.lines], indent=1))
@@ -140,9 +137,9 @@ def compare(
 
 
 @jobs_app.command("list")
-def list_jobs(as_json: Json = False, home: HomeOption = None) -> None:
+def list_jobs(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Every job, newest first."""
-    with _store(home) as (_, jobs):
+    with open_jobs(home) as (_, jobs):
         rows = jobs.all()
     if as_json:
         typer.echo(json.dumps([document(row) for row in rows], indent=1))
@@ -154,12 +151,12 @@ def list_jobs(as_json: Json = False, home: HomeOption = None) -> None:
 
 
 @jobs_app.command("show")
-def show_job(job: Job, as_json: Json = False, home: HomeOption = None) -> None:
+def show_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """One job: its state, figures, checkpoints and the end of its log."""
     from orchestrator.checkpoints import complete_steps
     from trainer.jobs.job_folder import read_lines
 
-    with _store(home) as (_, jobs):
+    with open_jobs(home) as (_, jobs):
         jobs.mark_lost()
         row, workspace = jobs.get(job), jobs.workspace(job)
     figures = read_lines(workspace.metrics)
@@ -181,16 +178,16 @@ def show_job(job: Job, as_json: Json = False, home: HomeOption = None) -> None:
 
 
 @jobs_app.command("stop")
-def stop_job(job: Job, as_json: Json = False, home: HomeOption = None) -> None:
+def stop_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Ask a job to save a checkpoint and end."""
-    with _store(home) as (_, jobs):
+    with open_jobs(home) as (_, jobs):
         _said(jobs.stop(job), as_json)
 
 
 @jobs_app.command("resume")
-def resume_job(job: Job, as_json: Json = False, home: HomeOption = None) -> None:
+def resume_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Let a stopped or failed job go on from its last complete checkpoint, detached."""
-    with _store(home) as (_, jobs):
+    with open_jobs(home) as (_, jobs):
         row = jobs.resume(job)
         jobs.start_next()
         _said(row, as_json)
@@ -242,16 +239,3 @@ def log_to(file: Path) -> None:
         handlers.append(logging.StreamHandler())
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", handlers=handlers, force=True)
     logging.getLogger("trainer").setLevel(logging.INFO)
-
-
-@contextmanager
-def _store(home: str | None) -> Iterator[tuple[Store, JobStore]]:
-    from orchestrator.traces.store import open_store
-    from pool_registry.storage.data_folder import choose_home
-    from trainer.jobs.queue import JobStore
-
-    store = open_store(choose_home(home))
-    try:
-        yield store, JobStore(store.engine, store.home)
-    finally:
-        store.close()

@@ -28,6 +28,7 @@ from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import Sample, Term, advantages, all_equal, sample_of, scores, total, worker_shares
 from trainer.grpo.token_transcript import ChatTokens, Transcript
 from trainer.learner.generator import Generator
+from trainer.results.statistics import mean
 from trainer.tasks.task import Task
 
 
@@ -263,13 +264,13 @@ def figures(groups: Sequence[Group], skipped: Sequence[Group], names: Sequence[s
     steps = max(1, sum(statuses.values()))
     turns = [done for sample in samples for done in sample.episode.rounds if done.turn is not None]
     found = {
-        "rollout/correct": _mean([float(sample.correct) for sample in samples]),
-        "rollout/turns": _mean([sample.totals.rounds for sample in samples]),
-        "rollout/steps": _mean([sample.totals.steps for sample in samples]),
-        "rollout/width": _mean([sample.totals.width for sample in samples]),
-        "rollout/length": _mean([sum(rollout.transcript.mask) for rollout in rollouts]),
+        "rollout/correct": mean([float(sample.correct) for sample in samples]),
+        "rollout/turns": mean([sample.totals.rounds for sample in samples]),
+        "rollout/steps": mean([sample.totals.steps for sample in samples]),
+        "rollout/width": mean([sample.totals.width for sample in samples]),
+        "rollout/length": mean([sum(rollout.transcript.mask) for rollout in rollouts]),
         "rollout/cost": sum(sample.totals.cost for sample in samples),
-        "rollout/valid_turns": _mean([float(done.turn is not None and done.turn.error is None) for done in turns]),
+        "rollout/valid_turns": mean([float(done.turn is not None and done.turn.error is None) for done in turns]),
         "groups/skipped": len(skipped),
         "groups/equal": sum(group.equal for group in groups),
     }
@@ -277,7 +278,7 @@ def figures(groups: Sequence[Group], skipped: Sequence[Group], names: Sequence[s
     found |= {f"worker/{name}": share for name, share in worker_shares(samples).items()}
     for name in names:
         values = [rollout.terms[name] for rollout in rollouts if name in rollout.terms]
-        found |= {f"term/{name}": _mean(values), f"term/{name}/spread": _spread(values)}
+        found |= {f"term/{name}": mean(values), f"term/{name}/spread": _spread(values)}
     return found
 
 
@@ -285,13 +286,9 @@ def _statuses(episode: Episode) -> list[Status]:
     return [observation.status for observation in episode.observations().values()]
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
-
-
 def _spread(values: Sequence[float]) -> float:
-    mean = _mean(values)
-    return float(_mean([(value - mean) ** 2 for value in values]) ** 0.5)
+    centre = mean(values)
+    return float(mean([(value - centre) ** 2 for value in values]) ** 0.5)
 
 
 @dataclass(slots=True)

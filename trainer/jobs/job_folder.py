@@ -19,7 +19,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -212,12 +212,3 @@ def new_manifest(recipe: Recipe, pool: Pool, stage: str, step: int, adapter: boo
             "recipe": recipe.model_dump(mode="json"),
         }
     )
-
-
-def last_figures(rows: Sequence[Mapping[str, JsonValue]], key: str) -> float | None:
-    """The newest value of a figure in metric rows."""
-    for row in reversed(rows):
-        value = row.get(key)
-        if isinstance(value, int | float):
-            return float(value)
-    return None

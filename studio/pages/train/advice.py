@@ -17,6 +17,7 @@ from pool_registry.actions import JsonValue
 from studio.pages.train.curves import Row, number
 from trainer.jobs.queue import STALE_S, JobRow
 from trainer.recipe import Recipe
+from trainer.results.statistics import mean
 
 Level = Literal["alive", "degenerate", "tuning"]
 WINDOW = 10  # points that a statement about "now" is made from
@@ -95,11 +96,11 @@ def _degenerate(rows: Sequence[Row], groups: Sequence[Row], row: JobRow, recipe:
     found: list[Advice] = []
     rewards, turns = _recent(rows, "reward"), _recent(rows, "rollout/valid_turns")
     flat = len(rewards) >= 3 and max(rewards) < 0.02
-    if flat and turns and _mean(turns) < 0.05:
+    if flat and turns and mean(turns) < 0.05:
         found.append(
             Advice(
                 "degenerate",
-                f"The reward stays at 0 and {_mean(turns):.0%} of the turns are turns: the model does not write plans.",
+                f"The reward stays at 0 and {mean(turns):.0%} of the turns are turns: the model does not write plans.",
                 "Run SFT first: add an sft section, or set model.start to a checkpoint that was fine-tuned.",
                 True,
             )
@@ -115,9 +116,9 @@ def _degenerate(rows: Sequence[Row], groups: Sequence[Row], row: JobRow, recipe:
         )
     found += [each for each in (_equal(groups), _clipped(rows, recipe), _one_worker(rows), _entropy(rows)) if each]
     kl = _recent(rows, "kl")
-    if kl and _mean(kl[-3:]) > 1.0:
+    if kl and mean(kl[-3:]) > 1.0:
         action = "Raise grpo.loss.beta or lower grpo.optimizer.learning_rate; go back to an earlier checkpoint."
-        found.append(Advice("degenerate", f"It has drifted far from where it began: KL {_mean(kl[-3:]):.2f}.", action))
+        found.append(Advice("degenerate", f"It has drifted far from where it began: KL {mean(kl[-3:]):.2f}.", action))
     return found
 
 
@@ -141,12 +142,12 @@ def _equal(groups: Sequence[Row]) -> Advice | None:
 
 def _clipped(rows: Sequence[Row], recipe: Recipe | None) -> Advice | None:
     clipped = _recent(rows, "completions/clipped_ratio")
-    if not clipped or _mean(clipped) <= 0.3:
+    if not clipped or mean(clipped) <= 0.3:
         return None
     limit = f" (now {recipe.model.turn_tokens})" if recipe else ""
     return Advice(
         "degenerate",
-        f"{_mean(clipped):.0%} of the episodes are cut off at their length limit.",
+        f"{mean(clipped):.0%} of the episodes are cut off at their length limit.",
         f"Raise model.turn_tokens{limit} and grpo.rollouts.max_length, or fine-tune first: "
         "an untrained model never stops.",
     )
@@ -154,7 +155,7 @@ def _clipped(rows: Sequence[Row], recipe: Recipe | None) -> Advice | None:
 
 def _one_worker(rows: Sequence[Row]) -> Advice | None:
     told = [row for row in rows if any(key.startswith("worker/") for key in row)][-WINDOW:]
-    shares = {key: _mean([number(row.get(key)) for row in told]) for key in _keys(told, "worker/")}
+    shares = {key: mean([number(row.get(key)) for row in told]) for key in _keys(told, "worker/")}
     if len(shares) < 2:
         return None
     key = max(shares, key=lambda name: shares[name])
@@ -171,7 +172,7 @@ def _entropy(rows: Sequence[Row]) -> Advice | None:
     values = _all([row for row in rows if row.get("stage") == "grpo"], "entropy")  # imitating may lower it
     if len(values) < 2 * WINDOW:
         return None
-    before, now = _mean(values[:WINDOW]), _mean(values[-WINDOW:])
+    before, now = mean(values[:WINDOW]), mean(values[-WINDOW:])
     if before < 0.05 or now > 0.15 * before:
         return None
     return Advice(
@@ -187,23 +188,23 @@ def _entropy(rows: Sequence[Row]) -> Advice | None:
 def _tuning(rows: Sequence[Row], groups: Sequence[Row], row: JobRow, recipe: Recipe | None) -> list[Advice]:
     found: list[Advice] = []
     rewards = _all(rows, "reward")
-    if len(rewards) >= 4 * WINDOW and _mean(rewards[-WINDOW:]) <= _mean(rewards[-3 * WINDOW : -2 * WINDOW]) + 0.005:
+    if len(rewards) >= 4 * WINDOW and mean(rewards[-WINDOW:]) <= mean(rewards[-3 * WINDOW : -2 * WINDOW]) + 0.005:
         action = "Raise grpo.optimizer.learning_rate a little, or the group, or move tasks.levels up."
         found.append(Advice("tuning", "The reward has not risen for a while.", action))
     rollouts, steps = _recent(rows, "time/rollouts_s"), _recent(rows, "step_time")
     generation = _recent(rows, "time/generation_s")
-    if rollouts and generation and _mean(rollouts) > 2 * _mean(generation) and _mean(rollouts) > 2:
+    if rollouts and generation and mean(rollouts) > 2 * mean(generation) and mean(rollouts) > 2:
         action = "Raise grpo.rollouts.concurrency, or the workers' own limits (Pool page)."
         found.append(Advice("tuning", "Rollouts wait for workers longer than for the model.", action))
-    elif rollouts and steps and recipe and recipe.grpo and _mean(rollouts) > 0.8 * _mean(steps) > 2:
+    elif rollouts and steps and recipe and recipe.grpo and mean(rollouts) > 0.8 * mean(steps) > 2:
         faster = recipe.grpo.rollouts.backend == "transformers" and row.active
         if faster:
             action = "On a GPU, grpo.rollouts.backend: vllm-colocate is several times faster."
             found.append(Advice("tuning", "Most of a step is spent on writing turns.", action))
     skipped, equal = _recent(rows, "groups/skipped"), _recent(rows, "groups/equal")
-    if skipped and recipe and recipe.grpo and _mean(skipped) > 0.5 * recipe.grpo.rollouts.prompts and not _mean(equal):
+    if skipped and recipe and recipe.grpo and mean(skipped) > 0.5 * recipe.grpo.rollouts.prompts and not mean(equal):
         action = "Fewer are skipped with a larger grpo.rollouts.group or other tasks.levels."
-        found.append(Advice("tuning", f"{_mean(skipped):.1f} groups a step are drawn again.", action))
+        found.append(Advice("tuning", f"{mean(skipped):.1f} groups a step are drawn again.", action))
     checks = _all(rows, "check/correct")
     if len(checks) >= 3 and checks[-1] < max(checks) - 0.1:
         action = "Use the checkpoint marked “best” rather than the last one."
@@ -250,10 +251,6 @@ def _age(value: datetime | None, now: float) -> float | None:
     if value is None:
         return None
     return now - (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
 
 
 def _span(seconds: float) -> str:
