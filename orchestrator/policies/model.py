@@ -20,7 +20,7 @@ from pool_registry.language_models.completion import Draw, LanguageModel, Messag
 from pool_registry.worker import WorkerSpec
 
 if TYPE_CHECKING:
-    from orchestrator.memory import Memory  # brings the database along
+    from orchestrator.failure_memory.lessons import Memory  # brings the database along
 
 TURN_TOKENS = 512  # a worker's own limit is made for its answers, which may be much shorter than a plan
 
