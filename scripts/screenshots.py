@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from pool_registry.storage.data_folder import find_home
-from studio.start import make_starter_data
+from studio.prepare import build_starter_data
 
 HEIGHTS = {1440: 1000, 390: 844}
 # page, what is there when it is ready
@@ -120,7 +120,7 @@ def studio(jobs: Path | None = None) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="podium-pictures-") as home:
         if jobs is not None:
             shutil.copytree(jobs, home, dirs_exist_ok=True)
-        make_starter_data(find_home(home), with_model=False)  # as `make setup` does
+        build_starter_data(find_home(home), with_model=False)  # as `make setup` does
         command = [sys.executable, "-m", "studio", "--port", str(port), "--no-browser", "--home", home]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ})
         url = f"http://127.0.0.1:{port}"

@@ -68,9 +68,9 @@ def run(
 ) -> None:
     """Run one query without the page. Exit code 0 when it was answered, 1 when not, 2 on bad input."""
     from studio.headless import run_once
-    from studio.start import prepare
+    from studio.prepare import prepare_store
 
-    store = prepare(home)
+    store = prepare_store(home)
     try:
         document = asyncio.run(run_once(store, pool, orchestrator, query))
     finally:
@@ -84,11 +84,10 @@ def run(
 @app.command()
 def prepare(home: HomeOption = None) -> None:
     """Migrate the database, seed the starter pool and build its data, so that the first run is quick."""
-    from studio.start import make_starter_data
-    from studio.start import prepare as prepare_store
+    from studio.prepare import build_starter_data, prepare_store
 
     store = prepare_store(home)
-    make_starter_data(store.home, with_model=True)
+    build_starter_data(store.home, with_model=True)
     store.close()
     typer.echo(f"Ready: {store.home.root}")
 

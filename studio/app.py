@@ -27,18 +27,19 @@ from studio.access.request_guards import LOOPBACK, SameOrigin
 from studio.export.routes import export_routes
 from studio.frame.theme import HEAD, LOGGED_IN, theme
 from studio.frame.uploads import upload_routes
+from studio.orchestrators.choices import orchestrator_choices
 from studio.pages.compare import page as compare
 from studio.pages.compare.routes import compare_routes
 from studio.pages.pool import page as pool
 from studio.pages.publish import page as publish
 from studio.pages.publish.routes import publish_routes
 from studio.pages.run import page as run
-from studio.pages.run.page import orchestrator_choices
 from studio.pages.run.routes import routes
 from studio.pages.run.what_if_routes import what_if_routes
 from studio.pages.serve import page as serve
 from studio.pages.serve.commands import ServeDesk, serve_routes
 from studio.pages.traces import page as traces
+from studio.pages.traces.routes import trace_routes
 from studio.pages.train import page as train
 from studio.pages.train.routes import train_routes
 from studio.runtime import Runtime
@@ -77,6 +78,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
     app.include_router(upload_routes())
     app.include_router(serve_routes(ServeDesk(runtime, orchestrator_choices)))
     app.include_router(what_if_routes(runtime))
+    app.include_router(trace_routes(runtime))
     if login:
         accounts = Accounts(runtime.store.engine)
         app.include_router(login_routes(accounts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 import webbrowser
@@ -12,16 +11,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from orchestrator.engine.gc_settings import expect_many_episodes
-from orchestrator.traces.store import Store, open_store
+from orchestrator.traces.store import Store
 from pool_registry.errors import StorageError
-from pool_registry.starter import seed_starter
-from pool_registry.storage.data_folder import Home, choose_home, find_home
+from pool_registry.storage.data_folder import choose_home
 from studio.access.request_guards import LOOPBACK
+from studio.frame.ports import HOST, check_port
+from studio.prepare import build_starter_data, prepare_store
 
 if TYPE_CHECKING:
     import uvicorn
-
-HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,43 +40,6 @@ class StartOptions:
         return self.login or not self.loopback
 
 
-def prepare(folder: str | None) -> Store:
-    """A migrated, seeded store. Raises StorageError saying what to do."""
-    home = find_home(folder)
-    store = open_store(home)
-    store.traces.mark_interrupted()
-    if not (names := store.pools.names()) or "starter" in names:
-        seed_starter(store.pools)
-    return store
-
-
-def make_starter_data(home: Home, with_model: bool) -> None:
-    """Build what the starter pool reads (database, search index, converted model), once per data folder."""
-    from pool_registry.starter.ledger import ledger_database
-    from pool_registry.workers.search import load_index
-
-    ledger_database(home)
-    load_index("starter:factbook", home)
-    if with_model:
-        from pool_registry.language_models.model_files import model_path
-        from pool_registry.starter import STARTER_MODEL
-
-        model_path(STARTER_MODEL)
-
-
-def check_port(port: int, host: str = HOST) -> None:
-    """Raise StorageError when another program listens there."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise StorageError(
-                f"port {port} of {host} cannot be used ({error.strerror}); "
-                "is a studio already running there? Choose another with --port (make studio PORT=7861)"
-            ) from error
-
-
 def check_login(store: Store) -> None:
     """Raise StorageError when nobody could log in."""
     from studio.access.accounts import Accounts
@@ -91,7 +52,7 @@ def serve(options: StartOptions) -> None:
     """Run the studio until it is interrupted."""
     check_port(options.port, options.host)
     home = choose_home(options.home)  # checkpoints and workers' data are looked up in it
-    store = prepare(str(home.root))
+    store = prepare_store(str(home.root))
     if options.needs_login:
         check_login(store)
 
@@ -110,7 +71,7 @@ def serve(options: StartOptions) -> None:
         timeout_graceful_shutdown=1,
         server_header=False,
     )
-    threading.Thread(target=make_starter_data, args=(store.home, False), daemon=True).start()
+    threading.Thread(target=build_starter_data, args=(store.home, False), daemon=True).start()
     server = uvicorn.Server(config)
     threading.Thread(target=_announce, args=(server, options), daemon=True).start()
     server.run()

@@ -110,9 +110,9 @@ def python(
 
 @contextmanager
 def _store(home: str | None) -> Iterator[Store]:
-    from studio.start import prepare
+    from studio.prepare import prepare_store
 
-    store = prepare(str(choose_home(home).root))
+    store = prepare_store(str(choose_home(home).root))
     try:
         yield store
     finally:

@@ -65,10 +65,10 @@ def forget(
 def _done(home: str | None, **request: Any) -> Mapping[str, Any]:
     """What the Pool page's command answers. Raises InvalidPool with its problems."""
     from studio.pages.pool.commands import PoolDesk
+    from studio.prepare import prepare_store
     from studio.runtime import Runtime
-    from studio.start import prepare
 
-    runtime = Runtime(prepare(home))
+    runtime = Runtime(prepare_store(home))
     try:
         answer = PoolDesk(runtime).handle(request)
     finally:

@@ -38,13 +38,13 @@ def publish(
     home: Annotated[str | None, typer.Option("--home", help="Data folder.")] = None,
 ) -> None:
     """Publish an orchestrator and its pool to the Hugging Face Hub: a model repository and a Space."""
+    from studio.prepare import prepare_store
     from studio.publish.plan import make_plan
     from studio.publish.publication_record import new_record
     from studio.publish.publish import go_on, publish_now
     from studio.publish.traces import record_examples
-    from studio.start import prepare
 
-    store = prepare(str(choose_home(home).root))
+    store = prepare_store(str(choose_home(home).root))
     try:
         if record:
             go_on(store, record)

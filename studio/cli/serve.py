@@ -114,9 +114,9 @@ def list_tokens(home: HomeOption = None) -> None:
 @contextmanager
 def _accounts(home: str | None) -> Iterator[tuple[Accounts, Tokens]]:
     from studio.access.accounts import Accounts, Tokens
-    from studio.start import prepare
+    from studio.prepare import prepare_store
 
-    store = prepare(home)
+    store = prepare_store(home)
     try:
         yield Accounts(store.engine), Tokens(store.engine)
     finally:

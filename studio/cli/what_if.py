@@ -46,9 +46,9 @@ def what_if(
     """
     from studio.headless import recorded_run, vary_once
     from studio.pages.run.what_if_routes import plan_document, variation_check, variations_document
-    from studio.start import prepare
+    from studio.prepare import prepare_store
 
-    store = prepare(home)
+    store = prepare_store(home)
     try:
         origin, pool = recorded_run(store, episode)
         place = number if number is not None else _round_of(origin, edit or [])

@@ -9,11 +9,11 @@ from typing import Any
 
 from orchestrator.traces.store import EpisodeRow, Store
 from pool_registry.pool import Pool
+from studio.episode_documents.recorded_runs import nested_episodes, replay_documents
 from studio.episode_documents.static_page import static_page
 from studio.episode_documents.trace import trace_document
 from studio.export.otel import Told, otlp
 from studio.export.svg_and_graphml import graph_graphml, graph_svg
-from studio.publish.traces import inside, replays
 
 
 def jsonl(store: Store, episodes: Iterable[str]) -> str:
@@ -41,12 +41,12 @@ def page_of(store: Store, episode: str) -> str:
     """One HTML file that replays the episode."""
     row = store.traces.row(episode)
     info = {"title": "A recorded run", "about": "", "orchestrator": row.orchestrator, "pool": row.pool}
-    return static_page({**info, "live": False, "links": []}, replays(store, [row], row.orchestrator))
+    return static_page({**info, "live": False, "links": []}, replay_documents(store, [row], row.orchestrator))
 
 
 def _family(store: Store, row: EpisodeRow) -> Iterator[EpisodeRow]:
     yield row
-    yield from inside(store, row)
+    yield from nested_episodes(store, row)
 
 
 def _told(store: Store, row: EpisodeRow, outer: tuple[str, ...]) -> Iterator[Told]:

@@ -19,9 +19,10 @@ from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import choose_home
 from studio.access.accounts import Tokens
 from studio.access.request_guards import LOOPBACK
+from studio.frame.ports import HOST, check_port
 from studio.model_server.server_record import Served, remove, write
 from studio.model_server.service import Offer, Service
-from studio.start import check_port, prepare
+from studio.prepare import prepare_store
 
 if TYPE_CHECKING:
     import uvicorn
@@ -34,7 +35,7 @@ REPORT_S = 0.5
 class Place:
     """Where to serve and whom to let in. `tokens` are references."""
 
-    host: str = "127.0.0.1"
+    host: str = HOST
     port: int = 8000
     tokens: Sequence[str] = ()
     home: str | None = field(default=None)
@@ -78,7 +79,7 @@ def serve_stdio(offer: Offer, home: str | None) -> None:
 def _store(home: str | None) -> Store:
     chosen = choose_home(home)  # checkpoints and workers' data are looked up in it
     expect_many_episodes()
-    return prepare(str(chosen.root))
+    return prepare_store(str(chosen.root))
 
 
 def _app(store: Store, offer: Offer, place: Place) -> FastAPI:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.traces.store import Store
+from studio.episode_documents.recorded_runs import replay_documents
 from studio.publish.bundle import Bundle
 from studio.publish.cards import shown_name
 from studio.publish.evaluations import evaluation_tables
@@ -15,7 +16,7 @@ from studio.publish.portable_pool import Secret, Travellers, travellers
 from studio.publish.request import Publication, PublishError
 from studio.publish.secret_scan import check_bundles, known_secrets
 from studio.publish.space_repo import ModelLink, space_bundle
-from studio.publish.traces import chosen_rows, replays
+from studio.publish.traces import chosen_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def make_plan(store: Store, asked: Publication, place: Path, token: str | None =
     _check_orchestrator(asked)
     going = travellers(stored.pool)
     weights = checkpoint_of(asked.orchestrator, place / "merged")
-    traces = replays(store, chosen_rows(store, asked), shown_name(asked.orchestrator))
+    traces = replay_documents(store, chosen_rows(store, asked), shown_name(asked.orchestrator))
     model = None
     if weights is not None and asked.with_model:
         tables = evaluation_tables(store.home, asked.orchestrator, weights.checkpoint)

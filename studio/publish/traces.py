@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from orchestrator.errors import EpisodeNotFound
 from orchestrator.traces.store import EpisodeRow, Store, TraceFilter
 from pool_registry.kinds import kind_of
-from studio.episode_documents.replay_document import replay_document
 from studio.publish.request import Publication, PublishError
 from trainer.tasks import find_task
 
@@ -50,35 +47,6 @@ def record_examples(store: Store, asked: Publication) -> int:
         query = find_task(family, level, "test", index).query
         asyncio.run(run_once(store, asked.pool, asked.orchestrator, query))
     return len(EXAMPLES)
-
-
-def replays(store: Store, rows: list[EpisodeRow], shown_as: str) -> list[dict[str, Any]]:
-    """The documents of runs and of the episodes inside them; `listed` marks those that were chosen.
-
-    `shown_as` is the orchestrator's name for others: a folder of this machine is none.
-    """
-    found: list[dict[str, Any]] = []
-    for row in rows:
-        found.append({**_document(store, row, shown_as), "listed": True})
-        found += [{**_document(store, inner, shown_as), "listed": False} for inner in inside(store, row)]
-    return found
-
-
-def _document(store: Store, row: EpisodeRow, shown_as: str) -> dict[str, Any]:
-    stored = store.pools.by_hash(row.pool, row.pool_hash)
-    pool, version = (stored.pool, stored.version) if stored else (None, None)
-    document = replay_document(store.traces.episode(row.id), row, pool, version)
-    document["view"]["episode"]["orchestrator"] = shown_as
-    return document
-
-
-def inside(store: Store, row: EpisodeRow) -> Iterator[EpisodeRow]:
-    """The episodes that steps of this one ran, and theirs."""
-    for run in store.traces.episode(row.id).steps.values():
-        if run.observation is not None and run.observation.episode:
-            inner = store.traces.row(run.observation.episode)
-            yield inner
-            yield from inside(store, inner)
 
 
 def _different(rows: list[EpisodeRow]) -> list[EpisodeRow]:

@@ -23,7 +23,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from pool_registry.storage.data_folder import find_home
-from studio.start import make_starter_data
+from studio.prepare import build_starter_data
 from tests.machine import missing
 
 CHROMIUM_FLAGS = [
@@ -97,7 +97,7 @@ class Studio:
 @pytest.fixture(scope="package")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     running = Studio(tmp_path_factory.mktemp("studio") / "home")
-    make_starter_data(find_home(running.home), with_model=False)  # as `make setup` does
+    build_starter_data(find_home(running.home), with_model=False)  # as `make setup` does
     running.start()
     yield running
     running.stop()

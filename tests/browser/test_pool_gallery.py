@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from playwright.sync_api import Locator, Page, expect
 
 from pool_registry.storage.data_folder import find_home
-from studio.start import make_starter_data
+from studio.prepare import build_starter_data
 from tests.browser.conftest import Studio, free_port, watched_page
 from tests.browser.test_pool_and_traces import card
 from tests.pool_registry.workers.test_mcp_sdk import Service
@@ -52,7 +52,7 @@ def endpoint() -> Iterator[int]:
 def gallery_studio(tmp_path_factory: pytest.TempPathFactory, endpoint: int) -> Iterator[Studio]:
     """A studio that looks at our model server's port, too, and has one key in its environment."""
     running = Studio(tmp_path_factory.mktemp("gallery") / "home")
-    make_starter_data(find_home(running.home), with_model=False)
+    build_starter_data(find_home(running.home), with_model=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PODIUM_DISCOVER_PORTS", str(endpoint))
         patch.setenv("PODIUM_TEST_KEY", SECRET)

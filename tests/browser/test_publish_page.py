@@ -17,10 +17,10 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from pool_registry.storage.data_folder import find_home
+from studio.prepare import build_starter_data, prepare_store
 from studio.publish.bundle import write_folder
 from studio.publish.plan import make_plan
 from studio.publish.request import publication
-from studio.start import make_starter_data, prepare
 from tests.browser.conftest import Studio, free_port, watched_page
 from tests.studio.support.hub_stand_in import Hub, client_environment, hub_stand_in
 from tests.studio.support.recorded import record_run
@@ -38,8 +38,8 @@ def hub() -> Iterator[tuple[str, Hub]]:
 def publisher(hub: tuple[str, Hub], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     """A studio with recorded runs, logged in to that Hub."""
     running = Studio(tmp_path_factory.mktemp("publisher") / "home")
-    make_starter_data(find_home(running.home), with_model=False)
-    store = prepare(str(running.home))
+    build_starter_data(find_home(running.home), with_model=False)
+    store = prepare_store(str(running.home))
     for family, level, index in RUNS:
         record_run(store, "starter-grpo", family, level, index)
     store.close()
@@ -147,7 +147,7 @@ def test_an_open_menu_stays_open_when_the_rest_of_the_page_arrives(page, publish
 def folders(publisher: Studio, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Dry runs: the plain page, and a live Space with its checkpoint inside."""
     made = {}
-    store = prepare(str(publisher.home))
+    store = prepare_store(str(publisher.home))
     for name, more in (("static", {"static": True}), ("live", {"visitors": "secrets"})):
         asked = publication({"pool": "starter", "orchestrator": "starter-grpo", "repo": "tiny", **more})
         plan = make_plan(store, asked, tmp_path_factory.mktemp("place"))

@@ -15,7 +15,7 @@ from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from studio.access.accounts import Accounts
 from studio.model_server import server_record
-from studio.start import prepare
+from studio.prepare import prepare_store
 from tests.browser.conftest import Studio, watched_page
 from tests.browser.support.pools import XSS
 from tests.studio.support.edge_home import model
@@ -111,7 +111,7 @@ def test_the_serve_page_fits_and_is_accessible(edge, browser, width, dark):
 def shared(tmp_path_factory: pytest.TempPathFactory, model: EdgeModel) -> Iterator[Studio]:
     """A studio that asks for a login, with two people who have one."""
     running = Studio(tmp_path_factory.mktemp("shared") / "home", arguments=("--login",))
-    store = prepare(str(running.home))
+    store = prepare_store(str(running.home))
     store.pools.save(edge_pool(model.url))
     for name in ("ada", "bob"):
         Accounts(store.engine).add(name, PASSWORD)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
+from studio.prepare import prepare_store
 from studio.runtime import Runtime
-from studio.start import prepare
 
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
-    opened = Runtime(prepare(str(tmp_path_factory.mktemp("home"))))
+    opened = Runtime(prepare_store(str(tmp_path_factory.mktemp("home"))))
     yield opened
     opened.close()
 

@@ -25,8 +25,8 @@ from pool_registry.worker import WorkerSpec
 from studio.app import create_app
 from studio.episode_documents.trace import trace_document
 from studio.pages.pool.commands import PoolDesk
+from studio.prepare import prepare_store
 from studio.runtime import Runtime
-from studio.start import prepare
 from tests.pool_registry.support.peer import Peer, peer
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe
@@ -71,7 +71,7 @@ def studio(home) -> Iterator[tuple[Runtime, str]]:
     before = keyring.get_keyring()
     keyring.set_keyring(Ring())
     os.environ["PODIUM_CANARY"] = ENV_KEY
-    runtime = Runtime(prepare(str(home)))
+    runtime = Runtime(prepare_store(str(home)))
     with peer() as address, stamina.set_testing(True, attempts=2, cap=True):
         runtime.store.pools.save(Pool(name="leaky", workers=workers(address)))
         yield runtime, address

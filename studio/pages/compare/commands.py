@@ -14,8 +14,8 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from studio.frame.commands import answered, refused
+from studio.orchestrators.choices import FIRST_QUERY, STARTER, TAKES_AGENT
 from studio.orchestrators.notes import checkpoint_label
-from studio.pages.run.page import FIRST_QUERY, STARTER, TAKES_AGENT
 from studio.pages.train.commands import asked_recipe
 from studio.pages.train.preflight import missing
 from studio.runtime import Runtime

@@ -12,22 +12,25 @@ from typing import Any
 
 import gradio as gr
 
-from orchestrator.checkpoints import STARTERS, checkpoint_names
 from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
-from orchestrator.policies.registry import POLICIES
 from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
 from studio.frame.navigation import shell
-from studio.orchestrators.notes import checkpoint_label, checkpoint_note, memory_note
+from studio.orchestrators.choices import (
+    FIRST_QUERY,
+    SHIPPED,
+    STARTER,
+    TAKES_AGENT,
+    default_orchestrator,
+    orchestrator_choices,
+    orchestrator_name,
+    split_orchestrator_name,
+)
+from studio.orchestrators.notes import checkpoint_note, memory_note
 from studio.pages.run.component import run_view
 from studio.runtime import Runtime
 from trainer.tasks import SUITES, find_task
-
-STARTER = "starter"
-SHIPPED = "starter-grpo"
-FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
-TAKES_AGENT = tuple(policy.name for policy in POLICIES.values() if policy.takes_agent)
 
 
 def build(runtime: Runtime) -> None:
@@ -112,29 +115,6 @@ def _note(runtime: Runtime, policy: str | None, pool: str | None) -> str:
     return f"<p>{escape(text)}</p>" if text else ""
 
 
-def orchestrator_name(policy: str, agent: str | None, dialect: str | None) -> str:
-    """The name that `make_orchestrator` takes: policy[:agent[:dialect]]."""
-    if policy == "model":
-        return f"model:{agent or ''}:{dialect or 'plan'}"
-    return f"{policy}:{agent}" if agent and policy in TAKES_AGENT else policy
-
-
-def default_orchestrator(pool: str | None) -> str:
-    """The orchestrator that ships, on the pool that it has learnt; elsewhere the oracle."""
-    return SHIPPED if pool == STARTER and SHIPPED in checkpoint_names() else "oracle"
-
-
-def orchestrator_choices() -> list[tuple[str, str]]:
-    """(label, name): the policies, the checkpoints of jobs with the newest first, then those that ship."""
-    names = checkpoint_names()
-    made = [name for name in names if name not in STARTERS]
-    ships = [name for name in names if name in STARTERS]
-    return [
-        *((policy.label, name) for name, policy in POLICIES.items()),
-        *((checkpoint_label(name), name) for name in [*made, *ships]),
-    ]
-
-
 def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     """What the page shows first: the linked episode with its own settings, or a query ready to run."""
     names = runtime.store.pools.names()
@@ -142,7 +122,7 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     known = {name for _, name in choices}
     asked = request.query_params.get("episode") or ""
     chosen = request.query_params.get("pool") or ""
-    asked_for, agent, dialect = _split(request.query_params.get("orchestrator") or "")
+    asked_for, agent, dialect = split_orchestrator_name(request.query_params.get("orchestrator") or "")
     family, level, index = FIRST_QUERY
     text = find_task(family, level, "test", index).query
     try:
@@ -151,7 +131,7 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         row = None  # the view itself says that there is no such episode
     if row is not None:
         chosen, text = row.pool, row.query
-        asked_for, agent, dialect = _split(row.orchestrator)
+        asked_for, agent, dialect = split_orchestrator_name(row.orchestrator)
     chosen = chosen or _last_pool(runtime)
     pool = chosen if chosen in names else (names[0] if names else None)
     # Training's own episodes and pruned checkpoints cannot be chosen again.
@@ -176,12 +156,6 @@ def _last_pool(runtime: Runtime) -> str:
     """The pool of the latest run; the starter pool before the first."""
     latest = runtime.store.traces.search(TraceFilter(limit=1))
     return latest[0].pool if latest else STARTER
-
-
-def _split(name: str) -> tuple[str, str | None, str]:
-    policy, _, rest = name.partition(":")
-    agent, _, dialect = rest.partition(":")
-    return policy, agent or None, dialect or "plan"
 
 
 def _parts(policy: str) -> tuple[Any, Any]:

@@ -23,7 +23,6 @@ from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Pool, export_pool
 from studio.episode_documents.trace import trace_document
 from studio.episode_documents.view import episode_view, step_detail, turn_detail, view_patch
-from studio.pages.traces.page import trace_rows
 from studio.runtime import Runtime
 
 T = TypeVar("T")
@@ -92,10 +91,6 @@ def routes(runtime: Runtime) -> APIRouter:
         disposition = f'attachment; filename="{stored.pool.name}-v{stored.version}.json"'
         headers = {"content-disposition": disposition}
         return Response(export_pool(stored.pool), media_type="application/json", headers=headers)
-
-    @router.get("/traces")
-    def traces(request: Request) -> JSONResponse:
-        return JSONResponse(trace_rows(runtime, dict(request.query_params)))
 
     return router
 

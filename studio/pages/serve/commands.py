@@ -18,9 +18,9 @@ from fastapi.responses import JSONResponse
 from pool_registry.errors import InvalidPool, PoolError, StorageError
 from studio.access.accounts import Tokens
 from studio.frame.commands import Command, Reply, text, words
+from studio.frame.ports import check_port
 from studio.model_server import server_record
 from studio.runtime import Runtime
-from studio.start import check_port
 
 START_S = 120.0
 FIRST_PORT = 8000

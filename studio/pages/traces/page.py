@@ -2,68 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, get_args
-
-from orchestrator.engine.events import Outcome
-from orchestrator.traces.store import EpisodeRow, TraceFilter
 from studio.frame.web_page import web_page
 from studio.runtime import Runtime
-
-PAGE_SIZE = 50
-STATES = ("running", "correct", "wrong", "interrupted", *get_args(Outcome))
 
 
 def build(runtime: Runtime) -> None:
     """The page's one component; it reads /api/traces by itself."""
     web_page("traces")
-
-
-def trace_rows(runtime: Runtime, asked: Mapping[str, str]) -> dict[str, Any]:
-    """One page of runs, newest first, and what the filters can be set to."""
-    traces = runtime.store.traces
-    wanted = TraceFilter(
-        pool=asked.get("pool", ""),
-        orchestrator=asked.get("orchestrator", ""),
-        state=asked.get("state", ""),
-        text=asked.get("text", "")[:500],
-        user=asked.get("user", ""),
-        nested=asked.get("nested") == "1",
-        limit=PAGE_SIZE + 1,
-        offset=_offset(asked.get("offset")),
-    )
-    rows = traces.search(wanted)
-    starred = set(traces.starred())
-    return {
-        "rows": [{**_document(row), "starred": row.id in starred} for row in rows[:PAGE_SIZE]],
-        "more": len(rows) > PAGE_SIZE,
-        "pools": traces.distinct("pool"),
-        "orchestrators": traces.distinct("orchestrator"),
-        "states": STATES,
-        "users": [name for name in traces.distinct("user_name") if name],
-        "problem": traces.problem,
-    }
-
-
-def _document(row: EpisodeRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "started_at": row.started_at,
-        "query": row.query[:300],
-        "pool": row.pool,
-        "user": row.user_name,
-        "orchestrator": row.orchestrator,
-        "state": row.state,
-        "correct": row.correct,
-        "answer": (row.answer or "")[:120],
-        "depth": row.depth,
-        "steps": row.steps,
-        "failed_steps": row.failed_steps,
-        "wall_s": row.wall_s,
-        "tokens": row.tokens,
-        "cost": row.cost,
-    }
-
-
-def _offset(text: str | None) -> int:
-    return min(int(text), 10_000_000) if text and text.isascii() and text.isdigit() else 0

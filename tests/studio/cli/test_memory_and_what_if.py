@@ -19,7 +19,7 @@ from pool_registry.errors import InvalidPool, PoolError
 from pool_registry.storage.data_folder import choose_home
 from studio.__main__ import app
 from studio.cli.what_if import read_edits
-from studio.start import prepare
+from studio.prepare import prepare_store
 from tests.studio.support.recorded import record_run
 
 
@@ -31,7 +31,7 @@ def home(tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def episode(home) -> str:
     """A run of four sandboxed snippets and a sum of them, recorded as anybody's."""
-    store = prepare(home)
+    store = prepare_store(home)
     try:
         return record_run(store, "boss", "forge", 3, 2)
     finally:
@@ -130,7 +130,7 @@ def test_errors_are_one_line_without_a_traceback(home):
 
 @pytest.fixture(scope="module")
 def recorded(home, episode):
-    store = prepare(home)
+    store = prepare_store(home)
     try:
         yield store.traces.episode(episode)
     finally:
@@ -169,7 +169,7 @@ def test_any_text_is_edits_or_an_error_in_words(recorded, texts):
 
 def failed(home: str, split: str) -> str:
     """A run of the starter pool that was answered by nobody."""
-    store = prepare(home)
+    store = prepare_store(home)
     try:
         pool, key = store.pools.latest("starter").pool, f"failed-{split}"
         task, at = TaskRef("forge", 1, split, 3), "2026-01-01T00:00:00+00:00"
@@ -211,6 +211,6 @@ def test_a_memory_is_switched_on_learns_is_listed_and_forgets(studio, home):
     [(("set", "starter", "nobody"), "no enabled agent"), (("list", "nope"), "no pool 'nope'")],
 )
 def test_what_cannot_be_done_is_said(studio, home, arguments, said):
-    prepare(home).close()
+    prepare_store(home).close()
     with pytest.raises(PoolError, match=said):
         studio("memory", *arguments)

@@ -19,8 +19,8 @@ import pytest
 from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
+from studio.prepare import prepare_store
 from studio.publish.publication_record import records
-from studio.start import prepare
 from tests.studio.support.hub_stand_in import TOKEN, USER, Hub, Repo, client_environment, hub_stand_in
 from tests.studio.support.recorded import record_run
 
@@ -32,7 +32,7 @@ KILLS = 20
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with a pool whose worker needs a key, and runs of it to show."""
     folder = tmp_path_factory.mktemp("publishing") / "home"
-    store = prepare(str(folder))
+    store = prepare_store(str(folder))
     chat = {"base_url": "https://models.example.com/v1", "model": "m", "api_key": "env:PODIUM_CANARY"}
     calculator = WorkerSpec(name="calculator", kind="calculator", description="Evaluates an expression.")
     writer = WorkerSpec(name="writer", kind="chat", description="Writes.", config=chat)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.start import prepare
+from studio.prepare import prepare_store
 from tests.studio.support.edge_model import EdgeModel, edge_model
 from tests.studio.support.served import edge_pool
 
@@ -21,7 +21,7 @@ def model() -> Iterator[EdgeModel]:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, model: EdgeModel) -> Path:
     folder = tmp_path_factory.mktemp("home")
-    store = prepare(str(folder))
+    store = prepare_store(str(folder))
     store.pools.save(edge_pool(model.url))
     store.close()
     return folder

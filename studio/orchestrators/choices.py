@@ -1,0 +1,42 @@
+"""The orchestrators that a person can choose, and what a page suggests first."""
+
+from __future__ import annotations
+
+from orchestrator.checkpoints import STARTERS, checkpoint_names
+from orchestrator.policies.registry import POLICIES
+from studio.orchestrators.notes import checkpoint_label
+
+STARTER = "starter"
+SHIPPED = "starter-grpo"
+FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
+TAKES_AGENT = tuple(policy.name for policy in POLICIES.values() if policy.takes_agent)
+
+
+def orchestrator_name(policy: str, agent: str | None, dialect: str | None) -> str:
+    """The name that `make_orchestrator` takes: policy[:agent[:dialect]]."""
+    if policy == "model":
+        return f"model:{agent or ''}:{dialect or 'plan'}"
+    return f"{policy}:{agent}" if agent and policy in TAKES_AGENT else policy
+
+
+def split_orchestrator_name(name: str) -> tuple[str, str | None, str]:
+    """(policy, agent, dialect) of a name; the dialect is `plan` where the name holds none."""
+    policy, _, rest = name.partition(":")
+    agent, _, dialect = rest.partition(":")
+    return policy, agent or None, dialect or "plan"
+
+
+def default_orchestrator(pool: str | None) -> str:
+    """The shipped checkpoint on the pool that it was trained on; the oracle on any other."""
+    return SHIPPED if pool == STARTER and SHIPPED in checkpoint_names() else "oracle"
+
+
+def orchestrator_choices() -> list[tuple[str, str]]:
+    """(label, name): the policies, then checkpoints of jobs with the newest first, then those that ship."""
+    names = checkpoint_names()
+    made = [name for name in names if name not in STARTERS]
+    ships = [name for name in names if name in STARTERS]
+    return [
+        *((policy.label, name) for name, policy in POLICIES.items()),
+        *((checkpoint_label(name), name) for name in [*made, *ships]),
+    ]

@@ -1,0 +1,30 @@
+"""What must be there before anything runs: the migrated database, the starter pool and the data of its workers."""
+
+from __future__ import annotations
+
+from orchestrator.traces.store import Store, open_store
+from pool_registry.starter import seed_starter
+from pool_registry.storage.data_folder import Home, find_home
+
+
+def prepare_store(folder: str | None) -> Store:
+    """Open the data folder's store, migrated and with the starter pool. Raises StorageError saying what to do."""
+    store = open_store(find_home(folder))
+    store.traces.mark_interrupted()
+    if not (names := store.pools.names()) or "starter" in names:
+        seed_starter(store.pools)
+    return store
+
+
+def build_starter_data(home: Home, with_model: bool) -> None:
+    """Build what the starter pool reads (database, search index, converted model), once per data folder."""
+    from pool_registry.starter.ledger import ledger_database
+    from pool_registry.workers.search import load_index
+
+    ledger_database(home)
+    load_index("starter:factbook", home)
+    if with_model:
+        from pool_registry.language_models.model_files import model_path
+        from pool_registry.starter import STARTER_MODEL
+
+        model_path(STARTER_MODEL)
