@@ -1,0 +1,29 @@
+"""Serve a pool and its orchestrator as one OpenAI-compatible model, and ask it, in one script."""
+
+import tempfile
+
+from fastapi.testclient import TestClient
+
+from studio.model_server.app import create_serve_app
+from studio.model_server.service import Offer
+from studio.start import prepare
+from trainer.tasks import find_task
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # your own data folder is prepare(None)
+        store = prepare(folder)
+        app = create_serve_app(store, Offer(pool="starter", orchestrator="starter-grpo"), loopback=True)
+        task = find_task("itinerary", level=3, split="test", index=0)
+        with TestClient(app, base_url="http://127.0.0.1") as client:  # uvicorn.run(app) would open a port
+            reply = client.post(
+                "/v1/chat/completions",
+                json={"model": "podium-starter", "messages": [{"role": "user", "content": task.query}]},
+            )
+        print(task.query)
+        print("answer:", reply.json()["choices"][0]["message"]["content"], "expected:", task.expected)
+        store.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Every script in examples/ runs as a reader would run it and prints what it promises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PRINTS = {
+    "run_a_plan": "answer: 54.0",
+    "access_lists": "4 PARSE_ERR $1 is used but not in access; add 1 to access",
+    "policy": "ada saw step 1: ada saw nothing, step 2: bob saw nothing",
+    "evaluate": "oracle: 5 of 5",
+    "train": "checkpoint at step 2",
+    "serve": "answer: 2025-02-10 expected: 2025-02-10",
+}
+
+
+def run(name: str) -> str:
+    script = str(ROOT / "examples" / f"{name}.py")
+    done = subprocess.run([sys.executable, script], cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_an_example_prints_what_it_promises(name):
+    assert PRINTS[name] in run(name)
+
+
+def test_no_example_is_left_out():
+    helpers = {"shop"}  # functions that the others register
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} - helpers == set(PRINTS)
