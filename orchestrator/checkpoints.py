@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from assets import asset
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.prompt import PromptStyle
 from pool_registry.actions import JsonValue
+from pool_registry.atomic_write import flush_to_disk, write_atomically
 from pool_registry.storage.data_folder import find_home
 
 MANIFEST = "podium.json"
@@ -132,13 +132,9 @@ def starter_folder(name: str) -> Path:
 def seal(folder: Path, checkpoint: Checkpoint) -> Checkpoint:
     """Write the manifest, last: from now on the folder is a checkpoint. Everything is flushed to disk before."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
-    marks = {str(path.relative_to(folder)): FileMark(size=path.stat().st_size, sha256=_synced(path)) for path in files}
+    marks = {str(path.relative_to(folder)): _flush_and_mark(path) for path in files}
     sealed = checkpoint.model_copy(update={"files": marks})
-    draft = folder / f"{MANIFEST}.draft"
-    draft.write_text(json.dumps(sealed.model_dump(mode="json"), indent=1, ensure_ascii=False), encoding="utf-8")
-    _synced(draft)
-    draft.rename(folder / MANIFEST)
-    _sync_folder(folder)
+    write_atomically(folder / MANIFEST, json.dumps(sealed.model_dump(mode="json"), indent=1, ensure_ascii=False))
     return sealed
 
 
@@ -167,19 +163,9 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _synced(path: Path) -> str:
-    """Flush a file to disk and return its hash."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-    return _sha256(path)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _flush_and_mark(path: Path) -> FileMark:
+    flush_to_disk(path)
+    return FileMark(size=path.stat().st_size, sha256=_sha256(path))
 
 
 def _first(error: Exception) -> str:

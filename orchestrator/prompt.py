@@ -18,6 +18,7 @@ from orchestrator.plan import Recalled
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Message, strip_special
+from pool_registry.text import excerpt, one_line, shorten
 
 MAX_OBSERVATION_CHARS = 4000
 MAX_LESSON_CHARS = 300
@@ -70,15 +71,14 @@ def notes(recalled: Recalled, episode_id: str) -> str:
     not exist when the notes were written: none can close its own block. The same text at every turn."""
     tag = f"note-{sha256(episode_id.encode()).hexdigest()[:8]}"
     blocks = [
-        f"<{tag}>\nQuestion: {_clipped(lesson.query)}\nWhat went wrong: {_clipped(lesson.sentence)}\n</{tag}>"
+        f"<{tag}>\nQuestion: {_lesson_line(lesson.query)}\nWhat went wrong: {_lesson_line(lesson.sentence)}\n</{tag}>"
         for lesson in recalled.lessons
     ]
     return "\n".join((NOTES, *blocks))
 
 
-def _clipped(text: str) -> str:
-    line = " ".join(strip_special(text).split())
-    return line if len(line) <= MAX_LESSON_CHARS else f"{line[: MAX_LESSON_CHARS - 2]} …"
+def _lesson_line(text: str) -> str:
+    return shorten(one_line(strip_special(text)), MAX_LESSON_CHARS)
 
 
 def observation_text(done: Round, rounds_left: int) -> str:
@@ -105,10 +105,7 @@ def _observed(run: StepRun) -> str:
     if observation.error is not None:
         message = strip_special(observation.error.message)
         return f"{head} {observation.status}: {observation.error.code}: {message}"
-    text = strip_special(as_text(observation.value))
-    if len(text) > MAX_OBSERVATION_CHARS:
-        text = f"{text[:MAX_OBSERVATION_CHARS]} … ({len(text):,} characters in all)"
-    return f"{head} OK: {text}"
+    return f"{head} OK: {excerpt(strip_special(as_text(observation.value)), MAX_OBSERVATION_CHARS)}"
 
 
 def _described(worker: LiveWorker) -> str:

@@ -22,7 +22,6 @@ import argparse
 import json
 import math
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -31,6 +30,7 @@ from typing import Any
 from assets import asset
 from orchestrator.checkpoints import Checkpoint, seal
 from orchestrator.dialects.plan_json import PlanDialect
+from pool_registry.atomic_write import draft_folder
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import starter_pool
 from trainer.sft.demonstrations import Demonstration, Said
@@ -285,29 +285,25 @@ def made_up(random: Random) -> str:
 
 def save(model: Any, tokenizer: Any, folder: Path, stage: str, step: int) -> None:
     """A checkpoint folder with half-precision weights (4.8 MB); they are computed with in single precision."""
-    draft = folder.with_name(f"{folder.name}.draft")
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    tokenizer.save_pretrained(draft)
-    model.half().save_pretrained(draft)
-    config = draft / "config.json"
-    settings = json.loads(config.read_text(encoding="utf-8"))
-    settings["dtype"] = "float32"
-    config.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
-    about = Checkpoint.model_validate(
-        {
-            "name": folder.name,
-            "kind": "full",
-            "base": "starter:tiny",
-            "stage": stage,
-            "step": step,
-            "prompt": "query",
-            "turn_tokens": TURN_TOKENS,
-        }
-    )
-    seal(draft, about)
-    shutil.rmtree(folder, ignore_errors=True)
-    draft.rename(folder)
+    with draft_folder(folder, replace=True) as draft:
+        tokenizer.save_pretrained(draft)
+        model.half().save_pretrained(draft)
+        config = draft / "config.json"
+        settings = json.loads(config.read_text(encoding="utf-8"))
+        settings["dtype"] = "float32"
+        config.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+        about = Checkpoint.model_validate(
+            {
+                "name": folder.name,
+                "kind": "full",
+                "base": "starter:tiny",
+                "stage": stage,
+                "step": step,
+                "prompt": "query",
+                "turn_tokens": TURN_TOKENS,
+            }
+        )
+        seal(draft, about)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from assets import asset
 from orchestrator.checkpoints import complete_steps, read_checkpoint, seal
+from pool_registry.atomic_write import draft_folder
 from pool_registry.storage.data_folder import choose_home
 
 KEPT = {
@@ -42,23 +43,19 @@ def main() -> None:
 
 def ship(folder: Path, place: Path) -> int:
     """Copy, shrink and seal one checkpoint. Returns its size in bytes."""
-    draft = place.with_name(f"{place.name}.draft")
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    known = read_checkpoint(folder)
-    for pattern in KEPT[known.kind]:
-        for file in folder.glob(pattern):
-            if file.name not in RESUMING:
-                shutil.copy(file, draft / file.name)
-    for weights in draft.glob("*.safetensors"):
-        halve(weights)
-    if known.kind == "full":
-        amend(draft / "config.json", dtype="float32")
-    else:  # instead of a folder of this machine
-        amend(draft / "adapter_config.json", base_model_name_or_path=known.base)
-    seal(draft, known.model_copy(update={"name": place.name}))
-    shutil.rmtree(place, ignore_errors=True)
-    draft.rename(place)
+    checkpoint = read_checkpoint(folder)
+    with draft_folder(place, replace=True) as draft:
+        for pattern in KEPT[checkpoint.kind]:
+            for file in folder.glob(pattern):
+                if file.name not in RESUMING:
+                    shutil.copy(file, draft / file.name)
+        for weights in draft.glob("*.safetensors"):
+            halve(weights)
+        if checkpoint.kind == "full":
+            amend(draft / "config.json", dtype="float32")
+        else:  # instead of a folder of this machine
+            amend(draft / "adapter_config.json", base_model_name_or_path=checkpoint.base)
+        seal(draft, checkpoint.model_copy(update={"name": place.name}))
     return sum(file.stat().st_size for file in place.iterdir())
 
 

@@ -23,6 +23,7 @@ from pool_registry.actions import Observation, Status, as_text, clean_text
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.completion import agent_messages, strip_special
+from pool_registry.text import one_line, shorten
 from pool_registry.worker import Visible
 
 log = logging.getLogger(__name__)
@@ -102,11 +103,11 @@ def by_rule(episode: Episode) -> str | None:
         return None
     causes = [*_no_turns(episode), *_failures(episode)]
     if causes:
-        return _line(f"{_ending(episode)}: {'; '.join(causes[:2])}.")
+        return _clean_line(f"{_ending(episode)}: {'; '.join(causes[:2])}.")
     if not episode.steps:
-        return _line(f"{_ending(episode)}, without calling anybody: plan steps.")
+        return _clean_line(f"{_ending(episode)}, without calling anybody: plan steps.")
     called = ", ".join(dict.fromkeys(run.step.worker for run in episode.steps.values()))
-    return _line(f"{_ending(episode)}, though every step went well (it called {called}): plan it otherwise.")
+    return _clean_line(f"{_ending(episode)}, though every step went well (it called {called}): plan it otherwise.")
 
 
 def _ending(episode: Episode) -> str:
@@ -141,7 +142,7 @@ def _inherited(observation: Observation) -> bool:
 
 
 def _piece(text: str) -> str:
-    return _line(text, MAX_PIECE_CHARS).rstrip(".")
+    return _clean_line(text, MAX_PIECE_CHARS).rstrip(".")
 
 
 def attempt_text(episode: Episode) -> str:
@@ -154,15 +155,13 @@ def attempt_text(episode: Episode) -> str:
 
 
 def _turn_text(done: Round) -> str:
-    text = done.turn.text if done.turn else ""
-    return text if len(text) <= MAX_TURN_CHARS else f"{text[:MAX_TURN_CHARS]} …"
+    return shorten(done.turn.text, MAX_TURN_CHARS) if done.turn else ""
 
 
 def one_sentence(text: str) -> str:
     """The first sentence of what an agent wrote, in one line that fits a prompt; "" when there is none."""
-    return _line(re.split(r"(?<=[.!?])\s+(?=[A-Z\"'(])", _line(text, len(text)), maxsplit=1)[0])
+    return _clean_line(re.split(r"(?<=[.!?])\s+(?=[A-Z\"'(])", _clean_line(text, len(text)), maxsplit=1)[0])
 
 
-def _line(text: str, longest: int = MAX_LESSON_CHARS) -> str:
-    line = " ".join(clean_text(strip_special(text)).split())
-    return line if len(line) <= longest else f"{line[: longest - 2]} …"
+def _clean_line(text: str, longest: int = MAX_LESSON_CHARS) -> str:
+    return shorten(one_line(clean_text(strip_special(text))), longest)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pool_registry.atomic_write import draft_folder
 
 TITLE_WEIGHT = 3  # a passage's title counts as often as this
 
@@ -58,17 +58,13 @@ def load(folder: Path) -> Any:
 
 
 def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """`folder`, made under another name and renamed: a crash or a second process leaves no half of it."""
+    """Return `folder`, filled by `make` unless it is there already."""
     if folder.exists():
         return folder
-    draft = folder.with_name(f"{folder.name}.{os.getpid()}")
-    draft.mkdir(exist_ok=True)
     try:
-        make(draft)
-        draft.rename(folder)
+        with draft_folder(folder) as draft:
+            make(draft)
     except OSError:
         if not folder.exists():  # otherwise another process was faster
             raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     return folder

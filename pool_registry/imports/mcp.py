@@ -10,6 +10,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.imports import Offer, worker_name
 from pool_registry.mcp_client.session import borrow, give_back
 from pool_registry.schemas.argument_schema import changed_arguments, schema_problem
+from pool_registry.text import shorten
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpConfig, McpServer
 
@@ -115,7 +116,7 @@ def _offer(server: McpServer, tool: mcp_types.Tool, name: str) -> Offer:
 
 def _description(tool: mcp_types.Tool, server: McpServer) -> str:
     text = (tool.description or tool.title or "").strip() or f"The tool {tool.name} of {server.name}."
-    return text if len(text) <= MAX_DESCRIPTION else text[: MAX_DESCRIPTION - 2] + " …"
+    return shorten(text, MAX_DESCRIPTION)
 
 
 def _may_be_repeated(tool: mcp_types.Tool) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text
+from pool_registry.text import excerpt
 from pool_registry.worker import Call, Reply, Visible, one_string
 
 DEFAULT_VISIBLE_CHARS = 20_000
@@ -107,8 +108,6 @@ def _block(tag: str, item: Visible, max_chars: int) -> str:
         body = f"{observation.error.code}: {observation.error.message}"
     else:
         body = as_text(observation.value)
-    body = strip_special(body)
-    if len(body) > max_chars:
-        body = f"{body[:max_chars]} … ({len(body):,} characters in all)"
+    body = excerpt(strip_special(body), max_chars)
     head = f'<{tag} step="{item.step}" worker="{item.worker}" status="{observation.status}">'
     return f"{head}\n{body}\n</{tag}>"

@@ -7,15 +7,14 @@ Only safetensors without remote code are loaded, and nothing is fetched unless t
 from __future__ import annotations
 
 import logging
-import os
 import platform
-import shutil
 import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from assets import asset
+from pool_registry.atomic_write import draft_folder
 from pool_registry.errors import WorkerFault
 from pool_registry.storage.data_folder import find_home
 
@@ -104,15 +103,13 @@ def _starter_gguf() -> Path:
 
 
 def _convert_starter(folder: Path) -> None:
-    """The package's GGUF as bf16 safetensors, written under another name and renamed."""
+    """Write the package's GGUF file as bf16 safetensors."""
     file = _starter_gguf()
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
     be_quiet()
     log.info("converting the small model, once (about 20 s)")
-    draft = folder.with_name(f"{folder.name}.{os.getpid()}")
-    shutil.rmtree(draft, ignore_errors=True)
     place = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
     tokenizer = AutoTokenizer.from_pretrained(**place, padding_side="left")
     model = AutoModelForCausalLM.from_pretrained(
@@ -122,9 +119,9 @@ def _convert_starter(folder: Path) -> None:
     # The loader notes the GGUF as a quantization and its title as the model's name; neither is true here.
     model.config.__dict__.pop("quantization_config", None)
     model.config._name_or_path = folder.name
-    model.save_pretrained(draft)
-    tokenizer.save_pretrained(draft)
-    draft.rename(folder)
+    with draft_folder(folder) as draft:
+        model.save_pretrained(draft)
+        tokenizer.save_pretrained(draft)
 
 
 def be_quiet() -> None:

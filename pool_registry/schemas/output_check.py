@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pool_registry.actions import JsonValue, as_text, storable
 from pool_registry.schemas.regex import MATCH_S, MAX_PATTERN_CHARS, matches_whole, pattern_problem
+from pool_registry.text import shorten
 
 MAX_SCHEMA_CHARS = 100_000
 SHOWN_VIOLATIONS = 3
@@ -88,7 +89,7 @@ class Handoff:
                 return value
         except TimeoutError:
             raise BadOutput(f"the pattern {pattern!r} takes more than {MATCH_S} s on it") from None
-        raise BadOutput(f"{_short(as_text(value))!r} does not match the pattern {pattern!r}")
+        raise BadOutput(f"{shorten(as_text(value), SHOWN_CHARS)!r} does not match the pattern {pattern!r}")
 
 
 def compile_schema(schema: Mapping[str, Any]) -> Any:
@@ -103,9 +104,12 @@ def compile_schema(schema: Mapping[str, Any]) -> Any:
 
 def violations(schema: Any, value: JsonValue) -> str:
     """The first violations as one sentence for a model."""
-    found = list(islice(schema.iter_errors(value), SHOWN_VIOLATIONS + 1))
-    shown = [f"{'.'.join(map(str, each.instance_path)) or 'result'}: {_short(each.message)}" for each in found]
-    return "; ".join(shown[:SHOWN_VIOLATIONS]) + (" ..." if len(found) > SHOWN_VIOLATIONS else "")
+    errors = list(islice(schema.iter_errors(value), SHOWN_VIOLATIONS + 1))
+    shown = [
+        f"{'.'.join(map(str, error.instance_path)) or 'result'}: {shorten(error.message, SHOWN_CHARS)}"
+        for error in errors[:SHOWN_VIOLATIONS]
+    ]
+    return "; ".join(shown) + (" ..." if len(errors) > SHOWN_VIOLATIONS else "")
 
 
 def _read(text: str) -> JsonValue:
@@ -119,7 +123,3 @@ def _read(text: str) -> JsonValue:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]} …"

@@ -14,9 +14,10 @@ from html import unescape
 from importlib import resources
 
 from pool_registry.actions import JsonValue
+from pool_registry.text import shorten
 
 SEPARATOR = " — "
-MAX_TEXT = 1200
+MAX_TEXT = 1202
 _TAGS = re.compile(r"<[^>]{0,200}>")
 _SPACE = re.compile(r"\s+")
 
@@ -92,4 +93,4 @@ def _leaves(node: Mapping[str, JsonValue], path: tuple[str, ...]) -> Iterator[tu
 def clean(text: str) -> str:
     """Plain text: tags and entities gone, white space single, cut at MAX_TEXT characters."""
     plain = _SPACE.sub(" ", unescape(_TAGS.sub(" ", text))).strip()
-    return plain if len(plain) <= MAX_TEXT else plain[:MAX_TEXT] + " …"
+    return shorten(plain, MAX_TEXT)

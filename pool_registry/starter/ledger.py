@@ -7,7 +7,6 @@ only be looked up. Companies are split into training (0-299), validation (1000-1
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 import struct
 import threading
@@ -16,6 +15,7 @@ from contextlib import closing
 from datetime import date, timedelta
 from pathlib import Path
 
+from pool_registry.atomic_write import draft_file
 from pool_registry.storage.data_folder import Home, find_home
 
 VERSION = 1
@@ -59,17 +59,13 @@ def ledger_database(home: Home | None = None) -> Path:
 
 
 def _build(path: Path) -> None:
-    """Write under a name of this process, then rename: nobody ever sees half a database."""
-    draft = path.with_suffix(f".{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    with closing(sqlite3.connect(draft)) as database:
+    with draft_file(path) as draft, closing(sqlite3.connect(draft)) as database:
         database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;" + SCHEMA)
         for split in COMPANIES.values():
             for company in split:
                 _add_company(database, company)
         database.executemany("INSERT INTO fixings VALUES (?, ?, ?)", _fixings())
         database.commit()
-    draft.replace(path)
 
 
 def _add_company(database: sqlite3.Connection, company: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, WorkerFault
+from pool_registry.text import shorten
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
 MAX_CHARS = 2000
@@ -63,7 +64,7 @@ def _evaluated(tree: ast.expr, expression: str) -> object:
         raise WorkerFault("math_error", str(error)) from error
     except (InvalidExpression, LookupError, TypeError, RecursionError) as error:
         reason = str(error).partition(", for expression")[0].removesuffix(" for expression ''") or "too complex"
-        raise BadCall(f"{_short(expression)} cannot be evaluated: {reason}") from error
+        raise BadCall(f"{shorten(expression, 80)!r} cannot be evaluated: {reason}") from error
 
 
 def _parsed(expression: str) -> ast.expr:
@@ -72,7 +73,7 @@ def _parsed(expression: str) -> ast.expr:
         tree = ast.parse(expression, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or str(error) or "nested too deeply"
-        raise BadCall(f"{_short(expression)} is not an arithmetic expression: {reason}") from error
+        raise BadCall(f"{shorten(expression, 80)!r} is not an arithmetic expression: {reason}") from error
     for node in ast.walk(tree):
         _check(node)
     return tree
@@ -82,7 +83,7 @@ def _check(node: ast.AST) -> None:
     if not isinstance(node, _GRAMMAR):
         raise BadCall(f"{type(node).__name__} is not arithmetic; use numbers, lists, operators and functions")
     if isinstance(node, ast.Constant) and not isinstance(node.value, int | float):
-        raise BadCall(f"{_short(repr(node.value))} is not a number; write numbers without quotes")
+        raise BadCall(f"{shorten(repr(node.value), 80)!r} is not a number; write numbers without quotes")
     if isinstance(node, ast.operator | ast.unaryop | ast.cmpop) and type(node) not in OPERATORS:
         raise BadCall("use + - * / // % ** (a power is 2**3, not 2^3) and comparisons")
 
@@ -177,7 +178,3 @@ def _hint(expression: str) -> str:
     if "," in expression and "[" not in expression:
         return "write numbers without thousands separators, and lists in [ ]"
     return "write an expression whose result is one number"
-
-
-def _short(expression: str) -> str:
-    return repr(expression if len(expression) <= 80 else expression[:80] + " …")

@@ -11,6 +11,7 @@ import typer
 
 from orchestrator.errors import InvalidEdits
 from pool_registry.kinds import PLAIN_WORDS
+from pool_registry.text import shorten
 
 if TYPE_CHECKING:
     from orchestrator.engine.edits import AnyEdit
@@ -88,9 +89,9 @@ def read_edits(texts: Sequence[str], origin: Episode) -> list[AnyEdit]:
         try:
             edits.append(one.validate_python(_completed(_object(text), origin)))
         except ValidationError as error:
-            problems += [("", f"--edit {_short(text)}: {_said(each)}") for each in error.errors()]
+            problems += [("", f"--edit {shorten(text, 80)}: {_said(each)}") for each in error.errors()]
         except (ValueError, RecursionError) as error:
-            problems.append(("", f"--edit {_short(text)}: {error}"))
+            problems.append(("", f"--edit {shorten(text, 80)}: {error}"))
     if problems:
         raise InvalidEdits(problems)
     return edits
@@ -121,10 +122,6 @@ def _said(error: Mapping[str, Any]) -> str:
         return f'"edit" is one of {", ".join(EDITS)}'
     where = ".".join(str(part) for part in error["loc"][1:])  # the first part is the edit's own name
     return f"{where}: {PLAIN_WORDS.get(error['type'], error['msg'])}" if where else str(error["msg"])
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:78]} …"
 
 
 def _round_of(origin: Episode, texts: Sequence[str]) -> int:

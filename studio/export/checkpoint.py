@@ -14,6 +14,7 @@ from typing import Literal
 
 from orchestrator.checkpoints import MANIFEST, Checkpoint, find_checkpoint, seal
 from orchestrator.errors import OrchestratorError
+from pool_registry.atomic_write import draft_folder
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.model_files import model_path
 from studio.publish.model_repo import TEXTS, WEIGHTS
@@ -108,13 +109,9 @@ def _gguf(name: str, out: Path) -> Path:
 def _drafted(out: Path) -> Iterator[Path]:
     """A folder beside `out` that becomes it when everything went well, and vanishes otherwise."""
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        with draft_folder(out) as draft:
+            yield draft
     except OSError as error:
+        if error.strerror is None:  # raised by transformers, not by the file system
+            raise
         raise ExportError(f"{out} cannot be written ({error.strerror}); choose another place with --out") from error
-    try:
-        yield draft
-        draft.chmod(0o755)
-        draft.rename(out)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

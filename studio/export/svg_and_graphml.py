@@ -15,6 +15,7 @@ from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.graphs.layered_layout import layered_layout
 from pool_registry.actions import as_text
 from pool_registry.pool import Pool
+from pool_registry.text import one_line, shorten
 from studio.episode_documents.view import episode_view, instruction
 
 MARGIN = 24
@@ -43,7 +44,7 @@ def graph_svg(episode: Episode, headline: Any, pool: Pool | None = None) -> str:
     )
     Xml.SubElement(root, "title").text = _fit(f"{view['episode']['orchestrator']}: {headline.query}")
     _box(root, 0, 0, width, height, "#f6f7fb", "none", 0)
-    _text(root, MARGIN, MARGIN + 16, _short(headline.query, int(width / 8.2)), 15, INK, "600")
+    _text(root, MARGIN, MARGIN + 16, shorten(one_line(headline.query), int(width / 8.2), "…"), 15, INK, "600")
     _text(root, MARGIN, MARGIN + 38, _facts(view), 12, MUTE)
     body = Xml.SubElement(root, "g", {"transform": f"translate({MARGIN},{HEADING + MARGIN})"})
     for lane in graph["lanes"]:
@@ -101,9 +102,9 @@ def _card(parent: Xml.Element, node: Mapping[str, Any], width: float, height: fl
     state = STATES.get(node["status"], MUTE)
     _box(place, 0, 0, width, height, CARD, state if node["status"] not in ("OK", "PENDING", "RUNNING") else LINE, 11)
     _box(place, 0, 8, 4, height - 16, ROLES.get(node["role"], MUTE), "none", 2)
-    _text(place, 15, 25, _short(f"{node['id']} · {node['worker']}", 19), 13, INK, "600")
+    _text(place, 15, 25, shorten(one_line(f"{node['id']} · {node['worker']}"), 19, "…"), 13, INK, "600")
     _text(place, width - 12, 25, node["status"], 11, state, "600", anchor="end")
-    _text(place, 15, 47, _short(node["instruction"], 30), 11.5, MUTE)
+    _text(place, 15, 47, shorten(one_line(node["instruction"]), 30, "…"), 11.5, MUTE)
     latency = "" if node["latency_s"] is None else f"{node['latency_s']:.2f} s"
     _text(place, 15, height - 13, latency, 11, MUTE)
 
@@ -114,7 +115,7 @@ def _answer(parent: Xml.Element, place: Mapping[str, Any], episode: Mapping[str,
     box = Xml.SubElement(parent, "g", {"transform": f"translate({place['x']:.0f},{place['y']:.0f})"})
     _box(box, 0, 0, place["width"], place["height"], CARD, colour, 43)
     _text(box, 24, 34, "Answer", 11.5, colour, "600")
-    _text(box, 24, 56, _short(episode["answer"] or "not yet", 22), 14, INK, "600")
+    _text(box, 24, 56, shorten(one_line(episode["answer"] or "not yet"), 22, "…"), 14, INK, "600")
 
 
 def _facts(view: Mapping[str, Any]) -> str:
@@ -156,11 +157,6 @@ def _text(
         "text-anchor": anchor,
     }
     Xml.SubElement(parent, "text", style).text = _fit(text)
-
-
-def _short(text: str, most: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _fit(text: str) -> str:

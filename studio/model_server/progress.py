@@ -5,6 +5,7 @@ from __future__ import annotations
 from orchestrator.engine.events import Event, StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, as_text
+from pool_registry.text import one_line, shorten
 
 MAX_WHAT = 100  # characters of what a step was asked
 
@@ -28,8 +29,8 @@ class Progress:
                 return self._turn(event.round, event.turn)
             case StepStarted():
                 step = self._steps[event.step]
-                asked = " ".join("; ".join(as_text(value) for value in event.arguments.values()).split())
-                return f"Step {event.step} {step.worker}: {_short(asked)}\n"
+                asked = one_line("; ".join(as_text(value) for value in event.arguments.values()))
+                return f"Step {event.step} {step.worker}: {shorten(asked, MAX_WHAT)}\n"
             case StepEnded():
                 self.done += 1
                 return f"Step {event.step} {self._steps[event.step].worker} {_outcome(event.observation)}\n"
@@ -51,8 +52,4 @@ def _planned(step: Step) -> str:
 
 def _outcome(observation: Observation) -> str:
     took = f"{observation.status} in {observation.latency_s:.2f} s"
-    return took if observation.error is None else f"{took}: {_short(observation.error.message)}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MAX_WHAT else f"{text[:MAX_WHAT].rstrip()} …"
+    return took if observation.error is None else f"{took}: {shorten(observation.error.message, MAX_WHAT)}"

@@ -13,6 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.engine.process_identity import is_alive
+from pool_registry.atomic_write import write_atomically
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home
 
@@ -50,9 +51,7 @@ def folder(home: Home) -> Path:
 def write(home: Home, served: Served) -> None:
     """Readers see the old file or the new one, never half of it."""
     path = folder(home) / f"{served.port}.json"
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text(served.model_dump_json())
-    draft.replace(path)
+    write_atomically(path, served.model_dump_json())
 
 
 def remove(home: Home, served: Served) -> None:

@@ -9,12 +9,12 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from pool_registry.atomic_write import draft_folder
 from studio.publish.request import PublishError
 
 LISTING = "podium_files.json"  # what a repository of ours holds; a later publish removes what it no longer names
@@ -104,19 +104,12 @@ def write_folder(bundles: Iterable[Bundle], out: Path) -> None:
     out = out.expanduser().absolute()
     if out.exists() and not _is_ours(out):
         raise PublishError(f"{out} is there already and was not made by a dry run; choose another folder with --out")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
-        for each in bundles:
-            each.write(draft / each.kind)
-        draft.chmod(0o755)
-        if out.exists():
-            shutil.rmtree(out)
-        draft.rename(out)
+        with draft_folder(out, replace=True) as draft:
+            for each in bundles:
+                each.write(draft / each.kind)
     except OSError as error:
         raise PublishError(f"{out} cannot be written ({error.strerror}); choose another folder with --out") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _is_ours(out: Path) -> bool:

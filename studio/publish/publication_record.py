@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import secrets
 import shutil
@@ -24,6 +23,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.engine.process_identity import is_alive, this_process
+from pool_registry.atomic_write import draft_folder, write_atomically
 from pool_registry.storage.data_folder import Home
 from studio.publish.request import Publication, PublishError, publication
 
@@ -94,7 +94,7 @@ class Record:
     def write(self, **changes: object) -> State:
         """Change the state, all or nothing."""
         changed = self.state().model_copy(update={**changes, "at": datetime.now(UTC).isoformat(timespec="seconds")})
-        _replace(self.folder / "state.json", changed.model_dump_json().encode())
+        write_atomically(self.folder / "state.json", changed.model_dump_json().encode())
         return changed
 
     def began(self, stage: str) -> None:
@@ -124,14 +124,12 @@ def new_record(home: Home, asked: Publication) -> Record:
     place.mkdir(exist_ok=True)
     for known in records(home):
         if known.request.repo == asked.repo:
-            _replace(known.folder / "request.json", asked.model_dump_json().encode())
+            write_atomically(known.folder / "request.json", asked.model_dump_json().encode())
             return known
     slug = re.sub(r"[^a-z0-9._-]+", "-", asked.repo.lower()).strip("-.")[:80]
     folder = place / f"{slug}-{secrets.token_hex(3)}"
-    draft = place / f".{folder.name}"
-    draft.mkdir()
-    _replace(draft / "request.json", asked.model_dump_json().encode())
-    draft.rename(folder)
+    with draft_folder(folder) as draft:
+        (draft / "request.json").write_text(asked.model_dump_json(), encoding="utf-8")
     for old in records(home)[KEPT:]:
         shutil.rmtree(old.folder, ignore_errors=True)
     return Record(folder)
@@ -157,13 +155,3 @@ def _is_readable(record: Record) -> bool:
         return bool(record.request)
     except PublishError:
         return False
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.rename(path)

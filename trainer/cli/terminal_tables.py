@@ -15,6 +15,7 @@ from rich.text import Text
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, as_text
+from pool_registry.text import one_line, shorten
 from trainer.evaluation.trials import Evaluation
 from trainer.results.tables import WORDS, Line, Reference, tables
 from trainer.tasks import SUITES, find_task
@@ -99,18 +100,13 @@ def task_file_text(name: str, read: TaskFile) -> Group:
     bad = len({line for line, _ in read.problems})
     table = _table("line", "split", "graded by", "query", "answer")
     for task in read.tasks[:PREVIEW]:
-        row = (str(task.ref.index + 1), task.ref.split, task.verifier.kind, _short(task.query))
-        table.add_row(*map(Text, (*row, _short(as_text(task.expected)))))
+        row = (str(task.ref.index + 1), task.ref.split, task.verifier.kind, shorten(one_line(task.query), 60, "…"))
+        table.add_row(*map(Text, (*row, shorten(one_line(as_text(task.expected)), 60, "…"))))
     return Group(
         Text(f"{name}: {len(read.tasks):,} tasks ({splits}); {bad:,} lines are no tasks"),
         *(Text(f"line {line}: {what}") for line, what in read.problems),
         table if read.tasks else Text('A line looks like this: {"query": "What is 6 * 7?", "answer": 42}'),
     )
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else f"{line[:59]}…"
 
 
 def _arguments(arguments: Any) -> str:

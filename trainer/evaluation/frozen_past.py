@@ -8,7 +8,6 @@ that are asked are left out: what is measured must not have been seen, and a sec
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from orchestrator.failure_memory.lessons import PoolMemory
 from orchestrator.plan import Lesson
 from orchestrator.traces.agent_track_record import Alone, alone_in
 from orchestrator.traces.store import Store
+from pool_registry.atomic_write import write_atomically
 from trainer.errors import TrainingFailed
 
 
@@ -43,7 +43,7 @@ def known_before(file: Path, store: Store, pools: Collection[str], asked: Collec
     missing = [pool for pool in pools if pool not in known]
     if missing:
         known |= {pool: _of(store, pool, frozenset(asked)) for pool in missing}
-        _write(file, _FILE.dump_json(known))
+        write_atomically(file, _FILE.dump_json(known))
     return known
 
 
@@ -62,13 +62,3 @@ def _read(file: Path) -> dict[str, Known]:
             "known", f"{file} is damaged. Without it a resumed router may decide otherwise than before: start a new "
             "job, or delete the file and resume to go on with what is known now"
         ) from error  # fmt: skip
-
-
-def _write(file: Path, text: bytes) -> None:
-    """The whole file or, after a kill, none."""
-    draft = file.with_suffix(".draft")
-    with draft.open("wb") as handle:
-        handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
-    draft.rename(file)

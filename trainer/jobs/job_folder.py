@@ -27,6 +27,7 @@ from pathlib import Path
 from orchestrator.checkpoints import Checkpoint, TrainedPool, complete_steps, read_checkpoint, seal
 from orchestrator.errors import UnknownOrchestrator
 from pool_registry.actions import JsonValue
+from pool_registry.atomic_write import write_atomically
 from pool_registry.pool import Pool
 from trainer.recipe import Recipe
 from trainer.results.rows import RESULTS
@@ -118,9 +119,7 @@ class Workspace:
     def _drop_after(self, step: int) -> None:
         for path in (self.metrics, self.rollouts, self.evaluations):
             kept = [row for row in read_lines(path) if int(str(row.get("step", 0))) <= step]
-            draft = path.with_suffix(".draft")
-            draft.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8")
-            draft.rename(path)
+            write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
 
     def sound(self) -> tuple[int, Path] | None:
         """The newest checkpoint with every file as it was saved; newer ones that are damaged are put aside."""

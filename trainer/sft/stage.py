@@ -16,6 +16,7 @@ from datasets import Dataset
 from transformers import PrinterCallback, set_seed
 from trl import SFTConfig  # type: ignore[attr-defined]  # lazily exported
 
+from pool_registry.atomic_write import draft_file
 from trainer.errors import TrainingFailed
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.jobs.job_folder import Workspace
@@ -97,9 +98,8 @@ def demonstrations(training: Training, settings: Sft) -> list[Demonstration]:
             "Choose another teacher (sft.demonstrations.teacher) or easier tasks (tasks.levels)",
         )
     rows += variants(rows, wanted.variants, settings.optimizer.seed)
-    draft = workspace.demonstrations.with_suffix(".draft.jsonl")
-    save_demonstrations(draft, rows)
-    draft.rename(workspace.demonstrations)
+    with draft_file(workspace.demonstrations) as draft:
+        save_demonstrations(draft, rows)
     return rows
 
 

@@ -1,0 +1,67 @@
+"""Write a file or a folder so that readers, and a restart after a crash, see all of it or nothing.
+
+The content is written beside its place under a hidden name of this process and thread, flushed to disk, and renamed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a whole file; text becomes UTF-8."""
+    with draft_file(path) as draft:
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def draft_file(path: Path) -> Iterator[Path]:
+    """Yield a free name beside `path` to write to. It becomes `path` when the body succeeds, else it is removed."""
+    draft = _draft_name(path)
+    draft.unlink(missing_ok=True)
+    try:
+        yield draft
+        flush_to_disk(draft)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    flush_to_disk(path.parent)
+
+
+@contextmanager
+def draft_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Yield an empty folder to fill. It becomes `folder` when the body succeeds, else it is removed.
+
+    Raises OSError when `folder` has content by then and `replace` is false.
+    """
+    draft = _draft_name(folder)
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    try:
+        yield draft
+        for path in (draft, *draft.rglob("*")):
+            flush_to_disk(path)
+        if replace:
+            shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    flush_to_disk(folder.parent)
+
+
+def flush_to_disk(path: Path) -> None:
+    """Make the content of a file, or the names in a folder, survive a power failure."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _draft_name(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.draft")

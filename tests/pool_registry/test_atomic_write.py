@@ -1,0 +1,29 @@
+"""A file or folder is there whole or not at all, and no draft stays behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from pool_registry.atomic_write import draft_file, draft_folder, write_atomically
+
+
+def test_a_file_is_replaced_whole(tmp_path):
+    path = tmp_path / "a.json"
+    write_atomically(path, "one ä")
+    write_atomically(path, b"two")
+    assert path.read_bytes() == b"two"
+    with pytest.raises(ZeroDivisionError), draft_file(path) as draft:
+        draft.write_text("half")
+        raise ZeroDivisionError
+    assert path.read_bytes() == b"two" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_is_replaced_only_when_asked_to(tmp_path):
+    folder = tmp_path / "deep" / "folder"
+    for content in ("one", "two"):
+        with draft_folder(folder, replace=True) as draft:
+            (draft / "a").write_text(content)
+    assert (folder / "a").read_text() == "two"
+    with pytest.raises(OSError), draft_folder(folder) as draft:
+        (draft / "a").write_text("three")
+    assert (folder / "a").read_text() == "two" and list(folder.parent.iterdir()) == [folder]
