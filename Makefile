@@ -6,7 +6,7 @@ SETUP := $(VENV)/.setup-$(shell cat pyproject.toml Makefile | cksum | cut -d' ' 
 VLLM := .venv-vllm
 VLLM_SETUP := $(VLLM)/.setup-$(shell cat pyproject.toml scripts/vllm_env.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm studio test check fix system clean
+.PHONY: help setup vllm studio test check check-web fix system clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
@@ -45,11 +45,23 @@ system:
 test: setup system check
 	$(PYTHON) -m pytest -n 2 --dist loadfile
 
-check: setup
+check: setup check-web
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+# The pages' JavaScript and CSS. Node is a tool for developers only: without it this is skipped, but not in CI.
+check-web:
+	@if command -v npm > /dev/null; then \
+	  set -e; \
+	  cmp -s package-lock.json node_modules/.checked-lock || { npm ci --no-audit --no-fund; cp package-lock.json node_modules/.checked-lock; }; \
+	  npm run --silent lint:js; npm run --silent types; npm run --silent lint:css; \
+	elif [ "$$CI" = true ] || [ "$$PODIUM_CI" = 1 ]; then \
+	  echo "check-web needs Node.js 22 or newer (npm was not found)" >&2; exit 1; \
+	else \
+	  echo "check-web skipped: Node.js is not installed, so JavaScript and CSS were not checked"; \
+	fi
 
 fix: setup
 	$(VENV)/bin/ruff check --fix .

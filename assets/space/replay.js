@@ -185,7 +185,7 @@ class Replay extends RunView {
     this.button.addEventListener("click", () => (this.playing ? this.pause() : this.play()));
     this.range.addEventListener("input", () => {
       this.pause();
-      this.seek(timeAt(this.pace, (this.range.value / 1000) * this.pace.at(-1).play));
+      this.seek(timeAt(this.pace, (this.range.valueAsNumber / 1000) * this.pace.at(-1).play));
     });
     this.player.append(this.button, this.range, this.time);
     this.player.hidden = true;
@@ -218,7 +218,7 @@ class Replay extends RunView {
 
   paintPlayer() {
     const wall = this.wall();
-    this.range.value = Math.round((1000 * playAt(this.pace, this.at)) / this.pace.at(-1).play);
+    this.range.valueAsNumber = Math.round((1000 * playAt(this.pace, this.at)) / this.pace.at(-1).play);
     this.range.setAttribute("aria-valuetext", `${seconds(this.at)} of ${seconds(wall)}`);
     this.time.textContent = `${seconds(this.at) || "0 ms"} of ${seconds(wall)}`;
   }

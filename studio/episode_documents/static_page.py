@@ -23,7 +23,7 @@ _IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./-]+\.js)";[
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
 _LEFT_OVER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
-_FONT = re.compile(r"url\(/podium/fonts/([\w-]+\.woff2)\)")
+_FONT = re.compile(r'url\("/podium/fonts/([\w-]+\.woff2)"\)')
 
 
 @cache

@@ -265,7 +265,7 @@ function scale(low, high, from, to) {
 }
 
 /** Round numbers from low to high. */
-export function ticks(low, high, about = 5) {
+function ticks(low, high, about = 5) {
   const raw = (high - low) / about || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 2.5, 5, 10].find((each) => each * power >= raw * 0.999);

@@ -12,7 +12,11 @@ const MARGIN = 16;
  */
 export class Figure {
   constructor({ name, title, about = "", draw, data, show = null }) {
-    Object.assign(this, { name, title, draw, data, show });
+    this.name = name;
+    this.title = title;
+    this.draw = draw;
+    this.data = data;
+    this.show = show;
     this.root = el("section", "cf", null, { "data-figure": name, "aria-label": title });
     this.frame = el("div", "compare-figure-frame");
     const head = heading(title, about);
@@ -142,13 +146,13 @@ function action(label, work) {
 
 // Files
 
-export function asData(columns, rows) {
+function asData(columns, rows) {
   const flat = columns.flatMap((column) => column.csv || [[column.label, column.text]]);
   return { columns: flat.map(([label]) => label), rows: rows.map((row) => flat.map(([, value]) => value(row))) };
 }
 
 /** RFC 4180; a cell that a spreadsheet would take for a formula is quoted as text. */
-export function csv({ columns, rows }) {
+function csv({ columns, rows }) {
   const cell = (value) => {
     if (value === null || value === undefined) return "";
     if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
@@ -158,7 +162,7 @@ export function csv({ columns, rows }) {
   return [columns, ...rows].map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
-export function asMarkdown(columns, rows) {
+function asMarkdown(columns, rows) {
   const line = (cells) => `| ${cells.map((text) => String(text).replaceAll("\\", "\\\\").replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ")).join(" | ")} |`;
   const rule = columns.map((column) => (column.number ? "---:" : "---"));
   return [line(columns.map((column) => column.label)), `|${rule.join("|")}|`, ...rows.map((row) => line(columns.map((column) => column.text(row))))].join("\n") + "\n";

@@ -1,6 +1,6 @@
 // Numbers and colours as every part of the Compare page writes them.
 
-export const COLOURS = 8;
+const COLOURS = 8;
 
 /** A colour of its own for each of some names, in their order. */
 export function palette(names) {

@@ -83,7 +83,7 @@ function short(words, most) {
 }
 
 /** "other worker, moved" */
-export function said(kinds) {
+function said(kinds) {
   return kinds.map((kind) => DIFFERENCES[kind][0]).join(", ");
 }
 

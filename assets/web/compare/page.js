@@ -136,7 +136,7 @@ class ComparePage {
   }
 }
 
-export function sentences(reply) {
+function sentences(reply) {
   const told = reply.problems.map(([key, what]) => (key ? `${key}: ${what}` : what)).join("; ");
   return told ? told[0].toUpperCase() + told.slice(1) : "";
 }

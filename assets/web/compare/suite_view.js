@@ -80,13 +80,14 @@ export class Filters {
     return Object.fromEntries(Object.keys(this.selects).map((name) => [name, one(name)]));
   }
 
-  fill(choices, words = (value) => value) {
+  /** `label(name, value)` is what a choice is called. */
+  fill(choices, label = (_, value) => value) {
     for (const [name, values] of Object.entries(choices)) {
       const { select, every } = this.selects[name];
       const key = JSON.stringify(values);
       if (select.dataset.key !== key) {
         select.dataset.key = key;
-        select.replaceChildren(...(every === null ? [] : [el("option", "", every, { value: "" })]), ...values.map((value) => el("option", "", words(name, value), { value })));
+        select.replaceChildren(...(every === null ? [] : [el("option", "", every, { value: "" })]), ...values.map((value) => el("option", "", label(name, value), { value })));
       }
       select.value = one(name);
     }
@@ -152,7 +153,7 @@ export class SuiteView {
     this.filters.selects.condition.select.value = told.condition;
     this.note.textContent = this.said(told);
     const parts = [this.scores(told), this.costs(told), this.protocol(told), this.pareto(told), this.cells(told), this.workers(told), this.turns(told)];
-    this.body.replaceChildren(...parts.map((part) => part.root || part));
+    this.body.replaceChildren(...parts.map((part) => (part instanceof Figure ? part.root : part)));
     redrawAll(parts.filter((part) => part instanceof Figure));
     this.tasks.follow(this.asked());
   }
@@ -238,7 +239,7 @@ export class SuiteView {
   pareto(told) {
     const priced = told.pareto.cost.some((point) => point.price > 0);
     const wanted = one("price") || (priced ? "cost" : told.pareto.tokens.some((point) => point.price > 0) ? "tokens" : "p50_s");
-    const [, label, written] = PRICES.find(([name]) => name === wanted) || PRICES[0];
+    const [, label, written] = /** @type {[string, string, (value: number) => string]} */ (PRICES.find(([name]) => name === wanted) || PRICES[0]);
     const dots = (told.pareto[wanted] || told.pareto.cost).map((point) => ({ name: this.page.label(point.name), key: point.name, x: point.price, y: [point.mean.mean, point.mean.low, point.mean.high], efficient: point.efficient, note: `${interval([point.mean.mean, point.mean.low, point.mean.high])}, ${written(point.price)}` }));
     const colours = new Map(dots.map((dot) => [dot.name, this.colours.get(dot.key)]));
     const figure = new Figure({

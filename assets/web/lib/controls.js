@@ -9,6 +9,7 @@ export function button(text, work, className = "page-button") {
   return node;
 }
 
+/** @param {(value: string) => unknown} work hears what was chosen */
 export function select(options, value, work = () => {}) {
   const node = el("select", "page-select");
   for (const [key, label] of options) node.append(el("option", "", label, { value: key }));

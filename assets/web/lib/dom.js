@@ -2,7 +2,15 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element with a class, text and attributes. */
+/**
+ * An element with a class, text and attributes.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {string} [className]
+ * @param {any} [text]
+ * @param {Record<string, any>} [attributes]
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
 export function el(tag, className = "", text = null, attributes = {}) {
   const node = document.createElement(tag);
   if (className) node.className = className;
@@ -11,7 +19,13 @@ export function el(tag, className = "", text = null, attributes = {}) {
   return node;
 }
 
-/** An SVG element. */
+/**
+ * An SVG element.
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, any>} [attributes]
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
 export function svg(tag, attributes = {}) {
   const node = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);

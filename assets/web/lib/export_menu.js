@@ -22,7 +22,9 @@ export function exportMenu(episode) {
   list.insertBefore(png, list.children[3]);
   menu.append(el("summary", "podium-link", "Export"), list);
   menu.addEventListener("keydown", (event) => event.key === "Escape" && (menu.open = false));
-  menu.addEventListener("focusout", (event) => !menu.contains(event.relatedTarget) && event.relatedTarget && (menu.open = false));
+  menu.addEventListener("focusout", ({ relatedTarget: next }) => {
+    if (next instanceof Node && !menu.contains(next)) menu.open = false;
+  });
   return menu;
 }
 

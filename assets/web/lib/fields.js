@@ -21,7 +21,7 @@ export function keyField(page, { label, about = "", value = "", optional = true 
   const field = labelled(label, input, about);
   const state = el("span", "form-key-state", null, { role: "status" });
   field.node.classList.add("fk");
-  field.node.append(state, storeInKeyring(page, input, () => check()));
+  field.node.append(state, storeInKeyring(input, () => check()));
   let timer;
   let asked = 0;
   const tell = (kind, text) => {
@@ -68,7 +68,7 @@ function looksLikeKey(written) {
 }
 
 /** The key goes straight to the keyring by a route of its own, and leaves the page at once. */
-function storeInKeyring(page, reference, done) {
+function storeInKeyring(reference, done) {
   const box = el("details", "form-key-store");
   const name = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false" });
   const key = el("input", "", null, { type: "password", autocomplete: "off" });

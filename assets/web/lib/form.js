@@ -5,7 +5,7 @@
 import { el } from "./dom.js";
 
 export class Form {
-  constructor(schema, values = {}, { prefix = "", special = () => null } = {}) {
+  constructor(schema, values = {}, { prefix = "", special = (_name, _rule, _value) => null } = {}) {
     this.root = el("div", "fm");
     this.fields = new Map();
     const required = new Set(schema.required || []);
@@ -122,7 +122,7 @@ function readInput(input, type, required) {
     try {
       return JSON.parse(text);
     } catch (error) {
-      throw new Error(`write JSON: ${error.message}`);
+      throw new Error(`write JSON: ${error.message}`, { cause: error });
     }
   }
   return text;

@@ -1,6 +1,6 @@
 // The login page: sends name and password, then goes on to the page that was asked for.
 
-const form = document.getElementById("login");
+const form = /** @type {HTMLFormElement} */ (document.getElementById("login"));
 const problem = document.getElementById("problem");
 const button = form.querySelector("button");
 
@@ -10,7 +10,7 @@ form.addEventListener("submit", async (event) => {
   button.disabled = true;
   button.textContent = "Logging in …";
   try {
-    const answer = await fetch("/login", { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    const answer = await fetch("/login", { method: "POST", body: new URLSearchParams(/** @type {any} */ (new FormData(form))) });
     const said = await answer.json();
     if (said.ok) return location.assign(goOn());
     tell(said.said);

@@ -10,6 +10,7 @@ import { testResult, testWorker } from "./card.js";
 import { openFunction, openMcp, openOpenApi, openPoolFile, openSpace } from "./imports.js";
 import { openWorker } from "./worker_dialogs.js";
 
+/** @type {[string, string, string][]} */
 const GROUPS = [
   ["models", "Models", "Language models behind an API, on a server of your own, or on this machine."],
   ["roles", "Role agents", "One model, told to do one job well. The prompts are ours; edit them as you like."],
@@ -70,14 +71,15 @@ export class Gallery {
 
   groupSection([group, title, about], models) {
     const section = this.section(group, title, about);
+    const [head, grid] = section.children;
     if (group === "roles") {
       this.runsOn = select(models.map((each) => [each.name, each.label]), models[0]?.name);
       this.runsOn.setAttribute("aria-label", "Role agents run on");
       const row = el("label", "pool-gallery-runs-on", "Run on ");
       row.append(this.runsOn);
-      section.firstChild.append(row);
+      head.append(row);
     }
-    section.lastChild.append(...this.templates.filter((each) => each.group === group).map((each) => this.card(each)));
+    grid.append(...this.templates.filter((each) => each.group === group).map((each) => this.card(each)));
     return section;
   }
 
@@ -87,7 +89,7 @@ export class Gallery {
     for (const section of this.root.querySelectorAll("section")) {
       const inGroup = this.group === "all" || section.dataset.group === this.group || (section.dataset.group === "found" && this.group === "models");
       let here = 0;
-      for (const card of section.querySelectorAll(".pool-gallery-card")) {
+      for (const card of /** @type {NodeListOf<HTMLElement>} */ (section.querySelectorAll(".pool-gallery-card"))) {
         card.hidden = !words.every((word) => card.dataset.words.includes(word));
         here += card.hidden ? 0 : 1;
       }

@@ -62,7 +62,7 @@ export function openOpenApi(page, back = null) {
   const fields = { text, url, base_url: base, api_key: key, key_header: header, allow_private: local };
   openSource(page, {
     title: "Import from an OpenAPI document",
-    parts: [text, url, base, key].map((field) => field.node).concat(more),
+    parts: [text.node, url.node, base.node, key.node, more],
     fields,
     verb: "Read it",
     doing: "Reading …",

@@ -20,6 +20,11 @@ class Memory {
     this.list = el("ul", "pool-memory-list");
     this.note = el("p", "pool-hint", REACH);
     this.problem = el("p", "form-general", "", { role: "alert" });
+    this.heading = el("h3", "pool-memory-heading");
+    this.learn = button("Learn from recorded failures", () => busy(this.learn, "Learning …", () => this.send({ action: "learn" })));
+    this.clear = button("Clear all", () => this.forgetAll(), "page-danger");
+    this.choice = select([], "", (memory) => this.send({ action: "set_memory", memory }));
+    this.field = labelled("Lessons are", this.choice, "By rule: from the states of turns and steps, at no cost. By an agent: one call for each failed run.");
     this.take(told);
   }
 
@@ -30,23 +35,14 @@ class Memory {
 
   take(told) {
     this.told = told;
-    this.field ||= this.makeField();
     this.choice.replaceChildren(...options(told));
     this.choice.value = told.mode;
-    this.heading ||= el("h3", "pool-memory-heading");
     this.heading.textContent = told.count ? `${told.count} ${told.count > 1 ? "lessons" : "lesson"}` : "No lessons yet";
     this.list.replaceChildren(...told.lessons.map((lesson) => this.item(lesson)));
-    this.learn ||= button("Learn from recorded failures", () => busy(this.learn, "Learning …", () => this.send({ action: "learn" })));
     this.learn.hidden = told.mode === "off";
-    this.clear ||= button("Clear all", () => this.forgetAll(), "page-danger");
     this.clear.hidden = !told.count;
     this.sure = false;
     this.clear.textContent = "Clear all";
-  }
-
-  makeField() {
-    this.choice = select([], "", (memory) => this.send({ action: "set_memory", memory }));
-    return labelled("Lessons are", this.choice, "By rule: from the states of turns and steps, at no cost. By an agent: one call for each failed run.");
   }
 
   async send(request) {
@@ -61,6 +57,7 @@ class Memory {
     if (this.sure) return this.send({ action: "forget" });
     this.sure = true;
     this.clear.textContent = `Really forget ${this.told.count}?`;
+    return null;
   }
 
   item(lesson) {

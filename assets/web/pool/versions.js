@@ -10,7 +10,8 @@ export function openVersions(page, before = null, after = null) {
   const { versions, current, name } = page.state.pool;
   const list = el("ol", "page-versions");
   for (const each of versions) list.append(entry(page, each, current));
-  const parts = [el("p", "page-lead", "A version never changes. Every run and checkpoint remembers the one it used.")];
+  const lead = el("p", "page-lead", "A version never changes. Every run and checkpoint remembers the one it used.");
+  const parts = /** @type {HTMLElement[]} */ ([lead]);
   if (versions.length > 1) parts.push(comparison(page, versions, before ?? versions[1].version, after ?? versions[0].version, before !== null));
   page.drawer.open(`Versions of ${name}`, [...parts, list], { wide: true });
 }

@@ -147,7 +147,7 @@ class PublishPage {
   read() {
     const values = { ...WAYS[this.way][2] };
     for (const [name, field] of Object.entries(this.fields)) values[name] = field.read() ?? "";
-    values.traces = [...this.runs.querySelectorAll("input:checked")].map((box) => box.value);
+    values.traces = [.../** @type {NodeListOf<HTMLInputElement>} */ (this.runs.querySelectorAll("input:checked"))].map((box) => box.value);
     return values;
   }
 

@@ -236,11 +236,12 @@ export class Graph {
 
   listen() {
     this.root.addEventListener("click", (event) => {
-      const card = event.target.closest(".run-graph-card");
-      const button = event.target.closest(".run-graph-bar button");
+      const target = /** @type {Element} */ (event.target);
+    const card = target.closest(".run-graph-card");
+      const button = target.closest(".run-graph-bar button");
       if (card) this.onSelect(Number(card.dataset.id));
       else if (button) this.act(button.dataset.action);
-      else if (!this.frame.moved && !event.target.closest(".run-graph-lane-head, .run-graph-failed")) this.onSelect(null);
+      else if (!this.frame.moved && !target.closest(".run-graph-lane-head, .run-graph-failed")) this.onSelect(null);
     });
     this.root.addEventListener("keydown", (event) => this.onKey(event));
     let narrow = null;

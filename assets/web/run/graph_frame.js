@@ -16,7 +16,7 @@ export class Frame {
     this.minimap = svg("svg", { class: "run-graph-minimap", "aria-hidden": "true" });
     this.moved = false; // whether the last press was a drag
     this.at = { k: 1, x: 0, y: 0 }; // how large, and by how many pixels from the frame's corner
-    this.onMove = () => {};
+    this.onMove = /** @type {(at: any, fitted: boolean) => void} */ (() => {});
     this.clear();
     root.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
     this.listenToPointers();
@@ -48,7 +48,7 @@ export class Frame {
     this.minimap.setAttribute("viewBox", `0 0 ${graph.width} ${graph.height}`);
     const dots = graph.nodes.map((node) =>
       svg("rect", {
-        x: node.x, y: node.y, width: graph.node_width, height: graph.node_height, class: `run-graph-dot-${node.status}`,
+        x: node.x, y: node.y, width: graph.node_width, height: graph.node_height, "data-status": node.status,
       }),
     );
     this.seen = svg("rect", { class: "run-graph-frame" });
@@ -64,8 +64,8 @@ export class Frame {
     this.root.dataset.zoom = k.toFixed(2);
     if (this.seen) {
       const box = this.root.getBoundingClientRect();
-      for (const [name, value] of [["x", -x / k], ["y", -y / k], ["width", box.width / k], ["height", box.height / k]])
-        this.seen.setAttribute(name, value);
+      for (const [name, value] of Object.entries({ x: -x / k, y: -y / k, width: box.width / k, height: box.height / k }))
+        this.seen.setAttribute(name, String(value));
     }
   }
 

@@ -9,7 +9,7 @@ export class Inspector {
     this.read = read;
     this.root = el("aside", "in", null, { "aria-label": "Inspector" });
     this.asked = null;
-    this.more = () => null; // something to do with a step, below its head
+    this.more = (_detail) => null; // something to do with a step, below its head
     this.clear();
   }
 
@@ -22,7 +22,7 @@ export class Inspector {
 
   /** Open one of the folded blocks. */
   unfold(name) {
-    const block = this.root.querySelector(`details[data-block="${name}"]`);
+    const block = /** @type {HTMLDetailsElement} */ (this.root.querySelector(`details[data-block="${name}"]`));
     if (block) block.open = true;
   }
 

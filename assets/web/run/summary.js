@@ -30,7 +30,7 @@ export class Summary {
   /** Further actions, before the others. Those already drawn for `episode` stay: one may be an open menu. */
   offer(more, episode) {
     this.more = more;
-    if (episode && this.kept?.episode === episode.id) this.kept.actions.unshift(...more(episode));
+    if (episode && this.kept?.episode === episode.id) this.kept.actions.unshift(...more());
     else this.kept = null;
   }
 
@@ -50,7 +50,7 @@ export class Summary {
     const menu = exportMenu(episode.id);
     star.dataset.whenOver = menu.dataset.whenOver = "1";
     const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
-    return [...this.more(episode), star, copyButton(() => location.href, "Copy link"), el("a", "podium-link", "Download trace", download), menu];
+    return [...this.more(), star, copyButton(() => location.href, "Copy link"), el("a", "podium-link", "Download trace", download), menu];
   }
 
   shownLine({ round, shown }) {

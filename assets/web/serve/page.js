@@ -16,6 +16,7 @@ class ServePage {
     this.cards = new Map();
     this.problems = {};
     this.said = el("p", "serve-said", "", { role: "status" });
+    this.empty = emptyState();
     this.servers = el("section", "serve-servers", null, { "aria-label": "What is served" });
     this.tokens = el("ul", "serve-tokens");
     this.fresh = el("div", "serve-fresh");
@@ -125,7 +126,6 @@ class ServePage {
       }
       this.cards.get(key).update(server);
     }
-    this.empty ||= emptyState();
     if (wanted.size) this.empty.remove();
     else this.servers.append(this.empty);
   }

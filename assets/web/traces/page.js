@@ -71,7 +71,7 @@ class TracesPage {
   /** Fetch a page of rows; a newer request wins over one that is still under way. */
   async load(append) {
     const asked = (this.asked = Symbol());
-    const query = new URLSearchParams({ ...this.filters, offset: append ? this.shown : 0 });
+    const query = new URLSearchParams({ ...this.filters, offset: String(append ? this.shown : 0) });
     try {
       const answer = await fetch(`/api/traces?${query}`);
       const found = await answer.json();
@@ -160,7 +160,7 @@ function result(trace) {
 
 function ago(iso) {
   const then = new Date(iso);
-  const passed = (Date.now() - then) / 1000;
+  const passed = (Date.now() - then.getTime()) / 1000;
   const text = passed < 60 ? "just now" : passed < 3600 ? `${Math.floor(passed / 60)} min ago` : passed < 86400 ? `${Math.floor(passed / 3600)} h ago` : then.toLocaleDateString();
   return el("time", "", text, { datetime: iso, title: then.toLocaleString() });
 }

@@ -22,9 +22,13 @@ export class RecipeForm {
     this.pools = pools;
     this.onChange = onChange;
     this.open = new Set(OPEN);
+    this.expanders = new WeakMap(); // section -> what opens it
+    this.readers = new WeakMap(); // row -> what it holds
     this.root = el("div", "rf");
     this.root.addEventListener("input", () => this.onChange());
-    this.root.addEventListener("change", (event) => event.target.matches("select, [type=checkbox]") && this.onChange());
+    this.root.addEventListener("change", ({ target }) => {
+      if (/** @type {Element} */ (target).matches("select, [type=checkbox]")) this.onChange();
+    });
   }
 
   set(recipe) {
@@ -53,9 +57,14 @@ export class RecipeForm {
   reveal(key) {
     const at = this.parts.get(key)?.node;
     if (!at) return;
-    for (let box = at.closest(".train-form-section"); box; box = box.parentElement.closest(".train-form-section")) box.expand?.();
+    this.expandAround(at);
     at.scrollIntoView({ block: "center" });
     at.querySelector("input, select, textarea")?.focus({ preventScroll: true });
+  }
+
+  /** Open every section that a node lies in. */
+  expandAround(node) {
+    for (let box = node.closest(".train-form-section"); box; box = box.parentElement.closest(".train-form-section")) this.expanders.get(box)();
   }
 
   /** A section's fields into `into`: the plain ones first in a grid, then the nested sections. */
@@ -95,7 +104,7 @@ export class RecipeForm {
       this.open[open ? "add" : "delete"](key);
     };
     button.addEventListener("click", () => set(body.hidden));
-    box.expand = () => set(true);
+    this.expanders.set(box, () => set(true));
     head.append(button);
     if (description) body.append(el("p", "train-form-about", description));
     const problem = el("p", "form-problem", "", { role: "alert" });
@@ -147,7 +156,7 @@ export class RecipeForm {
     });
     for (const each of given || rule.default || []) rows.append(this.rewardRow(path, item, each, rows));
     body.append(rows, add);
-    return { read: () => [...rows.children].map((row) => row.read()) };
+    return { read: () => [...rows.children].map((row) => this.readers.get(row)()) };
   }
 
   rewardRow(path, item, value, rows) {
@@ -164,7 +173,7 @@ export class RecipeForm {
       this.onChange();
     });
     row.append(remove);
-    row.read = () => Object.fromEntries(Object.entries(readers).map(([name, part]) => [name, part.read()]));
+    this.readers.set(row, () => Object.fromEntries(Object.entries(readers).map(([name, part]) => [name, part.read()])));
     return row;
   }
 
@@ -172,7 +181,7 @@ export class RecipeForm {
   field(path, name, rule, given, into) {
     const id = `train-form-${++ids}`;
     const node = el("div", "train-form-field", null, { "data-key": path });
-    const input = this.input(path, name, rule, given === undefined ? rule.default : given);
+    const input = this.input(path, rule, given === undefined ? rule.default : given);
     input.id = id;
     input.setAttribute("aria-describedby", `${id}-about ${id}-problem`);
     const label = el("label", "train-form-label", null, { for: id });
@@ -188,13 +197,13 @@ export class RecipeForm {
       problem.textContent = text;
       node.classList.toggle("form-wrong", Boolean(text));
       input.setAttribute("aria-invalid", String(Boolean(text)));
-      if (text) for (let box = node.closest(".train-form-section"); box; box = box.parentElement.closest(".train-form-section")) box.expand();
+      if (text) this.expandAround(node);
     };
     this.parts.set(path, { node, say });
     return { read: () => readInput(input, rule) };
   }
 
-  input(path, name, rule, value) {
+  input(path, rule, value) {
     if (rule.type === "boolean") return Object.assign(el("input", "", null, { type: "checkbox" }), { checked: Boolean(value) });
     const choices = path === "pool" ? [...new Set([...this.pools, value].filter(Boolean))] : rule.enum;
     if (choices) {

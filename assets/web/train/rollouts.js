@@ -48,7 +48,7 @@ export class Rollouts {
   async load(append, stepsOnly = false) {
     const asked = (this.asked = Symbol());
     this.loaded = Date.now();
-    const query = new URLSearchParams({ first: append ? this.list.children.length : 0 });
+    const query = new URLSearchParams({ first: String(append ? this.list.children.length : 0) });
     if (this.step !== null) query.set("step", this.step);
     let told;
     try {

@@ -133,7 +133,10 @@ export class Editor {
 
   add() {
     const [worker] = this.workers.values();
-    if (!worker) return (this.general.textContent = "This pool has no enabled worker; a step could call nobody.");
+    if (!worker) {
+      this.general.textContent = "This pool has no enabled worker that a step could call.";
+      return;
+    }
     const id = this.draft.add(worker.name, worker.parameters);
     this.found.fresh = this.draft.fresh;
     this.redraw(id);

@@ -30,15 +30,15 @@ class WhatIfView {
       closed: () => this.closed(),
     });
     view.inspector.root.after(this.editor.root);
-    view.summary.offer((episode) => [this.editButton(episode)], view.state?.episode);
+    view.summary.offer(() => [this.editButton()], view.state?.episode);
     view.inspector.more = (detail) => this.stepButton(detail);
     view.full.addEventListener("marked", () => this.follow());
     if (view.state) view.refresh();
   }
 
-  editButton(episode) {
+  editButton() {
     const node = el("button", "podium-link what-if-open", "What if …", { type: "button", "data-when-over": "1", "data-testid": "what-if", title: "Edit the plan and run again only what changes" });
-    node.addEventListener("click", () => this.edit(node, this.view.step));
+    node.addEventListener("click", () => this.edit(this.view.step));
     return node;
   }
 
@@ -52,7 +52,7 @@ class WhatIfView {
     }
     const node = el("button", "podium-link", "", { type: "button" });
     node.append(icon(ACTIONS.pencil), "Edit this step");
-    node.addEventListener("click", () => this.edit(this.openButton() || node, detail.id));
+    node.addEventListener("click", () => this.edit(detail.id));
     row.append(node);
     return row;
   }
@@ -61,7 +61,7 @@ class WhatIfView {
     return this.view.summary.root.querySelector(".what-if-open");
   }
 
-  async edit(opener, step) {
+  async edit(step) {
     this.view.inspector.root.hidden = true;
     await this.editor.open(this.view.episode, step);
     this.editor.root.scrollIntoView({ block: "nearest", behavior: "smooth" });

@@ -131,7 +131,7 @@ export class StepForm {
     this.root.dataset.fate = fate;
     this.badge.textContent = FATES[fate];
     this.title.textContent = `${this.step.id} · ${this.step.worker || "?"}`;
-    const undo = this.body.querySelector(".what-if-undo");
+    const undo = /** @type {HTMLElement} */ (this.body.querySelector(".what-if-undo"));
     if (undo) undo.hidden = fate !== "changed";
   }
 
