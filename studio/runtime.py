@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -16,14 +16,11 @@ from typing import Any, TypeVar
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.episode_loop import EpisodeSpec, check_query, new_episode_id, run_episode
+from orchestrator.engine.episode_loop import check_query
 from orchestrator.errors import InvalidEdits, OrchestratorError
-from orchestrator.failure_memory.lessons import memory_of
-from orchestrator.failure_memory.write_lesson import remember
-from orchestrator.policies.model import remembering, warm_up
-from orchestrator.policies.registry import make_orchestrator
+from orchestrator.policies.model import warm_up
 from orchestrator.traces.store import Store
-from orchestrator.what_if import Variation, run_variation, vary
+from orchestrator.what_if import Variation, vary
 from pool_registry.actions import Action, JsonValue, Observation, Status
 from pool_registry.calls.call_cache import Recall
 from pool_registry.calls.call_cache_table import DatabaseShelf
@@ -35,11 +32,9 @@ from pool_registry.pool import Pool
 from pool_registry.secrets import redact
 from pool_registry.worker import Visible, WorkerSpec
 from studio.access.accounts import current_user
-from studio.headless import recorded_run
-from studio.worker_health import RECENT, Health, WorkerHealth, judge
-from trainer.evaluation.trials import grade, resolve
-from trainer.tasks import recognize
-from trainer.tasks.task import Task
+from studio.episodes import RecordedRun, load_recorded, prepare_run, prepare_variation
+from studio.worker_health import RECENT, Probe, WorkerHealth, assess_worker
+from trainer.jobs.queue import JobStore
 
 T = TypeVar("T")
 
@@ -49,7 +44,8 @@ class Runtime:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.health: dict[str, Health] = {}  # by worker spec as JSON
+        self.jobs = JobStore(store.engine, store.home)
+        self.probes: dict[str, Probe] = {}  # by worker spec as JSON
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="episodes", daemon=True)
         self._thread.start()
@@ -69,42 +65,43 @@ class Runtime:
     # Episodes
 
     def start_episode(self, pool_name: str, orchestrator: str, query: str, user: str = "") -> str:
-        """Start an episode for `user`, or who the request at hand comes from, and return its id as soon as its trace
-        has begun.
+        """Start an episode and return its id as soon as its trace has begun. `user` is who asks, by default whoever
+        the current request comes from.
 
-        Raises PoolError or OrchestratorError when it cannot start or be recorded.
+        Raises PoolError or OrchestratorError when it cannot start or cannot be recorded.
         """
         check_query(query)
-        return self._begun(self._await(self._start(pool_name, orchestrator, query, user or current_user.get())))
+        user = user or current_user.get()
+        return self._await_trace(self._await(self._start(pool_name, orchestrator, query, user)))
 
-    def recorded(self, episode_id: str) -> tuple[Episode, LivePool]:
+    def open_recorded(self, episode_id: str) -> tuple[Episode, LivePool]:
         """A recorded episode that has ended, and the version of the pool that it ran on, open.
 
-        Raises EpisodeNotFound, DamagedTrace, PoolNotFound, or InvalidEdits while it is under way.
+        Raises EpisodeNotFound, DamagedTrace, PoolNotFound, or InvalidEdits while the episode still runs.
         """
-        episode, pool = recorded_run(self.store, episode_id)
-        return episode, self._await(self._live(pool))
+        episode, pool = load_recorded(self.store, episode_id)
+        return episode, self._await(self._open(pool))
 
-    def varied(self, episode_id: str, number: int, edits: Sequence[AnyEdit]) -> Variation:
-        """What editing round `number` of a recorded episode would keep and call anew. Runs nothing.
+    def vary(self, episode_id: str, number: int, edits: Sequence[AnyEdit]) -> Variation:
+        """What editing round `number` of a recorded episode would keep and call again. Runs nothing.
 
-        Raises what `recorded` raises, and InvalidEdits with the problems at their steps.
+        Raises what `open_recorded` raises, and InvalidEdits with the problems at their steps.
         """
-        episode, pool = self.recorded(episode_id)
+        episode, pool = self.open_recorded(episode_id)
         return vary(episode, number, edits, pool)
 
     def start_variation(self, episode_id: str, number: int, edits: Sequence[AnyEdit]) -> str:
         """Start a recorded episode with one round edited (orchestrator/what_if.py) and return the new one's id.
 
-        Raises what `varied` raises, and InvalidEdits when nothing is edited.
+        Raises what `vary` raises, and InvalidEdits when nothing is edited.
         """
         if not edits:
             raise InvalidEdits([("", "nothing is changed yet: edit, add or remove a step, or change the answer")])
-        episode, pool = self.recorded(episode_id)
-        return self._begun(self._await(self._start_variation(vary(episode, number, edits, pool), pool)))
+        episode, pool = self.open_recorded(episode_id)
+        return self._await_trace(self._await(self._start_variation(vary(episode, number, edits, pool), pool)))
 
-    def _begun(self, episode_id: str) -> str:
-        """The id of an episode that was started, once its trace is on disk; where that cannot be, it is stopped."""
+    def _await_trace(self, episode_id: str) -> str:
+        """The id, once the episode's trace is on disk. An episode whose trace cannot be written is stopped."""
         try:
             self.store.traces.flush()
         except StorageError:
@@ -113,7 +110,7 @@ class Runtime:
         return episode_id
 
     def stop_episode(self, episode_id: str) -> bool:
-        """Press the stop button; False when this process does not run that episode."""
+        """Stop an episode; False when this process does not run it."""
         budget = self._budgets.get(episode_id)
         if budget is None:
             return False
@@ -121,7 +118,7 @@ class Runtime:
         return True
 
     def warm_up(self, checkpoint: str) -> None:
-        """Load a checkpoint while nobody waits for it yet; what goes wrong is told when it is used."""
+        """Load a checkpoint in the background. Errors are reported when an episode uses it."""
         if checkpoint not in self._warm:
             self._warm.add(checkpoint)
             asyncio.run_coroutine_threadsafe(self._warm_up(checkpoint), self._loop)
@@ -130,107 +127,84 @@ class Runtime:
         with suppress(OrchestratorError, WorkerFault):
             await warm_up(checkpoint)
 
-    async def _start(self, pool_name: str, name: str, query: str, user: str) -> str:
-        pool = await self._live(self.store.pools.latest(pool_name).pool)
-        task = recognize(query)
-        orchestrator = make_orchestrator(name, pool, task.oracle_turn if task else None)
-        orchestrator = remembering(orchestrator, memory_of(pool.pool, self.store.reflections))
-        spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user)
-        sink = self.store.traces
-        return await self._launch(
-            spec.id,
-            pool,
-            task,
-            lambda budget: run_episode(spec, orchestrator, pool, sink=sink, budget=budget, resolve=resolve),
-        )
+    async def _start(self, pool_name: str, orchestrator: str, query: str, user: str) -> str:
+        pool = await self._open(self.store.pools.latest(pool_name).pool)
+        return await self._launch(prepare_run(self.store, pool, orchestrator, query, user=user))
 
-    async def _start_variation(self, wanted: Variation, pool: LivePool) -> str:
-        task, new_id, sink = recognize(wanted.origin.query), new_episode_id(), self.store.traces
-        ref, user = task.ref if task else None, current_user.get()  # the caller's context came along
-        return await self._launch(
-            new_id,
-            pool,
-            task,
-            lambda budget: run_variation(
-                wanted, pool, episode_id=new_id, task=ref, sink=sink, budget=budget, resolve=resolve, user=user
-            ),
-        )
+    async def _start_variation(self, variation: Variation, pool: LivePool) -> str:
+        # The caller's context came along, so `current_user` is who asked.
+        return await self._launch(prepare_variation(self.store, pool, variation, user=current_user.get()))
 
-    async def _launch(
-        self, episode_id: str, pool: LivePool, task: Task | None, run: Callable[[Budget], Awaitable[Episode]]
-    ) -> str:
-        """Set an episode going beside this call."""
-        budget = self._budgets[episode_id] = Budget(pool.pool.limits)
-        running = asyncio.create_task(self._finish(episode_id, pool, task, run(budget)))
-        self._tasks.add(running)
-        running.add_done_callback(self._tasks.discard)
-        await asyncio.sleep(0)  # its first event is on its way
-        return episode_id
+    async def _launch(self, run: RecordedRun) -> str:
+        """Start a run as a task of its own and return its episode's id."""
+        self._budgets[run.id] = run.budget
+        task = asyncio.create_task(self._finish(run))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await asyncio.sleep(0)  # lets the task record the episode's first event
+        return run.id
 
-    async def _finish(self, episode_id: str, pool: LivePool, task: Task | None, running: Awaitable[Episode]) -> None:
-        """Run an episode to its end, grade it where its query has a known answer, and learn from it if it failed."""
+    async def _finish(self, run: RecordedRun) -> None:
         try:
-            episode = await running
-            if task is not None:
-                await grade(episode, task, self.store.traces, pool)
+            episode = await run.run()
         finally:
-            del self._budgets[episode_id]
-        await remember(episode, pool, self.store.reflections)
+            del self._budgets[run.id]
+        await run.learn(episode)
 
     # Workers
 
     def try_worker(self, spec: WorkerSpec, arguments: Mapping[str, JsonValue], seen: str = "") -> Observation:
-        """One call to a worker as configured, saved or not; it may see `seen` as an earlier step's output.
+        """Call a worker as configured, saved or not. `seen` is passed as the output of an earlier step.
 
-        Raises InvalidPool when it cannot be opened.
+        Raises InvalidPool when the worker cannot be opened.
         """
         visible = (Visible(1, "you", Observation(Status.OK, seen)),) if seen else ()
         return self._await(self._try(spec, arguments, visible))
 
-    def check_workers(self, specs: Sequence[WorkerSpec]) -> list[Health]:
-        """Probe workers, all at once, and remember the results for their cards."""
+    def check_workers(self, specs: Sequence[WorkerSpec]) -> list[Probe]:
+        """Probe workers concurrently and keep the results for their cards."""
         return self._await(self._check_all(specs))
 
     def worker_health(self, spec: WorkerSpec, pool: str = "") -> WorkerHealth:
-        """A worker's light from its last probe, its recent calls (with `pool`: on that pool) and its breaker."""
+        """A worker's health from its last probe, its circuit breaker and its recent calls, on any pool or on `pool`."""
         calls = self.store.traces.recent_calls(spec.name, pool, RECENT)
-        return judge(spec, self.health.get(spec.model_dump_json()), calls, circuit_of(spec))
+        return assess_worker(spec, self.probes.get(spec.model_dump_json()), calls, circuit_of(spec))
 
     async def _try(
         self, spec: WorkerSpec, arguments: Mapping[str, JsonValue], visible: tuple[Visible, ...]
     ) -> Observation:
-        alone = LivePool(Pool(name="try", workers=(spec,)), {spec.name: LiveWorker(spec, open_worker(spec))})
+        pool = LivePool(Pool(name="try", workers=(spec,)), {spec.name: LiveWorker(spec, open_worker(spec))})
         try:
-            return await alone.call(Action(spec.name, arguments), visible)
+            return await pool.call(Action(spec.name, arguments), visible)
         finally:
-            await alone.close()
+            await pool.close()
 
-    async def _check_all(self, specs: Sequence[WorkerSpec]) -> list[Health]:
-        found = await asyncio.gather(*map(self._check, specs))
-        self.health |= {spec.model_dump_json(): health for spec, health in zip(specs, found, strict=True)}
-        return found
+    async def _check_all(self, specs: Sequence[WorkerSpec]) -> list[Probe]:
+        probes = await asyncio.gather(*map(self._check, specs))
+        self.probes |= {spec.model_dump_json(): probe for spec, probe in zip(specs, probes, strict=True)}
+        return probes
 
-    async def _check(self, spec: WorkerSpec) -> Health:
+    async def _check(self, spec: WorkerSpec) -> Probe:
         try:
             worker = open_worker(spec)
             try:
                 async with asyncio.timeout(20):
-                    return Health(True, redact(await worker.check()))
+                    return Probe(True, redact(await worker.check()))
             finally:
                 await worker.close()
         except (WorkerFault, PoolError) as fault:
-            return Health(False, redact(str(fault)))
+            return Probe(False, redact(str(fault)))
         except TimeoutError:
-            return Health(False, "no answer within 20 s")
+            return Probe(False, "no answer within 20 s")
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run something short beside the episodes and wait for it, from any thread."""
+        """Run a short coroutine on the episodes' event loop and wait for its result, from any thread."""
         return self._await(coroutine)
 
     # The loop
 
-    async def _live(self, pool: Pool) -> LivePool:
-        """The open pool for this content; versions that are no longer current stay open until closed."""
+    async def _open(self, pool: Pool) -> LivePool:
+        """The open pool with this content. Pools of earlier versions stay open until `close`."""
         if pool.hash not in self._pools:
             self._pools[pool.hash] = open_live_pool(pool, self._recall)
         return self._pools[pool.hash]

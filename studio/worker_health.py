@@ -1,4 +1,4 @@
-"""A worker's light: what its last probe, its recent calls and its circuit breaker say together."""
+"""A worker's health, from its last probe, its recent calls and its circuit breaker."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pool_registry.worker import WorkerSpec
 
 Light = Literal["ok", "degraded", "failing", "unknown"]
 
-RECENT = 50  # calls that count
-ENOUGH = 3  # calls below which a rate says nothing
+RECENT = 50  # newest calls that count
+ENOUGH = 3  # fewer calls give no error rate
 FAILING_RATE, DEGRADED_RATE = 0.5, 0.1
-SLOW_SHARE = 0.5  # a median above this share of the time-out leaves little room
+SLOW_SHARE = 0.5  # of the time-out; a median latency above it is reported as slow
 
-# Errors that come from what was asked, not from the worker: a wrong query says nothing about the database.
-# A sandboxed worker's own time limit is one of them, too: the snippet was too slow.
+# Codes of errors that are the worker's own fault. A wrong query, for example, says nothing about the database, and
+# a sandboxed worker's own time limit means that the snippet was too slow.
 _WORKERS_FAULTS = frozenset(
     {
         "auth", "quota", "rate_limited", "connection", "server_error", "not_found", "invalid_response",
@@ -30,8 +30,8 @@ _WORKERS_FAULTS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """The last probe of a worker; `at` is UTC, ISO 8601."""
+class Probe:
+    """The result of the last probe of a worker; `at` is UTC, ISO 8601."""
 
     ok: bool
     text: str
@@ -40,11 +40,11 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class WorkerHealth:
-    """One light and what stands behind it. Latency in seconds; `error_rate` is None without calls."""
+    """A light and the figures behind it. Latency in seconds; `error_rate` is None without calls."""
 
     light: Light
     sentence: str
-    probe: Health | None
+    probe: Probe | None
     circuit: Circuit
     calls: int
     errors: int
@@ -57,32 +57,34 @@ class WorkerHealth:
         return asdict(self)
 
 
-def judge(spec: WorkerSpec, probe: Health | None, calls: Sequence[RecordedCall], circuit: Circuit) -> WorkerHealth:
-    """The light of a worker. `calls` are its recent ones, newest first."""
+def assess_worker(
+    spec: WorkerSpec, probe: Probe | None, calls: Sequence[RecordedCall], circuit: Circuit
+) -> WorkerHealth:
+    """The health of a worker. `calls` are its recent ones, newest first."""
     failed = [call for call in calls if is_workers_fault(call)]
     rate = len(failed) / len(calls) if calls else None
-    typical = median(call.latency_s for call in calls) if calls else None
+    median_s = median(call.latency_s for call in calls) if calls else None
     last_error = (failed[0].code or failed[0].status) if failed else None
-    light, sentence = _light(spec, probe, rate if len(calls) >= ENOUGH else None, typical, last_error, circuit)
-    return WorkerHealth(light, sentence, probe, circuit, len(calls), len(failed), rate, typical, last_error)
+    light, sentence = _choose_light(spec, probe, rate if len(calls) >= ENOUGH else None, median_s, last_error, circuit)
+    return WorkerHealth(light, sentence, probe, circuit, len(calls), len(failed), rate, median_s, last_error)
 
 
 def is_workers_fault(call: RecordedCall) -> bool:
-    """Whether a call failed for a reason that lies with the worker and not with what it was asked."""
+    """Whether a call failed because of the worker and not because of its arguments."""
     if call.code is None:
         return call.status in ("EXEC_ERR", "TIMEOUT")
     return call.code in _WORKERS_FAULTS
 
 
-def _light(
+def _choose_light(
     spec: WorkerSpec,
-    probe: Health | None,
+    probe: Probe | None,
     rate: float | None,
-    typical: float | None,
+    median_s: float | None,
     last_error: str | None,
     circuit: Circuit,
 ) -> tuple[Light, str]:
-    """The first of these that holds."""
+    """The first rule that applies decides."""
     often = f"{rate:.0%} of its recent calls failed, last with {last_error}" if rate else ""
     if circuit.state == "open":
         return "failing", f"failed {circuit.failures} times in a row; tried again in {circuit.seconds:.0f} s"
@@ -94,8 +96,8 @@ def _light(
         return "degraded", f"failed {circuit.failures} times in a row; the next call tries it again"
     if rate is not None and rate >= DEGRADED_RATE:
         return "degraded", often
-    if typical is not None and rate is not None and typical > SLOW_SHARE * spec.timeout_s:
-        return "degraded", f"slow: {typical:.3g} s at the median, {spec.timeout_s:g} s allowed"
+    if median_s is not None and rate is not None and median_s > SLOW_SHARE * spec.timeout_s:
+        return "degraded", f"slow: {median_s:.3g} s at the median, {spec.timeout_s:g} s allowed"
     if probe is not None:
         return "ok", probe.text
-    return ("unknown", "not tested yet") if typical is None else ("ok", "answers")
+    return ("unknown", "not tested yet") if median_s is None else ("ok", "answers")

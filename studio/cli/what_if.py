@@ -45,13 +45,14 @@ def what_if(
 
     Without --edit it shows the plan. Exit code 0 when the edited run was answered, 1 when not, 2 on bad input.
     """
-    from studio.headless import recorded_run, vary_once
+    from studio.episodes import load_recorded
+    from studio.headless import vary_once
     from studio.pages.run.what_if_routes import plan_document, variation_check, variations_document
     from studio.prepare import prepare_store
 
     store = prepare_store(home)
     try:
-        origin, pool = recorded_run(store, episode)
+        origin, pool = load_recorded(store, episode)
         place = number if number is not None else _round_of(origin, edit or [])
         if not edit:
             _print(plan_document(origin, place), _plan_text, as_json)

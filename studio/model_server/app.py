@@ -29,7 +29,7 @@ from studio.model_server.errors import TRACE_HEADER, ApiError, failure_of
 from studio.model_server.mcp import mcp_server
 from studio.model_server.request import ChatRequest, ResponsesRequest, Wanted, read, unknown_model
 from studio.model_server.responses import Answer
-from studio.model_server.service import Offer, Running, Service
+from studio.model_server.service import Offer, ServedEpisode, Service
 
 CLIENT_GONE = 499
 
@@ -103,17 +103,17 @@ def _add_routes(app: FastAPI, offer: Offer) -> None:
         return await _whole(request, running, answer.whole)
 
 
-def _begun(request: Request, wanted: Wanted) -> tuple[Service, Running]:
+def _begun(request: Request, wanted: Wanted) -> tuple[Service, ServedEpisode]:
     service: Service = request.app.state.service
-    return service, service.begin(wanted.query, wanted.limits, request.state.user)
+    return service, service.start_episode(wanted.query, wanted.limits, request.state.user)
 
 
-def _streamed(messages: AsyncIterator[str], running: Running) -> StreamingResponse:
+def _streamed(messages: AsyncIterator[str], running: ServedEpisode) -> StreamingResponse:
     headers = {**HEADERS, TRACE_HEADER: running.id}
     return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
 
 
-async def _whole(request: Request, running: Running, document: Any) -> Response:
+async def _whole(request: Request, running: ServedEpisode, document: Any) -> Response:
     """The document of the finished episode. The episode is stopped when the client does not wait for it."""
     gone = asyncio.create_task(_disconnected(request))
     ended = asyncio.create_task(running.result())
@@ -129,7 +129,7 @@ async def _whole(request: Request, running: Running, document: Any) -> Response:
         ended.cancel()
 
 
-def _answered(running: Running, episode: Episode, ended: EpisodeEnded, document: Any) -> Response:
+def _answered(running: ServedEpisode, episode: Episode, ended: EpisodeEnded, document: Any) -> Response:
     failure = failure_of(ended, running.id)
     if failure is not None:
         raise failure

@@ -15,7 +15,7 @@ from pool_registry.actions import Usage, as_text
 from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
 from studio.model_server.errors import failure_of
 from studio.model_server.progress import Progress
-from studio.model_server.service import Running
+from studio.model_server.service import ServedEpisode
 
 
 class Completion:
@@ -35,7 +35,7 @@ class Completion:
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish(ended)}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage(episode.usage)}
 
-    async def stream(self, running: Running, include_usage: bool) -> AsyncIterator[str]:
+    async def stream(self, running: ServedEpisode, include_usage: bool) -> AsyncIterator[str]:
         """Server-sent chunks; the episode is stopped when nobody reads them any more."""
         progress = Progress()
         try:

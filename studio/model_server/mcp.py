@@ -41,7 +41,7 @@ def mcp_server(service: Callable[[], Service]) -> MCPServer[None]:
     async def ask(query: str, context: Context[None]) -> Asked:
         """Ask the orchestrator: it decides which agents and tools of its pool to call, and answers."""
         try:
-            running = service().begin(query, RequestLimits(), _user(context))
+            running = service().start_episode(query, RequestLimits(), _user(context))
         except ApiError as error:
             raise ToolError(str(error)) from error
         progress = Progress()

@@ -16,7 +16,7 @@ from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
 from studio.model_server.chat_completions import answer_text
 from studio.model_server.errors import ApiError, failure_of
 from studio.model_server.progress import Progress
-from studio.model_server.service import Running
+from studio.model_server.service import ServedEpisode
 
 
 class Answer:
@@ -54,7 +54,7 @@ class Answer:
             "usage": usage(episode.usage),
         }
 
-    async def stream(self, running: Running) -> AsyncIterator[str]:
+    async def stream(self, running: ServedEpisode) -> AsyncIterator[str]:
         """The API's own events; the episode is stopped when nobody reads them any more."""
         progress, reasoning = Progress(), ""
         try:

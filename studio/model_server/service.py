@@ -12,22 +12,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from orchestrator.checkpoints import checkpoint_names
-from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, check_query, new_episode_id, run_episode
 from orchestrator.engine.events import EpisodeEnded, Event
 from orchestrator.errors import InvalidQuery, OrchestratorError
-from orchestrator.failure_memory.lessons import memory_of
-from orchestrator.policies.model import remembering, warm_up
-from orchestrator.policies.registry import make_orchestrator
+from orchestrator.policies.model import warm_up
 from orchestrator.traces.store import Store
 from pool_registry.calls.call_cache import Recall
 from pool_registry.calls.call_cache_table import DatabaseShelf
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
+from studio.episodes import RecordedRun, make_orchestrator_with_memory, prepare_run
 from studio.model_server.errors import ApiError
 from studio.model_server.request import RequestLimits, tightened
-from trainer.evaluation.trials import resolve
 
 CLOSE_S = 5.0
 
@@ -48,23 +44,40 @@ class Offer:
         return self.model or f"podium-{self.pool}"
 
 
-class Running:
-    """One episode on its way. Iterate over `events`; `stop` ends it, and does nothing when it has ended."""
+class ServedEpisode:
+    """One episode that answers one request, and the sink of its events. Iterate over `events`; `stop` ends it."""
 
-    def __init__(self, episode: str, budget: Budget) -> None:
-        self.id = episode
-        self._budget = budget
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self.task: asyncio.Task[Episode] | None = None
+        self._run: RecordedRun | None = None
+        self._task: asyncio.Task[Episode] | None = None
 
-    def take(self, event: Event | None) -> None:
-        self._events.put_nowait(event)
+    def start(self, run: RecordedRun) -> asyncio.Task[Episode]:
+        """Start the run as a task of its own."""
+        self._run = run
+        self._task = asyncio.create_task(run.run())
+        self._task.add_done_callback(lambda _: self._events.put_nowait(None))
+        return self._task
+
+    @property
+    def id(self) -> str:
+        assert self._run is not None, "the service starts a run before it hands this out"
+        return self._run.id
+
+    def append(self, episode_id: str, event: Event) -> None:
+        """Record an event. Those of this episode, not of episodes inside it, also go to `events`."""
+        self._store.traces.append(episode_id, event)
+        if episode_id == self.id:
+            self._events.put_nowait(event)
 
     def stop(self) -> None:
-        self._budget.stop()
+        """Stop the episode; does nothing when it has ended."""
+        if self._run is not None:
+            self._run.budget.stop()
 
     async def events(self, silence_s: float) -> AsyncIterator[Event | None]:
-        """Its events until it has ended, and None whenever nothing happened for so many seconds."""
+        """Events until the episode has ended, and None whenever `silence_s` seconds passed without one."""
         while True:
             try:
                 event = await asyncio.wait_for(self._events.get(), silence_s)
@@ -76,27 +89,15 @@ class Running:
             yield event
 
     async def result(self) -> tuple[Episode, EpisodeEnded]:
-        """The finished episode and how it ended."""
-        assert self.task is not None, "the service starts the task before it hands this out"
-        episode = await asyncio.shield(self.task)
+        """Wait for the finished episode and how it ended."""
+        assert self._task is not None, "the service starts the task before it hands this out"
+        episode = await asyncio.shield(self._task)
         assert episode.ended is not None, "run_episode always ends an episode"
         return episode, episode.ended
 
 
-class _Watched:
-    """A sink that writes every trace and tells one episode's events to who waits for it."""
-
-    def __init__(self, store: Store, running: Running) -> None:
-        self._store, self._running = store, running
-
-    def append(self, episode_id: str, event: Event) -> None:
-        self._store.traces.append(episode_id, event)
-        if episode_id == self._running.id:
-            self._running.take(event)
-
-
 class Service:
-    """Make and close it on the event loop that serves.
+    """Answers requests with one pool and one orchestrator. Make and close it on the event loop that serves.
 
     Raises PoolNotFound, InvalidPool or UnknownOrchestrator when the offer cannot be served.
     """
@@ -104,70 +105,60 @@ class Service:
     def __init__(self, store: Store, offer: Offer) -> None:
         self.store, self.offer = store, offer
         stored = store.pools.latest(offer.pool)
-        self.version = stored.version
         self._pool: LivePool = open_live_pool(stored.pool, Recall(DatabaseShelf(store.engine)))
         self._tasks: set[asyncio.Task[Episode]] = set()
-        self._running: set[Running] = set()
+        self._episodes: set[ServedEpisode] = set()
         self.started = 0
-        self._orchestrator()  # says now what it lacks
+        make_orchestrator_with_memory(store, self._pool, offer.orchestrator)  # raises now what every request would
         self._warming = asyncio.create_task(self._warm_up())
 
     @property
     def running(self) -> int:
-        """How many episodes are on their way."""
-        return len(self._running)
+        """How many episodes run."""
+        return len(self._episodes)
 
     @property
     def pool_hash(self) -> str:
         return self._pool.hash
 
-    def begin(self, query: str, limits: RequestLimits, user: str) -> Running:
-        """Start an episode. Raises ApiError when too many run or the query cannot be one."""
-        if len(self._running) >= self.offer.at_once:
+    def start_episode(self, query: str, limits: RequestLimits, user: str) -> ServedEpisode:
+        """Start an episode. Raises ApiError when too many run or the query is not usable.
+
+        Episodes read the pool's failure memory but add nothing to it: queries of strangers are not learnt from.
+        """
+        if len(self._episodes) >= self.offer.at_once:
             message = f"{self.offer.at_once} requests are being answered; try again in a moment"
             raise ApiError(429, message, "rate_limit_exceeded", headers={"retry-after": "1"})
+        allowed = tightened(self._pool.pool.limits, self.offer.limits, limits)
+        episode = ServedEpisode(self.store)
         try:
-            check_query(query)
-            orchestrator = self._orchestrator()
+            run = prepare_run(
+                self.store, self._pool, self.offer.orchestrator, query,
+                user=user, limits=allowed, sink=episode, graded=False,
+            )  # fmt: skip
         except InvalidQuery as error:
             raise ApiError(400, str(error), "invalid_value") from error
         except OrchestratorError as error:  # a checkpoint that was deleted meanwhile
             raise ApiError(503, str(error), "orchestrator_failed") from error
-        allowed = tightened(self._pool.pool.limits, self.offer.limits, limits)
-        budget = Budget(allowed)
-        running = Running(new_episode_id(), budget)
-        spec = EpisodeSpec(query, id=running.id, user=user)
-        sink = _Watched(self.store, running)
-        running.task = asyncio.create_task(
-            run_episode(spec, orchestrator, self._pool, limits=allowed, sink=sink, budget=budget, resolve=resolve)
-        )
-        self._running.add(running)
-        self._tasks.add(running.task)
+        task = episode.start(run)
+        self._episodes.add(episode)
+        self._tasks.add(task)
         self.started += 1
-        running.task.add_done_callback(lambda task: self._ended(running, task))
-        return running
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: self._episodes.discard(episode))
+        return episode
 
     async def close(self) -> None:
-        """Stop what runs, wait for it, close the workers."""
+        """Stop the running episodes, wait for them, close the workers."""
         self._warming.cancel()
-        for running in list(self._running):
-            running.stop()
+        for episode in list(self._episodes):
+            episode.stop()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=CLOSE_S)
         await self._pool.close()
 
-    def _ended(self, running: Running, task: asyncio.Task[Episode]) -> None:
-        self._running.discard(running)
-        self._tasks.discard(task)
-        running.take(None)
-
-    def _orchestrator(self) -> Orchestrator:
-        """It reads the pool's failure memory but never adds to it: strangers' queries teach it nothing."""
-        orchestrator = make_orchestrator(self.offer.orchestrator, self._pool)
-        return remembering(orchestrator, memory_of(self._pool.pool, self.store.reflections))
-
     async def _warm_up(self) -> None:
-        """Load a checkpoint before the first request; what goes wrong is told to that request."""
+        """Load a checkpoint before the first request; errors are reported to that request."""
         if self.offer.orchestrator in checkpoint_names():
             with suppress(OrchestratorError, WorkerFault):
                 await warm_up(self.offer.orchestrator)

@@ -28,7 +28,6 @@ from studio.pages.pool.commands import PoolDesk
 from studio.prepare import prepare_store
 from studio.runtime import Runtime
 from tests.pool_registry.support.peer import Peer, peer
-from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe
 
 ENV_KEY = "sk-canary/4711+env=secret&x"
@@ -134,7 +133,7 @@ def test_nothing_that_was_said_holds_a_key(everything_happened):
 def test_an_evaluation_and_a_jobs_folder_hold_no_key(studio, home, everything_happened):
     runtime, _ = studio
     recipe = Recipe.model_validate({"name": "canary", "pool": "leaky", "sft": {"steps": 1}, "grpo": None})
-    JobStore(runtime.store.engine, runtime.store.home).submit(recipe)
+    runtime.jobs.submit(recipe)
     command = [sys.executable, "-m", "trainer", "evaluate", "--pool", "leaky", "--orchestrator", "direct:env-echo",
                "--family", "forge", "--level", "1", "--tasks", "2", "--home", str(home)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, timeout=300)

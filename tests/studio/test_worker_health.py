@@ -11,7 +11,7 @@ from pool_registry.calls.circuit_breaker import FAILURES, Admission, Circuit, br
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from studio.runtime import Runtime
-from studio.worker_health import Health, judge
+from studio.worker_health import Probe, assess_worker
 
 SPEC = WorkerSpec(name="calc", kind="calculator", description="adds", timeout_s=10)
 OK = RecordedCall("OK", 0.5, None)
@@ -19,7 +19,7 @@ DOWN = RecordedCall("EXEC_ERR", 0.1, "connection")
 ASKED_WRONGLY = RecordedCall("EXEC_ERR", 0.1, "bad_query")
 OLD = RecordedCall("TIMEOUT", 9.0, None)  # recorded before codes were
 SLOW = RecordedCall("OK", 8.0, None)
-GOOD, BAD = Health(True, "ready"), Health(False, "no key")
+GOOD, BAD = Probe(True, "ready"), Probe(False, "no key")
 OPEN, HALF = Circuit("open", 5, 12.4), Circuit("half-open", 5)
 
 
@@ -42,12 +42,12 @@ OPEN, HALF = Circuit("open", 5, 12.4), Circuit("half-open", 5)
     ],
 )
 def test_the_light_says_what_is_wrong_first(probe, calls, circuit, light, says):
-    health = judge(SPEC, probe, calls, circuit)
+    health = assess_worker(SPEC, probe, calls, circuit)
     assert health.light == light and says in health.sentence
 
 
 def test_figures_come_with_the_light():
-    health = judge(SPEC, GOOD, [DOWN, OK, SLOW, ASKED_WRONGLY], HALF)
+    health = assess_worker(SPEC, GOOD, [DOWN, OK, SLOW, ASKED_WRONGLY], HALF)
     document = health.document()
     assert (document["calls"], document["errors"], document["error_rate"]) == (4, 1, 0.25)
     assert document["median_latency_s"] == 0.3 and document["last_error"] == "connection"

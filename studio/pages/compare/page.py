@@ -8,9 +8,8 @@ from __future__ import annotations
 from studio.frame.web_page import web_page
 from studio.pages.compare.commands import CompareDesk
 from studio.runtime import Runtime
-from trainer.jobs.queue import JobStore
 
 
 def build(runtime: Runtime) -> None:
     """The page's one component, and its commands."""
-    web_page("compare", CompareDesk(runtime, JobStore(runtime.store.engine, runtime.store.home)).handle)
+    web_page("compare", CompareDesk(runtime, runtime.jobs).handle)

@@ -21,15 +21,13 @@ from studio.pages.compare.suite import suite_document, task_document
 from studio.pages.compare.training_drift import DriftReader
 from studio.runtime import Runtime
 from trainer.errors import JobNotFound
-from trainer.jobs.queue import JobStore
 
 
 def compare_routes(runtime: Runtime) -> APIRouter:
     """The routes, all below /api/compare."""
     router = APIRouter(prefix="/api/compare")
-    jobs = JobStore(runtime.store.engine, runtime.store.home)
-    shelf = ResultShelf(jobs)
-    drift = DriftReader(runtime, jobs, shelf)
+    shelf = ResultShelf(runtime.jobs)
+    drift = DriftReader(runtime, runtime.jobs, shelf)
 
     @router.get("/stream")
     def stream(request: Request) -> StreamingResponse:

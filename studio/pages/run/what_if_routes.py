@@ -76,7 +76,7 @@ def _told(work: Callable[[], dict[str, Any]]) -> JSONResponse:
 
 def editor_document(runtime: Runtime, episode_id: str) -> dict[str, Any]:
     """The recorded rounds, and the workers that a step may call. Raises PoolNotFound when they are not kept."""
-    episode, pool = runtime.recorded(episode_id)
+    episode, pool = runtime.open_recorded(episode_id)
     return {
         "episode": episode_id,
         "rounds": [_round(done) for done in episode.rounds],
@@ -128,7 +128,7 @@ def _worker(pool: LivePool, name: str) -> dict[str, Any]:
 
 def check_document(runtime: Runtime, episode_id: str, wanted: Wanted) -> dict[str, Any]:
     """Which steps these edits would call anew and which they would keep, by the numbers that the edits use."""
-    return fates_document(runtime.varied(episode_id, wanted.round, wanted.edits))
+    return fates_document(runtime.vary(episode_id, wanted.round, wanted.edits))
 
 
 async def variation_check(origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> dict[str, Any]:

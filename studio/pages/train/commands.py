@@ -20,7 +20,6 @@ from studio.pages.train.job_document import job_line, recipe_of
 from studio.pages.train.preflight import missing
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
-from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, dump_recipe, load_recipe, parse_recipe, preset_names
 
 FIRST = "cpu-first-steps"
@@ -33,7 +32,7 @@ class TrainDesk:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.jobs = JobStore(runtime.store.engine, runtime.store.home)
+        self.jobs = runtime.jobs
         self._commands: dict[str, Callable[[Request], Reply]] = {
             "open": self._open,
             "preset": self._preset,

@@ -27,7 +27,7 @@ from trainer.results.rows import RESULTS, ResultRow, read_results
 
 @pytest.fixture(scope="module")
 def jobs(runtime) -> JobStore:
-    return JobStore(runtime.store.engine, runtime.store.home)
+    return runtime.jobs
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,112 @@
+"""Episodes that are recorded: one place that recognizes the task behind a query, makes the orchestrator, attaches the
+pool's failure memory, runs the episode, grades its answer and learns from its failure."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from orchestrator.engine.budget import Budget
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, Sink, check_query, new_episode_id, run_episode
+from orchestrator.errors import InvalidEdits
+from orchestrator.failure_memory.lessons import memory_of
+from orchestrator.failure_memory.write_lesson import remember
+from orchestrator.policies.model import remembering
+from orchestrator.policies.registry import make_orchestrator
+from orchestrator.traces.store import Store
+from orchestrator.what_if import Variation, run_variation
+from pool_registry.calls.live_pool import LivePool
+from pool_registry.errors import PoolNotFound
+from pool_registry.pool import Limits, Pool
+from trainer.evaluation.trials import grade, resolve
+from trainer.tasks import recognize
+from trainer.tasks.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """An episode that is ready to run: its id, its budget, and the task that grades its answer, if there is one."""
+
+    id: str
+    budget: Budget
+    _store: Store
+    _pool: LivePool
+    _task: Task | None
+    _start: Callable[[], Awaitable[Episode]]
+
+    async def run(self) -> Episode:
+        """Run the episode to its end and grade its answer."""
+        episode = await self._start()
+        if self._task is not None:
+            await grade(episode, self._task, self._store.traces, self._pool)
+        return episode
+
+    async def learn(self, episode: Episode) -> None:
+        """Add the lesson of a failed episode to the pool's failure memory, where that is on."""
+        await remember(episode, self._pool, self._store.reflections)
+
+
+def prepare_run(
+    store: Store,
+    pool: LivePool,
+    orchestrator: str,
+    query: str,
+    *,
+    user: str = "",
+    limits: Limits | None = None,
+    sink: Sink | None = None,
+    graded: bool = True,
+) -> RecordedRun:
+    """A run of `query` through the orchestrator called so. `sink` replaces the store's traces, `limits` the pool's.
+
+    Raises InvalidQuery and UnknownOrchestrator; the run itself raises neither.
+    """
+    check_query(query)
+    task = recognize(query) if graded else None
+    policy = make_orchestrator_with_memory(store, pool, orchestrator, task)
+    spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user)
+    budget = Budget(limits or pool.pool.limits)
+
+    def start() -> Awaitable[Episode]:
+        events = sink or store.traces
+        return run_episode(spec, policy, pool, limits=limits, sink=events, budget=budget, resolve=resolve)
+
+    return RecordedRun(spec.id, budget, store, pool, task, start)
+
+
+def make_orchestrator_with_memory(store: Store, pool: LivePool, name: str, task: Task | None = None) -> Orchestrator:
+    """The orchestrator called `name`, with the pool's failure memory. Raises UnknownOrchestrator."""
+    orchestrator = make_orchestrator(name, pool, task.oracle_turn if task else None)
+    return remembering(orchestrator, memory_of(pool.pool, store.reflections))
+
+
+def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, user: str = "") -> RecordedRun:
+    """A run of a recorded episode with one round edited (orchestrator/what_if.py)."""
+    task, episode_id, budget = recognize(variation.origin.query), new_episode_id(), Budget(pool.pool.limits)
+    ref = task.ref if task else None
+
+    def start() -> Awaitable[Episode]:
+        return run_variation(
+            variation, pool, episode_id=episode_id, task=ref, sink=store.traces, budget=budget, resolve=resolve,
+            user=user,
+        )  # fmt: skip
+
+    return RecordedRun(episode_id, budget, store, pool, task, start)
+
+
+def load_recorded(store: Store, episode_id: str) -> tuple[Episode, Pool]:
+    """A recorded episode that has ended, and the version of the pool that it ran on.
+
+    Raises EpisodeNotFound, DamagedTrace, PoolNotFound, or InvalidEdits while the episode still runs.
+    """
+    row = store.traces.row(episode_id)
+    if row.state == "running":
+        raise InvalidEdits([("", "this run is still under way; edit it when it has ended")])
+    stored = store.pools.by_hash(row.pool, row.pool_hash)
+    if stored is None:
+        raise PoolNotFound(
+            f"the version of pool {row.pool!r} that this run used is not kept in this data folder, "
+            "so its workers cannot be called again"
+        )
+    return store.traces.episode(episode_id), stored.pool
