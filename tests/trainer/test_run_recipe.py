@@ -15,7 +15,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-import torch
 import yaml
 
 from orchestrator.checkpoints import complete_steps, find_checkpoint, read_checkpoint
@@ -256,6 +255,8 @@ def small(base: Path, **sections) -> Recipe:
 
 
 def no_memory(*_, **__):
+    import torch
+
     torch.empty(10**15)  # what torch itself says when there is not enough
 
 

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 from pool_registry.actions import Action
 from pool_registry.calls.live_pool import live_pool
@@ -28,6 +27,8 @@ TOKENS = 12
 @pytest.fixture(scope="module", autouse=True)
 def _exact():
     """Weights in float32: in bfloat16 two tokens are often equally likely, and the batch decides between them."""
+    import torch
+
     patch = pytest.MonkeyPatch()
     patch.setattr(batched_model, "pick_dtype", lambda device: torch.float32)
     batched_model._load.cache_clear()
@@ -38,6 +39,7 @@ def _exact():
 
 def adapter(folder: Path, seed: int, **changes) -> Path:
     """A LoRA adapter for the tiny model whose weights are random, so that it says something else."""
+    import torch
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 

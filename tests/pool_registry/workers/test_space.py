@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import TYPE_CHECKING
 
-import gradio as gr
 import pytest
 
 from pool_registry.actions import Action, Observation, Status
@@ -18,8 +18,13 @@ from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.peer import Peer, peer
 
+if TYPE_CHECKING:
+    import gradio as gr
+
 
 def make_app(folder) -> gr.Blocks:
+    import gradio as gr
+
     (folder / "report.txt").write_text("words")
 
     def add(a: float, b: float = 2, state: dict | None = None) -> str:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
-from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
-from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM, AutoTokenizer
-from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
-from trainer.learner import cpu_trainers
-from trainer.learner.cpu_trainers import CpuGrpoTrainer, CpuSftTrainer, grpo_trainer, sft_trainer
+
+# torch and TRL are imported inside functions: collecting the tests must not load them.
+if TYPE_CHECKING:
+    from trl import GRPOTrainer, SFTTrainer
 
 ROWS = [
     {"input_ids": [10, 11, 12, 13, 14, 15, 16], "labels": [-100, -100, -100, -100, 14, 15, 16]},
@@ -40,6 +37,9 @@ SETTINGS: dict[str, Any] = {
 
 
 def learner(base: Path, lora: bool) -> Any:
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
     model = AutoModelForCausalLM.from_pretrained(base)
     if not lora:
         return model
@@ -47,6 +47,10 @@ def learner(base: Path, lora: bool) -> Any:
 
 
 def trained(kind: type[SFTTrainer], base: Path, out: Path, lora: bool, **more: Any) -> list[dict[str, float]]:
+    from datasets import Dataset
+    from transformers import AutoTokenizer
+    from trl import SFTConfig
+
     settings = SFTConfig(
         output_dir=str(out),
         per_device_train_batch_size=2,
@@ -64,6 +68,10 @@ def trained(kind: type[SFTTrainer], base: Path, out: Path, lora: bool, **more: A
 
 @pytest.mark.parametrize("lora", [False, True])
 def test_the_same_training_as_trls_own(tiny_base: Path, tmp_path: Path, lora: bool) -> None:  # noqa: F811
+    from trl import SFTTrainer
+
+    from trainer.learner.cpu_trainers import CpuSftTrainer
+
     theirs = trained(SFTTrainer, tiny_base, tmp_path / "theirs", lora)
     ours = trained(CpuSftTrainer, tiny_base, tmp_path / "ours", lora)
     assert theirs[0]["loss"] > theirs[-1]["loss"] > 0  # it learns, so that later steps compare gradients, too
@@ -83,6 +91,10 @@ REWARDS = [1.0, 0.0, 0.25, 0.75]
 
 
 def reinforced(kind: type[GRPOTrainer], base: Path, out: Path, lora: bool, **more: Any) -> list[dict[str, float]]:
+    from datasets import Dataset
+    from transformers import AutoTokenizer
+    from trl import GRPOConfig
+
     settings = GRPOConfig(
         output_dir=str(out),
         per_device_train_batch_size=4,
@@ -124,9 +136,13 @@ def test_the_same_reinforcement_as_trls_own(
     lora: bool,
     more: dict[str, Any],
 ) -> None:
+    from trl import GRPOTrainer
+
+    from trainer.learner import cpu_trainers
+
     theirs = reinforced(GRPOTrainer, tiny_base, tmp_path / "theirs", lora, **more)
     monkeypatch.setattr(cpu_trainers, "PASS_TOKENS", 20)  # several passes for these few rows
-    ours = reinforced(CpuGrpoTrainer, tiny_base, tmp_path / "ours", lora, **more)
+    ours = reinforced(cpu_trainers.CpuGrpoTrainer, tiny_base, tmp_path / "ours", lora, **more)
     assert all(row["grad_norm"] > 1e-3 for row in theirs) and len({row["loss"] for row in theirs}) == 3  # it learns
     for one, other in zip(theirs, ours, strict=True):
         for key in ("loss", "grad_norm", "entropy", *(["kl"] if "beta" in more else [])):
@@ -135,6 +151,10 @@ def test_the_same_reinforcement_as_trls_own(
 
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=40))
 def test_passes_hold_every_row_once_and_keep_to_their_size(lengths: list[int]) -> None:
+    import torch
+
+    from trainer.learner import cpu_trainers
+
     passes = cpu_trainers._passes(torch.tensor(lengths))
     assert sorted(row for rows in passes for row in rows.tolist()) == list(range(len(lengths)))
     for rows in passes:
@@ -143,6 +163,11 @@ def test_passes_hold_every_row_once_and_keep_to_their_size(lengths: list[int]) -
 
 @pytest.mark.parametrize(("key", "value"), [("final_logit_softcapping", 30.0), ("vocab_size", 151_936)])
 def test_other_heads_are_left_to_trl(tiny_base: Path, key: str, value: float) -> None:  # noqa: F811
+    from transformers import AutoModelForCausalLM
+    from trl import GRPOTrainer, SFTTrainer
+
+    from trainer.learner.cpu_trainers import CpuGrpoTrainer, CpuSftTrainer, grpo_trainer, sft_trainer
+
     model = AutoModelForCausalLM.from_pretrained(tiny_base)
     assert sft_trainer(model) is CpuSftTrainer and grpo_trainer(model) is CpuGrpoTrainer
     setattr(model.config, key, value)

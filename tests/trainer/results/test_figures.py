@@ -8,11 +8,9 @@ from random import Random
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.proportion import proportion_confint
 
 from tests.trainer.support.results import any_rows, row, rows_of, some_scores
 from trainer.results.by_task import by_task
@@ -90,6 +88,8 @@ def test_the_paired_difference_agrees_with_scipys_bootstrap():
 
 
 def test_with_one_sample_the_sign_test_is_statsmodels_exact_mcnemar():
+    from statsmodels.stats.contingency_tables import mcnemar
+
     mine, theirs = known(120, 1, 0.7, seed=3), known(120, 1, 0.4, seed=4)
     found = paired(rows_of(mine), rows_of(theirs, orchestrator="other"))
     both = np.zeros((2, 2))
@@ -110,6 +110,8 @@ def test_the_sign_test_of_many_tasks_does_not_overflow():
 
 @given(st.integers(0, 300), st.integers(1, 300))
 def test_wilson_is_statsmodels(right, more):
+    from statsmodels.stats.proportion import proportion_confint
+
     low, high = wilson(right / (right + more), right + more)
     theirs = proportion_confint(right, right + more, method="wilson")
     assert (low, high) == pytest.approx(theirs, abs=1e-6)
