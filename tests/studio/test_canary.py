@@ -22,7 +22,6 @@ from keyring.backend import KeyringBackend
 from orchestrator.traces.store import TraceFilter
 from pool_registry.pool import Pool, export_pool
 from pool_registry.worker import WorkerSpec
-from studio.app import create_app
 from studio.episode_documents.trace import trace_document
 from studio.pages.pool.commands import PoolDesk
 from studio.prepare import prepare_store
@@ -143,6 +142,8 @@ def test_an_evaluation_and_a_jobs_folder_hold_no_key(studio, home, everything_ha
 
 
 def test_exports_pages_and_answers_of_the_running_studio_hold_no_key(studio, everything_happened):
+    from studio.app import create_app
+
     runtime, _ = studio
     client = TestClient(create_app(runtime), base_url="http://127.0.0.1:7860")
     episodes = [row.id for row in runtime.store.traces.search(TraceFilter(pool="leaky"))]
