@@ -1,8 +1,14 @@
-"""One data folder for the whole test session, never the user's own."""
+"""One data folder for the whole test session, never the user's own; and the gears that tests belong to.
+
+`slow` is marked at the tests: kills, soaks, real training, model servers. `medium` is marked at tests that start
+processes, load torch or take more than a second or two. `browser` and `quick` follow from where a test stands:
+`quick` is what is neither in the browser's folder nor marked.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 
 import pytest
@@ -17,22 +23,20 @@ os.environ["PODIUM_HOME"] = _FOLDER.name
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.pop("PODIUM_DATABASE_URL", None)
 
+# They take seconds to import, in every worker process: tests import them in the function that needs them.
+TOO_HEAVY_TO_COLLECT = ("torch", "transformers", "trl", "gradio")
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first: the browser's last, and before them what starts processes or loads a model."""
-    slow = (
-        "browser/",
-        "test_bench",
-        "test_local_model",
-        "test_commands",
-        "test_user_commands",
-        "test_serve",
-        "test_sandbox",
-        "test_evaluate",
-        "test_fit",
-        "test_rollouts",
-        "test_training",
-        "test_durability",
-        "test_vllm",
-    )
-    items.sort(key=lambda item: sum(name in item.nodeid for name in slow) + 2 * ("browser/" in item.nodeid))
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test with the gear that follows from its place, so that `-m` can select it."""
+    if "tests/browser/" in item.nodeid:
+        item.add_marker("browser")
+    elif not any(item.iter_markers("medium")) and not any(item.iter_markers("slow")):
+        item.add_marker("quick")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse to run when collecting the tests alone imported what takes seconds to import."""
+    heavy = [name for name in TOO_HEAVY_TO_COLLECT if name in sys.modules]
+    if heavy:
+        raise pytest.UsageError(f"collecting the tests imported {', '.join(heavy)}: import it inside a function")
