@@ -13,13 +13,14 @@ import typer
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from studio.cli import export, memory, publish, serve, what_if
+from trainer.cli.policy_help import POLICY_NAMES, PolicyHelp
 
 app = typer.Typer(
     help="Podium: design a pool of agents and tools, train a small model to orchestrate it, watch it work.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(serve.serve)
+app.command(cls=PolicyHelp)(serve.serve)
 app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
 app.add_typer(export.export, name="export")
@@ -52,16 +53,13 @@ def start(
     serve(StartOptions(port, home, browser, host, login))
 
 
-@app.command()
+@app.command(cls=PolicyHelp)
 def run(
     query: Annotated[str, typer.Argument(help="The question.")],
     pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",
     orchestrator: Annotated[
         str,
-        typer.Option(
-            help="oracle, direct[:AGENT], react[:AGENT[:DIALECT]], fan_out[:AGENT], pipeline, cascade, router, "
-            "group_chat[:CHAIR], random_plan[:SEED], model[:AGENT[:DIALECT]], or a checkpoint."
-        ),
+        typer.Option(help=f"{POLICY_NAMES}, or a checkpoint."),
     ] = "oracle",
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole trace as JSON.")] = False,
     home: HomeOption = None,

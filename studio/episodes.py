@@ -12,7 +12,7 @@ from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, Sink, ch
 from orchestrator.errors import InvalidEdits
 from orchestrator.failure_memory.lessons import memory_of
 from orchestrator.failure_memory.write_lesson import remember
-from orchestrator.policies.model import remembering
+from orchestrator.policies.model import with_memory
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.traces.store import Store
 from orchestrator.what_if import Variation, run_variation
@@ -78,7 +78,7 @@ def prepare_run(
 def make_orchestrator_with_memory(store: Store, pool: LivePool, name: str, task: Task | None = None) -> Orchestrator:
     """The orchestrator called `name`, with the pool's failure memory. Raises UnknownOrchestrator."""
     orchestrator = make_orchestrator(name, pool, task.oracle_turn if task else None)
-    return remembering(orchestrator, memory_of(pool.pool, store.reflections))
+    return with_memory(orchestrator, memory_of(pool.pool, store.reflections))
 
 
 def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, user: str = "") -> RecordedRun:

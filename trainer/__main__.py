@@ -15,6 +15,7 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from trainer.cli.jobs import register, start
 from trainer.cli.options import HomeOption, JsonOption, open_data_folder
+from trainer.cli.policy_help import POLICY_NAMES, PolicyHelp
 from trainer.errors import TrainerError, UnknownTask
 from trainer.recipe import load_recipe
 from trainer.tasks import SUITES, find_task, suite_named
@@ -86,16 +87,12 @@ def check_file(file: Annotated[Path, typer.Argument(help="JSONL, one task per li
         raise typer.Exit(2)
 
 
-@app.command()
+@app.command(cls=PolicyHelp)
 def evaluate(
     recipe: Annotated[str | None, typer.Argument(help="A recipe with an evaluate stage, run as a job.")] = None,
     orchestrator: Annotated[
         str | None,
-        typer.Option(
-            help="starter-sft, starter-grpo, base, JOB@STEP, oracle, direct[:AGENT], react[:AGENT[:DIALECT]], "
-            "fan_out[:AGENT], pipeline, cascade, router, group_chat[:CHAIR], random_plan[:SEED], "
-            "model[:AGENT[:DIALECT]]."
-        ),
+        typer.Option(help=f"A checkpoint (starter-sft, starter-grpo, base, JOB@STEP), {POLICY_NAMES}."),
     ] = None,
     family: Annotated[str | None, typer.Option(help=f"One of: {FAMILIES}; or all.")] = None,
     source: Source = None,

@@ -16,7 +16,7 @@ def agent_step(step_id: int, worker: str, instruction: str, access: Sequence[int
     return Step(step_id, worker, {"instruction": instruction}, tuple(access))
 
 
-def written(steps: Sequence[Step], answer: str | None = None) -> Turn:
+def write_turn(steps: Sequence[Step], answer: str | None = None) -> Turn:
     """The turn together with its text in dialect `plan`, as a model would have written it."""
     turn = Turn(tuple(steps), answer)
     return Turn(turn.steps, turn.answer, text=_DIALECT.format(turn, ()))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import Turn, escape
-from orchestrator.policies.base import agent_step, limit_of, written
+from orchestrator.policies.base import agent_step, limit_of, write_turn
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
 
@@ -52,19 +52,19 @@ class CascadePolicy:
         runs = list(episode.steps.values())
         replies = [judged(run) for run in runs]
         if replies and replies[-1].trusted:
-            return written([], escape(replies[-1].text))
+            return write_turn([], escape(replies[-1].text))
         if len(runs) < len(agents):
             return self._ask(agents[len(runs)], episode, last=len(runs) == len(agents) - 1)
         best = max(replies, key=lambda reply: (bool(reply.text), reply.confidence))
         if best.text:
-            return written([], escape(best.text))
+            return write_turn([], escape(best.text))
         return Turn(error="no agent of the cascade has given an answer", failed=True)
 
     def _ask(self, agent: str, episode: Episode, last: bool) -> Turn:
         step, query = episode.next_step_id, escape(episode.query)
         if last:
-            return written([agent_step(step, agent, query)], f"${step}")
-        return written([agent_step(step, agent, ASK + query)])
+            return write_turn([agent_step(step, agent, query)], f"${step}")
+        return write_turn([agent_step(step, agent, ASK + query)])
 
 
 def judged(run: StepRun) -> Judged:

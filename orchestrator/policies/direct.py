@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn, escape
-from orchestrator.policies.base import agent_step, only_turn, written
+from orchestrator.policies.base import agent_step, only_turn, write_turn
 
 
 class DirectPolicy:
@@ -13,5 +13,5 @@ class DirectPolicy:
         self._agent = agent
 
     async def turn(self, episode: Episode) -> Turn:
-        plan = written([agent_step(1, self._agent, escape(episode.query))], "$1")
+        plan = write_turn([agent_step(1, self._agent, escape(episode.query))], "$1")
         return only_turn(episode, plan)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn, escape
-from orchestrator.policies.base import agent_step, only_turn, written
+from orchestrator.policies.base import agent_step, only_turn, write_turn
 
 AGGREGATE = "Several workers answered this question. Compare their answers and give the best one, alone.\n"
 
@@ -23,4 +23,4 @@ class FanOutPolicy:
         attempts = [agent_step(number, agent, query) for number, agent in enumerate(self._agents, start=1)]
         last = len(attempts) + 1
         verdict = agent_step(last, self._aggregator, AGGREGATE + query, range(1, last))
-        return only_turn(episode, written([*attempts, verdict], f"${last}"))
+        return only_turn(episode, write_turn([*attempts, verdict], f"${last}"))

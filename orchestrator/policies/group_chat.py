@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Step, Turn, escape
-from orchestrator.policies.base import agent_step, limit_of, written
+from orchestrator.policies.base import agent_step, limit_of, write_turn
 from pool_registry.actions import as_text
 
 MAX_LAPS = 3
@@ -44,7 +44,7 @@ class GroupChatPolicy:
         observation = verdict.observation
         said = as_text(observation.value).strip() if observation is not None and observation.ok else ""
         if said and not _CONTINUE.match(said):
-            return written([], escape(said))
+            return write_turn([], escape(said))
         if lap > self._laps(episode):
             return Turn(error=f"the chair, {self._chair}, has not given an answer", failed=True)
         return self._lap(episode)
@@ -56,8 +56,8 @@ class GroupChatPolicy:
         steps = [_said_after(first + place, agent, SPEAK + query) for place, agent in enumerate(speakers)]
         chair = first + len(speakers)
         if len(episode.rounds) < self._laps(episode):
-            return written([*steps, _said_after(chair, self._chair, DECIDE + query)])
-        return written([*steps, _said_after(chair, self._chair, CONCLUDE + query)], f"${chair}")
+            return write_turn([*steps, _said_after(chair, self._chair, DECIDE + query)])
+        return write_turn([*steps, _said_after(chair, self._chair, CONCLUDE + query)], f"${chair}")
 
     def _laps(self, episode: Episode) -> int:
         """How many laps fit into this episode's limits."""

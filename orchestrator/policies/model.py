@@ -96,7 +96,7 @@ def _again(draw: Draw | None, episode: Episode) -> Draw | None:
     return replace(draw, seed=draw.seed * 1009 + len(episode.rounds))
 
 
-def remembering(orchestrator: Orchestrator, memory: Memory | None) -> Orchestrator:
+def with_memory(orchestrator: Orchestrator, memory: Memory | None) -> Orchestrator:
     """`orchestrator` with this failure memory, if it is one that reads any: a language model that is told the rules."""
     if isinstance(orchestrator, ModelPolicy) and orchestrator.reads_memory:
         orchestrator.memory = memory

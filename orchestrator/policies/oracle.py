@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn
-from orchestrator.policies.base import only_turn, written
+from orchestrator.policies.base import only_turn, write_turn
 from pool_registry.actions import as_text
 
 
@@ -12,7 +12,7 @@ class OraclePolicy:
     name = "oracle"
 
     def __init__(self, reference: Turn) -> None:
-        self._turn = written(reference.steps, as_text(reference.answer))
+        self._turn = write_turn(reference.steps, as_text(reference.answer))
 
     async def turn(self, episode: Episode) -> Turn:
         return only_turn(episode, self._turn)

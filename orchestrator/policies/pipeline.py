@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn, escape
-from orchestrator.policies.base import agent_step, only_turn, written
+from orchestrator.policies.base import agent_step, only_turn, write_turn
 
 PLAN = "Write a short plan for answering this question. Do not answer it yet.\n"
 SOLVE = "Follow the plan and answer this question.\n"
@@ -31,7 +31,7 @@ class PipelinePolicy:
             agent_step(2, self._solver, SOLVE + query, [1]),
             agent_step(3, self._verifier, VERIFY + query, [1, 2]),
         ]
-        return only_turn(episode, written(steps, "$3"))
+        return only_turn(episode, write_turn(steps, "$3"))
 
 
 def _cast(part: str, agents: Sequence[str], index: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step, Turn
-from orchestrator.policies.base import limit_of, only_turn, written
+from orchestrator.policies.base import limit_of, only_turn, write_turn
 from orchestrator.policies.random_arguments import arguments_for
 from pool_registry.calls.live_pool import LivePool
 
@@ -43,7 +43,7 @@ class RandomPlanPolicy:
             self._step(k, random.choice(list(known)), known, random)
             for k in range(1, random.randint(1, min(MAX_STEPS, max_steps)) + 1)
         ]
-        return written(steps, f"${random.randint(1, len(steps))}")
+        return write_turn(steps, f"${random.randint(1, len(steps))}")
 
     def _step(self, k: int, name: str, known: Mapping[str, dict[str, Any]], random: Random) -> Step:
         """A step that may see some of the steps before it; one that takes a text may quote one of them instead."""

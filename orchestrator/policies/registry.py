@@ -1,8 +1,10 @@
 """Orchestrators by name. Each policy is one short file that emits ordinary turns.
 
 A name is `policy`, `policy:worker` or `policy:worker:dialect`: `fan_out`, `direct:solver`,
-`model:solver:plan`; `random_plan:7` names a seed. This table is the one place to register a policy. Any other
-name is a checkpoint's: `starter-grpo`, `JOB@STEP`, a folder.
+`model:solver:plan`; `random_plan:7` names a seed. Any other name is a checkpoint's: `starter-grpo`, `JOB@STEP`, a
+folder. POLICIES is the one place to register a policy; help texts, pickers and what may be published follow from its
+rows. Another package adds one by an entry point in the group `podium.policies`, whose value is an object of class
+Policy (pool_registry/extension_table.py).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING
 from orchestrator.dialects import dialect_named
 from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.errors import UnknownOrchestrator
+from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.plan import Turn
 from orchestrator.policies.cascade import CascadePolicy, cheapest_first
 from orchestrator.policies.direct import DirectPolicy
@@ -27,117 +30,178 @@ from orchestrator.policies.random_plan import RandomPlanPolicy
 from orchestrator.policies.react import react_policy
 from orchestrator.policies.router import RouterPolicy
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.extension_table import ExtensionTable
 from pool_registry.language_models.completion import Draw
 
 if TYPE_CHECKING:
-    from orchestrator.traces.agent_track_record import Record
+    from orchestrator.traces.agent_track_record import TrackRecord
 
-# (the oracle's plan, how to sample) -> an orchestrator for one episode
-Make = Callable[[Turn | None, Draw | None], Orchestrator]
+# (the reference plan, how to sample) -> an orchestrator for one episode
+OrchestratorFactory = Callable[[Turn | None, Draw | None], Orchestrator]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A parsed name with what it may need. `draw`: how models sample; policies of chance go by its seed.
-    `record`: what the traces say about agents on this pool."""
+class PolicyRequest:
+    """A parsed name with what its policy may need. `worker` is an agent or, for a policy of chance, a seed; "" where
+    none is named. `reference` is the task's own plan, where it has one. `draw`: how models sample; policies of chance
+    go by its seed. `record`: reads what the traces say about the agents of this pool."""
 
     worker: str
     dialect: str
     pool: LivePool
     reference: Turn | None
     draw: Draw | None
-    record: Callable[[], Record]
+    record: Callable[[], TrackRecord]
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One line of the table; `make` raises UnknownOrchestrator when the pool lacks what it needs.
-    `takes_agent` says that the name of an agent may stand behind its own."""
+    """One row of the table. `make` raises UnknownOrchestrator when the pool lacks what it needs.
+
+    `parameters` is what may stand behind the name, as help texts show it: `[:AGENT[:DIALECT]]`; with `takes_agent`
+    pickers offer the pool's agents for it. `needs_reference`: runs only tasks that bring a plan of their own.
+    `reads_memory`: its model is shown lessons of the pool's failures. `reads_traces`: it goes by recorded episodes.
+    `stays_because` completes "NAME ... and cannot run elsewhere" for a policy that cannot travel in a Space.
+    """
 
     name: str
     label: str
     summary: str
-    make: Callable[[Wanted], Orchestrator]
+    make: Callable[[PolicyRequest], Orchestrator]
+    parameters: str = ""
     takes_agent: bool = False
+    needs_reference: bool = False
+    reads_memory: bool = False
+    reads_traces: bool = False
+    stays_because: str = ""
 
 
-def _oracle(wanted: Wanted) -> Orchestrator:
-    if wanted.reference is None:
+def _oracle(request: PolicyRequest) -> Orchestrator:
+    if request.reference is None:
         raise UnknownOrchestrator(
             "the oracle replays the reference plan of a generated task, and this query has none; "
             "draw a query from a suite, or choose another orchestrator"
         )
-    return OraclePolicy(wanted.reference)
+    return OraclePolicy(request.reference)
 
 
-def _random_plan(wanted: Wanted) -> Orchestrator:
-    drawn = wanted.draw.seed if wanted.draw is not None and wanted.draw.seed is not None else 0
-    if wanted.worker and not (wanted.worker.isascii() and wanted.worker.isdigit()):
-        raise UnknownOrchestrator(f"random_plan takes a seed, as in random_plan:7, not {wanted.worker!r}")
-    if not wanted.pool.workers:
-        raise UnknownOrchestrator(f"pool {wanted.pool.pool.name!r} has no enabled worker to plan with; add one to it")
-    return RandomPlanPolicy(wanted.pool, int(wanted.worker[:18] or drawn))
+def _random_plan(request: PolicyRequest) -> Orchestrator:
+    seed = request.draw.seed if request.draw is not None and request.draw.seed is not None else 0
+    if request.worker and not (request.worker.isascii() and request.worker.isdigit()):
+        raise UnknownOrchestrator(f"random_plan takes a seed, as in random_plan:7, not {request.worker!r}")
+    if not request.pool.workers:
+        raise UnknownOrchestrator(f"pool {request.pool.pool.name!r} has no enabled worker to plan with; add one to it")
+    return RandomPlanPolicy(request.pool, int(request.worker[:18] or seed))
 
 
-def _group_chat(wanted: Wanted) -> Orchestrator:
-    agents = agents_of(wanted.pool)
-    return GroupChatPolicy(agents, agent_named(wanted) if wanted.worker else chair_of(agents))
+def _group_chat(request: PolicyRequest) -> Orchestrator:
+    agents = list_agents(request.pool)
+    return GroupChatPolicy(agents, choose_agent(request) if request.worker else chair_of(agents))
 
 
-POLICIES: dict[str, Policy] = {
-    policy.name: policy
-    for policy in (
-        Policy("oracle", "Oracle", "Replays the reference plan of a generated task.", _oracle),
+POLICIES = ExtensionTable(
+    "podium.policies",
+    Policy,
+    (
+        Policy(
+            "oracle",
+            "Oracle",
+            "Replays the reference plan of a generated task.",
+            _oracle,
+            needs_reference=True,
+            stays_because="knows the suites' own plans only",
+        ),
         Policy(
             "model",
             "Model",
             "A chat or local model writes the turns, in any dialect.",
-            lambda w: agent_policy(w.pool, agent_named(w), dialect_named(w.dialect or "plan"), w.draw),
+            lambda r: agent_policy(r.pool, choose_agent(r), dialect_named(r.dialect or "plan"), r.draw),
+            "[:AGENT[:DIALECT]]",
+            takes_agent=True,
+            reads_memory=True,
+        ),
+        Policy(
+            "direct",
+            "Direct",
+            "One agent answers alone.",
+            lambda r: DirectPolicy(choose_agent(r)),
+            "[:AGENT]",
             takes_agent=True,
         ),
-        Policy("direct", "Direct", "One agent answers alone.", lambda w: DirectPolicy(agent_named(w)), True),
         Policy(
             "react",
             "ReAct",
             "One agent calls the workers one after another and sees each output before the next call.",
-            lambda w: react_policy(w.pool, agent_named(w), w.dialect, w.draw),
+            lambda r: react_policy(r.pool, choose_agent(r), r.dialect, r.draw),
+            "[:AGENT[:DIALECT]]",
             takes_agent=True,
+            reads_memory=True,
         ),
         Policy(
             "fan_out",
             "Fan-out",
             "All agents answer in parallel, one of them aggregates.",
-            lambda w: FanOutPolicy(agents_of(w.pool), agent_named(w)),
+            lambda r: FanOutPolicy(list_agents(r.pool), choose_agent(r)),
+            "[:AGENT]",
             takes_agent=True,
         ),
         Policy(
             "pipeline",
             "Pipeline",
             "A planner, a solver and a verifier, one after another.",
-            lambda w: PipelinePolicy(agents_of(w.pool)),
+            lambda r: PipelinePolicy(list_agents(r.pool)),
         ),
         Policy(
             "cascade",
             "Cascade",
             "The cheapest agent first; a reply that is not sure enough goes to the next.",
-            lambda w: CascadePolicy(cheapest_first(agents_of(w.pool), w.pool)),
+            lambda r: CascadePolicy(cheapest_first(list_agents(r.pool), r.pool)),
         ),
         Policy(
             "router",
             "Router",
             "The one agent that did best on such queries, by the traces of this data folder.",
-            lambda w: RouterPolicy(agents_of(w.pool), w.pool, w.record),
+            lambda r: RouterPolicy(list_agents(r.pool), r.pool, r.record),
+            reads_traces=True,
+            stays_because="chooses by the traces of this machine",
         ),
         Policy(
             "group_chat",
             "Group chat",
             "Agents speak in turns, each sees what was said; one of them chairs and ends it.",
             _group_chat,
+            "[:CHAIR]",
             takes_agent=True,
         ),
-        Policy("random_plan", "Random plan", "A random valid plan over the pool: the floor.", _random_plan),
-    )
-}
+        Policy(
+            "random_plan",
+            "Random plan",
+            "A random valid plan over the pool: the floor.",
+            _random_plan,
+            "[:SEED]",
+        ),
+    ),
+)
+
+
+def policy_names() -> str:
+    """Every policy with its parameters in one line, as help texts and errors list them."""
+    return ", ".join(f"{policy.name}{policy.parameters}" for policy in POLICIES.values())
+
+
+def find_policy(name: str) -> Policy | None:
+    """The policy of an orchestrator's name; None for a checkpoint's."""
+    return POLICIES.get(OrchestratorName.parse(name).policy)
+
+
+def explain_stay(name: str) -> str:
+    """Why an orchestrator cannot travel in a Space, as the end of a sentence that its policy's name begins; "" when
+    it can."""
+    policy = find_policy(name)
+    if policy is None:
+        return ""
+    package = POLICIES.package_of(policy.name)
+    return policy.stays_because or (f"comes with the package {package}" if package else "")
 
 
 def make_orchestrator(
@@ -147,53 +211,58 @@ def make_orchestrator(
 
     Raises UnknownOrchestrator saying which names there are or what the pool lacks.
     """
-    return maker(name, pool)(reference, draw)
+    return orchestrator_factory(name, pool)(reference, draw)
 
 
-def maker(name: str, pool: LivePool, record: Callable[[], Record] | None = None) -> Make:
+def orchestrator_factory(
+    name: str, pool: LivePool, record: Callable[[], TrackRecord] | None = None
+) -> OrchestratorFactory:
     """`make_orchestrator` for many episodes: the traces that a policy goes by are read once, when the first of them
-    needs them, so that the episodes themselves do not change its choices. `record` gives another record than this
-    data folder's of now."""
-    policy_name, _, rest = name.strip().partition(":")
-    worker, _, dialect = rest.partition(":")
-    policy = POLICIES.get(policy_name)
+    needs them, so that the episodes themselves do not change its choices. `record` gives another track record than
+    this data folder's of now."""
+    parsed = OrchestratorName.parse(name)
+    policy = POLICIES.get(parsed.policy)
     if policy is None:
-        return lambda _, draw: _from_checkpoint(name, pool, draw)
-    kept = _once(record or (lambda: _recorded(pool)))
-    return lambda reference, draw: policy.make(Wanted(worker, dialect, pool, reference, draw, kept))
+        return lambda _, draw: _open_checkpoint(name, pool, draw)
+    read_once = _call_once(record or (lambda: _read_track_record(pool)))
+    return lambda reference, draw: policy.make(
+        PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once)
+    )
 
 
-def _once(read: Callable[[], Record]) -> Callable[[], Record]:
-    """`read`, called at most once; whoever comes meanwhile, in any thread, waits for what it returns."""
+def _call_once(read: Callable[[], TrackRecord]) -> Callable[[], TrackRecord]:
+    """`read`, called at most once; other threads that call meanwhile wait for its result."""
     lock = Lock()
-    found: list[Record] = []
+    results: list[TrackRecord] = []
 
-    def once() -> Record:
+    def once() -> TrackRecord:
         with lock:
-            if not found:
-                found.append(read())
-            return found[0]
+            if not results:
+                results.append(read())
+            return results[0]
 
     return once
 
 
-def _from_checkpoint(name: str, pool: LivePool, draw: Draw | None) -> Orchestrator:
+def _open_checkpoint(name: str, pool: LivePool, draw: Draw | None) -> Orchestrator:
     try:
         return checkpoint_policy(pool, name.strip(), draw)
     except UnknownOrchestrator as error:
+        problem = POLICIES.problems.get(OrchestratorName.parse(name).policy)
+        if problem:
+            raise UnknownOrchestrator(f"the orchestrator {name!r} cannot be used: {problem}") from error
         raise UnknownOrchestrator(
-            f"there is no orchestrator {name!r}; use one of: {', '.join(POLICIES)} "
-            f"(direct:WORKER, model:WORKER:DIALECT), or a checkpoint: {error}"
+            f"there is no orchestrator {name!r}; use one of: {policy_names()}, or a checkpoint: {error}"
         ) from error
 
 
-def _recorded(pool: LivePool) -> Record:
-    from orchestrator.traces.agent_track_record import recorded  # brings the database along
+def _read_track_record(pool: LivePool) -> TrackRecord:
+    from orchestrator.traces.agent_track_record import read_track_record  # imports the database
 
-    return recorded(pool.pool.name)
+    return read_track_record(pool.pool.name)
 
 
-def agents_of(pool: LivePool) -> list[str]:
+def list_agents(pool: LivePool) -> list[str]:
     """The names of the language models in a pool; UnknownOrchestrator when there are none."""
     agents = [name for name, worker in pool.workers.items() if worker.role == "agent"]
     if not agents:
@@ -201,13 +270,13 @@ def agents_of(pool: LivePool) -> list[str]:
     return agents
 
 
-def agent_named(wanted: Wanted) -> str:
-    """The agent that was asked for, or the pool's first one."""
-    agents = agents_of(wanted.pool)
-    if not wanted.worker:
+def choose_agent(request: PolicyRequest) -> str:
+    """The agent that the name asks for, or the pool's first one. Raises UnknownOrchestrator when it has none."""
+    agents = list_agents(request.pool)
+    if not request.worker:
         return agents[0]
-    if wanted.worker not in agents:
+    if request.worker not in agents:
         raise UnknownOrchestrator(
-            f"pool {wanted.pool.pool.name!r} has no agent {wanted.worker!r}; it has: {', '.join(agents)}"
+            f"pool {request.pool.pool.name!r} has no agent {request.worker!r}; it has: {', '.join(agents)}"
         )
-    return wanted.worker
+    return request.worker

@@ -1,7 +1,7 @@
 """`router`: one agent, the one that promises most for this query, gets it alone; where it fails, the next.
 
-With MIN_TASKS recorded tasks (record.py) an agent's promise is its success on recorded queries like this one, less
-a little for being slow or dear. Before that, rules: agents whose part is to plan, check or chair come last; those
+With MIN_TASKS recorded tasks (agent_track_record.py) an agent's promise is its success on recorded queries like this
+one, less a little for being slow or dear. Before that, rules: agents whose part is to plan, check or chair come last; those
 whose description shares more words with the query come first, then the cheaper ones.
 """
 
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn, escape
-from orchestrator.policies.base import agent_step, written
+from orchestrator.policies.base import agent_step, write_turn
 from orchestrator.policies.cascade import declared_price
 from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.calls.live_pool import LivePool
 
 if TYPE_CHECKING:
-    from orchestrator.traces.agent_track_record import Record
+    from orchestrator.traces.agent_track_record import TrackRecord
 
 MIN_TASKS = 100
 SLOW, DEAR = 0.05, 0.05  # what the slowest and the dearest agent lose: it breaks ties, not 10 points of success
@@ -32,7 +32,7 @@ class RouterPolicy:
 
     name = "router"
 
-    def __init__(self, agents: Sequence[str], pool: LivePool, record: Callable[[], Record]) -> None:
+    def __init__(self, agents: Sequence[str], pool: LivePool, record: Callable[[], TrackRecord]) -> None:
         self._agents = list(agents)
         self._pool = pool
         self._record = record
@@ -43,7 +43,7 @@ class RouterPolicy:
             return Turn(error="none of the agents that the router can choose has given an answer", failed=True)
         ranked = await asyncio.to_thread(self.ranked, episode.query)
         step, agent = episode.next_step_id, ranked[tried]
-        return written([agent_step(step, agent, escape(episode.query))], f"${step}")
+        return write_turn([agent_step(step, agent, escape(episode.query))], f"${step}")
 
     def ranked(self, query: str) -> list[str]:
         """The agents, the most promising first; equal ones in the pool's order. Blocks. Raises StorageError."""

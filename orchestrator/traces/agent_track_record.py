@@ -27,7 +27,7 @@ Words = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class SoloEpisode:
     """One graded episode of one worker alone. Time in seconds from query to answer, cost in US dollars."""
 
     worker: str
@@ -37,11 +37,11 @@ class Alone:
     cost: float
 
 
-class Record:
+class TrackRecord:
     """Graded episodes of workers alone, and what they promise for a new query."""
 
-    def __init__(self, episodes: Iterable[Alone]) -> None:
-        self._of: dict[str, list[tuple[Words, Alone]]] = {}
+    def __init__(self, episodes: Iterable[SoloEpisode]) -> None:
+        self._of: dict[str, list[tuple[Words, SoloEpisode]]] = {}
         for alone in episodes:
             self._of.setdefault(alone.worker, []).append((words_of(alone.query), alone))
 
@@ -50,8 +50,8 @@ class Record:
         return len({alone.query for worker in workers for _, alone in self._of.get(worker, ())})
 
     def success(self, worker: str, query: str) -> float:
-        """How likely a worker is right: its share on the NEIGHBOURS recorded queries most like this one, shrunk
-        towards its share on all. 0.5 where nothing is known (Laplace's rule of succession)."""
+        """The estimated probability that a worker is right: its share on the NEIGHBOURS recorded queries most like
+        this one, shrunk towards its share on all; 0.5 without records (Laplace's rule of succession)."""
         words, done = words_of(query), self._of.get(worker, [])
         overall = (sum(alone.correct for _, alone in done) + 1) / (len(done) + 2)
         nearest = sorted(done, key=lambda known: -alike(words, known[0]))[:NEIGHBOURS]
@@ -67,16 +67,16 @@ class Record:
         return fmean([alone.cost for _, alone in self._of.get(worker, ())] or [0.0])
 
 
-def recorded(pool: str) -> Record:
+def read_track_record(pool: str) -> TrackRecord:
     """The record of a pool, by its name, in this process's data folder. Raises StorageError."""
     engine = open_engine(find_home())
     try:
-        return Record(alone_in(engine, pool))
+        return TrackRecord(read_solo_episodes(engine, pool))
     finally:
         engine.dispose()
 
 
-def alone_in(engine: Engine, pool: str) -> list[Alone]:
+def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
     """The newest graded episodes on a pool (recursive ones aside) that called one worker only, oldest first."""
     graded = select(col(EpisodeRow.id)).where(
         col(EpisodeRow.pool) == pool, col(EpisodeRow.depth) == 0, col(EpisodeRow.correct).is_not(None)
@@ -93,7 +93,7 @@ def alone_in(engine: Engine, pool: str) -> list[Alone]:
     found = select(callers.c.worker, *map(col, columns)).join(callers, callers.c.episode == col(EpisodeRow.id))
     with engine.connect() as connection:
         rows = connection.execute(found.order_by(col(EpisodeRow.started_at), col(EpisodeRow.id)))
-        return [Alone(*row) for row in rows]
+        return [SoloEpisode(*row) for row in rows]
 
 
 def words_of(text: str) -> Words:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pool_registry.errors import PoolError
+from trainer.cli.policy_help import POLICY_NAMES
 
 if TYPE_CHECKING:
     from studio.access.accounts import Accounts, Tokens
@@ -24,9 +25,7 @@ tokens = typer.Typer(help="Tokens for clients of served models.", no_args_is_hel
 
 def serve(
     pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",
-    orchestrator: Annotated[
-        str, typer.Option(help="A checkpoint, or direct[:AGENT], fan_out, model[:AGENT[:DIALECT]] ...")
-    ] = "starter-grpo",
+    orchestrator: Annotated[str, typer.Option(help=f"A checkpoint, {POLICY_NAMES}.")] = "starter-grpo",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
     host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need a token.")] = "127.0.0.1",
     name: Annotated[str, typer.Option(help="Name of the model for clients. Default: podium-POOL.")] = "",

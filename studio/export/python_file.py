@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.policies.registry import POLICIES
+from orchestrator.policies.registry import POLICIES, find_policy
 from pool_registry.pool import Pool, export_pool
 
 TEMPLATE = '''"""Asks the pool {pool} through an orchestrator. Made by Podium.
@@ -60,13 +60,16 @@ if __name__ == "__main__":
 
 
 def python_file(pool: Pool, orchestrator: str, file: str = "orchestrate.py") -> str:
-    """The file's text. Raises UnknownOrchestrator for the oracle (which has no plan for other queries) and for names
-    that there are not."""
-    name = orchestrator.partition(":")[0]
-    if name == "oracle":
-        raise UnknownOrchestrator("the oracle knows the suites' own plans only; export another orchestrator")
+    """The file's text. Raises UnknownOrchestrator for names that do not exist and for policies that only replay a
+    task's own plan (the oracle)."""
+    policy = find_policy(orchestrator)
+    if policy is not None and policy.needs_reference:
+        raise UnknownOrchestrator(f"the {policy.name} knows the suites' own plans only; export another orchestrator")
     note = ""
-    if name not in POLICIES:
+    if policy is not None:
+        package = POLICIES.package_of(policy.name)
+        note = f"  # of the package {package}" if package else ""
+    else:
         folder, _ = find_checkpoint(orchestrator)
         note = f"  # a checkpoint of this data folder ({folder.name}); elsewhere give the folder of its export"
     # Raw text: JSON's backslashes stay as they are, and it never holds three quotes in a row.

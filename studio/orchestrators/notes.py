@@ -5,9 +5,9 @@ from __future__ import annotations
 from orchestrator.checkpoints import Checkpoint, find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.failure_memory.lessons import OFF
+from orchestrator.policies.registry import find_policy
 from pool_registry.pool import Pool
 
-READS_MEMORY = ("model", "react")
 STARTER_LABELS = {
     "base": "Tiny, before training",
     "starter-sft": "Tiny after SFT",
@@ -38,7 +38,8 @@ def memory_note(name: str, pool: Pool) -> str:
     """Whether the pool's failure memory reaches this orchestrator; empty where the pool has none."""
     if pool.limits.memory == OFF:
         return ""
-    if name.partition(":")[0] in READS_MEMORY:
+    policy = find_policy(name)
+    if policy is not None and policy.reads_memory:
         return "Lessons of this pool's similar failures are put before the query (Pool page, Memory)."
     try:
         _, checkpoint = find_checkpoint(name)

@@ -18,7 +18,7 @@ import yaml
 
 from orchestrator.checkpoints import MANIFEST, Checkpoint, FileMark, find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.policies.registry import POLICIES
+from orchestrator.policies.registry import find_policy
 from pool_registry.pool import Pool, export_pool
 from studio.publish.bundle import Bundle, Entry, as_json, bundle
 from studio.publish.cards import hub_id, model_card, shown_name
@@ -46,7 +46,7 @@ def checkpoint_of(orchestrator: str, place: Path | None = None) -> Weights | Non
 
     Raises UnknownOrchestrator when the name is neither.
     """
-    if orchestrator.partition(":")[0] in POLICIES:
+    if find_policy(orchestrator) is not None:
         return None
     folder, checkpoint = find_checkpoint(orchestrator)
     if checkpoint.kind == "adapter" and not hub_id(checkpoint.base):

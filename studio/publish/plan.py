@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator.orchestrator_name import OrchestratorName
+from orchestrator.policies.registry import explain_stay
 from orchestrator.traces.store import Store
 from studio.episode_documents.recorded_runs import replay_documents
 from studio.publish.bundle import Bundle
@@ -66,13 +68,8 @@ def make_plan(store: Store, asked: Publication, place: Path, token: str | None =
     return plan
 
 
-# Policies that look something up on this machine, and what.
-AT_HOME = {"oracle": "knows the suites' own plans only", "router": "chooses by the traces of this machine"}
-
-
 def _check_orchestrator(asked: Publication) -> None:
-    name = asked.orchestrator.partition(":")[0]
-    if asked.visitors != "replay" and name in AT_HOME:
-        raise PublishError(
-            f"{name} {AT_HOME[name]} and cannot run elsewhere; let visitors replay recorded runs instead"
-        )
+    reason = explain_stay(asked.orchestrator)
+    if asked.visitors != "replay" and reason:
+        policy = OrchestratorName.parse(asked.orchestrator).policy
+        raise PublishError(f"{policy} {reason} and cannot run elsewhere; let visitors replay recorded runs instead")

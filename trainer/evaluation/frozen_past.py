@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.failure_memory.lessons import PoolMemory
 from orchestrator.plan import Lesson
-from orchestrator.traces.agent_track_record import Alone, alone_in
+from orchestrator.traces.agent_track_record import SoloEpisode, read_solo_episodes
 from orchestrator.traces.store import Store
 from pool_registry.atomic_write import write_atomically
 from trainer.errors import TrainingFailed
@@ -26,7 +26,7 @@ from trainer.errors import TrainingFailed
 class Known:
     """One pool's past: its graded episodes of one agent alone, and its lessons, newest first."""
 
-    record: tuple[Alone, ...]
+    record: tuple[SoloEpisode, ...]
     lessons: tuple[Lesson, ...]
 
 
@@ -48,7 +48,7 @@ def known_before(file: Path, store: Store, pools: Collection[str], asked: Collec
 
 
 def _of(store: Store, pool: str, asked: frozenset[str]) -> Known:
-    record = (alone for alone in alone_in(store.engine, pool) if alone.query not in asked)
+    record = (alone for alone in read_solo_episodes(store.engine, pool) if alone.query not in asked)
     return Known(tuple(record), tuple(PoolMemory(store.reflections, pool).lessons()))
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.policies.registry import POLICIES
-from orchestrator.policies.router import RouterPolicy
+from orchestrator.orchestrator_name import OrchestratorName
+from orchestrator.policies.registry import POLICIES, find_policy
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.kinds import kind_of
@@ -97,7 +97,8 @@ class Cell:
     @property
     def reads_the_past(self) -> bool:
         """Whether it goes by recorded episodes or lessons."""
-        return self.orchestrator.partition(":")[0] == RouterPolicy.name or self.condition == memory.__name__
+        policy = find_policy(self.orchestrator)
+        return (policy is not None and policy.reads_traces) or self.condition == memory.__name__
 
     def make(self) -> Make:
         """Its orchestrator, for every trial anew."""
@@ -105,11 +106,10 @@ class Cell:
 
     def called(self, name: str) -> str:
         """What an orchestrator's name is in this pool: direct:solver is another one where solver has a new name."""
-        policy, colon, rest = name.partition(":")
-        worker, dialect, written = rest.partition(":")
-        if not colon or policy not in POLICIES:
+        parsed = OrchestratorName.parse(name)
+        if parsed.policy not in POLICIES:
             return name
-        return f"{policy}:{self.renaming.get(worker, worker)}{dialect}{written}"
+        return str(replace(parsed, worker=self.renaming.get(parsed.worker, parsed.worker)))
 
 
 class EvaluationStage:

@@ -21,8 +21,8 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from orchestrator.engine.events import Graded
 from orchestrator.plan import Turn
-from orchestrator.policies.model import remembering
-from orchestrator.policies.registry import make_orchestrator, maker
+from orchestrator.policies.model import with_memory
+from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
 from orchestrator.traces.episode_totals import totals
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
@@ -41,7 +41,7 @@ __all__ = ["Evaluation", "Make", "Trial", "attempt", "evaluate", "grade", "resol
 
 if TYPE_CHECKING:
     from orchestrator.failure_memory.lessons import Memory
-    from orchestrator.traces.agent_track_record import Record
+    from orchestrator.traces.agent_track_record import TrackRecord
     from trainer.evaluation.frozen_past import Known
 
 SEVERAL = 1.0  # the temperature of several samples (ParaManager, arXiv 2604.17009); one sample is greedy
@@ -128,20 +128,20 @@ def by_name(pool: LivePool, called: Callable[[str], str] = str, known: Known | N
     reads once: the episodes of an evaluation do not change its own choices. So are the lessons of the pool's failures,
     which trials in the condition `memory` are shown. Both are `known`, where that is given."""
     record = _record_of(known) if known is not None else None
-    make = cache(lambda name: maker(name, pool, record))
+    make = cache(lambda name: orchestrator_factory(name, pool, record))
     lessons = cache(lambda: _lessons(pool.pool.name, known))
 
     def made(trial: Trial) -> Orchestrator:
         orchestrator = make(called(trial.slot.orchestrator))(trial.task.oracle_turn, trial.draw)
-        return remembering(orchestrator, lessons()) if trial.slot.condition == memory.__name__ else orchestrator
+        return with_memory(orchestrator, lessons()) if trial.slot.condition == memory.__name__ else orchestrator
 
     return made
 
 
-def _record_of(known: Known) -> Callable[[], Record]:
-    from orchestrator.traces.agent_track_record import Record  # brings the database along
+def _record_of(known: Known) -> Callable[[], TrackRecord]:
+    from orchestrator.traces.agent_track_record import TrackRecord  # brings the database along
 
-    return lambda: Record(known.record)
+    return lambda: TrackRecord(known.record)
 
 
 def _lessons(pool: str, known: Known | None) -> Memory:

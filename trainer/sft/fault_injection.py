@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Step, Turn, references, substitute
-from orchestrator.policies.base import written
+from orchestrator.policies.base import write_turn
 from pool_registry.actions import Action, JsonValue, Observation, Status, as_text
 from pool_registry.calls.live_pool import LivePool, OnStart
 from pool_registry.worker import Scope, Visible
@@ -68,7 +68,7 @@ class RecoveringTeacher:
         if len(episode.rounds) <= 1:
             first = self._slipped[0] if self._slipped else self._reference.steps
             self._done = {step.id: step.id for step in self._reference.steps}
-            return written(first, as_text(self._reference.answer))
+            return write_turn(first, as_text(self._reference.answer))
         return self._repair(episode)
 
     def _repair(self, episode: Episode) -> Turn:
@@ -86,7 +86,7 @@ class RecoveringTeacher:
             ids[k] = fresh + offset
         steps = [_renumbered(step, ids) for step in self._reference.steps if step.id in again]
         self._done = ids
-        return written(steps, as_text(_requoted(self._reference.answer, ids)))
+        return write_turn(steps, as_text(_requoted(self._reference.answer, ids)))
 
 
 def _slip(reference: Turn, fault: Fault, workers: Sequence[str]) -> tuple[tuple[Step, ...], int] | None:

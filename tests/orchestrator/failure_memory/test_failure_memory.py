@@ -24,7 +24,7 @@ from orchestrator.failure_memory.write_lesson import (
     remember,
 )
 from orchestrator.plan import Lesson, Recalled, Turn
-from orchestrator.policies.model import ModelPolicy, remembering
+from orchestrator.policies.model import ModelPolicy, with_memory
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.prompt import NOTES, conversation, notes
 from orchestrator.retrieval import sentence_vectors
@@ -256,7 +256,7 @@ def test_a_model_that_learnt_one_prompt_by_heart_reads_no_memory():
             raise AssertionError("not asked here")
 
     policy = ModelPolicy("x", a_pool(), Model(), PlanDialect(), style="query")  # type: ignore[arg-type]
-    assert remembering(policy, FrozenMemory((lesson(),))) is policy and policy.memory is None
+    assert with_memory(policy, FrozenMemory((lesson(),))) is policy and policy.memory is None
     assert not policy.reads_memory
 
 
@@ -275,7 +275,7 @@ def test_a_lesson_changes_the_plan_and_stands_in_the_trace(endpoint):
     pool = open_live_pool(pool_of(endpoint, "boss"))
 
     def run(known) -> Episode:
-        orchestrator = remembering(make_orchestrator("model:boss:plan", pool), known)
+        orchestrator = with_memory(make_orchestrator("model:boss:plan", pool), known)
         return asyncio.run(run_episode(EpisodeSpec("6*7?"), orchestrator, pool))
 
     without, with_it = run(None), run(FrozenMemory((lesson(),)))

@@ -9,9 +9,9 @@ import pytest
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import Graded
-from orchestrator.policies.registry import make_orchestrator, maker
+from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
 from orchestrator.policies.router import MIN_TASKS, RouterPolicy
-from orchestrator.traces.agent_track_record import Alone, Record, recorded
+from orchestrator.traces.agent_track_record import SoloEpisode, TrackRecord, read_track_record
 from orchestrator.traces.store import Store, open_store
 from pool_registry.calls.live_pool import live_pool, open_live_pool
 from pool_registry.pool import Pool
@@ -29,14 +29,14 @@ def store(tmp_path, monkeypatch):
     opened.close()
 
 
-def ranked(pool: Pool, record: Record, query: str) -> list[str]:
+def ranked(pool: Pool, record: TrackRecord, query: str) -> list[str]:
     live = open_live_pool(pool)
     agents = [spec.name for spec in pool.agents()]
     return RouterPolicy(agents, live, lambda: record).ranked(query)
 
 
-def record_of(*lines: tuple[str, str, bool], wall_s: float = 1.0, cost: float = 0.0) -> list[Alone]:
-    return [Alone(worker, query, correct, wall_s, cost) for worker, query, correct in lines]
+def record_of(*lines: tuple[str, str, bool], wall_s: float = 1.0, cost: float = 0.0) -> list[SoloEpisode]:
+    return [SoloEpisode(worker, query, correct, wall_s, cost) for worker, query, correct in lines]
 
 
 # Rules
@@ -50,16 +50,16 @@ def test_without_a_record_the_description_that_fits_the_query_wins_then_the_pric
         agent("cheap", URL, description="Answers questions.", price_out=1),
         agent("chemist", URL, description="Knows chemistry and molecules.", price_out=9),
     )
-    assert ranked(pool, Record([]), "Which molecule is it?") == ["chemist", "cheap", "dear", "planner"]
-    assert ranked(pool, Record([]), "What is the capital of France?") == ["cheap", "dear", "chemist", "planner"]
+    assert ranked(pool, TrackRecord([]), "Which molecule is it?") == ["chemist", "cheap", "dear", "planner"]
+    assert ranked(pool, TrackRecord([]), "What is the capital of France?") == ["cheap", "dear", "chemist", "planner"]
 
 
 def test_a_record_of_few_tasks_changes_nothing():
     pool = pool_of(URL, "a", "b")
     few = record_of(*(("b", f"task {number}", True) for number in range(MIN_TASKS - 1)))
-    assert ranked(pool, Record(few), "task") == ["a", "b"]
-    assert ranked(pool, Record([*few, *few]), "task") == ["a", "b"], "the same tasks again are not more tasks"
-    assert ranked(pool, Record([*few, *record_of(("b", "one more", True))]), "task") == ["b", "a"]
+    assert ranked(pool, TrackRecord(few), "task") == ["a", "b"]
+    assert ranked(pool, TrackRecord([*few, *few]), "task") == ["a", "b"], "the same tasks again are not more tasks"
+    assert ranked(pool, TrackRecord([*few, *record_of(("b", "one more", True))]), "task") == ["b", "a"]
 
 
 def test_the_next_agent_is_asked_when_one_fails(endpoint):
@@ -81,7 +81,7 @@ def test_when_all_have_failed_it_says_so(endpoint):
 def test_the_agent_that_was_right_on_similar_queries_gets_the_query():
     capitals = [f"What is the capital of country {number}?" for number in range(60)]
     sums = [f"Add the numbers {number} and 7, please" for number in range(60)]
-    record = Record(
+    record = TrackRecord(
         record_of(
             *(("a", query, True) for query in capitals),
             *(("a", query, False) for query in sums),
@@ -101,15 +101,15 @@ def test_of_equally_good_agents_the_quicker_and_cheaper_one_is_chosen_but_succes
     good = record_of(*(("c", task, True) for task in tasks))
     wrong = record_of(*(("d", task, number % 2 == 0) for number, task in enumerate(tasks)), wall_s=0.1)
     pool = pool_of(URL, "a", "b", "c", "d")
-    found = ranked(pool, Record([*slow, *dear, *good, *wrong]), "task 7")
+    found = ranked(pool, TrackRecord([*slow, *dear, *good, *wrong]), "task 7")
     assert found[0] == "c" and found[-1] == "d"
 
 
 def test_an_agent_without_a_record_is_worth_a_try_before_one_that_fails():
     tasks = [f"task {number}" for number in range(MIN_TASKS)]
     pool = pool_of(URL, "a", "b")
-    assert ranked(pool, Record(record_of(*(("a", task, False) for task in tasks))), "task") == ["b", "a"]
-    assert ranked(pool, Record(record_of(*(("a", task, True) for task in tasks))), "task") == ["a", "b"]
+    assert ranked(pool, TrackRecord(record_of(*(("a", task, False) for task in tasks))), "task") == ["b", "a"]
+    assert ranked(pool, TrackRecord(record_of(*(("a", task, True) for task in tasks))), "task") == ["a", "b"]
 
 
 async def graded(name: str, live, store: Store, correct: bool | None, query: str = "6*7?") -> Episode:
@@ -134,10 +134,10 @@ def test_the_record_holds_graded_episodes_of_one_worker_on_this_pool(endpoint, s
 
     asyncio.run(play_all())
     store.traces.flush()
-    found = recorded("p")
+    found = read_track_record("p")
     assert found.tasks(["a", "b"]) == found.tasks(["a"]) == 2
     assert found.success("a", "first") == pytest.approx((1 + 2 * 2 / 4) / 4) and found.success("b", "first") == 0.5
-    assert found.wall_s("a") > 0 and recorded("nothing").tasks(["a"]) == 0
+    assert found.wall_s("a") > 0 and read_track_record("nothing").tasks(["a"]) == 0
 
 
 def test_what_is_recorded_after_the_first_orchestrator_was_made_does_not_change_the_others(endpoint, store):
@@ -145,7 +145,7 @@ def test_what_is_recorded_after_the_first_orchestrator_was_made_does_not_change_
 
     async def play_all() -> list[str]:
         async with live_pool(pool_of(endpoint, "a", "b")) as live:
-            make = maker("router", live)
+            make = orchestrator_factory("router", live)
             before = make(None, None).ranked("task")
             for number in range(MIN_TASKS):
                 await graded("direct:b", live, store, True, f"task {number}")

@@ -1,0 +1,103 @@
+"""Tables that other packages may extend: the built-in rows, and those of installed entry points.
+
+A package adds a row by one line of its pyproject.toml; the value names an object of the row's class:
+
+    [project.entry-points."podium.policies"]
+    debate = "podium_debate:POLICY"
+
+Entry points are read when a name is asked for that is not built in, or when the whole table is, and only once in a
+process. One that cannot be loaded, is of another class or takes a name twice is left out, with a sentence in
+`problems` and in the log that names its package: it never breaks the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, Protocol, TypeVar
+
+log = logging.getLogger(__name__)
+
+
+class Named(Protocol):
+    """A row: anything with a name that is unique in its table."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=Named)
+
+
+@dataclass(slots=True)
+class _Extensions(Generic[Row]):
+    """What the entry points of a group gave. `sources` holds the package of each row, `problems` sentences by the
+    name of the entry point that was left out."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+class ExtensionTable(Mapping[str, Row], Generic[Row]):
+    """Rows by name: `built_in` ones in their order, then those of entry points in `group` by package and name."""
+
+    def __init__(self, group: str, row_type: type[Row], built_in: Iterable[Row]) -> None:
+        self.group = group
+        self.built_in = {row.name: row for row in built_in}
+        self._row_type = row_type
+
+    @cached_property
+    def _extensions(self) -> _Extensions[Row]:
+        extensions: _Extensions[Row] = _Extensions()
+        for entry in sorted(entry_points(group=self.group), key=lambda entry: (_package_of(entry), entry.name)):
+            problem = self._add(entry, extensions)
+            if problem:
+                sentence = f"the entry point {entry.name!r} ({self.group}) of {_package_of(entry)} {problem}"
+                extensions.problems[entry.name] = sentence
+                log.warning("%s; it is left out", sentence)
+        return extensions
+
+    def _add(self, entry: EntryPoint, extensions: _Extensions[Row]) -> str:
+        """Take in the row of an entry point; returns what is wrong with it, or ""."""
+        try:
+            row = entry.load()
+        except Exception as error:  # noqa: BLE001  whatever another package's code raises when it is imported
+            return f"cannot be loaded: {type(error).__name__}: {error}"
+        if not isinstance(row, self._row_type):
+            return f"gives a {type(row).__name__}, not a {self._row_type.__name__}: {entry.value}"
+        if row.name != entry.name:
+            return f"gives a row named {row.name!r}; use one name for both"
+        if row.name in self.built_in:
+            return "takes the name of a built-in one; use another name"
+        if row.name in extensions.rows:
+            return f"takes a name that {extensions.sources[row.name]} has taken; use another name"
+        extensions.rows[row.name] = row
+        extensions.sources[row.name] = _package_of(entry)
+        return ""
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Why entry points were left out, by their names."""
+        return self._extensions.problems
+
+    def package_of(self, name: str) -> str:
+        """The package (and version) that adds the row called `name`; "" for a built-in one."""
+        return "" if name in self.built_in else self._extensions.sources.get(name, "")
+
+    def __getitem__(self, name: str) -> Row:
+        return self.built_in[name] if name in self.built_in else self._extensions.rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.built_in
+        yield from self._extensions.rows
+
+    def __len__(self) -> int:
+        return len(self.built_in) + len(self._extensions.rows)
+
+
+def _package_of(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "an unknown package"
