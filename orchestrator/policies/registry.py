@@ -194,6 +194,12 @@ def find_policy(name: str) -> Policy | None:
     return POLICIES.get(OrchestratorName.parse(name).policy)
 
 
+def needs_reference(name: str) -> bool:
+    """Whether an orchestrator runs only tasks that bring a plan of their own."""
+    policy = find_policy(name)
+    return policy is not None and policy.needs_reference
+
+
 def explain_stay(name: str) -> str:
     """Why an orchestrator cannot travel in a Space, as the end of a sentence that its policy's name begins; "" when
     it can."""
@@ -252,7 +258,8 @@ def _open_checkpoint(name: str, pool: LivePool, draw: Draw | None) -> Orchestrat
         if problem:
             raise UnknownOrchestrator(f"the orchestrator {name!r} cannot be used: {problem}") from error
         raise UnknownOrchestrator(
-            f"there is no orchestrator {name!r}; use one of: {policy_names()}, or a checkpoint: {error}"
+            f"there is no orchestrator {name!r}; use one of: {', '.join(POLICIES)} "
+            f"(direct:WORKER, model:WORKER:DIALECT), or a checkpoint: {error}"
         ) from error
 
 

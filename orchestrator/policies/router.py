@@ -1,8 +1,8 @@
 """`router`: one agent, the one that promises most for this query, gets it alone; where it fails, the next.
 
 With MIN_TASKS recorded tasks (agent_track_record.py) an agent's promise is its success on recorded queries like this
-one, less a little for being slow or dear. Before that, rules: agents whose part is to plan, check or chair come last; those
-whose description shares more words with the query come first, then the cheaper ones.
+one, less a little for being slow or dear. Before that, rules: agents whose part is to plan, check or chair come last;
+those whose description shares more words with the query come first, then the cheaper ones.
 """
 
 from __future__ import annotations

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from orchestrator.checkpoints import STARTERS, checkpoint_names
+from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.policies.registry import POLICIES
 from studio.orchestrators.notes import checkpoint_label
 
 STARTER = "starter"
 SHIPPED = "starter-grpo"
 FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
-TAKES_AGENT = tuple(policy.name for policy in POLICIES.values() if policy.takes_agent)
+
+
+def takes_agent(policy: str) -> bool:
+    """Whether the name of an agent may stand behind this one."""
+    return policy in POLICIES and POLICIES[policy].takes_agent
 
 
 def orchestrator_name(policy: str, agent: str | None, dialect: str | None) -> str:
     """The name that `make_orchestrator` takes: policy[:agent[:dialect]]."""
     if policy == "model":
-        return f"model:{agent or ''}:{dialect or 'plan'}"
-    return f"{policy}:{agent}" if agent and policy in TAKES_AGENT else policy
+        return str(OrchestratorName(policy, agent or "", dialect or "plan"))
+    return str(OrchestratorName(policy, agent or "")) if takes_agent(policy) else policy
 
 
 def split_orchestrator_name(name: str) -> tuple[str, str | None, str]:
     """(policy, agent, dialect) of a name; the dialect is `plan` where the name holds none."""
-    policy, _, rest = name.partition(":")
-    agent, _, dialect = rest.partition(":")
-    return policy, agent or None, dialect or "plan"
+    parsed = OrchestratorName.parse(name)
+    return parsed.policy, parsed.worker or None, parsed.dialect or "plan"
 
 
 def default_orchestrator(pool: str | None) -> str:

@@ -1,18 +1,19 @@
-"""Help texts that list the orchestrators, with those of installed packages."""
+"""Help texts that list the policies, with those of installed packages."""
 
 from __future__ import annotations
 
-import click
+from typing import Any
+
 from typer.core import TyperCommand, TyperOption
 
 POLICY_NAMES = "POLICY_NAMES"
 
 
 class PolicyHelp(TyperCommand):
-    """A command in whose help POLICY_NAMES stands for every policy. The table is read when help is asked for only:
-    it imports the engine and the packages that extend it."""
+    """A command in whose help POLICY_NAMES stands for every policy. The table is read only when help is printed,
+    because that imports the engine and the packages that extend it."""
 
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_help(self, ctx: Any, formatter: Any) -> None:
         from orchestrator.policies.registry import policy_names
 
         for parameter in self.params:

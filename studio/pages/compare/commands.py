@@ -14,7 +14,7 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from studio.frame.commands import answered, refused
-from studio.orchestrators.choices import FIRST_QUERY, STARTER, TAKES_AGENT
+from studio.orchestrators.choices import FIRST_QUERY, STARTER
 from studio.orchestrators.notes import checkpoint_label
 from studio.pages.train.commands import asked_recipe
 from studio.pages.train.preflight import missing
@@ -82,7 +82,7 @@ class CompareDesk:
             if name == "model":
                 labels = [(f"model:{agent}:plan", f"{agent} writes the plan") for agent in agents]
                 found += [{"name": each, "label": label, "group": "Models of the pool"} for each, label in labels]
-            elif name in TAKES_AGENT:
+            elif policy.takes_agent:
                 labels = [(f"{name}:{agent}", f"{policy.label}, {agent}") for agent in agents]
                 found += [{"name": each, "label": label, "group": "Baselines"} for each, label in labels]
             else:

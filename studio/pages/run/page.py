@@ -21,11 +21,11 @@ from studio.orchestrators.choices import (
     FIRST_QUERY,
     SHIPPED,
     STARTER,
-    TAKES_AGENT,
     default_orchestrator,
     orchestrator_choices,
     orchestrator_name,
     split_orchestrator_name,
+    takes_agent,
 )
 from studio.orchestrators.notes import checkpoint_note, memory_note
 from studio.pages.run.component import run_view
@@ -142,7 +142,7 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     return (
         gr.update(choices=names, value=pool),
         gr.update(choices=choices, value=policy),
-        gr.update(choices=agents, value=agent if agent in agents else None, visible=policy in TAKES_AGENT),
+        gr.update(choices=agents, value=agent if agent in agents else None, visible=takes_agent(policy)),
         gr.update(value=dialect, visible=policy == "model"),
         gr.update(value=f"{family} {level}"),
         gr.update(value=text),
@@ -159,7 +159,7 @@ def _last_pool(runtime: Runtime) -> str:
 
 
 def _parts(policy: str) -> tuple[Any, Any]:
-    return gr.update(visible=policy in TAKES_AGENT), gr.update(visible=policy == "model")
+    return gr.update(visible=takes_agent(policy)), gr.update(visible=policy == "model")
 
 
 def _agents(runtime: Runtime, pool: str | None) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 from fastapi import APIRouter, Body
 from fastapi.responses import JSONResponse
 
+from orchestrator.policies.registry import needs_reference
 from pool_registry.errors import InvalidPool, PoolError, StorageError
 from studio.access.accounts import Tokens
 from studio.frame.commands import Command, Reply, text, words
@@ -45,7 +46,7 @@ class ServeDesk:
             "servers": [{**one.model_dump(exclude={"owner"}), "url": one.url} for one in served],
             "tokens": [{"name": known.name, "created_at": known.created_at} for known in self._tokens.list()],
             "pools": self._pools.names(),
-            "orchestrators": [[label, name] for label, name in self._orchestrators() if name != "oracle"],
+            "orchestrators": [[label, name] for label, name in self._orchestrators() if not needs_reference(name)],
             "port": _free_port({one.port for one in served}),
             "python": sys.executable,
             "home": str(self._home.root),

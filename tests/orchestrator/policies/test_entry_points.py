@@ -105,7 +105,10 @@ def test_command_line_help_lists_it(site, command):
 
 
 def test_the_page_offers_it(site):
-    code = "from studio.pages.run.page import orchestrator_choices, TAKES_AGENT; print(orchestrator_choices(), TAKES_AGENT)"
+    code = (
+        "from studio.orchestrators.choices import orchestrator_choices, orchestrator_name\n"
+        "print(orchestrator_choices(), orchestrator_name('shout', 'b', ''))"
+    )
     done = python(site, "-c", code)
     assert done.returncode == 0, done.stderr
-    assert "('Shout', 'shout')" in done.stdout and done.stdout.count("'shout'") == 2
+    assert "('Shout', 'shout')" in done.stdout and "shout:b" in done.stdout

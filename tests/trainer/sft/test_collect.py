@@ -193,7 +193,7 @@ def taking_turns(monkeypatch):
     ]
     numbers = count()
     make = lambda wanted: Scripted(Turn(*plans[next(numbers) % len(plans)]))  # noqa: E731
-    monkeypatch.setitem(POLICIES, "taking_turns", Policy("taking_turns", "", "", make))
+    monkeypatch.setitem(POLICIES.built_in, "taking_turns", Policy("taking_turns", "", "", make))
     STAGE.clear()
     return a_pool((worker("left", "actor"), worker("right", "actor")))
 
