@@ -20,7 +20,7 @@ from pool_registry.starter.factbook import SEPARATOR, Passage, passages
 from pool_registry.starter.workers.extractor import country as read_country
 from pool_registry.starter.workers.extractor import number as read_number
 from pool_registry.workers.search import load_index
-from trainer.tasks.families.atlas import FACTS_FILE, FIGURES, Figure
+from trainer.tasks.families.atlas import FACTS_FILE, Figure, figures
 
 _FIGURE = r"([\d,]+(?:\.\d+)?)(?: (thousand|million|billion|trillion))?"
 _SCALES = {"": 1, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
@@ -42,7 +42,7 @@ def main() -> None:
     shared = _shared_names()
     values = {
         label: _values(figure, [passage for passage in passages() if passage.country not in shared], index)
-        for label, figure in FIGURES.items()
+        for label, figure in figures().items()
     }
     capitals = {country: capital for country, capital in _capitals(index).items() if country not in shared}
     document = {"values": values, "capitals": capitals}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from random import Random
 from typing import TypeAlias
 
@@ -20,6 +21,7 @@ from pool_registry.worker import WorkerSpec
 from trainer.errors import UnknownTask
 from trainer.tasks.suite import seeded
 from trainer.tasks.task import Task
+from trainer.tasks.task_data import TaskData, load_task_data
 
 Renaming: TypeAlias = Mapping[str, str]  # old name -> new name; who is not in it keeps its name
 Condition: TypeAlias = Callable[[Pool, int], tuple[Pool, Renaming]]
@@ -30,109 +32,25 @@ FLAKY_TIMEOUT_S = 5.0  # a call that hangs is given up after this
 PRICES = (0.002, 0.005, 0.01, 0.02)  # US dollars a call; a twin costs a tenth
 MAX_DISTRACTORS = 5
 
-# Other words for the workers of the starter pool: (name, description), nothing of which occurs in it.
-WORDS: dict[str, tuple[tuple[str, str], ...]] = {
-    "calculator": (
-        ("abacus", "Works out a sum written with + - * / and functions such as round, abs and mean."),
-        ("figure_desk", "Give it one line of arithmetic, such as round(7 / 3, 2); it hands back the number."),
-    ),
-    "sql": (
-        (
-            "ledger_books",
-            "Answers one SELECT over the firms' books. The view is sales(company_id, region, status, placed, "
-            "revenue), with regions north, south, east, west, statuses paid, open, returned, days in ISO form "
-            "(2022-2024) and revenue in US dollars net of item discounts.",
-        ),
-        (
-            "revenue_store",
-            "Holds what companies sold: query sales(company_id, region, status, placed, revenue) with a SELECT. Use "
-            "status 'paid', 'open' or 'returned', region 'north', 'south', 'east' or 'west', placed between ISO days.",
-        ),
-    ),
-    "fx_desk": (
-        ("rate_board", "What one US dollar was worth in another currency on a given day."),
-        ("money_changer", "Looks up a day's exchange rate from US dollars into a currency."),
-    ),
-    "calendar": (
-        ("workday_book", "Knows working days and feasts of countries: 'last business day of Q2 2023 in US'."),
-        ("date_clerk", "Counts and finds business days: 'next business day after 2024-12-24 in DE'."),
-    ),
-    "units": (
-        ("measure_shop", "Turns a quantity from one measure into another."),
-        ("gauge", "Re-expresses a value in a different unit."),
-    ),
-    "atlas_search": (
-        ("gazetteer", "Looks countries up in the World Factbook and shows one passage: 'Peru Geography Coastline'."),
-        ("country_files", "Given a country and a field, such as 'Chile Geography Area total', fetches that text."),
-    ),
-    "reader": (
-        ("text_lens", "Picks 'the number in the passage', in each passage, or the country, from what it is shown."),
-        ("excerpter", "From visible texts takes 'the number in each passage' or 'the country in the passage'."),
-    ),
-    "python": (
-        ("snippet_lab", "Executes some lines of Python, closed off from everything, and gives the last value."),
-        ("code_bench", "A place to run short Python programs; returns what they print or end with."),
-    ),
-    "airports": (
-        ("airfield_index", "What is known of an airfield by its IATA code: 'country of LIS'."),
-        ("terminal_guide", "Country, position and time zone of any IATA code, as in 'time zone of LIS'."),
-    ),
-    "great_circle": (
-        ("route_length", "Kilometers of the shortest flight between two IATA codes: 'LIS to GRU'."),
-        ("air_miles", "How far apart two airfields lie, in km: 'LIS to GRU'."),
-    ),
-    "clock": (
-        ("zone_watch", "Adds time and changes zone: '2025-04-20 21:30 at LIS plus 90 minutes, local at GRU'."),
-        ("arrival_timer", "Local time after a span: '... at LIS plus 7935.3 km / 840 km/h, local at GRU'."),
-    ),
-    "elements": (
-        ("chem_table", "Grams per mole of a formula: 'molar mass of CuSO4+5H2O'."),
-        ("mole_scale", "Weighs one mole of a compound, as in 'molar mass of Ca(OH)2'."),
-    ),
-    **{
-        f"room_{letter}": (
-            (f"archive_{letter}", f"Opens the generated memos kept in room {letter.upper()}: 'memo 17: penalty total, "
-             "section 4'."),
-            (f"folder_{letter}", f"Papers of room {letter.upper()} (generated), by memo, subject and section: "
-             "'memo 17: penalty total, section 4'."),
-        )
-        for letter in "abc"
-    },
-    "solver": (("sage", "A small language model that replies to brief questions."),),
-    "planner": (("outliner", "A small language model that lists the parts of a task."),),
-    "verifier": (("critic", "A small language model that looks over an answer."),),
-    "self": (("nested_run", "Takes on a part of the question that stands alone, as an episode of its own."),),
-}  # fmt: skip
 
-DISTRACTORS = (
-    WorkerSpec(
-        name="customer_count",
-        kind="sql",
-        description="How many customers a company has.",
-        config={
-            "database": "starter:ledger",
-            "query": "select count(*) from customers where company_id = :company",
-            "parameters": {"company": "The company's number."},
-            "sample": {"company": "7"},
-        },
-    ),
-    WorkerSpec(name="kitchen_scale", kind="units", description="Converts cooking measures: cups, spoons, ounces."),
-    WorkerSpec(name="holiday_list", kind="calendar", description="Tells whether a day is a public holiday."),
-    WorkerSpec(name="altitudes", kind="airports", description="How high an airport lies: 'elevation of LIS'."),
-    WorkerSpec(
-        name="world_clock",
-        kind="clock",
-        description="The time elsewhere: '2025-04-20 21:30 at UTC, local at LIS'.",
-    ),
-    WorkerSpec(
-        name="wide_search",
-        kind="search",
-        description="Finds twenty passages of the World Factbook at once.",
-        config={"corpus": "starter:factbook", "top_k": 20},
-    ),
-    WorkerSpec(name="title_reader", kind="extractor", description="Reads which country a passage is about."),
-    WorkerSpec(name="tip_calculator", kind="calculator", description="Splits bills and adds tips."),
-)
+class OtherWords(TaskData):
+    """A worker under another name and description."""
+
+    name: str
+    description: str
+
+
+class ConditionData(TaskData):
+    """Other words for the workers of the starter pool, and workers that look useful and are not."""
+
+    words: dict[str, tuple[OtherWords, ...]]
+    distractors: tuple[WorkerSpec, ...]
+
+
+@cache
+def condition_data() -> ConditionData:
+    """The content of assets/tasks/pool_conditions.yaml."""
+    return load_task_data("pool_conditions", ConditionData)
 
 
 def seen(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
@@ -158,7 +76,7 @@ def distractors(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """Two to five more workers that look useful, among the others."""
     random = _random("distractors", pool, seed)
     known = {spec.name for spec in pool.workers}
-    fresh = [spec for spec in DISTRACTORS if spec.name not in known]
+    fresh = [spec for spec in condition_data().distractors if spec.name not in known]
     workers = list(pool.workers)
     for spec in random.sample(fresh, min(len(fresh), random.randint(2, MAX_DISTRACTORS))):
         workers.insert(random.randint(0, len(workers)), spec)
@@ -271,8 +189,9 @@ def _with_fallbacks(pool: Pool, renaming: Renaming) -> Pool:
 
 def _other(spec: WorkerSpec, random: Random) -> WorkerSpec:
     """The same worker in other words; one that the bank does not know keeps its description."""
-    name, description = random.choice(WORDS.get(spec.name, ((f"{spec.name[:44]}_two", spec.description),)))
-    return spec.model_copy(update={"name": name, "description": description})
+    unknown = OtherWords(name=f"{spec.name[:44]}_two", description=spec.description)
+    words = random.choice(condition_data().words.get(spec.name, (unknown,)))
+    return spec.model_copy(update={"name": words.name, "description": words.description})
 
 
 def _made_flaky(spec: WorkerSpec, seed: int) -> WorkerSpec:

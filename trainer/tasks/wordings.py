@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 
 from trainer.tasks.task import plain
 
+_GAP = re.compile(r"\{(\w+)\}")
 TESTED = 3  # texts that the test split draws from, the held-out one among them
 
 K = TypeVar("K")
@@ -60,6 +61,11 @@ class Template:
         self.text, self._gaps = text, gaps
         self._start = text.partition("{")[0].casefold()
 
+    @staticmethod
+    def gaps_in(text: str) -> set[str]:
+        """The names of a text's gaps."""
+        return set(_GAP.findall(text))
+
     def fill(self, **values: object) -> str:
         return self.text.format(**values)
 
@@ -82,7 +88,7 @@ def templates(texts: Iterable[str], gaps: Mapping[str, str]) -> Wordings[Templat
     return Wordings([Template(wording, gaps) for wording in spelled_out(text)] for text in texts)
 
 
-def matched(kinds: Mapping[K, Wordings[Template]], query: str) -> tuple[K, int, dict[str, str]] | None:
+def match_templates(kinds: Mapping[K, Wordings[Template]], query: str) -> tuple[K, int, dict[str, str]] | None:
     """Which of the kinds of query this is, the number of its wording, and what its gaps hold; else None."""
     for kind, wordings in kinds.items():
         for number, template in enumerate(wordings):
@@ -100,7 +106,7 @@ def spelled_out(text: str) -> list[str]:
 
 
 def _as_pattern(text: str, gaps: Mapping[str, str]) -> str:
-    pieces = re.split(r"\{(\w+)\}", text.rstrip(".?"))
+    pieces = _GAP.split(text.rstrip(".?"))
     return "".join(
         f"(?P<{piece}>{gaps[piece]})" if index % 2 else re.escape(piece) for index, piece in enumerate(pieces)
     )

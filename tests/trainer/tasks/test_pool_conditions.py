@@ -16,9 +16,10 @@ from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.evaluation.trials import evaluate
 from trainer.tasks import SUITES, find_task
-from trainer.tasks.pool_conditions import CONDITIONS, DISTRACTORS, WORDS, remap
+from trainer.tasks.pool_conditions import CONDITIONS, condition_data, remap
 
 STARTER = starter_pool()
+OTHER_WORDS = condition_data().words
 SEEDS = range(12)
 SOLVABLE = sorted(set(CONDITIONS) - {"flaky"})
 
@@ -56,11 +57,11 @@ def test_the_reference_plan_solves_every_family_under_the_new_names(condition):
 
 def test_held_out_words_share_nothing_with_the_starter_pool():
     starter = {text for spec in STARTER.workers for text in (spec.name, spec.description)}
-    others = [text for words in WORDS.values() for pair in words for text in pair]
+    others = [text for words in OTHER_WORDS.values() for pair in words for text in (pair.name, pair.description)]
     assert not starter & set(others)
     assert len(set(others)) == len(others)
-    assert set(WORDS) == {spec.name for spec in STARTER.workers}
-    assert not {spec.name for spec in DISTRACTORS} & {*starter, *others}
+    assert set(OTHER_WORDS) == {spec.name for spec in STARTER.workers}
+    assert not {spec.name for spec in condition_data().distractors} & {*starter, *others}
 
 
 def test_a_worker_without_other_words_is_renamed_all_the_same():
@@ -129,8 +130,8 @@ def test_a_flaky_agent_or_a_broken_inner_worker_is_refused():
 
 def test_asking_the_twin_of_a_flaky_tool_recovers_the_task():
     pool, _ = CONDITIONS["flaky"](STARTER, 0)
-    twins = {spec.name: words[0] for spec in pool.workers if spec.kind == "flaky" for words in WORDS[spec.name]
-             if words[0] in {other.name for other in pool.workers}}  # fmt: skip
+    twins = {spec.name: words.name for spec in pool.workers if spec.kind == "flaky" for words in OTHER_WORDS[spec.name]
+             if words.name in {other.name for other in pool.workers}}  # fmt: skip
     tasks = [find_task("ledger", 2, "test", index) for index in range(4)]
     tasks = [replace(task, oracle_turn=remap(task.oracle_turn, twins)) for task in tasks]
 

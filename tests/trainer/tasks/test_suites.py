@@ -20,7 +20,7 @@ from trainer.errors import UnknownTask
 from trainer.evaluation.trials import evaluate
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES, find_task, recognize
 from trainer.tasks.families.joined import joined_plan
-from trainer.tasks.families.workshop import COMPOUNDS
+from trainer.tasks.families.workshop import compounds
 from trainer.tasks.families.workshop import molar_mass as workshop_mass
 from trainer.tasks.suite import SPLITS
 from trainer.tasks.verifier import NumberWithin, last_number, near_tie, to_digits
@@ -109,9 +109,9 @@ def test_showing_a_reader_too_much_costs_the_answer():
 
 
 def test_workshop_knows_every_compound_as_the_worker_does():
-    for formula in COMPOUNDS:
+    for formula in compounds():
         assert workshop_mass(formula) == pytest.approx(molar_mass(formula), rel=1e-9)
-    assert len({formula.lower() for formula in COMPOUNDS}) == len(COMPOUNDS)
+    assert len({formula.lower() for formula in compounds()}) == len(compounds())
 
 
 @pytest.mark.parametrize(

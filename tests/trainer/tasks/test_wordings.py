@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.suite import SPLITS
-from trainer.tasks.wordings import Wordings, matched, spelled_out, templates
+from trainer.tasks.wordings import Wordings, match_templates, spelled_out, templates
 
 CELLS = [(family, level) for family, suite in SUITES.items() for level in suite.levels]
 
@@ -63,5 +63,5 @@ def test_case_space_and_the_last_mark_do_not_matter():
         "add": templates(["Add {n} to it."], {"n": r"\d+"}),
         "ask": templates(["Why?", "What is {n}[, please|]?"], {"n": r"\d+"}),
     }
-    assert matched(kinds, "  what IS  5, please") == ("ask", 1, {"n": "5"})
-    assert matched(kinds, "What is five?") is None
+    assert match_templates(kinds, "  what IS  5, please") == ("ask", 1, {"n": "5"})
+    assert match_templates(kinds, "What is five?") is None

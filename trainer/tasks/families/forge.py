@@ -8,12 +8,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
 from random import Random
+
+from pydantic import Field
 
 from orchestrator.plan import Step, Turn
 from trainer.tasks.suite import Suite, split_of
+from trainer.tasks.task_data import MIN_TEXTS, TaskData, load_task_data
 from trainer.tasks.verifier import NumberWithin, Verifier
 from trainer.tasks.wordings import Template, Wordings, spelled_out
 
@@ -88,9 +91,8 @@ _TERM = re.compile(r"([0-9]{1,3})([A-D])")
 _SUM = r"[0-9]{1,3}[A-D](?: ?\+ ?[0-9]{1,3}[A-D])*"
 
 
-@dataclass(frozen=True)
-class Wording:
-    """One way to put the question; `mark` stands before each part."""
+class Wording(TaskData):
+    """One way to put the question; `mark` stands before each part and `between` two of them."""
 
     whole: str  # with {parts}, {sum} and {modulus}
     mark: str  # with {letter}
@@ -114,27 +116,10 @@ class Wording:
         return [part.strip(" .,;") for part in parts]
 
 
-WORDINGS = Wordings(
-    [replace(wording, whole=whole) for whole in spelled_out(wording.whole)]
-    for wording in (
-        Wording("[Compute|Calculate|Work out] {parts}. [Give|State] ({sum}) modulo {modulus}.", "{letter}: ", ", "),
-        Wording("[Reduce|Take] {sum} modulo {modulus}, [given|with] {parts}.", "{letter} the ", ", "),
-        Wording(
-            "[With|For] {parts}, {sum} is divided by {modulus}. [What is the remainder|What is left over]?",
-            "{letter} equal to the ",
-            ", ",
-        ),
-        Wording("I need ({sum}) mod {modulus}. [Here|In it], {parts}.", "{letter} stands for the ", "; "),
-        Wording(
-            "Take {parts} and find the remainder of {sum} [after dividing by|in a division by] {modulus}.",
-            "{letter} for the ",
-            ", ",
-        ),
-        Wording("{parts}. Then report ({sum}) mod {modulus}.", "({letter}) ", " "),
-        Wording("Let {parts}. What is ({sum}) mod {modulus}?", "{letter} = ", "; "),
-        Wording("What remainder does {sum} leave on division by {modulus}, where {parts}?", "{letter} is the ", "; "),
-    )
-)
+class ForgeData(TaskData):
+    """The ways to put the question; `whole` may hold choices."""
+
+    wordings: tuple[Wording, ...] = Field(min_length=MIN_TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +141,10 @@ class Forge(Suite[ForgeQuery]):
         kinds = random.sample(PART_KINDS, level + 1)
         parts = tuple((kind.name, _numbers(kind, split, random)) for kind in kinds)
         weights = tuple(random.randint(2, 9) for _ in parts)
-        return ForgeQuery(parts, weights, wording=WORDINGS.draw(split, random))
+        return ForgeQuery(parts, weights, wording=wordings().draw(split, random))
 
     def write(self, parameters: ForgeQuery) -> str:
-        wording = WORDINGS[parameters.wording]
+        wording = wordings()[parameters.wording]
         parts = [_BY_NAME[name].words.format(numbers=_listed(numbers)) for name, numbers in parameters.parts]
         terms = [f"{weight}{letter}" for weight, letter in zip(parameters.weights, LETTERS, strict=False)]
         return wording.template.fill(
@@ -167,7 +152,7 @@ class Forge(Suite[ForgeQuery]):
         )
 
     def read(self, query: str) -> ForgeQuery | None:
-        for number, wording in enumerate(WORDINGS):
+        for number, wording in enumerate(wordings()):
             said = wording.template.match(query)
             if said is None:
                 continue
@@ -182,7 +167,7 @@ class Forge(Suite[ForgeQuery]):
         return len(parameters.parts) - 1
 
     def new_words(self, parameters: ForgeQuery) -> bool:
-        return WORDINGS.held_out(parameters.wording)
+        return wordings().held_out(parameters.wording)
 
     def solve(self, parameters: ForgeQuery) -> tuple[Verifier, Turn] | None:
         values = [_BY_NAME[name].compute(list(numbers)) for name, numbers in parameters.parts]
@@ -199,6 +184,16 @@ def _plan(p: ForgeQuery) -> Turn:
     last = len(steps) + 1
     join = Step(last, "calculator", {"expression": f"({terms})%{p.modulus}"}, tuple(range(1, last)))
     return Turn((*steps, join), f"${last}")
+
+
+@cache
+def wordings() -> Wordings[Wording]:
+    """Every wording with its choices made."""
+    data = load_task_data("forge", ForgeData)
+    return Wordings(
+        [wording.model_copy(update={"whole": whole}) for whole in spelled_out(wording.whole)]
+        for wording in data.wordings
+    )
 
 
 def _numbers(kind: PartKind, split: str, random: Random) -> tuple[int, ...]:

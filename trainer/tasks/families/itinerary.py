@@ -18,9 +18,9 @@ from pool_registry.starter.workers.airports import Airport, airports
 from pool_registry.starter.workers.clock import zone_at
 from pool_registry.starter.workers.great_circle import RADIUS_KM
 from pool_registry.workers.calendar import is_business_day
-from trainer.tasks.suite import Suite, split_of
+from trainer.tasks.suite import split_of
+from trainer.tasks.template_suite import QueryKind, TemplateSuite
 from trainer.tasks.verifier import Exact, NumberWithin, Verifier
-from trainer.tasks.wordings import matched, templates
 
 STOPS = ("a", "b", "c", "d")  # the gaps that hold airports,
 STARTS = ("start", "later")  # local times of departure,
@@ -37,117 +37,6 @@ FIRST_YEAR, LAST_YEAR = 1950, 2090  # of what a person may ask for
 MIN_KM = 300
 MAX_SPAN_DAYS = 400
 MIDNIGHT = timedelta(minutes=10)  # a landing closer to it is on a date that rounding decides
-TEMPLATES = {
-    cell: templates(texts, GAPS)
-    for cell, texts in {
-        (1, "days"): (
-            "[Two flights land|There are two flights]: one [leaves|departs from] {a} at {start} local time and "
-            "[lands|arrives] in {b} after {x} minutes, the other [leaves|departs from] {c} at {later} local time and "
-            "[lands|arrives] in {d} after {y} minutes. How many business days in {country} lie between their local "
-            "landing dates, both included?",
-            "[Count|Give|Tell me] the business days in {country} between two local landing dates, both included: that "
-            "of a flight [from {a} at {start} local time|at {start} local time from {a}] to {b}, {x} minutes long, "
-            "and that of a flight [from {c} at {later} local time|at {later} local time from {c}] to {d}, {y} minutes "
-            "long.",
-            "At {start} local time a plane [takes off from|leaves] {a} for {b}, {x} minutes away; at {later} local "
-            "time [another|a second one] [takes off from|leaves] {c} for {d}, {y} minutes away. How many business "
-            "days in {country} [pass|go by] from the first landing to the second, by local dates and both included?",
-            "Flight A leaves at {start} local time from {a} and lands in {b} {x} minutes later. Flight B leaves at "
-            "{later} local time from {c} and lands in {d} {y} minutes later. How many business days in {country} are "
-            "there from the first local landing date to the second, both included?",
-            "One flight departs at {start} local time from {a} and takes {x} minutes to {b}, another at {later} local "
-            "time from {c} and takes {y} minutes to {d}. Count the business days in {country} from the one local "
-            "landing date to the other, both included.",
-            "A parcel leaves {a} at {start} local time and reaches {b} after {x} minutes; a second one leaves {c} at "
-            "{later} local time and reaches {d} after {y} minutes. From the first local arrival date to the second, "
-            "both included, how many business days does {country} have?",
-        ),
-        (2, "days"): (
-            "A plane [takes off from|leaves] {a} at {start} local time for {b}, [along|on] the great circle and at "
-            "{x} km/h. [Count|Give] the business days in the country where it lands, from its local landing date "
-            "[to|until] {until}, both included.",
-            "At {x} km/h along the great circle, a flight goes from {a} to {b}; it [leaves|starts] at {start} local "
-            "time. [Up to|Until] {until}, how many business days are there from its local landing date on, both "
-            "included, in the country [of landing|where it lands]?",
-            "[Tell me|Find|Work out] how many business days there are up to {until} from the local landing date of "
-            "the flight that [leaves|departs from] {a} at {start} local time and [flies|follows] the great circle to "
-            "{b} at {x} km/h; both dates count, in the country where it lands.",
-            "A flight leaves at {start} local time from {a} and flies the great circle at {x} km/h to {b}. From its "
-            "local landing date to {until}, both included, how many business days are there in the country where it "
-            "lands?",
-            "How many business days are there from the local landing date of a flight to {until}, both included, in "
-            "the country where it lands? It departs at {start} local time from {a} and follows the great circle to {b}"
-            " at {x} km/h.",
-            "Flying the great circle at {x} km/h, a plane goes from {a} to {b}, with take-off at {start} local time. "
-            "Count the business days of the country of arrival from the local date of arrival to {until}, both "
-            "included.",
-        ),
-        (2, "next"): (
-            "A plane [takes off from|leaves] {a} at {start} local time for {b}, [along|on] the great circle and at "
-            "{x} km/h. [Name|Find] the next business day after its local landing date in the country where it lands, "
-            "as YYYY-MM-DD.",
-            "At {x} km/h along the great circle, a flight goes from {a} to {b}; it [leaves|starts] at {start} local "
-            "time. In the country [of landing|where it lands], which business day comes next after its local landing "
-            "date? Answer as YYYY-MM-DD.",
-            "[Tell me|Find|Work out] the next business day after the local landing date of the flight that "
-            "[leaves|departs from] {a} at {start} local time and [flies|follows] the great circle to {b} at {x} km/h, "
-            "in the country where it lands. Answer as YYYY-MM-DD.",
-            "A flight leaves at {start} local time from {a} and flies the great circle at {x} km/h to {b}. Which is "
-            "the next business day after its local landing date in the country where it lands? Answer as YYYY-MM-DD.",
-            "Which is the next business day after the local landing date of a flight, in the country where it lands? "
-            "It departs at {start} local time from {a} and follows the great circle to {b} at {x} km/h. Answer as "
-            "YYYY-MM-DD.",
-            "Flying the great circle at {x} km/h, a plane goes from {a} to {b}, with take-off at {start} local time. "
-            "Give the first business day after the local date of arrival in the country of arrival, as YYYY-MM-DD.",
-        ),
-        (3, "days"): (
-            "A plane [takes off from|leaves] {a} at {start} local time for {b} at {x} km/h, [waits|stays] there for "
-            "{y} minutes and [continues|flies on] to {c} at {z} km/h, each time along the great circle. [Count|Give] "
-            "the business days in the country where it lands last, from its last local landing date [to|until] "
-            "{until}, both included.",
-            "At {x} km/h along the great circle, a flight goes from {a} to {b}; it [leaves|starts] at {start} local "
-            "time. {y} minutes after landing it [leaves|starts] for {c}, at {z} km/h along the great circle. [Up "
-            "to|Until] {until}, how many business days are there from its last local landing date on, both included, "
-            "in the country [of that landing|where it lands last]?",
-            "[Tell me|Find|Work out] how many business days there are up to {until} from the last local landing date "
-            "of the flight that [leaves|departs from] {a} at {start} local time, follows the great circle to {b} at "
-            "{x} km/h, [rests|pauses] {y} minutes and follows the great circle to {c} at {z} km/h; both dates count, "
-            "in the country where it lands last.",
-            "A flight leaves at {start} local time from {a} and flies the great circle at {x} km/h to {b}. After {y} "
-            "minutes there it flies the great circle at {z} km/h to {c}. From its last local landing date to {until}, "
-            "both included, how many business days are there in the country of that landing?",
-            "How many business days are there from the last local landing date of a flight to {until}, both included, "
-            "in the country where it lands last? It departs at {start} local time from {a}, follows the great circle "
-            "to {b} at {x} km/h, waits {y} minutes and follows the great circle to {c} at {z} km/h.",
-            "With take-off at {start} local time, a plane goes from {a} to {b} at {x} km/h, stands for {y} minutes and"
-            " goes on to {c} at {z} km/h, always along great circles. Count the business days of the country of "
-            "arrival from the local date of arrival to {until}, both included.",
-        ),
-        (3, "next"): (
-            "A plane [takes off from|leaves] {a} at {start} local time for {b} at {x} km/h, [waits|stays] there for "
-            "{y} minutes and [continues|flies on] to {c} at {z} km/h, each time along the great circle. [Name|Find] "
-            "the next business day after its last local landing date in the country where it lands last, as "
-            "YYYY-MM-DD.",
-            "At {x} km/h along the great circle, a flight goes from {a} to {b}; it [leaves|starts] at {start} local "
-            "time. {y} minutes after landing it [leaves|starts] for {c}, at {z} km/h along the great circle. In the "
-            "country [of that landing|where it lands last], which business day comes next after its last local "
-            "landing date? Answer as YYYY-MM-DD.",
-            "[Tell me|Find|Work out] the next business day after the last local landing date of the flight that "
-            "[leaves|departs from] {a} at {start} local time, follows the great circle to {b} at {x} km/h, "
-            "[rests|pauses] {y} minutes and follows the great circle to {c} at {z} km/h, in the country where it "
-            "lands last. Answer as YYYY-MM-DD.",
-            "A flight leaves at {start} local time from {a} and flies the great circle at {x} km/h to {b}. After {y} "
-            "minutes there it flies the great circle at {z} km/h to {c}. Which is the next business day after its last"
-            " local landing date in the country of that landing? Answer as YYYY-MM-DD.",
-            "Which is the next business day after the last local landing date of a flight, in the country where it "
-            "lands last? It departs at {start} local time from {a}, follows the great circle to {b} at {x} km/h, waits"
-            " {y} minutes and follows the great circle to {c} at {z} km/h. Answer as YYYY-MM-DD.",
-            "With take-off at {start} local time, a plane goes from {a} to {b} at {x} km/h, stands for {y} minutes and"
-            " goes on to {c} at {z} km/h, always along great circles. Give the first business day after the local date"
-            " of arrival in the country of arrival, as YYYY-MM-DD.",
-        ),
-    }.items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +56,17 @@ class ItineraryQuery:
     country: str = ""
 
 
-class Itinerary(Suite[ItineraryQuery]):
+class Itinerary(TemplateSuite[ItineraryQuery]):
     name = "itinerary"
     description = "Flights between real airports: distances, local times, public holidays."
     workers = ("great_circle", "airports", "clock", "calendar")
+    gap_patterns = GAPS
+
+    def kind_of(self, parameters: ItineraryQuery) -> QueryKind:
+        return parameters.level, parameters.asks
 
     def draw(self, level: int, split: str, random: Random) -> ItineraryQuery:
-        asks = random.choice([asked for known, asked in TEMPLATES if known == level])
+        asks = random.choice([asks for kind_level, asks in self.wordings if kind_level == level])
         start = datetime(2024, 1, 1) + timedelta(minutes=5 * random.randrange(288 * 900))
         later = start + timedelta(minutes=5 * random.randint(288 * 6, 288 * 60))
         stops = random.sample(_codes(split), {1: 4, 2: 2, 3: 3}[level])
@@ -182,7 +75,7 @@ class Itinerary(Suite[ItineraryQuery]):
         return ItineraryQuery(
             level=level,
             asks=asks,
-            template=TEMPLATES[level, asks].draw(split, random),
+            template=self.wordings[level, asks].draw(split, random),
             stops=tuple(stops),
             starts=tuple(f"{time:%Y-%m-%d %H:%M}" for time in ((start, later) if level == 1 else (start,))),
             spans=tuple({1: minutes, 2: speeds[:1], 3: [speeds[0], minutes[0], speeds[1]]}[level]),
@@ -194,29 +87,23 @@ class Itinerary(Suite[ItineraryQuery]):
         p = parameters
         said = dict(zip((*STOPS[: len(p.stops)], *STARTS[: len(p.starts)]), (*p.stops, *p.starts), strict=True))
         spans = dict(zip(SPANS, p.spans, strict=False))
-        return TEMPLATES[p.level, p.asks][p.template].fill(**said, **spans, until=p.until, country=p.country)
+        return self.template_of(p).fill(**said, **spans, until=p.until, country=p.country)
 
     def read(self, query: str) -> ItineraryQuery | None:
-        found = matched(TEMPLATES, query)
-        if found is None:
+        match = self.match(query)
+        if match is None:
             return None
-        (level, asks), number, said = found
+        (level, asks), number, gaps = match
         return ItineraryQuery(
             level=level,
             asks=asks,
             template=number,
-            stops=tuple(said[gap].upper() for gap in STOPS if gap in said),
-            starts=tuple(said[gap] for gap in STARTS if gap in said),
-            spans=tuple(int(said[gap]) for gap in SPANS if gap in said),
-            until=said.get("until", ""),
-            country=said.get("country", "").upper(),
+            stops=tuple(gaps[gap].upper() for gap in STOPS if gap in gaps),
+            starts=tuple(gaps[gap] for gap in STARTS if gap in gaps),
+            spans=tuple(int(gaps[gap]) for gap in SPANS if gap in gaps),
+            until=gaps.get("until", ""),
+            country=gaps.get("country", "").upper(),
         )
-
-    def level_of(self, parameters: ItineraryQuery) -> int:
-        return parameters.level
-
-    def new_words(self, parameters: ItineraryQuery) -> bool:
-        return TEMPLATES[parameters.level, parameters.asks].held_out(parameters.template)
 
     def solve(self, parameters: ItineraryQuery) -> tuple[Verifier, Turn] | None:
         p = parameters

@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import Generic
 
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue
 from trainer.tasks.suite import P, Suite
+from trainer.tasks.task_data import FamilyData, load_task_data
+from trainer.tasks.template_suite import build_templates
 from trainer.tasks.verifier import NumberWithin, Verifier, near_tie, to_digits
-from trainer.tasks.wordings import matched, templates
+from trainer.tasks.wordings import Template, Wordings, match_templates
 
 LEVEL = 4
 PART_LEVEL = 2
 DIGITS = 3  # of a quotient
 MIN_QUOTIENT = 0.01  # below, three decimals say next to nothing
 ADD, SUBTRACT, DIVIDE = "add", "subtract", "divide"
-WORDS = {  # what a query calls the operation
-    ADD: "add the two results",
-    SUBTRACT: "subtract the second result from the first",
-    DIVIDE: "divide the first result by the second, to three decimals",
-}
 EXPRESSIONS = {ADD: "{0} + {1}", SUBTRACT: "{0} - {1}", DIVIDE: f"round({{0}} / {{1}}, {DIGITS})"}
-_OPERATIONS = {words: operation for operation, words in WORDS.items()}
-_GAPS = {"first": ".+?", "second": ".+?", "operation": "|".join(map(re.escape, _OPERATIONS))}
-TEMPLATES = templates(
-    (
-        "First: {first} Second: {second} Then {operation}.",
-        "Question one: {first} Question two: {second} Finally, {operation}.",
-        "There are two parts. Part 1: {first} Part 2: {second} In the end {operation}.",
-    ),
-    _GAPS,
-)
 _QUOTE = re.compile(r"\$(\$|[1-9][0-9]*)")
+
+
+class JoinedData(FamilyData):
+    """The texts of joined queries, and what they call each operation."""
+
+    operations: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +56,8 @@ class Joined(Suite[P | Pair[P]], Generic[P]):
         if level != LEVEL:
             return self.family.draw(level, split, random)
         return Pair(
-            template=TEMPLATES.draw(split, random),
-            operation=random.choice(list(WORDS)),
+            template=joined_templates().draw(split, random),
+            operation=random.choice(list(_data().operations)),
             first=self.family.draw(PART_LEVEL, split, random),
             second=self.family.draw(PART_LEVEL, split, random),
         )
@@ -72,16 +66,17 @@ class Joined(Suite[P | Pair[P]], Generic[P]):
         if not isinstance(parameters, Pair):
             return self.family.write(parameters)
         first, second = self.family.write(parameters.first), self.family.write(parameters.second)
-        words = WORDS[parameters.operation]
-        return TEMPLATES[parameters.template].fill(first=first, second=second, operation=words)
+        words = _data().operations[parameters.operation]
+        return joined_templates()[parameters.template].fill(first=first, second=second, operation=words)
 
     def read(self, query: str) -> P | Pair[P] | None:
-        found = matched({LEVEL: TEMPLATES}, query)
-        if found is not None:
-            _, number, said = found
-            first, second = self.family.read(said["first"]), self.family.read(said["second"])
+        match = match_templates({LEVEL: joined_templates()}, query)
+        if match is not None:
+            _, number, gaps = match
+            first, second = self.family.read(gaps["first"]), self.family.read(gaps["second"])
             if first is not None and second is not None:
-                return Pair(number, _OPERATIONS[said["operation"].lower()], first, second)
+                operations = {words: operation for operation, words in _data().operations.items()}
+                return Pair(number, operations[gaps["operation"].lower()], first, second)
         return self.family.read(query)
 
     def level_of(self, parameters: P | Pair[P]) -> int:
@@ -91,7 +86,7 @@ class Joined(Suite[P | Pair[P]], Generic[P]):
         if not isinstance(parameters, Pair):
             return self.family.new_words(parameters)
         parts = (parameters.first, parameters.second)
-        return TEMPLATES.held_out(parameters.template) or any(map(self.family.new_words, parts))
+        return joined_templates().held_out(parameters.template) or any(map(self.family.new_words, parts))
 
     def solve(self, parameters: P | Pair[P]) -> tuple[Verifier, Turn] | None:
         if not isinstance(parameters, Pair):
@@ -104,6 +99,18 @@ class Joined(Suite[P | Pair[P]], Generic[P]):
             return None
         verifier = _combined(first[0], second[0], parameters.operation)
         return None if verifier is None else (verifier, joined_plan(first[1], second[1], parameters.operation))
+
+
+@cache
+def _data() -> JoinedData:
+    return load_task_data("joined", JoinedData)
+
+
+@cache
+def joined_templates() -> Wordings[Template]:
+    """The texts of joined queries, whatever their family."""
+    gaps = {"first": ".+?", "second": ".+?", "operation": "|".join(map(re.escape, _data().operations.values()))}
+    return build_templates("joined", _data(), gaps)[LEVEL, ""]
 
 
 def _combined(first: Verifier, second: Verifier, operation: str) -> Verifier | None:
