@@ -20,7 +20,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
-from trainer.evaluation.trials import Evaluation, evaluate
+from trainer.evaluation.trials import Evaluation, evaluate_orchestrator
 from trainer.tasks import SUITES
 
 ORCHESTRATORS = (
@@ -37,7 +37,7 @@ async def run(options: argparse.Namespace, keep: Callable[[dict], None]) -> None
     store = open_store(find_home(tempfile.mkdtemp(prefix="podium-bench-")))
     async with live_pool(starter_pool().model_copy(update={"limits": limits})) as pool:
         for name in options.orchestrators:
-            result = await evaluate(name, tasks, pool, sink=store.traces, concurrency=options.concurrency)
+            result = await evaluate_orchestrator(name, tasks, pool, sink=store.traces, concurrency=options.concurrency)
             keep(row_of(result))
             sys.stderr.write(f"{name} {result.mean:.2f} in {result.wall_s:.0f} s {result.outcomes}\n")
     store.close()

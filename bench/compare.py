@@ -72,7 +72,7 @@ def write_results(home: str, episodes: int) -> str:
         for event in (started, TurnStarted(1, 0.0), turn, EpisodeEnded("answered", 0.3, number)):
             store.traces.append(key, event)
     store.traces.flush()
-    (jobs.workspace(job).folder / RESULTS).write_text("".join(lines), encoding="utf-8")
+    (jobs.folder(job).path / RESULTS).write_text("".join(lines), encoding="utf-8")
     with writing(store.engine) as session:
         found = session.get(JobRow, job)
         assert found is not None

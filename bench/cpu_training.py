@@ -73,9 +73,9 @@ def grpo() -> dict[str, float]:
     from trl import GRPOTrainer
 
     from trainer.learner.cpu_trainers import CpuGrpoTrainer
-    from trainer.learner.load_and_save import be_quiet
+    from trainer.learner.load_and_save import configure_libraries
 
-    be_quiet(0)
+    configure_libraries(0)
     times: dict[str, list[float]] = {"trl": [], "ours": []}
     for _ in range(ROUNDS):
         times["trl"] += steps_of(GRPOTrainer)
@@ -91,9 +91,9 @@ def steps_of(kind: Any) -> list[float]:
     from trl import GRPOConfig
 
     from trainer.learner.load_and_save import load_learner
-    from trainer.recipe import Model
+    from trainer.recipe import ModelSettings
 
-    learner = load_learner(Model(base="starter:tiny"), 0)
+    learner = load_learner(ModelSettings(base="starter:tiny"), 0)
     random = Random(0)
     prompts = [[5] * random.randint(40, 160) for _ in range(EPISODES // GROUP)]
     rows = [(prompt, [7] * random.randint(45, 340)) for prompt in prompts for _ in range(GROUP)]
@@ -131,9 +131,9 @@ def decoding() -> dict[str, float]:
     from trainer.learner import kv_cache
 
     made, times = [], {}
-    arms = {"dynamic": dynamic_cache, "roomy": kv_cache.roomy_cache}
+    arms = {"dynamic": dynamic_cache, "roomy": kv_cache.build_preallocated_cache}
     for name in [*arms, *arms, *arms]:
-        kv_cache.roomy_cache = arms[name]
+        kv_cache.build_preallocated_cache = arms[name]
         started = time.perf_counter()
         made.append(turns())
         times.setdefault(name, []).append(time.perf_counter() - started)
@@ -159,14 +159,14 @@ def turns() -> list[list[int]]:
     """The tokens of 64 first turns, greedily."""
     from pool_registry.language_models.completion import Message
     from trainer.grpo.token_transcript import ChatTokens
-    from trainer.learner.generator import Sampling
+    from trainer.learner.generator import SamplingParams
     from trainer.learner.transformers_generator import TransformersGenerator
     from trainer.tasks.sources.source import source_named
 
     learner = tiny_sft()
     chat = ChatTokens(learner.tokenizer)
     tasks = source_named("ledger,atlas,forge,itinerary").tasks("test", 64, levels=(1, 2, 3))
-    generator = TransformersGenerator(learner.model, learner.tokenizer, Sampling(0.0))
+    generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(0.0))
 
     async def all_of_them() -> list[list[int]]:
         prompts = [chat.prompt([Message("user", task.query)]) for task in tasks]
@@ -182,9 +182,9 @@ def turns() -> list[list[int]]:
 def tiny_sft() -> Any:
     from orchestrator.checkpoints import find_checkpoint
     from trainer.learner.load_and_save import load_learner
-    from trainer.recipe import Model
+    from trainer.recipe import ModelSettings
 
-    return load_learner(Model(base="starter:tiny"), 0, find_checkpoint("starter-sft")[0])
+    return load_learner(ModelSettings(base="starter:tiny"), 0, find_checkpoint("starter-sft")[0])
 
 
 def spin() -> list[dict[str, float]]:
@@ -207,11 +207,11 @@ def timed(rounds: int) -> float:
 def passes() -> list[float]:
     import torch
 
-    from trainer.learner.load_and_save import be_quiet, load_learner
-    from trainer.recipe import Model
+    from trainer.learner.load_and_save import configure_libraries, load_learner
+    from trainer.recipe import ModelSettings
 
-    be_quiet(0)
-    model = load_learner(Model(base="starter:tiny"), 0).model
+    configure_libraries(0)
+    model = load_learner(ModelSettings(base="starter:tiny"), 0).model
     ids = torch.randint(3, 3000, (8, 220))
     times = []
     for _ in range(PASSES + 1):

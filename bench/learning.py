@@ -32,7 +32,7 @@ from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import choose_home
-from trainer.evaluation.trials import Trial, run_trials, trials_of
+from trainer.evaluation.trials import Trial, plan_trials, run_trials
 from trainer.results.rows import ResultRow
 from trainer.results.statistics import bootstrap_mean
 from trainer.results.summary import summarize
@@ -97,15 +97,15 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int)
     from orchestrator.dialects import dialect_named
     from trainer.grpo.rollouts import LearningPolicy, Manner
     from trainer.grpo.token_transcript import ChatTokens
-    from trainer.learner.generator import Sampling
+    from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
-    from trainer.recipe import Model
+    from trainer.recipe import ModelSettings
 
     folder, known = find_checkpoint(name)
-    learner = load_learner(Model(base=known.base), 0, folder)
+    learner = load_learner(ModelSettings(base=known.base), 0, folder)
     chat = ChatTokens(learner.tokenizer)
-    generator = TransformersGenerator(learner.model, learner.tokenizer, Sampling(0.0), concurrency)
+    generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(0.0), concurrency)
     manner = Manner(dialect_named(known.dialect), known.prompt, known.turn_tokens, 2048, pool.pool.limits.max_rounds)
     rows: list[ResultRow] = []
 
@@ -113,7 +113,7 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int)
         return LearningPolicy(name, pool, generator, chat, manner)
 
     try:
-        await run_trials(trials_of(name, tasks), pool, make, rows.append, concurrency=concurrency)
+        await run_trials(plan_trials(name, tasks), pool, make, rows.append, concurrency=concurrency)
     finally:
         generator.close()
     return rows
@@ -196,7 +196,7 @@ def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
     from trainer.grpo.rollouts import RolloutEngine
     from trainer.grpo.stage import manner_of
     from trainer.grpo.token_transcript import ChatTokens
-    from trainer.learner.generator import Sampling
+    from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
     from trainer.recipe import Recipe
@@ -206,7 +206,7 @@ def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
     learner = load_learner(recipe.model, 0, folder)
     torch.manual_seed(0)
     tasks = source_named(recipe.tasks.source).tasks("validation", count, seed=1, levels=recipe.tasks.levels)
-    generator = TransformersGenerator(learner.model, learner.tokenizer, Sampling(1.0))
+    generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(1.0))
     terms = reward_terms(recipe.grpo.rewards)
 
     async def run() -> list[float]:

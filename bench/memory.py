@@ -105,22 +105,22 @@ def measure(name: str) -> dict[str, Any]:
     from trl import GRPOTrainer, SFTTrainer  # noqa: F401  before the baseline
 
     from trainer.grpo import stage as grpo_stage  # noqa: F401
-    from trainer.learner.load_and_save import be_quiet
+    from trainer.learner.load_and_save import configure_libraries
     from trainer.memory_fit import estimate
-    from trainer.memory_fit.model_sizes import anatomy_of
+    from trainer.memory_fit.model_sizes import measure_model
     from trainer.sft import stage as sft_stage  # noqa: F401
 
-    be_quiet(0)
+    configure_libraries(0)
     point = POINTS[name]
     with tempfile.TemporaryDirectory(prefix="podium-memory-") as folder:
         base = Path(folder) / "base"
         make_base(base, point.shape)
         recipe = recipe_of(point, base)
-        estimated = estimate.estimate(recipe)
+        estimated = estimate.estimate_fit(recipe)
         parts = {part.name: part.bytes for part in estimated.parts}
         expected = estimated.need_bytes - parts["runtime"]
         row: dict[str, Any] = {"name": name, "device": estimated.device, "parts_mb": in_mb(parts)}
-        row |= {"parameters": anatomy_of(recipe, torch.cuda.is_available()).parameters}
+        row |= {"parameters": measure_model(recipe, torch.cuda.is_available()).parameters}
         run = (run_sft if recipe.sft else run_grpo)(recipe, Path(folder))
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
@@ -210,7 +210,7 @@ def run_sft(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the SFT stage."""
     from datasets import Dataset
 
-    from trainer.learner.cpu_trainers import sft_trainer
+    from trainer.learner.cpu_trainers import choose_sft_trainer
     from trainer.learner.load_and_save import load_learner
     from trainer.sft.stage import _arguments
 
@@ -222,7 +222,7 @@ def run_sft(recipe: Any, folder: Path) -> Any:
     def run() -> None:
         learner = load_learner(recipe.model, 0)
         arguments = _arguments(recipe, settings, SimpleNamespace(draft=folder / "draft"))  # type: ignore[arg-type]
-        kind = sft_trainer(learner.model)
+        kind = choose_sft_trainer(learner.model)
         kind(model=learner.model, args=arguments, train_dataset=data, processing_class=learner.tokenizer).train()
 
     return run
@@ -231,18 +231,18 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 def run_grpo(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the GRPO stage; the episodes are one generation of every row, then filled up."""
     from trainer.grpo.stage import _arguments, _places
-    from trainer.learner.cpu_trainers import grpo_trainer
-    from trainer.learner.generator import Sampling
-    from trainer.learner.load_and_save import Training, load_learner
+    from trainer.learner.cpu_trainers import choose_grpo_trainer
+    from trainer.learner.generator import SamplingParams
+    from trainer.learner.load_and_save import TrainingContext, load_learner
     from trainer.learner.transformers_generator import TransformersGenerator
 
     settings = recipe.grpo
-    workspace = SimpleNamespace(draft=folder / "draft")
+    job_folder = SimpleNamespace(draft=folder / "draft")
     longest, new = settings.rollouts.max_length, recipe.model.turn_tokens
 
     def run() -> None:
         learner = load_learner(recipe.model, 0)
-        generator = TransformersGenerator(learner.model, learner.tokenizer, Sampling(1.0))
+        generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(1.0))
 
         async def generate(rows: int) -> None:
             prompt = [2] * (longest - new)
@@ -262,8 +262,8 @@ def run_grpo(recipe: Any, folder: Path) -> Any:
         def score(**columns: Any) -> list[float]:
             return list(columns["score"])
 
-        training = Training(recipe, [], None, None, workspace, None)  # type: ignore[arg-type]
-        grpo_trainer(learner.model)(
+        training = TrainingContext(recipe, [], None, None, job_folder, None)  # type: ignore[arg-type]
+        choose_grpo_trainer(learner.model)(
             model=learner.model,
             args=_arguments(training, settings.model_copy(update={"rewards": settings.rewards[:1]})),
             reward_funcs=[score],

@@ -61,7 +61,7 @@ from scripts.build_tiny_base import ASSISTANT, PAD, build_tokenizer, made_up, ne
 from trainer.grpo.rewards import accuracy
 from trainer.grpo.rollouts import Manner, RolloutEngine
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.learner.generator import Generated, Sampling
+from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
@@ -293,11 +293,11 @@ class Barrier:
 
     def __init__(self, model: Any, tokenizer: Any, live: int) -> None:
         self._model, self._tokenizer, self._live = model, tokenizer, live
-        self._held: list[tuple[Sequence[int], asyncio.Future[Generated]]] = []
+        self._held: list[tuple[Sequence[int], asyncio.Future[GeneratedTokens]]] = []
         self.busy_s, self.tokens, self.batches = 0.0, 0, 0
 
-    async def generate(self, ids: Sequence[int], limit: int) -> Generated:
-        done: asyncio.Future[Generated] = asyncio.get_running_loop().create_future()
+    async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
+        done: asyncio.Future[GeneratedTokens] = asyncio.get_running_loop().create_future()
         self._held.append((ids, done))
         if len(self._held) == self._live:
             held, self._held = self._held, []
@@ -307,7 +307,7 @@ class Barrier:
             self.batches += 1
             for (_, waiting), turn in zip(held, made, strict=True):
                 self.tokens += len(turn)
-                waiting.set_result(Generated(turn))
+                waiting.set_result(GeneratedTokens(turn))
         return await done
 
     def _batch(self, rows: list[list[int]], limit: int) -> list[list[int]]:
@@ -361,7 +361,7 @@ class Bench:
         group = min(GROUP, size)
         tokenizer = self.script.tokenizer
         made = Barrier(self.model, tokenizer, size) if barrier else None
-        generator = made or Ours(self.model, tokenizer, Sampling())
+        generator = made or Ours(self.model, tokenizer, SamplingParams())
         manner = Manner(PlanDialect(), "query", LIMIT, 4096, 2)
         async with live_pool(POOL) as pool:
             terms: Any = {"accuracy": (accuracy, 1.0)}
@@ -515,7 +515,7 @@ def compare(sizes: Sequence[int], repeats: int, scale: float, trl: bool) -> dict
 
 
 def be_quiet() -> None:
-    from trainer.learner.load_and_save import be_quiet as quiet
+    from trainer.learner.load_and_save import configure_libraries as quiet
 
     quiet(int(os.environ.get("OMP_NUM_THREADS", "2")))
     warnings.filterwarnings("ignore")

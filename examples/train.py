@@ -31,7 +31,7 @@ def main() -> None:
         row = jobs.submit(parse_recipe(RECIPE), here=True)
         run_job(row.id, store, jobs)
         print(f"{row.id}: {jobs.get(row.id).state}")
-        for checkpoint in sorted(jobs.workspace(row.id).checkpoints.iterdir()):
+        for checkpoint in sorted(jobs.folder(row.id).checkpoints.iterdir()):
             print("checkpoint at step", checkpoint.name)
         store.close()
 

@@ -19,7 +19,7 @@ from orchestrator.what_if import Variation, run_variation
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Limits, Pool
-from trainer.evaluation.trials import grade, resolve
+from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.tasks import recognize
 from trainer.tasks.task import Task
 
@@ -39,7 +39,7 @@ class RecordedRun:
         """Run the episode to its end and grade its answer."""
         episode = await self._start()
         if self._task is not None:
-            await grade(episode, self._task, self._store.traces, self._pool)
+            await grade_episode(episode, self._task, self._store.traces, self._pool)
         return episode
 
     async def learn(self, episode: Episode) -> None:
@@ -70,7 +70,9 @@ def prepare_run(
 
     def start() -> Awaitable[Episode]:
         events = sink or store.traces
-        return run_episode(spec, policy, pool, limits=limits, sink=events, budget=budget, resolve=resolve)
+        return run_episode(
+            spec, policy, pool, limits=limits, sink=events, budget=budget, resolve=make_inner_orchestrator
+        )
 
     return RecordedRun(spec.id, budget, store, pool, task, start)
 
@@ -88,8 +90,8 @@ def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, use
 
     def start() -> Awaitable[Episode]:
         return run_variation(
-            variation, pool, episode_id=episode_id, task=ref, sink=store.traces, budget=budget, resolve=resolve,
-            user=user,
+            variation, pool, episode_id=episode_id, task=ref, sink=store.traces, budget=budget, user=user,
+            resolve=make_inner_orchestrator,
         )  # fmt: skip
 
     return RecordedRun(episode_id, budget, store, pool, task, start)

@@ -13,7 +13,7 @@ import typer
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
-from trainer.cli.jobs import register, start
+from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.options import HomeOption, JsonOption, open_data_folder
 from trainer.cli.policy_help import POLICY_NAMES, PolicyHelp
 from trainer.errors import TrainerError, UnknownTask
@@ -32,7 +32,7 @@ app = typer.Typer(
 )
 tasks_app = typer.Typer(help="Look at generated tasks.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
-register(app)
+add_job_commands(app)
 
 FAMILIES = ", ".join(SUITES)
 Split = Annotated[str, typer.Option(help="train, validation or test.")]
@@ -45,9 +45,9 @@ Source = Annotated[
 @tasks_app.command("list")
 def list_families() -> None:
     """The families, their levels and the workers they need."""
-    from trainer.cli.terminal_tables import families, show
+    from trainer.cli.terminal_tables import families_table, print_rich
 
-    show(families())
+    print_rich(families_table())
 
 
 @tasks_app.command("show")
@@ -60,9 +60,9 @@ def show_task(
     as_json: JsonOption = False,
 ) -> None:
     """Print a task: its query, its answer and the oracle's plan."""
-    from trainer.cli.terminal_tables import show, task_document, task_text
+    from trainer.cli.terminal_tables import print_rich, task_document, task_text
 
-    chosen = sourced_tasks(source, family, level, split, index + 1)
+    chosen = load_source_tasks(source, family, level, split, index + 1)
     if chosen is None:
         task = find_task(family or "", level, split, index)
     elif 0 <= index < len(chosen):
@@ -72,17 +72,17 @@ def show_task(
     if as_json:
         typer.echo(json.dumps(task_document(task), indent=1, ensure_ascii=False))
     else:
-        show(task_text(task))
+        print_rich(task_text(task))
 
 
 @tasks_app.command("check")
 def check_file(file: Annotated[Path, typer.Argument(help="JSONL, one task per line.")]) -> None:
     """Read a file of your own tasks and tell every problem in it. Exit code 2 when no line is a task."""
-    from trainer.cli.terminal_tables import show, task_file_text
+    from trainer.cli.terminal_tables import print_rich, task_file_text
     from trainer.tasks.sources.jsonl import load_tasks
 
     read = load_tasks(file)
-    show(task_file_text(file.name, read))
+    print_rich(task_file_text(file.name, read))
     if not read.tasks:
         raise typer.Exit(2)
 
@@ -116,24 +116,26 @@ def evaluate(
 
     With a RECIPE, its evaluate stage runs as a job: `compare JOB` then shows the tables.
     """
-    from trainer.cli.terminal_tables import evaluation_text, show
+    from trainer.cli.terminal_tables import evaluation_text, print_rich
 
     if recipe is not None:
-        start(load_recipe(recipe).only("evaluate"), detach=False, home=home)
+        start_job(load_recipe(recipe).only("evaluate"), detach=False, home=home)
         return
     if orchestrator is None:
         raise UnknownTask("say what to evaluate: --orchestrator NAME, or a RECIPE with an evaluate stage")
-    chosen = sourced_tasks(source, family, level, split, tasks, seed) or chosen_tasks(family or "", level, split, tasks)
-    how = Asked(orchestrator, pool, condition, concurrency, samples, seed)
+    chosen = load_source_tasks(source, family, level, split, tasks, seed) or load_family_tasks(
+        family or "", level, split, tasks
+    )
+    how = EvaluationOptions(orchestrator, pool, condition, concurrency, samples, seed)
     result = asyncio.run(run_evaluation(how, chosen, home))
     if as_json:
         typer.echo(result.model_dump_json(indent=1))
     else:
-        show(evaluation_text(result))
+        print_rich(evaluation_text(result))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EvaluationOptions:
     """What the command is to measure, and how."""
 
     orchestrator: str
@@ -144,7 +146,7 @@ class Asked:
     seed: int
 
 
-def sourced_tasks(
+def load_source_tasks(
     source: str | None, family: str | None, level: int, split: str, count: int, seed: int = 0
 ) -> list[Task] | None:
     """Tasks from a source; None where a family was given instead. Raises TrainerError."""
@@ -157,24 +159,24 @@ def sourced_tasks(
     return source_named(source).tasks(split, max(1, count), seed, None if level == 0 else (level,))
 
 
-def chosen_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
+def load_family_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
     """The first tasks of every wanted cell. Raises UnknownTask."""
     suites = list(SUITES.values()) if family == "all" else [suite_named(family)]
     cells = [(suite, each) for suite in suites for each in (suite.levels if level == 0 else (level,))]
     return [suite.task(each, split, index) for suite, each in cells for index in range(count)]
 
 
-async def run_evaluation(asked: Asked, tasks: list[Task], home: str | None) -> Evaluation:
+async def run_evaluation(asked: EvaluationOptions, tasks: list[Task], home: str | None) -> Evaluation:
     """Evaluate with the data folder's pool and traces. Returns when every event is on disk."""
     from orchestrator.engine.gc_settings import expect_many_episodes
     from pool_registry.calls.live_pool import live_pool
-    from trainer.evaluation.trials import evaluate as evaluate_tasks
-    from trainer.run_recipe import seeded_pool
+    from trainer.evaluation.trials import evaluate_orchestrator as evaluate_tasks
+    from trainer.run_recipe import load_pool
     from trainer.tasks.pool_conditions import changed_pool, in_words_of
 
     expect_many_episodes()
     with open_data_folder(home) as store:
-        chosen, renaming = changed_pool(asked.condition, seeded_pool(store, asked.pool), asked.seed)
+        chosen, renaming = changed_pool(asked.condition, load_pool(store, asked.pool), asked.seed)
         store.pools.save(chosen)
         async with live_pool(chosen) as live:
             result = await evaluate_tasks(

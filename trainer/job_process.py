@@ -13,17 +13,17 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
 from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, TrainingFailed
-from trainer.jobs.job_folder import Workspace, read_lines
+from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobStore
-from trainer.learner.generator import ran_out_of_memory
-from trainer.recipe import Grpo, Recipe
+from trainer.learner.generator import is_out_of_memory
+from trainer.recipe import GrpoSettings, Recipe
 
 log = logging.getLogger(__name__)
 BEAT_S = 5.0
 
 
 @dataclass(slots=True)
-class _Place:
+class _JobProgress:
     """Where the job is, shared with the heartbeat. `steps` are all of the job's, where that is known only now."""
 
     stage: str = ""
@@ -37,16 +37,16 @@ def run_job(job: str, store: Store, jobs: JobStore) -> bool:
     if not jobs.claim(job):
         log.info("job %s cannot start now: another one runs, or it is not queued", job)
         return False
-    workspace = jobs.workspace(job)
-    with _listening(workspace), _Heartbeat(jobs, job, workspace) as place:
-        state, code, message = _run(job, store, jobs, workspace, place)
+    job_folder = jobs.folder(job)
+    with _StopSignals(job_folder), _Heartbeat(jobs, job, job_folder) as place:
+        state, code, message = _run(job, store, jobs, job_folder, place)
     log.info("job %s is %s%s", job, state, f": {message}" if message else "")
     jobs.finish(job, state, code, message)
     jobs.start_next()
     return state != "failed"
 
 
-def _run(job: str, store: Store, jobs: JobStore, workspace: Workspace, place: _Place) -> tuple[str, str, str]:
+def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, place: _JobProgress) -> tuple[str, str, str]:
     recipe: Recipe | None = None
 
     def tell(stage: str, steps: int) -> None:
@@ -56,23 +56,23 @@ def _run(job: str, store: Store, jobs: JobStore, workspace: Workspace, place: _P
         log.info("stage %s: %d %s", stage, steps, "episodes" if stage == "evaluate" else "steps")
 
     try:
-        from trainer.run_recipe import run_recipe, seeded_pool
+        from trainer.run_recipe import load_pool, run_recipe
 
         recipe = jobs.recipe(job)
-        finished = run_recipe(recipe, store, seeded_pool(store, recipe.pool), workspace, tell)
+        finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, tell)
     except SpendCapReached as reached:
         return "stopped", "max_cost", str(reached)
     except Exception as error:
-        code, message = explain(error, recipe)
+        code, message = explain_failure(error, recipe)
         log.exception("job %s failed (%s)", job, code)
         return "failed", code, message
     return ("done", "", "") if finished else ("stopped", "", "stopped on request; resume goes on from its checkpoint")
 
 
-def explain(error: BaseException, recipe: Recipe | None) -> tuple[str, str]:
+def explain_failure(error: BaseException, recipe: Recipe | None) -> tuple[str, str]:
     """Why a job failed: a machine-readable word and a sentence with the next action."""
     if isinstance(error, BaseExceptionGroup):
-        return explain(error.exceptions[0], recipe)
+        return explain_failure(error.exceptions[0], recipe)
     if isinstance(error, TrainingFailed):
         return error.code, str(error)
     if isinstance(error, InvalidRecipe):
@@ -81,14 +81,14 @@ def explain(error: BaseException, recipe: Recipe | None) -> tuple[str, str]:
         return error.code, str(error)
     if isinstance(error, TrainerError | PoolError | OrchestratorError):
         return type(error).__name__, str(error)
-    if ran_out_of_memory(error):
-        return "out_of_memory", f"not enough memory. {smaller(recipe)}"
+    if is_out_of_memory(error):
+        return "out_of_memory", f"not enough memory. {suggest_smaller(recipe)}"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "disk_full", "the disk is full: free some space, or lower saving.keep, then resume"
     return "unexpected", f"{type(error).__name__}: {str(error)[:500]}; the log holds the details. Resume tries again"
 
 
-def smaller(recipe: Recipe | None) -> str:
+def suggest_smaller(recipe: Recipe | None) -> str:
     """Concrete edits that need less memory, the gentlest first."""
     if recipe is None:
         return "Make the batch smaller"
@@ -109,7 +109,7 @@ def smaller(recipe: Recipe | None) -> str:
     return f"Change one of these and start again: {'; '.join(edits)}" if edits else "Choose a smaller base model"
 
 
-def _smaller_divisor(grpo: Grpo) -> int:
+def _smaller_divisor(grpo: GrpoSettings) -> int:
     """The largest micro batch up to half of the present one that divides a step's episodes."""
     episodes = grpo.rollouts.prompts * grpo.rollouts.group
     return next(size for size in range(grpo.micro_batch // 2, 0, -1) if episodes % size == 0)
@@ -118,13 +118,13 @@ def _smaller_divisor(grpo: Grpo) -> int:
 class _Heartbeat:
     """Writes the row every few seconds while the block runs."""
 
-    def __init__(self, jobs: JobStore, job: str, workspace: Workspace) -> None:
-        self._jobs, self._job, self._workspace = jobs, job, workspace
-        self._place = _Place()
+    def __init__(self, jobs: JobStore, job: str, job_folder: JobFolder) -> None:
+        self._jobs, self._job, self._job_folder = jobs, job, job_folder
+        self._place = _JobProgress()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, name="heartbeat", daemon=True)
 
-    def __enter__(self) -> _Place:
+    def __enter__(self) -> _JobProgress:
         self._thread.start()
         return self._place
 
@@ -138,7 +138,7 @@ class _Heartbeat:
             self._beat()
 
     def _beat(self) -> None:
-        rows = read_lines(self._workspace.metrics)
+        rows = read_lines(self._job_folder.metrics)
         step = max((int(str(row.get("step", 0))) for row in rows), default=0)
         try:
             self._jobs.beat(self._job, self._place.stage, step, self._place.steps)
@@ -146,11 +146,11 @@ class _Heartbeat:
             log.warning("the heartbeat could not be written", exc_info=True)
 
 
-class _listening:  # noqa: N801  reads as a phrase: with _listening(...)
+class _StopSignals:
     """SIGTERM and SIGINT stop the job with a checkpoint instead of losing what it learnt since the last."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
+    def __init__(self, job_folder: JobFolder) -> None:
+        self._job_folder = job_folder
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> None:
@@ -164,4 +164,4 @@ class _listening:  # noqa: N801  reads as a phrase: with _listening(...)
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
         log.info("asked to stop (signal %d): saving a checkpoint first", number)
-        self._workspace.stop.touch()
+        self._job_folder.stop_file.touch()

@@ -24,13 +24,13 @@ MAX_RECIPE_BYTES = 200_000
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Part(BaseModel):
+class RecipeSection(BaseModel):
     """A section of a recipe: unknown keys are errors, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Lora(Part):
+class LoraSettings(RecipeSection):
     """Low-rank adapters, through PEFT."""
 
     rank: int = Field(default=16, ge=1, le=512, description="Rank of the update matrices.")
@@ -39,7 +39,7 @@ class Lora(Part):
     targets: str | list[str] = Field(default="all-linear", description="Layers that get an adapter.")
 
 
-class Model(Part):
+class ModelSettings(RecipeSection):
     """What learns, and how a turn is put to it and written by it."""
 
     base: str = Field(
@@ -48,7 +48,7 @@ class Model(Part):
         description="starter:tiny, starter:smollm2, a folder, or hub:owner/name.",
     )
     start: str = Field(default="", description="A checkpoint to go on from, such as JOB@STEP; empty for the base.")
-    lora: Lora | None = Field(default=None, description="Adapter; empty trains every weight.")
+    lora: LoraSettings | None = Field(default=None, description="Adapter; empty trains every weight.")
     precision: Literal["float32", "bfloat16"] = Field(default="float32", description="Of the weights in training.")
     dialect: Literal["plan", "conductor"] = Field(default="plan", description="How a turn is written.")
     prompt: PromptStyle = Field(
@@ -59,7 +59,7 @@ class Model(Part):
     checkpointing: bool = Field(default=False, description="Recompute activations: less memory, a third slower.")
 
 
-class Tasks(Part):
+class TaskSettings(RecipeSection):
     """Which queries it learns on."""
 
     source: str = Field(
@@ -71,7 +71,7 @@ class Tasks(Part):
     count: int = Field(default=1000, ge=1, le=1_000_000, description="How many tasks of the train split.")
 
 
-class Demonstrations(Part):
+class DemonstrationSettings(RecipeSection):
     """Where the trajectories come from that SFT imitates."""
 
     teacher: str = Field(default="oracle", description="oracle, a policy, an agent as model:AGENT, a checkpoint.")
@@ -89,7 +89,7 @@ class Demonstrations(Part):
     concurrency: int = Field(default=16, ge=1, le=512, description="Episodes at a time.")
 
 
-class Optimizer(Part):
+class OptimizerSettings(RecipeSection):
     """AdamW and its schedule, as TRL and transformers know them."""
 
     learning_rate: float = Field(default=1e-4, gt=0, le=1, description="Peak learning rate.")
@@ -102,7 +102,7 @@ class Optimizer(Part):
     seed: int = Field(default=0, ge=0, description="Of data order, sampling and adapters.")
 
 
-class Saving(Part):
+class SavingSettings(RecipeSection):
     """When checkpoints are written and measured. Counted in optimizer steps."""
 
     every: int = Field(default=50, ge=1, description="Steps between checkpoints.")
@@ -112,7 +112,7 @@ class Saving(Part):
     )
 
 
-class Sft(Part):
+class SftSettings(RecipeSection):
     """Supervised fine-tuning on the orchestrator's own turns, with TRL's SFTTrainer."""
 
     steps: int = Field(default=500, ge=1, le=10_000_000, description="Optimizer steps.")
@@ -120,19 +120,19 @@ class Sft(Part):
     accumulation: int = Field(default=1, ge=1, le=4096, description="Forward passes per step.")
     max_length: int = Field(default=1024, ge=32, le=262_144, description="Longer trajectories are left out.")
     packing: bool = Field(default=False, description="Several trajectories per row; needs FlashAttention.")
-    demonstrations: Demonstrations = Demonstrations()
-    optimizer: Optimizer = Optimizer()
-    saving: Saving = Saving()
+    demonstrations: DemonstrationSettings = DemonstrationSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    saving: SavingSettings = SavingSettings()
 
 
-class Reward(Part):
+class RewardSettings(RecipeSection):
     """One term: its name (accuracy, format, diversity, efficiency) or your own function, and its weight."""
 
     term: str = Field(min_length=1, description="accuracy, format, diversity, efficiency, or FILE.py:FUNCTION.")
     weight: float = Field(default=1.0, ge=0, le=100, description="The reward is the weighted sum of the terms.")
 
 
-class Rollouts(Part):
+class RolloutSettings(RecipeSection):
     """How episodes are sampled."""
 
     prompts: int = Field(default=4, ge=1, le=4096, description="Tasks per step, each with one group of episodes.")
@@ -156,7 +156,7 @@ class Rollouts(Part):
     max_cost: float | None = Field(default=None, gt=0, description="US dollars for the whole job; empty: no cap.")
 
 
-class Curriculum(Part):
+class CurriculumSettings(RecipeSection):
     """Moves over the levels toward tasks that are solved sometimes."""
 
     enabled: bool = Field(default=True, description="Off: every level is drawn equally often.")
@@ -164,7 +164,7 @@ class Curriculum(Part):
     floor: Share = Field(default=0.1, description="Least share of draws that any cell keeps.")
 
 
-class Loss(Part):
+class LossSettings(RecipeSection):
     """The policy loss, as TRL offers it."""
 
     type: Literal["dapo", "grpo", "dr_grpo", "bnpo", "cispo", "gspo"] = Field(
@@ -177,22 +177,22 @@ class Loss(Part):
     iterations: int = Field(default=1, ge=1, le=64, description="Optimizer passes over each batch of episodes.")
 
 
-class Grpo(Part):
+class GrpoSettings(RecipeSection):
     """Reinforcement learning on whole episodes, with TRL's GRPOTrainer."""
 
     steps: int = Field(default=60, ge=1, le=1_000_000, description="Optimizer steps. Conductor: 200.")
     micro_batch: int = Field(default=32, ge=1, le=4096, description="Episodes per forward pass.")
-    rollouts: Rollouts = Rollouts()
-    rewards: tuple[Reward, ...] = Field(
-        default=(Reward(term="accuracy"), Reward(term="format", weight=0.2)), min_length=1
+    rollouts: RolloutSettings = RolloutSettings()
+    rewards: tuple[RewardSettings, ...] = Field(
+        default=(RewardSettings(term="accuracy"), RewardSettings(term="format", weight=0.2)), min_length=1
     )
-    curriculum: Curriculum = Curriculum()
-    loss: Loss = Loss()
-    optimizer: Optimizer = Optimizer(learning_rate=1e-5, schedule="constant")
-    saving: Saving = Saving(every=20)
+    curriculum: CurriculumSettings = CurriculumSettings()
+    loss: LossSettings = LossSettings()
+    optimizer: OptimizerSettings = OptimizerSettings(learning_rate=1e-5, schedule="constant")
+    saving: SavingSettings = SavingSettings(every=20)
 
     @model_validator(mode="after")
-    def _divides(self) -> Grpo:
+    def _divides(self) -> GrpoSettings:
         episodes = self.rollouts.prompts * self.rollouts.group
         if episodes % self.micro_batch:
             raise ValueError(f"micro_batch must divide prompts x group = {episodes}")
@@ -204,7 +204,7 @@ _NAME = NAME_PATTERN.strip("^$")
 PoolCondition = Annotated[str, Field(pattern=rf"^({'|'.join(CONDITIONS)}|without:{_NAME}(,{_NAME})*)$")]
 
 
-class Evaluate(Part):
+class EvaluateSettings(RecipeSection):
     """Measures orchestrators on tasks that no training has seen."""
 
     orchestrators: tuple[str, ...] = Field(
@@ -249,17 +249,17 @@ class Evaluate(Part):
 STAGES = ("sft", "grpo", "evaluate")
 
 
-class Recipe(Part):
+class Recipe(RecipeSection):
     """A whole job."""
 
     name: str = Field(default="my-orchestrator", pattern=NAME_PATTERN, description="Prefix of the job's checkpoints.")
     title: str = Field(default="", max_length=200, description="One line for people.")
     pool: str = Field(default="starter", pattern=NAME_PATTERN, description="The pool it learns to orchestrate.")
-    model: Model = Model()
-    tasks: Tasks = Tasks()
-    sft: Sft | None = None
-    grpo: Grpo | None = None
-    evaluate: Evaluate | None = None
+    model: ModelSettings = ModelSettings()
+    tasks: TaskSettings = TaskSettings()
+    sft: SftSettings | None = None
+    grpo: GrpoSettings | None = None
+    evaluate: EvaluateSettings | None = None
     threads: int = Field(default=0, ge=0, le=256, description="CPU threads of torch; 0 for all.")
 
     @model_validator(mode="after")
@@ -293,18 +293,18 @@ def parse_recipe(text: str) -> Recipe:
     try:
         return Recipe.model_validate(document)
     except ValidationError as error:
-        raise InvalidRecipe(_problems(error)) from error
+        raise InvalidRecipe(_list_problems(error)) from error
 
 
 def dump_recipe(recipe: Recipe) -> str:
     """The YAML of a recipe, every key written out: the inverse of `parse_recipe`."""
     document = recipe.model_dump(mode="json")
-    text = _yaml(document, as_it_is=True)
+    text = _to_yaml(document, as_it_is=True)
     plain = all(letter.isprintable() or letter == "\n" for letter in text)
-    return text if plain else _yaml(document, as_it_is=False)  # YAML takes some control characters for line ends
+    return text if plain else _to_yaml(document, as_it_is=False)  # YAML takes some control characters for line ends
 
 
-def _yaml(document: dict[str, object], as_it_is: bool) -> str:
+def _to_yaml(document: dict[str, object], as_it_is: bool) -> str:
     text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=as_it_is, width=110)
     return text
 
@@ -312,19 +312,19 @@ def _yaml(document: dict[str, object], as_it_is: bool) -> str:
 def load_recipe(reference: str) -> Recipe:
     """The recipe in a file, or the preset of that name. Raises InvalidRecipe."""
     path = asset(PRESETS) / f"{reference}.yaml"
-    if reference not in preset_names():
+    if reference not in list_presets():
         path = Path(reference).expanduser()
     try:
         return parse_recipe(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        known = ", ".join(preset_names())
+        known = ", ".join(list_presets())
         reason = getattr(error, "strerror", None) or "not text"
         raise InvalidRecipe(
             [("", f"{reference} is no recipe file ({reason}) and no preset; presets: {known}")]
         ) from error
 
 
-def preset_names() -> list[str]:
+def list_presets() -> list[str]:
     """The recipes that ship, gentlest first."""
     order = [
         "cpu-first-steps",
@@ -342,7 +342,7 @@ def preset_names() -> list[str]:
 _ALTERNATIVES = ("str", "list[str]")  # what pydantic adds to the key where a value may be one of two types
 
 
-def _problems(error: ValidationError) -> list[tuple[str, str]]:
+def _list_problems(error: ValidationError) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for item in error.errors(include_url=False):
         key = ".".join(str(part) for part in item["loc"] if part not in _ALTERNATIVES)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from orchestrator.checkpoints import Checkpoint
 from pool_registry.storage.data_folder import Home
 from studio.publish.cards import table
-from trainer.results.figures import Figures, by, figures
+from trainer.results.figures import Figures, compute_figures, compute_figures_by
 from trainer.results.rows import RESULTS, ResultRow, read_results
 
 HEAD = ("", "tasks", "mean, 95 %", "steps", "valid turns", "tokens an episode", "p50 s", "p95 s")
@@ -18,10 +18,10 @@ def evaluation_tables(home: Home, orchestrator: str, checkpoint: Checkpoint) -> 
     rows = list(_rows(home, orchestrator))
     parts: list[str] = []
     if rows:
-        families = by(rows, "family")
-        lines = [("**all**", figures(rows)), *((f"`{name}`", found) for name, found in families.items())]
+        families = compute_figures_by(rows, "family")
+        lines = [("**all**", compute_figures(rows)), *((f"`{name}`", found) for name, found in families.items())]
         parts.append(table(HEAD, [_line(name, found) for name, found in lines]))
-        conditions = by(rows, "condition")
+        conditions = compute_figures_by(rows, "condition")
         if len(conditions) > 1:
             parts.append("By condition of the pool:")
             parts.append(table(HEAD, [_line(f"`{name}`", found) for name, found in conditions.items()]))

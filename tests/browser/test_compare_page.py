@@ -20,7 +20,7 @@ from tests.browser.support.evaluations import Pair, write_evaluation
 from tests.browser.support.jobs import note_step, set_state, write_job
 from tests.browser.test_train_page import no_job_left
 from trainer.jobs.queue import JobStore
-from trainer.results.figures import figures
+from trainer.results.figures import compute_figures
 from trainer.results.rows import RESULTS, ResultRow, read_results
 
 __all__ = ["no_job_left"]
@@ -174,7 +174,7 @@ def test_the_table_and_its_files_say_what_the_rows_say(page, studio_url, data, r
     page.goto(f"{studio_url}/compare?tab=suite&job={data[0]}&reference=base")
     line = page.locator("[data-table=scores] tr[data-key=oracle]")
     seen = [row for row in rows if row.orchestrator == "oracle" and row.condition == "seen"]
-    mean = figures(seen).mean
+    mean = compute_figures(seen).mean
     told = f"{mean.mean * 100:.0f} % [{mean.low * 100:.0f}, {mean.high * 100:.0f}]"
     expect(line.locator("td[data-name='mean@2']")).to_have_text(told)
     frame = page.locator("[data-table=scores]")

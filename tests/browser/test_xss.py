@@ -103,7 +103,7 @@ def write_job(store: Store) -> str:
         {"name": "xss", "title": PAYLOADS[3], "pool": "xss", "sft": {"steps": 1}, "grpo": None}
     )
     row = jobs.submit(recipe)
-    jobs.workspace(row.id).log.write_text(ALL, encoding="utf-8")
+    jobs.folder(row.id).log.write_text(ALL, encoding="utf-8")
     jobs.stop(row.id)
     return row.id
 

@@ -13,60 +13,72 @@ from hypothesis import strategies as st
 from trainer.errors import InvalidRecipe
 from trainer.recipe import (
     MAX_RECIPE_BYTES,
-    Curriculum,
-    Demonstrations,
-    Evaluate,
-    Grpo,
-    Lora,
-    Loss,
-    Model,
-    Optimizer,
-    Part,
+    CurriculumSettings,
+    DemonstrationSettings,
+    EvaluateSettings,
+    GrpoSettings,
+    LoraSettings,
+    LossSettings,
+    ModelSettings,
+    OptimizerSettings,
     Recipe,
-    Reward,
-    Rollouts,
-    Saving,
-    Sft,
-    Tasks,
+    RecipeSection,
+    RewardSettings,
+    RolloutSettings,
+    SavingSettings,
+    SftSettings,
+    TaskSettings,
     dump_recipe,
+    list_presets,
     load_recipe,
     parse_recipe,
-    preset_names,
 )
 
 TEXT = st.text(max_size=30) | st.sampled_from(["\x85", "a\u2028é", "no", "1e3", "- a: b", "\ufeff", "\x00"])
 SHARE = st.floats(0, 1)
 SEED = st.integers(0, 2**40)
 NAMES = st.from_regex(r"[a-z][a-z0-9_-]{0,47}", fullmatch=True)
-SAVING = st.builds(Saving, every=st.integers(1, 10**6), keep=st.integers(2, 99), check_tasks=st.integers(0, 10_000))
+SAVING = st.builds(
+    SavingSettings, every=st.integers(1, 10**6), keep=st.integers(2, 99), check_tasks=st.integers(0, 10_000)
+)
 OPTIMIZERS = st.builds(
-    Optimizer,
+    OptimizerSettings,
     learning_rate=st.floats(1e-12, 1),
     schedule=st.sampled_from(["cosine", "linear", "constant"]),
     warmup=SHARE,
     max_grad_norm=st.floats(1e-9, 1e9),
     seed=SEED,
 )
-LORAS = st.builds(Lora, rank=st.integers(1, 512), dropout=SHARE, targets=TEXT | st.lists(TEXT, max_size=3))
+LORAS = st.builds(LoraSettings, rank=st.integers(1, 512), dropout=SHARE, targets=TEXT | st.lists(TEXT, max_size=3))
 MODELS = st.builds(
-    Model, base=TEXT.filter(bool), start=TEXT, lora=st.none() | LORAS, dialect=st.sampled_from(["plan", "conductor"])
+    ModelSettings,
+    base=TEXT.filter(bool),
+    start=TEXT,
+    lora=st.none() | LORAS,
+    dialect=st.sampled_from(["plan", "conductor"]),
 )
 DEMONSTRATIONS = st.builds(
-    Demonstrations, teacher=TEXT, samples=st.integers(1, 64), faults=SHARE, starred=st.booleans()
+    DemonstrationSettings, teacher=TEXT, samples=st.integers(1, 64), faults=SHARE, starred=st.booleans()
 )
-SFTS = st.builds(Sft, steps=st.integers(1, 10**7), demonstrations=DEMONSTRATIONS, optimizer=OPTIMIZERS, saving=SAVING)
+SFTS = st.builds(
+    SftSettings, steps=st.integers(1, 10**7), demonstrations=DEMONSTRATIONS, optimizer=OPTIMIZERS, saving=SAVING
+)
 ROLLOUTS = st.builds(
-    Rollouts, prompts=st.just(4), group=st.just(8), max_cost=st.none() | st.floats(1e-9, 1e9), redraws=st.floats(0, 10)
+    RolloutSettings,
+    prompts=st.just(4),
+    group=st.just(8),
+    max_cost=st.none() | st.floats(1e-9, 1e9),
+    redraws=st.floats(0, 10),
 )
 GRPOS = st.builds(
-    Grpo,
+    GrpoSettings,
     micro_batch=st.sampled_from([1, 2, 4, 8, 16, 32]),
     rollouts=ROLLOUTS,
-    rewards=st.lists(st.builds(Reward, term=TEXT.filter(bool), weight=st.floats(0, 100)), min_size=1, max_size=3).map(
-        tuple
-    ),
-    curriculum=st.builds(Curriculum, target=SHARE),
-    loss=st.builds(Loss, beta=st.floats(0, 1e6), type=st.sampled_from(["dapo", "gspo"])),
+    rewards=st.lists(
+        st.builds(RewardSettings, term=TEXT.filter(bool), weight=st.floats(0, 100)), min_size=1, max_size=3
+    ).map(tuple),
+    curriculum=st.builds(CurriculumSettings, target=SHARE),
+    loss=st.builds(LossSettings, beta=st.floats(0, 1e6), type=st.sampled_from(["dapo", "gspo"])),
 )
 RECIPES = st.builds(
     Recipe,
@@ -74,10 +86,10 @@ RECIPES = st.builds(
     title=TEXT,
     pool=NAMES,
     model=MODELS,
-    tasks=st.builds(Tasks, source=TEXT.filter(bool), levels=st.lists(st.integers(), max_size=4).map(tuple)),
+    tasks=st.builds(TaskSettings, source=TEXT.filter(bool), levels=st.lists(st.integers(), max_size=4).map(tuple)),
     sft=SFTS,
     grpo=st.none() | GRPOS,
-    evaluate=st.none() | st.builds(Evaluate, orchestrators=st.lists(TEXT, max_size=2).map(tuple)),
+    evaluate=st.none() | st.builds(EvaluateSettings, orchestrators=st.lists(TEXT, max_size=2).map(tuple)),
 )
 
 
@@ -142,7 +154,7 @@ def test_what_is_no_mapping_is_refused(text):
     assert problems(text)[""]
 
 
-def fields_of(part: type[Part], where: str = "") -> list[tuple[str, Any, type[Part] | None]]:
+def fields_of(part: type[RecipeSection], where: str = "") -> list[tuple[str, Any, type[RecipeSection] | None]]:
     """Every field below a section as (key, field, the section it holds if it is one)."""
     found = []
     for name, field in part.model_fields.items():
@@ -153,8 +165,12 @@ def fields_of(part: type[Part], where: str = "") -> list[tuple[str, Any, type[Pa
     return found
 
 
-def section_of(annotation: Any) -> type[Part] | None:
-    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias) and issubclass(annotation, Part):
+def section_of(annotation: Any) -> type[RecipeSection] | None:
+    if (
+        isinstance(annotation, type)
+        and not isinstance(annotation, types.GenericAlias)
+        and issubclass(annotation, RecipeSection)
+    ):
         return annotation
     inner = get_args(annotation) if get_origin(annotation) in (types.UnionType, tuple) else ()
     return next((section for each in inner if (section := section_of(each)) is not None), None)
@@ -166,7 +182,9 @@ def test_every_field_says_what_it_is():
 
 
 def test_every_default_is_allowed_by_its_own_rule():
-    assert parse_recipe("{sft: {}, grpo: {}, evaluate: {}}") == Recipe(sft=Sft(), grpo=Grpo(), evaluate=Evaluate())
+    assert parse_recipe("{sft: {}, grpo: {}, evaluate: {}}") == Recipe(
+        sft=SftSettings(), grpo=GrpoSettings(), evaluate=EvaluateSettings()
+    )
 
 
 def test_one_stage_can_be_taken_out_and_a_missing_one_is_told():
@@ -176,7 +194,7 @@ def test_one_stage_can_be_taken_out_and_a_missing_one_is_told():
         recipe.only("grpo")
 
 
-@pytest.mark.parametrize("name", preset_names() or [pytest.param("none", marks=pytest.mark.skip("no presets ship"))])
+@pytest.mark.parametrize("name", list_presets() or [pytest.param("none", marks=pytest.mark.skip("no presets ship"))])
 def test_a_preset_loads_and_survives_being_written(name):
     recipe = load_recipe(name)
     assert recipe.title and recipe.stages and parse_recipe(dump_recipe(recipe)) == recipe

@@ -26,7 +26,7 @@ from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed
-from trainer.job_process import explain, run_job
+from trainer.job_process import explain_failure, run_job
 from trainer.jobs.job_folder import read_lines
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
@@ -93,8 +93,8 @@ def store(trained):
 
 
 @pytest.fixture
-def workspace(trained, store):
-    return JobStore(store.engine, store.home).workspace(trained[1])
+def job_folder(trained, store):
+    return JobStore(store.engine, store.home).job_folder(trained[1])
 
 
 def test_the_command_says_how_it_ended_and_nothing_else(trained):
@@ -102,8 +102,8 @@ def test_the_command_says_how_it_ended_and_nothing_else(trained):
     assert said == f"{job}: done\n"
 
 
-def test_every_step_left_a_complete_checkpoint(workspace):
-    found = complete_steps(workspace.checkpoints)
+def test_every_step_left_a_complete_checkpoint(job_folder):
+    found = complete_steps(job_folder.checkpoints)
     assert [step for step, _ in found] == [4, 3, 2, 1]
     for step, folder in found:
         about = read_checkpoint(folder, verify=True)
@@ -111,11 +111,11 @@ def test_every_step_left_a_complete_checkpoint(workspace):
         assert {"model.safetensors", "tokenizer.json", "optimizer.pt"} <= set(about.files)
         assert about.pool.name == "starter" and parse_recipe(yaml.safe_dump(about.recipe)).name == "smoke"
         assert ("check/correct" in about.metrics) == (step <= 2) and "loss" in about.metrics
-    assert not list(workspace.draft.glob("checkpoint-*"))
+    assert not list(job_folder.draft.glob("checkpoint-*"))
 
 
-def test_the_figures_of_every_step_are_on_record(workspace):
-    rows = read_lines(workspace.metrics)
+def test_the_figures_of_every_step_are_on_record(job_folder):
+    rows = read_lines(job_folder.metrics)
     losses = {row["step"]: row for row in rows if "loss" in row}
     assert [(step, row["stage"]) for step, row in losses.items()] == [(1, "sft"), (2, "sft"), (3, "grpo"), (4, "grpo")]
     assert 5 < losses[1]["loss"] < 10 and losses[1]["grad_norm"] > 0  # about ln(2000) for a model that knows nothing
@@ -126,8 +126,8 @@ def test_the_figures_of_every_step_are_on_record(workspace):
     assert all(row["time/generation_s"] > 0 and row["cost/total"] == 0 for row in episodes.values())
 
 
-def test_every_episode_of_training_can_be_replayed(workspace, store):
-    groups = read_lines(workspace.rollouts)
+def test_every_episode_of_training_can_be_replayed(job_folder, store):
+    groups = read_lines(job_folder.rollouts)
     assert sum(group["kept"] for group in groups) == 4  # 2 steps x 2 prompts
     for group in groups:
         assert len(group["episodes"]) == 2
@@ -141,7 +141,7 @@ def test_every_episode_of_training_can_be_replayed(workspace, store):
     assert len(demonstrated) == 8 and all(row.correct for row in demonstrated)
 
 
-def test_the_commands_tell_the_truth_about_a_job(trained, workspace):
+def test_the_commands_tell_the_truth_about_a_job(trained, job_folder):
     home, job, _ = trained
     (listed,) = json.loads(trainer(home, "jobs", "list", "--json"))
     shown = json.loads(trainer(home, "jobs", "show", job, "--json"))
@@ -151,7 +151,7 @@ def test_the_commands_tell_the_truth_about_a_job(trained, workspace):
         times = [document[key] for key in ("created_at", "started_at", "heartbeat", "ended_at")]
         assert times == sorted(times) and all(each.count("Z") == 1 and "+" not in each for each in times)
     assert shown["checkpoints"] == [f"{job}@{step}" for step in (4, 3, 2, 1)] and shown["evaluations"] == []
-    assert shown["folder"] == str(workspace.folder) and f"job {job} is done" in shown["log"]
+    assert shown["folder"] == str(job_folder.path) and f"job {job} is done" in shown["log"]
     assert "{'loss'" not in shown["log"]
 
 
@@ -292,13 +292,13 @@ def test_too_little_memory_while_generating_is_told_with_the_edits_that_need_les
     ],
 )
 def test_every_way_of_saying_that_memory_ran_out_is_understood(said):
-    assert explain(RuntimeError(said), None)[0] == "out_of_memory"
+    assert explain_failure(RuntimeError(said), None)[0] == "out_of_memory"
 
 
 def test_a_failure_inside_groups_of_failures_is_told_as_itself():
     inner = TrainingFailed("max_cost", "enough")
-    assert explain(ExceptionGroup("a", [ExceptionGroup("b", [inner])]), None) == ("max_cost", "enough")
-    assert explain(OSError(28, "No space left on device"), None)[0] == "disk_full"
+    assert explain_failure(ExceptionGroup("a", [ExceptionGroup("b", [inner])]), None) == ("max_cost", "enough")
+    assert explain_failure(OSError(28, "No space left on device"), None)[0] == "disk_full"
 
 
 def test_sft_is_measured_where_grpo_is_not(fresh, tiny_base):  # noqa: F811
@@ -306,7 +306,7 @@ def test_sft_is_measured_where_grpo_is_not(fresh, tiny_base):  # noqa: F811
     grpo = {"steps": 1, "micro_batch": 2, "rollouts": {"prompts": 1, "group": 2}, "saving": {"check_tasks": 0}}
     jobs, key = run_here(small(tiny_base, sft=sft, grpo=grpo), fresh)
     assert jobs.get(key).state == "done", jobs.get(key)
-    checked = [(row["stage"], row["step"]) for row in read_lines(jobs.workspace(key).metrics) if "check/correct" in row]
+    checked = [(row["stage"], row["step"]) for row in read_lines(jobs.folder(key).metrics) if "check/correct" in row]
     assert checked == [("sft", 1)]
 
 
@@ -318,12 +318,12 @@ def test_an_adapter_is_trained_saved_and_orchestrates(fresh, tiny_base):  # noqa
     _, about = find_checkpoint(f"{key}@2")
     assert (about.kind, about.base) == ("adapter", str(tiny_base)) and "adapter_model.safetensors" in about.files
     assert "model.safetensors" not in about.files
-    assert [row["orchestrator"] for row in read_lines(jobs.workspace(key).evaluations)] == [f"{key}@2"]
+    assert [row["orchestrator"] for row in read_lines(jobs.folder(key).evaluations)] == [f"{key}@2"]
 
 
 def test_the_recipe_in_a_job_folder_is_the_one_that_was_given(fresh, tiny_base):  # noqa: F811
     jobs = JobStore(fresh.engine, fresh.home)
     recipe = small(tiny_base)
     key = jobs.submit(recipe).id
-    assert jobs.recipe(key) == recipe and jobs.workspace(key).recipe.read_text() == dump_recipe(recipe)
+    assert jobs.recipe(key) == recipe and jobs.folder(key).recipe.read_text() == dump_recipe(recipe)
     assert jobs.get(key).steps == 2

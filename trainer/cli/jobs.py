@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trainer.cli.options import HomeOption, JsonOption, open_jobs
-from trainer.recipe import load_recipe, preset_names
+from trainer.recipe import list_presets, load_recipe
 
 if TYPE_CHECKING:
     from orchestrator.traces.store import Store
@@ -26,7 +26,7 @@ Job = Annotated[str, typer.Argument(help="The job's id.")]
 jobs_app = typer.Typer(help="Jobs: list, show, stop, resume.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
+def add_job_commands(app: typer.Typer) -> None:
     """Add these commands to the trainer's command line."""
     app.add_typer(jobs_app, name="jobs")
     for command in (sft, grpo, train, run, recipes, demonstrations, compare):
@@ -35,20 +35,20 @@ def register(app: typer.Typer) -> None:
 
 def sft(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
     """Fine-tune on demonstrations: the recipe's sft stage."""
-    start(load_recipe(recipe).only("sft"), detach, home)
+    start_job(load_recipe(recipe).only("sft"), detach, home)
 
 
 def grpo(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
     """Reinforcement learning on whole episodes: the recipe's grpo stage."""
-    start(load_recipe(recipe).only("grpo"), detach, home)
+    start_job(load_recipe(recipe).only("grpo"), detach, home)
 
 
 def train(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
     """Every stage of a recipe, one after the other."""
-    start(load_recipe(recipe), detach, home)
+    start_job(load_recipe(recipe), detach, home)
 
 
-def start(recipe: Recipe, detach: bool, home: str | None) -> None:
+def start_job(recipe: Recipe, detach: bool, home: str | None) -> None:
     """Queue a job and follow it in this terminal. Ctrl-C stops it with a checkpoint."""
     with open_jobs(home) as (store, jobs):
         row = jobs.submit(recipe, here=not detach)
@@ -77,15 +77,15 @@ def run(job: Job, home: HomeOption = None) -> None:
 
 def recipes(as_json: JsonOption = False) -> None:
     """The recipes that ship."""
-    found = [(name, load_recipe(name)) for name in preset_names()]
+    found = [(name, load_recipe(name)) for name in list_presets()]
     if as_json:
         typer.echo(
             json.dumps([{"name": name, "title": recipe.title, "stages": recipe.stages} for name, recipe in found])
         )
         return
-    from trainer.cli.terminal_tables import show, table_of
+    from trainer.cli.terminal_tables import print_rich, table_of
 
-    show(table_of(("recipe", "stages", "what it is"), [(n, "+".join(r.stages), r.title) for n, r in found]))
+    print_rich(table_of(("recipe", "stages", "what it is"), [(n, "+".join(r.stages), r.title) for n, r in found]))
 
 
 def demonstrations(
@@ -98,7 +98,7 @@ def demonstrations(
     from trainer.sft.demonstrations import load_demonstrations, save_demonstrations
 
     with open_jobs(home) as (_, jobs):
-        file = jobs.workspace(jobs.get(job).id).demonstrations
+        file = jobs.folder(jobs.get(job).id).demonstrations
     if not file.exists():
         raise JobRefused(f"job {job} has collected no demonstrations (yet)")
     rows = load_demonstrations(file)
@@ -119,21 +119,21 @@ def compare(
     home: HomeOption = None,
 ) -> None:
     """Orchestrators side by side: intervals, paired differences, protocol, access lists, cost and time."""
-    from trainer.evaluation.side_by_side import compared
+    from trainer.evaluation.side_by_side import compare_jobs
     from trainer.results import tables
 
     with open_jobs(home) as (_, store):
-        found = compared(store, jobs, reference, by)
+        found = compare_jobs(store, jobs, reference, by)
     if as_json:
         typer.echo(json.dumps([line.document() for line in found.lines], indent=1))
     elif as_csv:
-        typer.echo(tables.as_csv(found.lines, found.reference), nl=False)
+        typer.echo(tables.render_csv(found.lines, found.reference), nl=False)
     elif as_markdown:
-        typer.echo(tables.markdown(found.lines, found.reference))
+        typer.echo(tables.render_markdown(found.lines, found.reference))
     else:
-        from trainer.cli.terminal_tables import comparison_text, show
+        from trainer.cli.terminal_tables import comparison_text, print_rich
 
-        show(comparison_text(found.lines, found.reference))
+        print_rich(comparison_text(found.lines, found.reference))
 
 
 @jobs_app.command("list")
@@ -142,12 +142,12 @@ def list_jobs(as_json: JsonOption = False, home: HomeOption = None) -> None:
     with open_jobs(home) as (_, jobs):
         rows = jobs.all()
     if as_json:
-        typer.echo(json.dumps([document(row) for row in rows], indent=1))
+        typer.echo(json.dumps([job_document(row) for row in rows], indent=1))
         return
-    from trainer.cli.terminal_tables import show, table_of
+    from trainer.cli.terminal_tables import print_rich, table_of
 
     lines = [(row.id, row.kind, row.state, f"{row.stage} {row.step}/{row.steps}", row.message) for row in rows]
-    show(table_of(("job", "stages", "state", "step", ""), lines))
+    print_rich(table_of(("job", "stages", "state", "step", ""), lines))
 
 
 @jobs_app.command("show")
@@ -158,17 +158,17 @@ def show_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> 
 
     with open_jobs(home) as (_, jobs):
         jobs.mark_lost()
-        row, workspace = jobs.get(job), jobs.workspace(job)
-    figures = read_lines(workspace.metrics)
-    shown = document(row) | {
-        "folder": str(workspace.folder),
-        "checkpoints": [f"{job}@{step}" for step, _ in complete_steps(workspace.checkpoints)],
+        row, job_folder = jobs.get(job), jobs.folder(job)
+    figures = read_lines(job_folder.metrics)
+    shown = job_document(row) | {
+        "folder": str(job_folder.path),
+        "checkpoints": [f"{job}@{step}" for step, _ in complete_steps(job_folder.checkpoints)],
         "figures": figures[-1] if figures else {},
         "evaluations": [
             {key: each.get(key) for key in ("orchestrator", "condition", "tasks", "samples", "mean", "interval")}
-            for each in read_lines(workspace.evaluations)
+            for each in read_lines(job_folder.evaluations)
         ],
-        "log": log_tail(workspace.log),
+        "log": read_log_tail(job_folder.log),
     }
     if as_json:
         typer.echo(json.dumps(shown, indent=1))
@@ -181,7 +181,7 @@ def show_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> 
 def stop_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Ask a job to save a checkpoint and end."""
     with open_jobs(home) as (_, jobs):
-        _said(jobs.stop(job), as_json)
+        _print_state(jobs.stop(job), as_json)
 
 
 @jobs_app.command("resume")
@@ -190,10 +190,10 @@ def resume_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -
     with open_jobs(home) as (_, jobs):
         row = jobs.resume(job)
         jobs.start_next()
-        _said(row, as_json)
+        _print_state(row, as_json)
 
 
-def document(row: JobRow) -> dict[str, Any]:
+def job_document(row: JobRow) -> dict[str, Any]:
     """A job for programs; times in ISO 8601, UTC."""
     return {
         key: f"{value.replace(tzinfo=None).isoformat()}Z" if hasattr(value, "isoformat") else value
@@ -201,7 +201,7 @@ def document(row: JobRow) -> dict[str, Any]:
     }
 
 
-def log_tail(path: Path, chars: int = 4000) -> str:
+def read_log_tail(path: Path, chars: int = 4000) -> str:
     """The end of a log file."""
     try:
         with path.open("rb") as file:
@@ -211,8 +211,8 @@ def log_tail(path: Path, chars: int = 4000) -> str:
         return ""
 
 
-def _said(row: JobRow, as_json: bool) -> None:
-    typer.echo(json.dumps(document(row)) if as_json else f"{row.id}: {row.state}")
+def _print_state(row: JobRow, as_json: bool) -> None:
+    typer.echo(json.dumps(job_document(row)) if as_json else f"{row.id}: {row.state}")
 
 
 def _wait_for_turn(jobs: JobStore, row: JobRow) -> None:
@@ -227,12 +227,12 @@ def _wait_for_turn(jobs: JobStore, row: JobRow) -> None:
 def _run_here(job: str, store: Store, jobs: JobStore) -> JobRow:
     from trainer.job_process import run_job
 
-    log_to(jobs.workspace(job).log)
+    write_log_to(jobs.folder(job).log)
     run_job(job, store, jobs)
     return jobs.get(job)
 
 
-def log_to(file: Path) -> None:
+def write_log_to(file: Path) -> None:
     """Log lines go to the job's file, and to the terminal where there is one."""
     handlers: list[logging.Handler] = [logging.FileHandler(file, encoding="utf-8")]
     if sys.stderr.isatty():

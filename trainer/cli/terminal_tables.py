@@ -17,7 +17,7 @@ from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.text import one_line, shorten
 from trainer.evaluation.trials import Evaluation
-from trainer.results.tables import WORDS, Line, Reference, tables
+from trainer.results.tables import TEXT_COLUMNS, ReferenceRows, TableRow, build_tables
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.sources.jsonl import TaskFile
 from trainer.tasks.task import Task
@@ -25,7 +25,7 @@ from trainer.tasks.task import Task
 PREVIEW = 5
 
 
-def show(what: RenderableType) -> None:
+def print_rich(what: RenderableType) -> None:
     """Print to standard output; a pipe gets lines of 120 characters and no colour."""
     console = Console()
     if not console.is_terminal:
@@ -33,9 +33,9 @@ def show(what: RenderableType) -> None:
     console.print(what)
 
 
-def families() -> Table:
+def families_table() -> Table:
     """The suites, and what the plan of each level looks like."""
-    table = _table("family", "level", "steps", "deep", "wide", "workers", "what it asks")
+    table = _new_table("family", "level", "steps", "deep", "wide", "workers", "what it asks")
     for name, suite in SUITES.items():
         for level in suite.levels:
             plan = find_task(name, level, "train", 0).oracle_turn
@@ -87,18 +87,18 @@ def task_text(task: Task) -> Group:
     ]
     if task.oracle_turn is None:
         return Group(*told, Text("There is no reference plan."))
-    table = _table("step", "worker", "sees", "arguments")
+    table = _new_table("step", "worker", "sees", "arguments")
     for step in task.oracle_turn.steps:
         seen = ", ".join(map(str, step.access)) or "nothing"
-        table.add_row(str(step.id), step.worker, seen, Text(_arguments(step.arguments)))
+        table.add_row(str(step.id), step.worker, seen, Text(_arguments_text(step.arguments)))
     return Group(*told, table, Text(f"The plan answers {as_text(task.oracle_turn.answer)}"))
 
 
 def task_file_text(name: str, read: TaskFile) -> Group:
     """A file of tasks for people: how many are good, every problem, the first five."""
-    splits = _counts(dict(Counter(task.ref.split for task in read.tasks)))
+    splits = _counts_text(dict(Counter(task.ref.split for task in read.tasks)))
     bad = len({line for line, _ in read.problems})
-    table = _table("line", "split", "graded by", "query", "answer")
+    table = _new_table("line", "split", "graded by", "query", "answer")
     for task in read.tasks[:PREVIEW]:
         row = (str(task.ref.index + 1), task.ref.split, task.verifier.kind, shorten(one_line(task.query), 60, "…"))
         table.add_row(*map(Text, (*row, shorten(one_line(as_text(task.expected)), 60, "…"))))
@@ -109,7 +109,7 @@ def task_file_text(name: str, read: TaskFile) -> Group:
     )
 
 
-def _arguments(arguments: Any) -> str:
+def _arguments_text(arguments: Any) -> str:
     if len(arguments) == 1:
         return as_text(next(iter(arguments.values())))
     return ", ".join(f"{name}: {as_text(value)}" for name, value in arguments.items())
@@ -117,7 +117,7 @@ def _arguments(arguments: Any) -> str:
 
 def evaluation_text(evaluation: Evaluation) -> Group:
     """An evaluation for people: a row per cell, and the whole when there are several."""
-    table = _table(
+    table = _new_table(
         "family", "level", "split", "tasks", "mean", "95 %", "p50 s", "p95 s", "speed-up", "tokens", "cost $"
     )
     rows = [*evaluation.cells, evaluation]
@@ -139,29 +139,29 @@ def evaluation_text(evaluation: Evaluation) -> Group:
     return Group(
         Text(f"{evaluation.orchestrator}: {evaluation.mean:.3f} on {evaluation.tasks:,} tasks"),
         table,
-        Text(f"steps: {_counts(evaluation.statuses)}; turns in error: {evaluation.turn_errors}"),
-        Text(f"outcomes: {_counts(evaluation.outcomes)}; wall time {evaluation.wall_s:.1f} s"),
+        Text(f"steps: {_counts_text(evaluation.statuses)}; turns in error: {evaluation.turn_errors}"),
+        Text(f"outcomes: {_counts_text(evaluation.outcomes)}; wall time {evaluation.wall_s:.1f} s"),
     )
 
 
-def comparison_text(lines: Sequence[Line], reference: Reference) -> Group:
+def comparison_text(lines: Sequence[TableRow], reference: ReferenceRows) -> Group:
     """Evaluations side by side, for people."""
     shown: list[RenderableType] = []
-    for title, columns in tables(lines, reference):
+    for title, columns in build_tables(lines, reference):
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for column in columns:
-            table.add_column(column.head, justify="left" if column.head in WORDS else "right", overflow="fold")
+            table.add_column(column.head, justify="left" if column.head in TEXT_COLUMNS else "right", overflow="fold")
         for line in lines:
             table.add_row(*(Text(column.cell(line)) for column in columns))
         shown += [Text(f"\n{title}", style="bold"), table]
     return Group(*shown)
 
 
-def _counts(counts: dict[str, int]) -> str:
+def _counts_text(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items())) or "none"
 
 
-def _table(*columns: str) -> Table:
+def _new_table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     numbers: Sequence[str] = ("level", "steps", "deep", "wide", "tasks", "mean", "tokens", "cost $", "speed-up")
     for column in columns:
@@ -176,7 +176,7 @@ def _table(*columns: str) -> Table:
 
 def table_of(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A plain table."""
-    table = _table(*heads)
+    table = _new_table(*heads)
     for row in rows:
         table.add_row(*row)
     return table

@@ -28,12 +28,12 @@ from pool_registry.actions import JsonValue, as_text
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 
-SameWork = Callable[[str], str]  # a worker's name -> what it does, equal for workers that do the same
+WorkKey = Callable[[str], str]  # a worker's name -> what it does, equal for workers that do the same
 _REFERENCE = re.compile(r"\$(\$|[1-9][0-9]{0,5})")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessScore:
     """An episode's access lists against the reference plan's. `overshared_chars` is how much text its matched
     steps were shown of steps that they need not see."""
 
@@ -45,20 +45,20 @@ class Access:
     overshared_chars: int
 
 
-def access_of(episode: Episode, reference: Turn | None, same_work: SameWork) -> Access | None:
+def score_access(episode: Episode, reference: Turn | None, same_work: WorkKey) -> AccessScore | None:
     """How an episode shared what its steps made. None where there is no reference plan."""
     if reference is None:
         return None
     plan = {step.id: step for step in reference.steps}
-    match = matches(episode, reference, same_work)
+    match = match_steps(episode, reference, same_work)
     good = entries = covered = needed = over = 0
     for mine, theirs in match.items():
         access, wanted = episode.steps[mine].step.access, set(plan[theirs].access)
         extra = [k for k in access if match.get(k) not in wanted]
         entries, good = entries + len(access), good + len(access) - len(extra)
         needed, covered = needed + len(wanted), covered + len(wanted & {match.get(k) for k in access})
-        over += sum(_chars(episode, k) for k in extra)
-    return Access(
+        over += sum(_count_chars(episode, k) for k in extra)
+    return AccessScore(
         access_precision=good / entries if entries else None,
         access_recall=covered / needed if needed else None,
         matched_steps=len(set(match.values())),
@@ -68,45 +68,47 @@ def access_of(episode: Episode, reference: Turn | None, same_work: SameWork) -> 
     )
 
 
-def matches(episode: Episode, reference: Turn, same_work: SameWork) -> dict[int, int]:
+def match_steps(episode: Episode, reference: Turn, same_work: WorkKey) -> dict[int, int]:
     """Which step of the reference plan each step of the episode makes; steps of its own are left out."""
-    plans = {step.id: _call(step, same_work, {k: k for k in step.references}) for step in reference.steps}
+    plans = {step.id: _call_key(step, same_work, {k: k for k in step.references}) for step in reference.steps}
     found: dict[int, int] = {}
     for run in sorted(episode.steps.values(), key=lambda run: run.step.id):
-        call = _call(run.step, same_work, found)
+        call = _call_key(run.step, same_work, found)
         candidates = [step for step in reference.steps if plans[step.id] == call]
         if candidates:
             seen, taken = {found.get(k) for k in run.step.access}, set(found.values())
             found[run.step.id] = min(
-                candidates, key=lambda step: (-_agreement(step, seen), step.id in taken, step.id)
+                candidates, key=lambda step: (-_measure_agreement(step, seen), step.id in taken, step.id)
             ).id
     return found
 
 
-def work_of(pool: Pool) -> SameWork:
+def identify_work(pool: Pool) -> WorkKey:
     """What the workers of a pool do. An unknown name does what nothing else does."""
-    work = {spec.name: _work(spec) for spec in pool.workers}
+    work = {spec.name: _work_key(spec) for spec in pool.workers}
     return lambda name: work.get(name, f"unknown {name}")
 
 
-def _work(spec: WorkerSpec) -> str:
+def _work_key(spec: WorkerSpec) -> str:
     inner = spec.config.get("inner") if spec.kind == "flaky" else None
-    return _work(WorkerSpec.model_validate(inner)) if inner else json.dumps([spec.kind, spec.config], sort_keys=True)
+    return (
+        _work_key(WorkerSpec.model_validate(inner)) if inner else json.dumps([spec.kind, spec.config], sort_keys=True)
+    )
 
 
-def _agreement(step: Step, seen: set[int | None]) -> float:
+def _measure_agreement(step: Step, seen: set[int | None]) -> float:
     """How alike two access lists are: shared entries over all entries (Jaccard), 1 where both are empty."""
     wanted = set(step.access)
     return len(wanted & seen) / len(wanted | seen) if wanted | seen else 1.0
 
 
-def _call(step: Step, same_work: SameWork, meaning: Mapping[int, int]) -> tuple[str, str]:
+def _call_key(step: Step, same_work: WorkKey, meaning: Mapping[int, int]) -> tuple[str, str]:
     """A step's work and arguments in a form that equal calls share."""
-    values = [_plain(value, meaning) for _, value in sorted(step.arguments.items())]
+    values = [_normalize(value, meaning) for _, value in sorted(step.arguments.items())]
     return same_work(step.worker), json.dumps(values)
 
 
-def _plain(value: JsonValue, meaning: Mapping[int, int]) -> str:
+def _normalize(value: JsonValue, meaning: Mapping[int, int]) -> str:
     """An argument's text without what does not matter, each `$k` as the reference step it stands for."""
 
     def meant(found: re.Match[str]) -> str:
@@ -116,7 +118,7 @@ def _plain(value: JsonValue, meaning: Mapping[int, int]) -> str:
     return " ".join(_REFERENCE.sub(meant, text).casefold().split())
 
 
-def _chars(episode: Episode, step: int) -> int:
+def _count_chars(episode: Episode, step: int) -> int:
     """How much a step was shown of another one's observation."""
     observation = episode.steps[step].observation if step in episode.steps else None
     if observation is None:

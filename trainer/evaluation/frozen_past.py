@@ -23,36 +23,36 @@ from trainer.errors import TrainingFailed
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class FrozenPast:
     """One pool's past: its graded episodes of one agent alone, and its lessons, newest first."""
 
     record: tuple[SoloEpisode, ...]
     lessons: tuple[Lesson, ...]
 
 
-_FILE = TypeAdapter(dict[str, Known])
+_FILE = TypeAdapter(dict[str, FrozenPast])
 
 
-def known_before(file: Path, store: Store, pools: Collection[str], asked: Collection[str]) -> Mapping[str, Known]:
+def freeze_past(file: Path, store: Store, pools: Collection[str], asked: Collection[str]) -> Mapping[str, FrozenPast]:
     """What was known of these pools, by their names, when this was first asked: `file` remembers it. A pool that a
     recipe has got since then is looked up now. Blocks: use a thread.
 
     Raises TrainingFailed when the file is damaged, StorageError.
     """
-    known = _read(file)
+    known = _read_file(file)
     missing = [pool for pool in pools if pool not in known]
     if missing:
-        known |= {pool: _of(store, pool, frozenset(asked)) for pool in missing}
+        known |= {pool: _read_past(store, pool, frozenset(asked)) for pool in missing}
         write_atomically(file, _FILE.dump_json(known))
     return known
 
 
-def _of(store: Store, pool: str, asked: frozenset[str]) -> Known:
+def _read_past(store: Store, pool: str, asked: frozenset[str]) -> FrozenPast:
     record = (alone for alone in read_solo_episodes(store.engine, pool) if alone.query not in asked)
-    return Known(tuple(record), tuple(PoolMemory(store.reflections, pool).lessons()))
+    return FrozenPast(tuple(record), tuple(PoolMemory(store.reflections, pool).lessons()))
 
 
-def _read(file: Path) -> dict[str, Known]:
+def _read_file(file: Path) -> dict[str, FrozenPast]:
     try:
         return _FILE.validate_json(file.read_bytes())
     except FileNotFoundError:

@@ -40,23 +40,23 @@ class Verdict:
     reason: str | None = None
 
 
-async def verdict(task: Task, answer: JsonValue, pool: LivePool) -> Verdict:
+async def grade_answer(task: Task, answer: JsonValue, pool: LivePool) -> Verdict:
     """Whether an answer is right. Never raises: what cannot be graded is not right, for the reason given."""
     verifier = task.verifier
     if answer is None:
         return Verdict(False, "there is no answer")
     try:
         if isinstance(verifier, PythonCheck):
-            return await _checked(verifier, answer, task.query, pool)
+            return await _run_check(verifier, answer, task.query, pool)
         if isinstance(verifier, Judge):
-            return await _judged(verifier, answer, task.query, pool)
+            return await _ask_judge(verifier, answer, task.query, pool)
         return Verdict(verifier.accepts(answer))
     except Exception as error:  # noqa: BLE001  one answer, or one judge's bug, must not sink an evaluation
         said = str(error) or type(error).__name__
         return Verdict(False, f"the answer could not be graded: {clean_text(redact(said))[:MAX_REASON_CHARS]}")
 
 
-async def _checked(verifier: PythonCheck, answer: JsonValue, query: str, pool: LivePool) -> Verdict:
+async def _run_check(verifier: PythonCheck, answer: JsonValue, query: str, pool: LivePool) -> Verdict:
     given = json.dumps([stated(answer) if isinstance(answer, str) else answer, query])
     snippet = f"{verifier.code}\n\nimport json\ncheck(*json.loads({given!r}))"
     sandbox = Sandbox(cpu_s=int(CHECK_S))
@@ -76,7 +76,7 @@ async def _checked(verifier: PythonCheck, answer: JsonValue, query: str, pool: L
     return Verdict(result.value)
 
 
-async def _judged(verifier: Judge, answer: JsonValue, query: str, pool: LivePool) -> Verdict:
+async def _ask_judge(verifier: Judge, answer: JsonValue, query: str, pool: LivePool) -> Verdict:
     worker = pool.workers.get(verifier.worker)
     if worker is None:
         return Verdict(False, pool.unknown_worker(verifier.worker))

@@ -22,11 +22,11 @@ from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.kinds import kind_of
 from pool_registry.pool import Limits, Pool
 from trainer.errors import SpendCapReached, TrainingFailed
-from trainer.evaluation.frozen_past import Known, known_before
-from trainer.evaluation.trials import Make, Trial, by_name, check_makeable, run_trials, trials_of
-from trainer.jobs.job_folder import Workspace, read_lines
+from trainer.evaluation.frozen_past import FrozenPast, freeze_past
+from trainer.evaluation.trials import MakeForTrial, Trial, check_orchestrators, make_by_name, plan_trials, run_trials
+from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.recipe import Recipe
-from trainer.results.rows import ResultRow, Slot, append_result, mend, read_results
+from trainer.results.rows import ResultRow, Slot, append_result, read_results, repair_last_line
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference
 from trainer.tasks.pool_conditions import changed_pool, in_words_of, memory
@@ -34,12 +34,12 @@ from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
-EACH = "direct:each"
+EVERY_AGENT = "direct:each"
 NOTE_S = 1.0  # between two notes of how far it is
 TELL_S = 30.0  # between two lines in the log that say so
 
 
-class Progress:
+class EvaluationProgress:
     """What of the wanted episodes is done, by earlier processes of the job too. `spent` is in US dollars and
     counts every episode of the job, also those that its recipe no longer asks for."""
 
@@ -80,7 +80,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class EvaluationCell:
     """One orchestrator in one condition, on a pool that is open."""
 
     orchestrator: str
@@ -88,7 +88,7 @@ class Cell:
     pool: LivePool
     trials: Sequence[Trial]
     renaming: Mapping[str, str]
-    known: Known | None = None
+    known: FrozenPast | None = None
 
     @property
     def title(self) -> str:
@@ -100,9 +100,9 @@ class Cell:
         policy = find_policy(self.orchestrator)
         return (policy is not None and policy.reads_traces) or self.condition == memory.__name__
 
-    def make(self) -> Make:
+    def make(self) -> MakeForTrial:
         """Its orchestrator, for every trial anew."""
-        return by_name(self.pool, self.called, self.known)
+        return make_by_name(self.pool, self.called, self.known)
 
     def called(self, name: str) -> str:
         """What an orchestrator's name is in this pool: direct:solver is another one where solver has a new name."""
@@ -116,16 +116,16 @@ class EvaluationStage:
     """Runs the stage. `names` are the orchestrators, `step` is where training ended (0 without)."""
 
     def __init__(
-        self, recipe: Recipe, names: Sequence[str], pool: Pool, store: Store, workspace: Workspace, step: int = 0
+        self, recipe: Recipe, names: Sequence[str], pool: Pool, store: Store, job_folder: JobFolder, step: int = 0
     ) -> None:
         assert recipe.evaluate is not None, "the recipe has this stage"
         self._settings = recipe.evaluate
-        self._names, self._pool = each_agent(names, pool), pool
-        self._store, self._workspace, self._step = store, workspace, step
-        self._limits = _limits(recipe, pool)
+        self._names, self._pool = expand_agents(names, pool), pool
+        self._store, self._job_folder, self._step = store, job_folder, step
+        self._limits = choose_limits(recipe, pool)
         self._source = self._settings.source or recipe.tasks.source
-        self._tasks = _tasks(recipe, self._source)
-        self._progress = Progress(set(), [])
+        self._tasks = load_evaluation_tasks(recipe, self._source)
+        self._progress = EvaluationProgress(set(), [])
         self._noted_at = 0.0
         self._told_at = time.monotonic()
 
@@ -135,13 +135,13 @@ class EvaluationStage:
 
         Raises SpendCapReached, and what an orchestrator, a source or a pool raises when it cannot be used.
         """
-        mend(self._workspace.results)
+        repair_last_line(self._job_folder.results)
         async with AsyncExitStack() as opened:
             cells = [cell for name in self._settings.conditions for cell in await self._cells(name, opened)]
-            cells = await self._informed(_runnable(cells))
+            cells = await self._informed(_select_runnable(cells))
             self._check_reference()
             wanted = {trial.slot for cell in cells for trial in cell.trials}
-            self._progress = Progress(wanted, read_results(self._workspace.results))
+            self._progress = EvaluationProgress(wanted, read_results(self._job_folder.results))
             tell(len(wanted))
             self._note()
             for cell in cells:
@@ -152,9 +152,9 @@ class EvaluationStage:
     def _check_reference(self) -> None:
         """Raise UnknownReference before anything is spent, not when the table is drawn."""
         if self._settings.reference and self._settings.reference not in self._names:
-            find_reference(self._workspace.folder.parent, [], self._settings.reference)
+            find_reference(self._job_folder.path.parent, [], self._settings.reference)
 
-    async def _cells(self, condition: str, opened: AsyncExitStack) -> list[Cell]:
+    async def _cells(self, condition: str, opened: AsyncExitStack) -> list[EvaluationCell]:
         """One cell per orchestrator. The changed pool is saved as a version, for traces name it."""
         settings = self._settings
         pool, renaming = changed_pool(condition, self._pool, settings.seed)
@@ -164,19 +164,21 @@ class EvaluationStage:
         tasks = in_words_of(renaming, self._tasks)
         how: dict[str, Any] = {"source": self._source, "condition": condition, "seed": settings.seed}
         how |= {"samples": settings.samples, "temperature": settings.temperature}
-        return [Cell(name, condition, live, trials_of(name, tasks, **how), renaming) for name in self._names]
+        return [
+            EvaluationCell(name, condition, live, plan_trials(name, tasks, **how), renaming) for name in self._names
+        ]
 
-    async def _informed(self, cells: list[Cell]) -> list[Cell]:
+    async def _informed(self, cells: list[EvaluationCell]) -> list[EvaluationCell]:
         """The cells with what their pools' traces and lessons told when the job began, where that is needed."""
         pools = dict.fromkeys(cell.pool.pool.name for cell in cells if cell.reads_the_past)
         if not pools:
             return cells
         asked = {task.query for task in self._tasks}
-        file, store = self._workspace.known, self._store
-        known = await asyncio.to_thread(known_before, file, store, list(pools), asked)
+        file, store = self._job_folder.frozen_past, self._store
+        known = await asyncio.to_thread(freeze_past, file, store, list(pools), asked)
         return [replace(cell, known=known.get(cell.pool.pool.name)) for cell in cells]
 
-    async def _measure(self, cell: Cell) -> bool:
+    async def _measure(self, cell: EvaluationCell) -> bool:
         """Run what is missing of a cell and, when nothing is any more, write its summary."""
         missing = [trial for trial in cell.trials if trial.slot not in self._progress.rows]
         if missing:
@@ -191,16 +193,16 @@ class EvaluationStage:
             settle=self._store.traces.flush,
             limits=self._limits,
             concurrency=self._settings.concurrency,
-            proceed=lambda running: not self._workspace.stopping and self._affords(cell, running + 1),
+            proceed=lambda running: not self._job_folder.stop_requested and self._affords(cell, running + 1),
         )
         self._note()
         if whole:
             self._summarize(cell)
-        elif not self._workspace.stopping:
+        elif not self._job_folder.stop_requested:
             raise SpendCapReached(self._spent(cell))
         return whole
 
-    def _affords(self, cell: Cell, episodes: int) -> bool:
+    def _affords(self, cell: EvaluationCell, episodes: int) -> bool:
         """Whether the spend cap has room for so many more episodes that cost what this orchestrator's have cost.
         The first ones start without that knowledge."""
         cap, done = self._settings.max_cost, self._progress
@@ -208,7 +210,7 @@ class EvaluationStage:
             return True
         return done.spent < cap and done.spent + episodes * done.typical_cost(cell.orchestrator) <= cap
 
-    def _spent(self, cell: Cell) -> str:
+    def _spent(self, cell: EvaluationCell) -> str:
         done = self._progress
         return (
             f"${done.spent:.4f} spent on {done.done:,} of {len(done.wanted):,} episodes; evaluate.max_cost is "
@@ -217,8 +219,8 @@ class EvaluationStage:
             f"evaluate.max_cost in the job's recipe.yaml and resume"
         )
 
-    def _keep(self, row: ResultRow, cell: Cell, pace: Pace) -> None:
-        append_result(self._workspace.results, row)
+    def _keep(self, row: ResultRow, cell: EvaluationCell, pace: Pace) -> None:
+        append_result(self._job_folder.results, row)
         self._progress.take(row)
         pace.done += 1
         if time.monotonic() - self._told_at >= TELL_S:
@@ -233,26 +235,26 @@ class EvaluationStage:
         self._noted_at = time.monotonic()
         done, total = self._progress.done, len(self._progress.wanted)
         figures = {"evaluate/done": done, "evaluate/total": total, "evaluate/cost": self._progress.spent}
-        self._workspace.note("evaluate", self._step or done, figures)
+        self._job_folder.append_metrics("evaluate", self._step or done, figures)
 
-    def _summarize(self, cell: Cell) -> None:
-        known = [(row.get("orchestrator"), row.get("condition")) for row in read_lines(self._workspace.evaluations)]
+    def _summarize(self, cell: EvaluationCell) -> None:
+        known = [(row.get("orchestrator"), row.get("condition")) for row in read_lines(self._job_folder.evaluations)]
         if (cell.orchestrator, cell.condition) in known:
             return
         rows = [self._progress.rows[trial.slot] for trial in cell.trials]
         found = summarize(cell.orchestrator, rows, cell.condition)
-        self._workspace.note_evaluation(found.model_dump(mode="json"))
+        self._job_folder.append_evaluation(found.model_dump(mode="json"))
         log.info("%s: %.3f [%.3f, %.3f]", cell.title, found.mean, *found.interval)
 
 
-def _runnable(cells: Sequence[Cell]) -> list[Cell]:
+def _select_runnable(cells: Sequence[EvaluationCell]) -> list[EvaluationCell]:
     """The cells whose orchestrator can be made. Raises UnknownOrchestrator for one that can be in no condition;
     where only an ablation takes away what it needs, that cell is left out, and the log says so."""
-    kept: list[Cell] = []
+    kept: list[EvaluationCell] = []
     refused: dict[str, UnknownOrchestrator] = {}
     for cell in cells:
         try:
-            check_makeable(cell.trials, cell.make())
+            check_orchestrators(cell.trials, cell.make())
         except UnknownOrchestrator as error:
             refused.setdefault(cell.orchestrator, error)
             log.warning("%s is not measured: %s", cell.title, error)
@@ -265,7 +267,7 @@ def _runnable(cells: Sequence[Cell]) -> list[Cell]:
     return kept
 
 
-def _tasks(recipe: Recipe, source: str) -> list[Task]:
+def load_evaluation_tasks(recipe: Recipe, source: str) -> list[Task]:
     """What is asked. Raises TrainingFailed when there is nothing, UnknownTask or UnusableTasks."""
     settings = recipe.evaluate
     assert settings is not None
@@ -276,13 +278,13 @@ def _tasks(recipe: Recipe, source: str) -> list[Task]:
     return tasks
 
 
-def each_agent(names: Sequence[str], pool: Pool) -> list[str]:
+def expand_agents(names: Sequence[str], pool: Pool) -> list[str]:
     """The names with `direct:each` spelt out: every agent of the pool alone."""
     agents = [f"direct:{spec.name}" for spec in pool.enabled if kind_of(spec).role == "agent"]
-    return list(dict.fromkeys(each for name in names for each in (agents if name == EACH else [name])))
+    return list(dict.fromkeys(each for name in names for each in (agents if name == EVERY_AGENT else [name])))
 
 
-def _limits(recipe: Recipe, pool: Pool) -> Limits:
+def choose_limits(recipe: Recipe, pool: Pool) -> Limits:
     """The pool's limits with the recipe's rounds, those it was trained with where it says none."""
     assert recipe.evaluate is not None
     trained = recipe.grpo.rollouts.max_rounds if recipe.grpo else pool.limits.max_rounds

@@ -28,8 +28,8 @@ from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Draw
 from pool_registry.pool import Limits
-from trainer.evaluation.access_score import SameWork, access_of, work_of
-from trainer.evaluation.grading import verdict
+from trainer.evaluation.access_score import WorkKey, identify_work, score_access
+from trainer.evaluation.grading import grade_answer
 from trainer.results.rows import GENERATED, ResultRow, Slot, TaskKey
 from trainer.results.summary import Evaluation, summarize
 from trainer.tasks import SUITES, recognize
@@ -37,14 +37,24 @@ from trainer.tasks.pool_conditions import memory
 from trainer.tasks.suite import seeded
 from trainer.tasks.task import Task
 
-__all__ = ["Evaluation", "Make", "Trial", "attempt", "evaluate", "grade", "resolve", "run_trials", "trials_of"]
+__all__ = [
+    "Evaluation",
+    "MakeForTrial",
+    "Trial",
+    "evaluate_orchestrator",
+    "grade_episode",
+    "make_inner_orchestrator",
+    "plan_trials",
+    "run_task",
+    "run_trials",
+]
 
 if TYPE_CHECKING:
     from orchestrator.failure_memory.lessons import Memory
     from orchestrator.traces.agent_track_record import TrackRecord
-    from trainer.evaluation.frozen_past import Known
+    from trainer.evaluation.frozen_past import FrozenPast
 
-SEVERAL = 1.0  # the temperature of several samples (ParaManager, arXiv 2604.17009); one sample is greedy
+SAMPLING_TEMPERATURE = 1.0  # the temperature of several samples (ParaManager, arXiv 2604.17009); one sample is greedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +66,17 @@ class Trial:
     draw: Draw
 
 
-Make = Callable[[Trial], Orchestrator]
+MakeForTrial = Callable[[Trial], Orchestrator]
 
 
-async def evaluate(
+async def evaluate_orchestrator(
     orchestrator: str,
     tasks: Sequence[Task],
     pool: LivePool,
     *,
     sink: Sink | None = None,
     concurrency: int = 8,
-    make: Make | None = None,
+    make: MakeForTrial | None = None,
     limits: Limits | None = None,
     samples: int = 1,
     seed: int = 0,
@@ -78,16 +88,16 @@ async def evaluate(
     `make` gives the orchestrator of a trial; without it `orchestrator` is looked up by name.
     Raises UnknownOrchestrator, before anything runs, when the name does not resolve on this pool.
     """
-    trials = trials_of(orchestrator, tasks, condition=condition, samples=samples, seed=seed)
-    make = make or by_name(pool)
-    check_makeable(trials, make)
+    trials = plan_trials(orchestrator, tasks, condition=condition, samples=samples, seed=seed)
+    make = make or make_by_name(pool)
+    check_orchestrators(trials, make)
     rows: list[ResultRow] = []
     await run_trials(trials, pool, make, rows.append, sink=sink, concurrency=concurrency, limits=limits)
     order = {trial.slot: place for place, trial in enumerate(trials)}
     return summarize(orchestrator, sorted(rows, key=lambda row: order[row.slot]), condition)
 
 
-def trials_of(
+def plan_trials(
     orchestrator: str,
     tasks: Sequence[Task],
     *,
@@ -102,16 +112,16 @@ def trials_of(
     Without a temperature one sample is greedy and several are drawn at 1.0. The seed of a sample depends on
     `seed`, the task and the number of the sample, and not on who orchestrates.
     """
-    heat = temperature if temperature is not None else SEVERAL if samples > 1 else 0.0
-    keys = [key_of(task, source) for task in tasks]
+    heat = temperature if temperature is not None else SAMPLING_TEMPERATURE if samples > 1 else 0.0
+    keys = [make_task_key(task, source) for task in tasks]
     return [
-        Trial(Slot(orchestrator, condition, key, sample), task, Draw(heat, _seed(seed, key, sample)))
+        Trial(Slot(orchestrator, condition, key, sample), task, Draw(heat, _sample_seed(seed, key, sample)))
         for sample in range(samples)
         for key, task in zip(keys, tasks, strict=True)
     ]
 
 
-def key_of(task: Task, source: str = GENERATED) -> TaskKey:
+def make_task_key(task: Task, source: str = GENERATED) -> TaskKey:
     """What names a task in results. A generated one is the same whatever selection it was drawn with, a file's
     is known by the file's name."""
     ref = task.ref
@@ -122,14 +132,14 @@ def key_of(task: Task, source: str = GENERATED) -> TaskKey:
     return TaskKey(source, ref.family, ref.level, ref.split, ref.index)
 
 
-def by_name(pool: LivePool, called: Callable[[str], str] = str, known: Known | None = None) -> Make:
+def make_by_name(pool: LivePool, called: Callable[[str], str] = str, known: FrozenPast | None = None) -> MakeForTrial:
     """Orchestrators by the name in the trial's slot, made anew for each (the oracle needs the task's plan).
     `called` is what that name is in this pool, where workers go by other names. What a policy reads in the traces it
     reads once: the episodes of an evaluation do not change its own choices. So are the lessons of the pool's failures,
     which trials in the condition `memory` are shown. Both are `known`, where that is given."""
-    record = _record_of(known) if known is not None else None
+    record = _open_record(known) if known is not None else None
     make = cache(lambda name: orchestrator_factory(name, pool, record))
-    lessons = cache(lambda: _lessons(pool.pool.name, known))
+    lessons = cache(lambda: _load_lessons(pool.pool.name, known))
 
     def made(trial: Trial) -> Orchestrator:
         orchestrator = make(called(trial.slot.orchestrator))(trial.task.oracle_turn, trial.draw)
@@ -138,19 +148,19 @@ def by_name(pool: LivePool, called: Callable[[str], str] = str, known: Known | N
     return made
 
 
-def _record_of(known: Known) -> Callable[[], TrackRecord]:
+def _open_record(known: FrozenPast) -> Callable[[], TrackRecord]:
     from orchestrator.traces.agent_track_record import TrackRecord  # brings the database along
 
     return lambda: TrackRecord(known.record)
 
 
-def _lessons(pool: str, known: Known | None) -> Memory:
+def _load_lessons(pool: str, known: FrozenPast | None) -> Memory:
     from orchestrator.failure_memory.lessons import FrozenMemory, frozen_memory  # brings the database along
 
     return frozen_memory(pool) if known is None else FrozenMemory(known.lessons)
 
 
-def check_makeable(trials: Sequence[Trial], make: Make) -> None:
+def check_orchestrators(trials: Sequence[Trial], make: MakeForTrial) -> None:
     """Raise UnknownOrchestrator if their orchestrator cannot be made for the first of them, or for the first whose
     task has no reference plan."""
     without_plan = (trial for trial in trials if trial.task.oracle_turn is None)
@@ -161,7 +171,7 @@ def check_makeable(trials: Sequence[Trial], make: Make) -> None:
 async def run_trials(
     trials: Iterable[Trial],
     pool: LivePool,
-    make: Make,
+    make: MakeForTrial,
     keep: Callable[[ResultRow], None],
     *,
     sink: Sink | None = None,
@@ -175,18 +185,18 @@ async def run_trials(
     many run; when it says no, what runs is finished and may be followed by more if it then says yes. Returns
     whether every trial was run."""
     waiting = deque(trials)
-    same_work = work_of(pool.pool)
+    same_work = identify_work(pool.pool)
     running = 0
 
     async def lane() -> None:
         nonlocal running
         while waiting and proceed(running):
             trial, running = waiting.popleft(), running + 1
-            episode = await attempt(trial.task, make(trial), pool, sink or NoSink(), limits)
+            episode = await run_task(trial.task, make(trial), pool, sink or NoSink(), limits)
             if settle is not None:
                 await asyncio.to_thread(settle)
             running -= 1
-            keep(row_of(trial, episode, same_work))
+            keep(build_result_row(trial, episode, same_work))
 
     lanes = [asyncio.create_task(lane()) for _ in range(concurrency)]
     try:
@@ -198,42 +208,42 @@ async def run_trials(
         await asyncio.gather(*lanes, return_exceptions=True)
 
 
-async def attempt(
+async def run_task(
     task: Task, orchestrator: Orchestrator, pool: LivePool, sink: Sink, limits: Limits | None = None
 ) -> Episode:
     """One episode on one task, graded into its trace."""
     spec = EpisodeSpec(task.query, task=task.ref)
-    episode = await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, resolve=resolve)
-    await grade(episode, task, sink, pool)
+    episode = await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, resolve=make_inner_orchestrator)
+    await grade_episode(episode, task, sink, pool)
     return episode
 
 
-async def grade(episode: Episode, task: Task, sink: Sink, pool: LivePool) -> bool:
+async def grade_episode(episode: Episode, task: Task, sink: Sink, pool: LivePool) -> bool:
     """Append the verdict to the trace and return it; `pool` holds the judge where a task has one."""
     assert episode.ended is not None, "only finished episodes are graded"
-    found = await verdict(task, episode.answer, pool)
+    found = await grade_answer(task, episode.answer, pool)
     graded = Graded(found.correct, as_text(task.expected), episode.ended.at)
     episode.apply(graded)
     sink.append(episode.id, graded)
     return found.correct
 
 
-def resolve(name: str, query: str, pool: LivePool) -> Orchestrator:
+def make_inner_orchestrator(name: str, query: str, pool: LivePool) -> Orchestrator:
     """How a recursive worker gets the orchestrator of its inner episode."""
-    return make_orchestrator(name, pool, reference_turn(query))
+    return make_orchestrator(name, pool, find_reference_plan(query))
 
 
-def reference_turn(query: str) -> Turn | None:
+def find_reference_plan(query: str) -> Turn | None:
     """The oracle's plan, when the query is one that a suite can write."""
     task = recognize(query)
     return task.oracle_turn if task else None
 
 
-def row_of(trial: Trial, episode: Episode, same_work: SameWork) -> ResultRow:
+def build_result_row(trial: Trial, episode: Episode, same_work: WorkKey) -> ResultRow:
     """A finished, graded episode in figures."""
     assert episode.ended is not None and episode.graded is not None, "attempt ends and grades episodes"
     measured = totals(episode)
-    access = access_of(episode, trial.task.oracle_turn, same_work)
+    access = score_access(episode, trial.task.oracle_turn, same_work)
     slot = trial.slot
     return ResultRow(
         orchestrator=slot.orchestrator,
@@ -262,5 +272,5 @@ def row_of(trial: Trial, episode: Episode, same_work: SameWork) -> ResultRow:
     )
 
 
-def _seed(seed: int, key: TaskKey, sample: int) -> int:
+def _sample_seed(seed: int, key: TaskKey, sample: int) -> int:
     return seeded(f"draw/{seed}/{'/'.join(map(str, key))}/{sample}").getrandbits(63)

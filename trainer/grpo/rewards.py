@@ -27,7 +27,7 @@ from orchestrator.traces.episode_totals import Totals, totals
 from pool_registry.actions import Status
 from pool_registry.pool import Limits
 from trainer.errors import InvalidRecipe
-from trainer.recipe import Reward
+from trainer.recipe import RewardSettings
 from trainer.tasks.task import Task
 
 
@@ -96,7 +96,7 @@ TERMS: dict[str, Term] = {
 }
 
 
-def reward_terms(wanted: Sequence[Reward]) -> dict[str, tuple[Term, float]]:
+def reward_terms(wanted: Sequence[RewardSettings]) -> dict[str, tuple[Term, float]]:
     """Name -> (function, weight). Raises InvalidRecipe for a term that does not exist or cannot be loaded."""
     terms: dict[str, tuple[Term, float]] = {}
     for index, reward in enumerate(wanted):

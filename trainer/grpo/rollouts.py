@@ -23,7 +23,7 @@ from pool_registry.actions import JsonValue, Status, Usage
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import strip_special
 from trainer.errors import TrainingFailed
-from trainer.evaluation.trials import grade, resolve
+from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import Sample, Term, advantages, all_equal, sample_of, scores, total, worker_shares
 from trainer.grpo.token_transcript import ChatTokens, Transcript
@@ -228,10 +228,12 @@ class RolloutEngine:
             policy = LearningPolicy(self.name, self.pool, generator, self.chat, self.manner)
             spec = EpisodeSpec(task.query, task=task.ref)
             guarded = _Guarded(policy)
-            episode = await run_episode(spec, guarded, self.pool, limits=self.limits, sink=self.sink, resolve=resolve)
+            episode = await run_episode(
+                spec, guarded, self.pool, limits=self.limits, sink=self.sink, resolve=make_inner_orchestrator
+            )
             if guarded.failure is not None:
                 raise guarded.failure
-            await grade(episode, task, self.sink, self.pool)
+            await grade_episode(episode, task, self.sink, self.pool)
         self.cost += episode.usage.cost
         return Rollout(sample_of(task, episode, self.limits), policy.transcript, policy.logprobs)
 

@@ -27,50 +27,50 @@ from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import reward_terms
 from trainer.grpo.rollouts import Clock, Group, Manner, RolloutEngine, figures, fitting
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.jobs.job_folder import Workspace, read_lines
-from trainer.learner.cpu_trainers import grpo_trainer
-from trainer.learner.generator import Generator, Sampling
+from trainer.jobs.job_folder import JobFolder, read_lines
+from trainer.learner.cpu_trainers import choose_grpo_trainer
+from trainer.learner.generator import Generator, SamplingParams
 from trainer.learner.load_and_save import (
     JobCallback,
     Learner,
-    Training,
-    beginning,
+    TrainingContext,
+    build_trainer_arguments,
     clear_draft,
+    find_resume_checkpoint,
+    find_start_weights,
     load_learner,
-    resume_point,
-    trainer_arguments,
 )
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
-from trainer.learner.vllm_server import serve
-from trainer.recipe import Grpo, Recipe
+from trainer.learner.vllm_server import serve_model
+from trainer.recipe import GrpoSettings, Recipe
 from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
 PLACE = "place"  # the text of the prompts that the trainer hands over; nothing reads it
 
 
-def run_grpo(training: Training, start: Path | None, offset: int) -> bool:
+def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool:
     """Train from the checkpoint in `start` (else the recipe's start), or go on where an interrupted job
     stopped. `offset` is the job's step count before this stage. False when it was stopped on request.
 
     Raises TrainingFailed (and what loading a model raises) with the next action.
     """
-    recipe, workspace = training.recipe, training.workspace
+    recipe, job_folder = training.recipe, training.job_folder
     settings = recipe.grpo
     assert settings is not None, "the caller chose this stage"
     terms = reward_terms(settings.rewards)
-    resume = resume_point(workspace, "grpo", offset)
+    resume = find_resume_checkpoint(job_folder, "grpo", offset)
     learner = load_learner(recipe.model, settings.optimizer.seed, resume or start)
     if resume is not None and not learner.adapter:  # KL counts from where the stage began, also after a resume
-        learner.model.config._name_or_path = str(beginning(recipe.model, start))
+        learner.model.config._name_or_path = str(find_start_weights(recipe.model, start))
     if settings.rollouts.backend == "vllm" and not learner.adapter:
         raise TrainingFailed(
             "vllm",
             "a vLLM server can be given new adapters, not whole models: set model.lora, or choose the backend "
             "vllm-colocate or transformers",
         )
-    clear_draft(workspace)
+    clear_draft(job_folder)
     pool = CachingPool(training.pool) if settings.rollouts.cache else training.pool
     manner, chat = manner_of(recipe, settings.rollouts.max_rounds), ChatTokens(learner.tokenizer)
     tasks = fitting(training.tasks, pool, chat, manner)
@@ -87,11 +87,11 @@ def run_grpo(training: Training, start: Path | None, offset: int) -> bool:
         max_cost=settings.rollouts.max_cost,
     )
     engine.cost = _spent(training)
-    curriculum = _curriculum(tasks, training.workspace, settings)
+    curriculum = _curriculum(tasks, training.job_folder, settings)
     callback = JobCallback(training, "grpo", learner, offset, settings.steps)
     with ExitStack() as stack:
         backend = _Backend(training, settings, learner, stack)
-        trainer = grpo_trainer(learner.model)(
+        trainer = choose_grpo_trainer(learner.model)(
             model=learner.model,
             args=_arguments(training, settings),
             reward_funcs=[_reader(name) for name in terms],
@@ -113,8 +113,8 @@ def manner_of(recipe: Recipe, max_rounds: int) -> Manner:
 
 
 def _rollout_function(
-    training: Training,
-    settings: Grpo,
+    training: TrainingContext,
+    settings: GrpoSettings,
     engine: RolloutEngine,
     curriculum: Curriculum,
     backend: _Backend,
@@ -134,7 +134,7 @@ def _rollout_function(
                 )
             )
         _record(training, step, kept, skipped)
-        training.workspace.note(
+        training.job_folder.append_metrics(
             "grpo",
             step,
             {
@@ -174,23 +174,23 @@ def _reader(name: str) -> Callable[..., list[float | None]]:
     return read
 
 
-def _record(training: Training, step: int, kept: list[Group], skipped: list[Group]) -> None:
+def _record(training: TrainingContext, step: int, kept: list[Group], skipped: list[Group]) -> None:
     for group in kept:
-        training.workspace.note_group(group.row(step, kept=True))
+        training.job_folder.append_group(group.row(step, kept=True))
     for group in skipped:
-        training.workspace.note_group(group.row(step, kept=False))
+        training.job_folder.append_group(group.row(step, kept=False))
 
 
-def _places(settings: Grpo) -> Dataset:
+def _places(settings: GrpoSettings) -> Dataset:
     """As many prompts as a step has groups."""
     return Dataset.from_list([{"prompt": [{"role": "user", "content": PLACE}]}] * settings.rollouts.prompts)
 
 
-def _curriculum(tasks: Sequence[Task], workspace: Workspace, settings: Grpo) -> Curriculum:
+def _curriculum(tasks: Sequence[Task], job_folder: JobFolder, settings: GrpoSettings) -> Curriculum:
     """The curriculum, with what the groups of an interrupted job have taught it."""
     curriculum = Curriculum(tasks, settings.curriculum, settings.optimizer.seed)
     by_cell = {(task.ref.family, task.ref.level): task for task in tasks}
-    for row in read_lines(workspace.rollouts):
+    for row in read_lines(job_folder.rollouts):
         task = by_cell.get((str(row.get("family")), int(str(row.get("level", 0)))))
         episodes = row.get("episodes")
         if task is not None and isinstance(episodes, list) and episodes:
@@ -199,15 +199,15 @@ def _curriculum(tasks: Sequence[Task], workspace: Workspace, settings: Grpo) -> 
     return curriculum
 
 
-def _spent(training: Training) -> float:
+def _spent(training: TrainingContext) -> float:
     """What an interrupted job has cost so far, in US dollars."""
-    rows = [row for row in read_lines(training.workspace.metrics) if "cost/total" in row]
+    rows = [row for row in read_lines(training.job_folder.metrics) if "cost/total" in row]
     return float(str(rows[-1]["cost/total"])) if rows else 0.0
 
 
-def _arguments(training: Training, settings: Grpo) -> GRPOConfig:
+def _arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOConfig:
     recipe, wanted, loss = training.recipe, settings.rollouts, settings.loss
-    shared: dict[str, Any] = trainer_arguments(recipe, settings.optimizer, settings.steps, training.workspace)
+    shared: dict[str, Any] = build_trainer_arguments(recipe, settings.optimizer, settings.steps, training.job_folder)
     if wanted.backend == "vllm-colocate":
         shared |= {
             "use_vllm": True,
@@ -239,12 +239,12 @@ def _arguments(training: Training, settings: Grpo) -> GRPOConfig:
 class _Backend:
     """The generator of the recipe's choice, brought up to date before every step."""
 
-    def __init__(self, training: Training, settings: Grpo, learner: Learner, stack: ExitStack) -> None:
+    def __init__(self, training: TrainingContext, settings: GrpoSettings, learner: Learner, stack: ExitStack) -> None:
         self._training, self._settings, self._learner = training, settings, learner
         self._generator: Generator | None = None
         self._loaded = 0
         wanted = settings.rollouts
-        sampling = Sampling(wanted.temperature, wanted.top_p)
+        sampling = SamplingParams(wanted.temperature, wanted.top_p)
         if wanted.backend == "transformers":
             generator = TransformersGenerator(learner.model, learner.tokenizer, sampling, wanted.concurrency)
             stack.callback(generator.close)
@@ -257,7 +257,7 @@ class _Backend:
         """Start a server for as long as this stage runs."""
         wanted = self._settings.rollouts
         extra = () if pick_device("auto") == "cpu" else ("--gpu-memory-utilization", str(wanted.vllm_memory))
-        server = serve(model_path(learner.base), "base", lora=True, max_model_len=wanted.max_length, extra=extra)
+        server = serve_model(model_path(learner.base), "base", lora=True, max_model_len=wanted.max_length, extra=extra)
         return stack.enter_context(server).url
 
     def generator(self, trainer: Any) -> Generator:
@@ -271,7 +271,7 @@ class _Backend:
     def _send_adapter(self, server: ServerGenerator, trainer: Any) -> None:
         """Give the server the newest adapter under a new name; only the last two are kept."""
         self._loaded += 1
-        adapters = self._training.workspace.folder / "adapters"
+        adapters = self._training.job_folder.path / "adapters"
         place = adapters / str(self._loaded)
         trainer.accelerator.unwrap_model(trainer.model).save_pretrained(place)
         self._training.runner.run(server.load_adapter(f"{self._training.recipe.name}-{self._loaded}", place))

@@ -5,8 +5,8 @@ log.txt                what the process printed
 metrics.jsonl          one object per line: step, stage, figures
 rollouts.jsonl         one line per group of episodes (GRPO)
 demonstrations.jsonl   what SFT learnt from
-results.jsonl          one line per evaluated episode (results.py)
-known.json             what an evaluation knew of the past when it began (known.py)
+results.jsonl          one line per evaluated episode (results/rows.py)
+known.json             what an evaluation knew of the past when it began (evaluation/frozen_past.py)
 evaluations.jsonl      what the evaluate stage measured, by orchestrator and condition
 checkpoints/STEP/      complete checkpoints (orchestrator/checkpoints.py)
 stop                   exists when somebody asked to stop
@@ -33,95 +33,95 @@ from trainer.recipe import Recipe
 from trainer.results.rows import RESULTS
 
 log = logging.getLogger(__name__)
-BEST_KEPT = "check/correct"
+BEST_METRIC = "check/correct"
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class JobFolder:
     """The files of one job."""
 
-    folder: Path
+    path: Path
 
     @property
     def recipe(self) -> Path:
-        return self.folder / "recipe.yaml"
+        return self.path / "recipe.yaml"
 
     @property
     def log(self) -> Path:
-        return self.folder / "log.txt"
+        return self.path / "log.txt"
 
     @property
     def metrics(self) -> Path:
-        return self.folder / "metrics.jsonl"
+        return self.path / "metrics.jsonl"
 
     @property
     def rollouts(self) -> Path:
-        return self.folder / "rollouts.jsonl"
+        return self.path / "rollouts.jsonl"
 
     @property
     def results(self) -> Path:
-        return self.folder / RESULTS
+        return self.path / RESULTS
 
     @property
     def evaluations(self) -> Path:
-        return self.folder / "evaluations.jsonl"
+        return self.path / "evaluations.jsonl"
 
     @property
-    def known(self) -> Path:
-        return self.folder / "known.json"
+    def frozen_past(self) -> Path:
+        return self.path / "known.json"
 
     @property
     def demonstrations(self) -> Path:
-        return self.folder / "demonstrations.jsonl"
+        return self.path / "demonstrations.jsonl"
 
     @property
     def checkpoints(self) -> Path:
-        return self.folder / "checkpoints"
+        return self.path / "checkpoints"
 
     @property
     def draft(self) -> Path:
         """Where the trainer writes a checkpoint before it is renamed to its place."""
-        return self.folder / "draft"
+        return self.path / "draft"
 
     @property
-    def stop(self) -> Path:
-        return self.folder / "stop"
+    def stop_file(self) -> Path:
+        return self.path / "stop"
 
-    def make(self) -> Workspace:
+    def create(self) -> JobFolder:
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         return self
 
     @property
-    def stopping(self) -> bool:
+    def stop_requested(self) -> bool:
         """Whether somebody asked to stop."""
-        return self.stop.exists()
+        return self.stop_file.exists()
 
-    def note(self, stage: str, step: int, figures: Mapping[str, float]) -> None:
+    def append_metrics(self, stage: str, step: int, figures: Mapping[str, float]) -> None:
         """Append figures of a step."""
         self._append(self.metrics, {"stage": stage, "step": step, "at": time.time(), **figures})
 
-    def note_group(self, group: Mapping[str, JsonValue]) -> None:
+    def append_group(self, group: Mapping[str, JsonValue]) -> None:
         """Append a group of episodes."""
         self._append(self.rollouts, group)
 
-    def note_evaluation(self, evaluation: Mapping[str, JsonValue]) -> None:
+    def append_evaluation(self, evaluation: Mapping[str, JsonValue]) -> None:
         """Append what an orchestrator was measured to be."""
         self._append(self.evaluations, evaluation)
 
-    def forget_after(self, step: int) -> None:
+    def truncate_after(self, step: int) -> None:
         """Drop figures and groups beyond `step`: training resumes there and will write them again. A last line
         that a kill has torn goes, too; what was spent stays spent."""
         spent = [float(str(row["cost/total"])) for row in read_lines(self.metrics) if "cost/total" in row]
         self._drop_after(step)
         if spent and spent[-1] > 0:
-            self.note("resumed", step, {"cost/total": spent[-1]})
+            self.append_metrics("resumed", step, {"cost/total": spent[-1]})
 
     def _drop_after(self, step: int) -> None:
         for path in (self.metrics, self.rollouts, self.evaluations):
             kept = [row for row in read_lines(path) if int(str(row.get("step", 0))) <= step]
             write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
 
-    def sound(self) -> tuple[int, Path] | None:
+    def find_intact_checkpoint(self) -> tuple[int, Path] | None:
         """The newest checkpoint with every file as it was saved; newer ones that are damaged are put aside."""
         for step, folder in complete_steps(self.checkpoints):
             try:
@@ -133,11 +133,11 @@ class Workspace:
                 return step, folder
         return None
 
-    def newest(self) -> tuple[int, Path] | None:
+    def find_newest_checkpoint(self) -> tuple[int, Path] | None:
         """The newest complete checkpoint."""
         return next(iter(complete_steps(self.checkpoints)), None)
 
-    def keep(self, drafted: Path, checkpoint: Checkpoint) -> Path:
+    def save_checkpoint(self, drafted: Path, checkpoint: Checkpoint) -> Path:
         """Seal a drafted checkpoint and move it to its place, all or nothing."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         seal(drafted, checkpoint)
@@ -147,7 +147,7 @@ class Workspace:
         drafted.rename(place)
         return place
 
-    def prune(self, keep: int) -> None:
+    def prune_checkpoints(self, keep: int) -> None:
         """Remove old checkpoints, but never the newest `keep`, the last of a stage or the best one. What a kill
         left half-removed goes, too."""
         steps = complete_steps(self.checkpoints)
@@ -157,7 +157,7 @@ class Workspace:
                 shutil.rmtree(folder, ignore_errors=True)
         manifests = {step: read_checkpoint(folder) for step, folder in steps}
         last = {manifest.stage: step for step, manifest in sorted(manifests.items())}
-        best = max(manifests, key=lambda step: (manifests[step].metrics.get(BEST_KEPT, -1.0), step), default=None)
+        best = max(manifests, key=lambda step: (manifests[step].metrics.get(BEST_METRIC, -1.0), step), default=None)
         spared = {step for step, _ in steps[:keep]} | set(last.values()) | {best}
         for step, folder in steps:
             if step not in spared:

@@ -1,6 +1,6 @@
 """Jobs: training that outlives the page. One queue, one job at a time, each a detached process.
 
-A job is a row (state, owner, heartbeat) and a folder (workspace.py). Its process is known by pid and start
+A job is a row (state, owner, heartbeat) and a folder (job_folder.py). Its process is known by pid and start
 time, so that a reused pid is never taken for it. The studio only reads. When a job ends it starts the next
 one in the queue; whoever submits a job starts it when nothing runs.
 
@@ -25,7 +25,7 @@ from orchestrator.engine.process_identity import is_alive, this_process
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.pool_store import writing
 from trainer.errors import JobNotFound, JobRefused
-from trainer.jobs.job_folder import Workspace
+from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 
 ACTIVE = ("running", "stopping")
@@ -68,8 +68,8 @@ class JobStore:
         """Put a job at the end of the queue. `start_next` starts it when nothing runs; with `here` it leaves
         that to this process for as long as it lives."""
         key = f"{recipe.name[:32].strip('-_').replace('_', '-')}-{secrets.token_hex(3)}"
-        workspace = self.workspace(key).make()
-        workspace.recipe.write_text(dump_recipe(recipe), encoding="utf-8")
+        job_folder = self.folder(key).create()
+        job_folder.recipe.write_text(dump_recipe(recipe), encoding="utf-8")
         steps = sum(getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate")
         if recipe.evaluate is not None and not steps:
             steps = recipe.evaluate.episodes
@@ -79,12 +79,12 @@ class JobStore:
             session.add(row)
         return row
 
-    def workspace(self, job: str) -> Workspace:
-        return Workspace(self._home.jobs / job)
+    def folder(self, job: str) -> JobFolder:
+        return JobFolder(self._home.jobs / job)
 
     def recipe(self, job: str) -> Recipe:
         """The recipe of a job. Raises InvalidRecipe when its file was damaged."""
-        return parse_recipe(self.workspace(job).recipe.read_text(encoding="utf-8"))
+        return parse_recipe(self.folder(job).recipe.read_text(encoding="utf-8"))
 
     def get(self, job: str) -> JobRow:
         """One job. Raises JobNotFound."""
@@ -114,7 +114,7 @@ class JobStore:
             if row.state == "queued":
                 row.state, row.ended_at = "stopped", _now()
             elif row.state in ACTIVE:
-                self.workspace(job).stop.touch()
+                self.folder(job).stop_file.touch()
                 row.state = "stopping"
             else:
                 raise JobRefused(f"job {job} is {row.state}: there is nothing to stop")
@@ -131,7 +131,7 @@ class JobStore:
             row = self._row(session, job)
             if row.state not in ("stopped", "failed"):
                 raise JobRefused(f"job {job} is {row.state}: only stopped and failed jobs can be resumed")
-            self.workspace(job).stop.unlink(missing_ok=True)
+            self.folder(job).stop_file.unlink(missing_ok=True)
             row.state, row.owner, row.message, row.code, row.ended_at = "queued", "", "", "", None
             row.created_at = _now()
             session.add(row)
@@ -192,7 +192,7 @@ class JobStore:
         if row is None or (row.owner and is_alive(row.owner)):
             return None
         command = [sys.executable, "-m", "trainer", "run", row.id, "--home", str(self._home.root)]
-        _spawn(command, self.workspace(row.id))
+        _spawn(command, self.folder(row.id))
         return row.id
 
     @contextmanager
@@ -211,15 +211,15 @@ class JobStore:
         return row
 
 
-def _spawn(command: Sequence[str], workspace: Workspace) -> None:
+def _spawn(command: Sequence[str], job_folder: JobFolder) -> None:
     """A process of its own session: it outlives the studio, the terminal and the browser."""
-    with workspace.log.open("ab") as log:
+    with job_folder.log.open("ab") as log:
         subprocess.Popen(  # noqa: S603  our own interpreter and module, no shell
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            cwd=workspace.folder,
+            cwd=job_folder.path,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             start_new_session=True,
         )

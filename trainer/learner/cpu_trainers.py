@@ -19,7 +19,7 @@ from trl import GRPOTrainer, SFTTrainer  # type: ignore[attr-defined]  # lazily 
 from trainer.memory_fit.stages import PASS_TOKENS, SMALL_VOCABULARY
 
 # What some models do to their logits after the head (TRL's add_fused_lm_head lists them)
-CHANGES_LOGITS = (
+LOGIT_TRANSFORMS = (
     "final_logit_softcapping",
     "logit_scale",
     "logits_scaling",
@@ -28,25 +28,25 @@ CHANGES_LOGITS = (
 )
 
 
-def sft_trainer(model: Any) -> type[SFTTrainer]:
+def choose_sft_trainer(model: Any) -> type[SFTTrainer]:
     """The trainer that is quickest for this model where it lies."""
-    return CpuSftTrainer if _plain_on_cpu(model) else SFTTrainer
+    return CpuSftTrainer if _is_plain_on_cpu(model) else SFTTrainer
 
 
-def grpo_trainer(model: Any) -> type[GRPOTrainer]:
+def choose_grpo_trainer(model: Any) -> type[GRPOTrainer]:
     """The trainer that is quickest for this model where it lies."""
-    return CpuGrpoTrainer if _plain_on_cpu(model) else GRPOTrainer
+    return CpuGrpoTrainer if _is_plain_on_cpu(model) else GRPOTrainer
 
 
-def _plain_on_cpu(model: Any) -> bool:
+def _is_plain_on_cpu(model: Any) -> bool:
     """Whether logits are the head's product with the hidden states, and small enough to be made whole."""
     config = model.config.get_text_config()
-    plain = all(getattr(config, name, None) is None for name in CHANGES_LOGITS)
+    plain = all(getattr(config, name, None) is None for name in LOGIT_TRANSFORMS)
     plain = plain and not getattr(config, "output_router_logits", False)
     return model.device.type == "cpu" and plain and config.vocab_size <= SMALL_VOCABULARY
 
 
-def _states(model: Any, learnt: torch.Tensor, **told: Any) -> tuple[torch.Tensor, Any]:
+def _compute_states(model: Any, learnt: torch.Tensor, **told: Any) -> tuple[torch.Tensor, Any]:
     """Hidden states [learnt tokens, hidden] that predict the tokens where `learnt` [rows, tokens] is true, and the
     head that makes logits of them."""
     causal = getattr(model, "get_base_model", lambda: model)()
@@ -63,7 +63,7 @@ class CpuSftTrainer(SFTTrainer):
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)  # type: ignore[no-untyped-call]
         labels = inputs["labels"]
         told = {name: value for name, value in inputs.items() if name != "labels"}
-        states, head = _states(model, labels != -100, **told)
+        states, head = _compute_states(model, labels != -100, **told)
         logits, wanted = head(states).float(), labels[:, 1:][labels[:, 1:] != -100]
         count = len(wanted) if num_items_in_batch is None else num_items_in_batch
         self._measure(logits.detach(), wanted, inputs)
@@ -97,15 +97,15 @@ class CpuGrpoTrainer(GRPOTrainer):
         scored = seen.clone()
         scored[:, :-logits_to_keep] = False
         found = []
-        for rows in _passes(seen.sum(1)):
+        for rows in _plan_passes(seen.sum(1)):
             ids, learnt, mask = (
                 pad_sequence([each[row][seen[row]] for row in rows], batch_first=True)
                 for each in (input_ids, scored, attention_mask)
             )
-            states, head = _states(model, learnt, input_ids=ids, attention_mask=mask)
+            states, head = _compute_states(model, learnt, input_ids=ids, attention_mask=mask)
             wanted = ids[:, 1:][learnt[:, 1:]]
             # Made again in the backward pass: there are never more logits than one pass has.
-            scores = checkpoint(_scores, head, states, wanted, self.temperature, use_reentrant=False)
+            scores = checkpoint(_score_tokens, head, states, wanted, self.temperature, use_reentrant=False)
             row, token = scored[rows].nonzero(as_tuple=True)
             found.append((rows[row] * scored.shape[1] + token, *scores))
         places, log_p, entropies = (torch.cat(each) for each in zip(*found, strict=True))
@@ -117,7 +117,7 @@ class CpuGrpoTrainer(GRPOTrainer):
         return laid_out(log_p), laid_out(entropies) if compute_entropy else None, None
 
 
-def _passes(lengths: torch.Tensor) -> list[torch.Tensor]:
+def _plan_passes(lengths: torch.Tensor) -> list[torch.Tensor]:
     """Rows of like lengths (tokens) together, as many as fit into PASS_TOKENS with their padding."""
     passes: list[list[int]] = []
     for row in lengths.argsort().tolist():
@@ -127,7 +127,7 @@ def _passes(lengths: torch.Tensor) -> list[torch.Tensor]:
     return [torch.tensor(rows) for rows in passes]
 
 
-def _scores(
+def _score_tokens(
     head: Any, states: torch.Tensor, wanted: torch.Tensor, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Log-probability of each wanted token and entropy (nats, without gradients) of its place."""

@@ -19,7 +19,7 @@ GATHER_S = 0.002  # what becomes ready at nearly the same time shares a batch fr
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class GeneratedTokens:
     """New token ids, the end token included if there was one, and their sampling log-probabilities
     (natural log; None where the backend does not tell)."""
 
@@ -28,7 +28,7 @@ class Generated:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class SamplingParams:
     """How to sample. Temperature 0 is greedy."""
 
     temperature: float = 1.0
@@ -41,11 +41,11 @@ class Generator(Protocol):
     busy_s: float
     tokens: int
 
-    async def generate(self, ids: Sequence[int], limit: int) -> Generated: ...
+    async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens: ...
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class SequenceState:
     """A sequence on its way: its prompt, what it has so far, and who waits for it.
 
     `past` holds keys and values, by layer, of all its tokens but the last; None where they are not known.
@@ -53,7 +53,7 @@ class Row:
 
     prompt: list[int]
     limit: int
-    done: asyncio.Future[Generated]
+    done: asyncio.Future[GeneratedTokens]
     made: list[int] = field(default_factory=list)
     released: bool = False
     past: list[tuple[Any, Any]] | None = None
@@ -63,18 +63,18 @@ class Row:
         return self.prompt + self.made
 
 
-class Batching(ABC):
+class BatchingGenerator(ABC):
     """What a backend has in common that makes its own batches: rows wait until `_run` takes them."""
 
     def __init__(self) -> None:
-        self._waiting: list[Row] = []
+        self._waiting: list[SequenceState] = []
         self._runner: asyncio.Task[None] | None = None
         self.busy_s = 0.0
         self.tokens = 0
 
-    async def generate(self, ids: Sequence[int], limit: int) -> Generated:
+    async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
         """Raises TrainingFailed `out_of_memory` or `generation_failed`."""
-        row = Row(list(ids), limit, asyncio.get_running_loop().create_future())
+        row = SequenceState(list(ids), limit, asyncio.get_running_loop().create_future())
         self._waiting.append(row)
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())
@@ -84,17 +84,17 @@ class Batching(ABC):
     async def _run(self) -> None:
         """Batches, one after another, until nothing waits."""
 
-    def _give_up(self, batch: Sequence[Row], error: Exception) -> None:
+    def _give_up(self, batch: Sequence[SequenceState], error: Exception) -> None:
         """Tell every row, also those that wait."""
         for row in [*batch, *self._waiting]:
-            fail(row, error)
+            fail_sequence(row, error)
         self._waiting.clear()
 
 
-def fail(row: Row, error: Exception) -> None:
+def fail_sequence(row: SequenceState, error: Exception) -> None:
     if row.done.done():
         return
-    if ran_out_of_memory(error):
+    if is_out_of_memory(error):
         failure = TrainingFailed(
             "out_of_memory",
             "not enough memory to generate: lower rollouts.group, rollouts.prompts or model.turn_tokens",
@@ -108,7 +108,7 @@ def fail(row: Row, error: Exception) -> None:
     row.done.set_exception(failure)
 
 
-def ran_out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether there was not enough memory: CUDA and MPS say so in other words than torch on a CPU and the system."""
     said = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said

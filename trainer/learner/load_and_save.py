@@ -21,26 +21,26 @@ from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
-from trainer.jobs.job_folder import Workspace, new_manifest
-from trainer.recipe import Lora, Model, Optimizer, Recipe
+from trainer.jobs.job_folder import JobFolder, new_manifest
+from trainer.recipe import LoraSettings, ModelSettings, OptimizerSettings, Recipe
 from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
 # (training, model, tokenizer, how many tasks) -> figures on validation tasks
-Check = Callable[["Training", Any, Any, int], Mapping[str, float]]
+MeasureCheckpoint = Callable[["TrainingContext", Any, Any, int], Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class TrainingContext:
     """Everything that a stage works with. The pool is open on the runner's event loop."""
 
     recipe: Recipe
     tasks: Sequence[Task]
     pool: LivePool
     store: Store
-    workspace: Workspace
+    job_folder: JobFolder
     runner: asyncio.Runner
-    check: Check | None = None
+    check: MeasureCheckpoint | None = None
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class Learner:
     adapter: bool
 
 
-def load_learner(settings: Model, seed: int, start: Path | None = None) -> Learner:
+def load_learner(settings: ModelSettings, seed: int, start: Path | None = None) -> Learner:
     """The base model, or the checkpoint in `start` (else `settings.start`) to go on from.
 
     Raises TrainingFailed, WorkerFault or UnknownOrchestrator saying what is missing.
@@ -62,7 +62,7 @@ def load_learner(settings: Model, seed: int, start: Path | None = None) -> Learn
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 
     set_seed(seed)
-    from_checkpoint = _starting_point(settings, start)
+    from_checkpoint = _find_start(settings, start)
     base, weights, adapter = settings.base, model_path(settings.base), None
     if from_checkpoint is not None:
         folder, manifest = from_checkpoint
@@ -79,25 +79,25 @@ def load_learner(settings: Model, seed: int, start: Path | None = None) -> Learn
     model = AutoModelForCausalLM.from_pretrained(weights, dtype=dtype, local_files_only=True, trust_remote_code=False)
     model.config._name_or_path = str(weights)  # the trainer looks a reference model up by it
     if adapter is not None:
-        model = _go_on_with(model, adapter)
+        model = _load_adapter(model, adapter)
     elif settings.lora is not None:
-        model = _with_new_adapter(model, settings.lora)
+        model = _add_adapter(model, settings.lora)
     return Learner(model.to(pick_device("auto")), tokenizer, base, adapter is not None or settings.lora is not None)
 
 
-def _starting_point(settings: Model, start: Path | None) -> tuple[Path, Checkpoint] | None:
+def _find_start(settings: ModelSettings, start: Path | None) -> tuple[Path, Checkpoint] | None:
     if start is not None:
         return start, read_checkpoint(start)
     return find_checkpoint(settings.start) if settings.start else None
 
 
-def beginning(settings: Model, start: Path | None) -> Path:
+def find_start_weights(settings: ModelSettings, start: Path | None) -> Path:
     """The folder of the whole model that a stage begins with."""
-    found = _starting_point(settings, start)
+    found = _find_start(settings, start)
     return model_path(settings.base) if found is None else found[0]
 
 
-def _with_new_adapter(model: Any, lora: Lora) -> Any:
+def _add_adapter(model: Any, lora: LoraSettings) -> Any:
     from peft import LoraConfig, get_peft_model
 
     config = LoraConfig(
@@ -113,19 +113,21 @@ def _with_new_adapter(model: Any, lora: Lora) -> Any:
         raise TrainingFailed("lora_targets", f"model.lora.targets does not fit the base model: {error}") from error
 
 
-def _go_on_with(model: Any, adapter: Path) -> Any:
+def _load_adapter(model: Any, adapter: Path) -> Any:
     from peft import PeftModel
 
     return PeftModel.from_pretrained(model, adapter, is_trainable=True)
 
 
-def trainer_arguments(recipe: Recipe, optimizer: Optimizer, steps: int, workspace: Workspace) -> dict[str, Any]:
+def build_trainer_arguments(
+    recipe: Recipe, optimizer: OptimizerSettings, steps: int, job_folder: JobFolder
+) -> dict[str, Any]:
     """The arguments that TRL's two trainers share; both would otherwise log, save and precision-cast for GPUs."""
     import torch
 
     gpu = torch.cuda.is_available()
     return {
-        "output_dir": str(workspace.draft),
+        "output_dir": str(job_folder.draft),
         "max_steps": steps,
         "learning_rate": optimizer.learning_rate,
         "lr_scheduler_type": optimizer.schedule,
@@ -147,7 +149,7 @@ def trainer_arguments(recipe: Recipe, optimizer: Optimizer, steps: int, workspac
     }
 
 
-def be_quiet(threads: int) -> None:
+def configure_libraries(threads: int) -> None:
     """No progress bars and no warnings about what we chose; `threads` CPU threads (0: all)."""
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -170,9 +172,9 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
     at every checkpoint; its figures go into the manifest.
     """
 
-    def __init__(self, training: Training, stage: str, learner: Learner, offset: int, total: int) -> None:
+    def __init__(self, training: TrainingContext, stage: str, learner: Learner, offset: int, total: int) -> None:
         self.training, self.stage, self.learner = training, stage, learner
-        self.workspace = training.workspace
+        self.job_folder = training.job_folder
         self.offset, self.total = offset, total
         section = training.recipe.sft if stage == "sft" else training.recipe.grpo
         assert section is not None, "the caller chose this stage"
@@ -182,7 +184,7 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         step = state.global_step
-        if self.workspace.stopping:
+        if self.job_folder.stop_requested:
             self.stopped = control.should_training_stop = True
         control.should_save = self.stopped or step % self.saving.every == 0 or step == self.total
         control.should_log = True
@@ -192,7 +194,7 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         if "train_runtime" in figures:  # the trainer's closing words
             return
         self._figures |= figures
-        self.workspace.note(self.stage, self.offset + state.global_step, figures)
+        self.job_folder.append_metrics(self.stage, self.offset + state.global_step, figures)
         shown = ", ".join(f"{key} {figures[key]:.4g}" for key in ("loss", "reward", "learning_rate") if key in figures)
         log.info("%s step %d of %d: %s", self.stage, state.global_step, self.total, shown)
 
@@ -204,24 +206,24 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         if self.training.check is not None and self.saving.check_tasks and not self.stopped:
             count = self.saving.check_tasks
             figures = dict(self.training.check(self.training, model, self.learner.tokenizer, count))
-            self.workspace.note(self.stage, step, figures)
+            self.job_folder.append_metrics(self.stage, step, figures)
         recipe, pool = self.training.recipe, self.training.pool.pool
         manifest = new_manifest(recipe, pool, self.stage, step, self.learner.adapter, self.learner.base).model_copy(
             update={"metrics": {**self._figures, **figures}}
         )
-        self.workspace.keep(drafted, manifest)
-        self.workspace.prune(self.saving.keep)
+        self.job_folder.save_checkpoint(drafted, manifest)
+        self.job_folder.prune_checkpoints(self.saving.keep)
         log.info("checkpoint %d saved%s", step, f": {figures}" if figures else "")
 
 
-def clear_draft(workspace: Workspace) -> None:
+def clear_draft(job_folder: JobFolder) -> None:
     """Remove what a killed job left half-written."""
-    shutil.rmtree(workspace.draft, ignore_errors=True)
+    shutil.rmtree(job_folder.draft, ignore_errors=True)
 
 
-def resume_point(workspace: Workspace, stage: str, offset: int) -> Path | None:
+def find_resume_checkpoint(job_folder: JobFolder, stage: str, offset: int) -> Path | None:
     """The newest complete checkpoint of this stage, from which the trainer goes on with its own state."""
-    newest = workspace.newest()
+    newest = job_folder.find_newest_checkpoint()
     if newest is None or newest[0] <= offset:
         return None
     folder = newest[1]

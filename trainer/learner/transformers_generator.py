@@ -14,19 +14,19 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from trainer.learner.generator import GATHER_S, Batching, Generated, Row, Sampling
+from trainer.learner.generator import GATHER_S, BatchingGenerator, GeneratedTokens, SamplingParams, SequenceState
 
-LEAST_STEPS = 8  # tokens a row that a batch makes before it is broken off: starting one costs about two of them
+MIN_STEPS = 8  # tokens a row that a batch makes before it is broken off: starting one costs about two of them
 
 
-class TransformersGenerator(Batching):
+class TransformersGenerator(BatchingGenerator):
     """Generates with a model in this process, in a thread, while the event loop runs workers."""
 
-    def __init__(self, model: Any, tokenizer: Any, sampling: Sampling, max_batch: int = 256) -> None:
+    def __init__(self, model: Any, tokenizer: Any, sampling: SamplingParams, max_batch: int = 256) -> None:
         super().__init__()
         self._model, self._tokenizer = model, tokenizer
         self._sampling, self._max_batch = sampling, max_batch
-        self._ends = set(_end_tokens(model, tokenizer))
+        self._ends = set(_list_end_tokens(model, tokenizer))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="generate")
         self.batches = 0
 
@@ -50,7 +50,7 @@ class TransformersGenerator(Batching):
             await asyncio.sleep(0)  # rows that were released are on their way to their episodes
             self._waiting = [row for row in batch if not row.released] + self._waiting
 
-    def _generate(self, batch: list[Row], loop: asyncio.AbstractEventLoop) -> None:
+    def _generate(self, batch: list[SequenceState], loop: asyncio.AbstractEventLoop) -> None:
         """One call of the model's own generate(). Runs in the thread."""
         import torch
         from transformers import StoppingCriteriaList
@@ -69,7 +69,7 @@ class TransformersGenerator(Batching):
         try:
             with torch.no_grad():
                 past = self._past(batch)
-                watch = _Watch(self, batch, loop, resumable=past is not None)
+                watch = _StopWatch(self, batch, loop, resumable=past is not None)
                 self._model.generate(
                     **padded,
                     **how,
@@ -81,12 +81,12 @@ class TransformersGenerator(Batching):
                     use_cache=True,
                 )
                 if past is not None:
-                    _keep_past(batch, past)
+                    _save_caches(batch, past)
         finally:
             self._model.train(was_training)
             self.busy_s += time.perf_counter() - started
 
-    def _past(self, batch: list[Row]) -> Any:
+    def _past(self, batch: list[SequenceState]) -> Any:
         """A cache with all tokens of the batch but the last of each row, which `generate` goes on from. None for
         models that keep anything but plain keys and values: their rows are computed anew in every batch.
         """
@@ -98,15 +98,15 @@ class TransformersGenerator(Batching):
             for row in batch:
                 row.past = None
             return None
-        fresh: dict[tuple[int, ...], list[Row]] = {}  # a group's episodes begin with the same prompt
+        fresh: dict[tuple[int, ...], list[SequenceState]] = {}  # a group's episodes begin with the same prompt
         for row in batch:
             if row.past is None:
                 fresh.setdefault(tuple(row.ids[:-1]), []).append(row)
         if fresh:
             self._read(fresh)
-        return _joined(batch)
+        return _join_caches(batch)
 
-    def _read(self, fresh: dict[tuple[int, ...], list[Row]]) -> None:
+    def _read(self, fresh: dict[tuple[int, ...], list[SequenceState]]) -> None:
         """Compute keys and values of new rows. Padded on the right: no token sees what comes after it."""
         import torch
 
@@ -129,11 +129,11 @@ class TransformersGenerator(Batching):
         return token in self._ends
 
 
-class _Watch:
+class _StopWatch:
     """Looks at every new token: hands over rows that ended, and breaks the batch off when it pays."""
 
     def __init__(
-        self, owner: TransformersGenerator, batch: list[Row], loop: asyncio.AbstractEventLoop, resumable: bool
+        self, owner: TransformersGenerator, batch: list[SequenceState], loop: asyncio.AbstractEventLoop, resumable: bool
     ) -> None:
         self._owner, self._batch, self._loop, self._resumable = owner, batch, loop, resumable
         self._open = set(range(len(batch)))
@@ -167,21 +167,21 @@ class _Watch:
         waiting = self._owner.joinable(still)
         if not self._resumable:
             return waiting >= still
-        return self._steps >= LEAST_STEPS and (waiting > 0 or 2 * still <= len(self._batch))
+        return self._steps >= MIN_STEPS and (waiting > 0 or 2 * still <= len(self._batch))
 
 
-def _joined(batch: list[Row]) -> Any:
+def _join_caches(batch: list[SequenceState]) -> Any:
     """One cache for all rows. The rows let go of their own part."""
-    from trainer.learner.kv_cache import roomy_cache
+    from trainer.learner.kv_cache import build_preallocated_cache
 
     width = max(len(row.ids) - 1 for row in batch)
     pasts = [row.past or [] for row in batch]
     for row in batch:
         row.past = None
-    return roomy_cache([[past[layer] for past in pasts] for layer in range(len(pasts[0]))], width)
+    return build_preallocated_cache([[past[layer] for past in pasts] for layer in range(len(pasts[0]))], width)
 
 
-def _keep_past(batch: list[Row], past: Any) -> None:
+def _save_caches(batch: list[SequenceState], past: Any) -> None:
     """Give the rows that go on what the cache knows of them: everything but their last token."""
     for index, row in enumerate(batch):
         if not row.released:
@@ -189,12 +189,12 @@ def _keep_past(batch: list[Row], past: Any) -> None:
             row.past = [(each.keys[index, :, -known:], each.values[index, :, -known:]) for each in past.layers]
 
 
-def _settle(row: Row) -> None:
+def _settle(row: SequenceState) -> None:
     if not row.done.done():
-        row.done.set_result(Generated(row.made))
+        row.done.set_result(GeneratedTokens(row.made))
 
 
-def _end_tokens(model: Any, tokenizer: Any) -> list[int]:
+def _list_end_tokens(model: Any, tokenizer: Any) -> list[int]:
     configured = getattr(model.generation_config, "eos_token_id", None)
     known = configured if isinstance(configured, list) else [] if configured is None else [configured]
     return [*known, tokenizer.eos_token_id]

@@ -11,10 +11,10 @@ from typing import Any
 from pool_registry.errors import WorkerFault
 from pool_registry.network import http_client
 from trainer.errors import TrainingFailed
-from trainer.learner.generator import GATHER_S, Batching, Generated, Sampling
+from trainer.learner.generator import GATHER_S, BatchingGenerator, GeneratedTokens, SamplingParams
 
 
-class ColocatedGenerator(Batching):
+class ColocatedGenerator(BatchingGenerator):
     """vLLM inside the trainer's process, through TRL. Batches run to their end; ready rows share one."""
 
     def __init__(self, generate: Callable[[list[list[int]]], tuple[list[list[int]], list[list[float]] | None]]) -> None:
@@ -35,14 +35,14 @@ class ColocatedGenerator(Batching):
             for index, row in enumerate(batch):
                 self.tokens += len(made[index])
                 if not row.done.done():
-                    row.done.set_result(Generated(made[index], logprobs[index] if logprobs else None))
+                    row.done.set_result(GeneratedTokens(made[index], logprobs[index] if logprobs else None))
             await asyncio.sleep(GATHER_S)
 
 
 class ServerGenerator:
     """A vLLM server; it batches continuously by itself. `model` is the name of the newest adapter there."""
 
-    def __init__(self, url: str, model: str, sampling: Sampling, timeout_s: float = 600.0) -> None:
+    def __init__(self, url: str, model: str, sampling: SamplingParams, timeout_s: float = 600.0) -> None:
         self.model = model
         self._url = url
         self._sampling = sampling
@@ -53,7 +53,7 @@ class ServerGenerator:
         self.busy_s = 0.0
         self.tokens = 0
 
-    async def generate(self, ids: Sequence[int], limit: int) -> Generated:
+    async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
         """Raises TrainingFailed `vllm` when the server refuses or is gone."""
         body = {
             "model": self.model,
@@ -71,11 +71,11 @@ class ServerGenerator:
             made = [int(token) for token in choice["token_ids"]]
             logprobs = [float(each) for each in choice["logprobs"]["token_logprobs"]]
         except (WorkerFault, TimeoutError, KeyError, IndexError, TypeError, ValueError) as error:
-            raise TrainingFailed("vllm", f"the vLLM server did not generate: {_said(error)}") from error
+            raise TrainingFailed("vllm", f"the vLLM server did not generate: {_describe_error(error)}") from error
         finally:
             self._leave()
         self.tokens += len(made)
-        return Generated(made, logprobs)
+        return GeneratedTokens(made, logprobs)
 
     async def load_adapter(self, name: str, folder: Path) -> None:
         """Make the server read an adapter and generate with it from now on; the one before is let go.
@@ -93,7 +93,9 @@ class ServerGenerator:
                     f"{self._url}/unload_lora_adapter", {"lora_name": before}, {}, self._timeout_s
                 )
         except (WorkerFault, TimeoutError) as error:
-            raise TrainingFailed("vllm", f"the vLLM server did not take the adapter: {_said(error)}") from error
+            raise TrainingFailed(
+                "vllm", f"the vLLM server did not take the adapter: {_describe_error(error)}"
+            ) from error
 
     def _enter(self) -> None:
         if self._active == 0:
@@ -106,5 +108,5 @@ class ServerGenerator:
             self.busy_s += time.perf_counter() - self._since
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return (f"{error}" if isinstance(error, WorkerFault) else f"{type(error).__name__} {error}")[:300]

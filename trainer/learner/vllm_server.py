@@ -39,7 +39,7 @@ ENVIRONMENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class VllmServer:
     """A server that answers. `url` is what a `chat` worker takes as its base_url."""
 
     url: str
@@ -48,7 +48,7 @@ class Server:
 
 
 @contextmanager
-def serve(
+def serve_model(
     model_dir: Path,
     name: str,
     *,
@@ -57,7 +57,7 @@ def serve(
     max_model_len: int = 2048,
     start_s: float = START_S,
     extra: tuple[str, ...] = (),
-) -> Iterator[Server]:
+) -> Iterator[VllmServer]:
     """Serve the checkpoint in `model_dir` as `name` while the block runs; port 0 takes a free one.
 
     With `lora`, adapters can be loaded and replaced while it runs. `extra` are more of vLLM's options.
@@ -65,8 +65,8 @@ def serve(
     """
     if not PYTHON.exists():
         raise TrainerError("vLLM is not installed; run: make vllm")
-    port = port or _free_port()
-    command = _command(model_dir.absolute(), name, port, max_model_len, lora)
+    port = port or _find_free_port()
+    command = _build_command(model_dir.absolute(), name, port, max_model_len, lora)
     environment = {**os.environ, **ENVIRONMENT, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": str(lora)}
     with tempfile.TemporaryDirectory(prefix="podium-vllm-") as folder, (Path(folder) / "log").open("w+b") as log:
         process = subprocess.Popen(  # noqa: S603  our own interpreter, no shell
@@ -80,20 +80,20 @@ def serve(
         )
         try:
             url = f"http://127.0.0.1:{port}/v1"
-            asyncio.run(_answers(process, url, start_s, log))
-            yield Server(url, name, process.pid)
+            asyncio.run(_wait_until_ready(process, url, start_s, log))
+            yield VllmServer(url, name, process.pid)
         finally:
-            _end(process)
+            _end_process(process)
 
 
-def _command(model_dir: Path, name: str, port: int, max_model_len: int, lora: bool) -> list[str]:
+def _build_command(model_dir: Path, name: str, port: int, max_model_len: int, lora: bool) -> list[str]:
     options = {
         "model": model_dir,
         "served-model-name": name,
         "host": "127.0.0.1",
         "port": port,
         "max-model-len": max_model_len,
-        "dtype": pick_dtype_name(),
+        "dtype": choose_dtype(),
         # A trainer needs the probabilities that tokens were drawn with, not those before temperature and top-p.
         "logprobs-mode": "processed_logprobs",
         # What a checkpoint recommends must not change how a trainer samples.
@@ -104,36 +104,36 @@ def _command(model_dir: Path, name: str, port: int, max_model_len: int, lora: bo
     return [str(PYTHON), "-m", MODULE, *(f"--{key}={value}" for key, value in options.items()), *flags]
 
 
-def pick_dtype_name() -> str:
+def choose_dtype() -> str:
     """bfloat16, except on CPUs that only emulate it: float32 is several times as fast there."""
     return "bfloat16" if pick_dtype(pick_device("auto")) == "auto" else "float32"
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-async def _answers(process: subprocess.Popen[bytes], url: str, start_s: float, log: IO[bytes]) -> None:
+async def _wait_until_ready(process: subprocess.Popen[bytes], url: str, start_s: float, log: IO[bytes]) -> None:
     """Return when the server lists its model."""
     started = time.monotonic()
     while time.monotonic() - started < start_s:
         if process.poll() is not None:
-            raise TrainerError(f"vLLM ended with status {process.returncode}; its last lines:\n{_tail(log)}")
+            raise TrainerError(f"vLLM ended with status {process.returncode}; its last lines:\n{_read_log_tail(log)}")
         with suppress(WorkerFault, TimeoutError):
             await http_client.get_json(f"{url}/models", {}, timeout_s=5)
             return
         await asyncio.sleep(0.5)
-    raise TrainerError(f"vLLM did not answer within {start_s:.0f} s; its last lines:\n{_tail(log)}")
+    raise TrainerError(f"vLLM did not answer within {start_s:.0f} s; its last lines:\n{_read_log_tail(log)}")
 
 
-def _tail(log: IO[bytes]) -> str:
+def _read_log_tail(log: IO[bytes]) -> str:
     log.seek(0)
     return "\n".join(log.read().decode("utf-8", "replace").splitlines()[-LOG_LINES:])
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_process(process: subprocess.Popen[bytes]) -> None:
     """End the whole group: kindly, then for certain."""
     for number, wait_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
         with suppress(ProcessLookupError):

@@ -5,43 +5,45 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from trainer.memory_fit.stages import Machine, gb, needed
-from trainer.recipe import Lora, Recipe
+from trainer.memory_fit.stages import Machine, find_largest_stage, format_bytes
+from trainer.recipe import LoraSettings, Recipe
 
 
-def advice(recipe: Recipe, machine: Machine, need: int) -> list[str]:
+def suggest_edits(recipe: Recipe, machine: Machine, need: int) -> list[str]:
     """Edits that need less, what frees most first, each measured on its own; a set of them where none is enough."""
     found = []
     for change in EDITS:
         if (edit := change(recipe)) is None:
             continue
         text, edited = edit
-        freed = need - sum(part.bytes for part in needed(edited, machine)[1])
+        freed = need - sum(part.bytes for part in find_largest_stage(edited, machine)[1])
         if freed > 0:
             found.append((freed, text, change))
     found.sort(key=lambda each: -each[0])
     lines = [
-        f"{text} frees {gb(freed)}{'; then it fits' if need - freed <= machine.free else ''}"
+        f"{text} frees {format_bytes(freed)}{'; then it fits' if need - freed <= machine.free else ''}"
         for freed, text, _ in found
     ]
     if found and need - found[0][0] <= machine.free:
         return lines
-    return [*lines, _together(recipe, machine)]
+    return [*lines, _combine_edits(recipe, machine)]
 
 
-def _together(recipe: Recipe, machine: Machine) -> str:
+def _combine_edits(recipe: Recipe, machine: Machine) -> str:
     """Edit after edit, always the one that frees most, until it fits or none frees anything."""
-    need = sum(part.bytes for part in needed(recipe, machine)[1])
+    need = sum(part.bytes for part in find_largest_stage(recipe, machine)[1])
     texts: dict[Callable[[Recipe], Edit], str] = {}
     while need > machine.free:
         tried = [(change, edit) for change in EDITS if (edit := change(recipe)) is not None]
-        needs = [sum(part.bytes for part in needed(edit[1], machine)[1]) for _, edit in tried]
+        needs = [sum(part.bytes for part in find_largest_stage(edit[1], machine)[1]) for _, edit in tried]
         if not needs or min(needs) >= need:
-            return f"at least {gb(need)} are needed: choose a smaller base model or a machine with more memory"
+            return (
+                f"at least {format_bytes(need)} are needed: choose a smaller base model or a machine with more memory"
+            )
         need = min(needs)
         change, (text, recipe) = tried[needs.index(need)]
         texts[change] = text
-    return f"to make it fit: {'; '.join(texts.values())} ({gb(machine.free - need)} to spare)"
+    return f"to make it fit: {'; '.join(texts.values())} ({format_bytes(machine.free - need)} to spare)"
 
 
 Edit = tuple[str, Recipe] | None
@@ -70,23 +72,23 @@ def _halve_concurrency(recipe: Recipe) -> Edit:
     if grpo is None or grpo.rollouts.backend != "transformers":
         return None
     rows = min(grpo.rollouts.concurrency, grpo.rollouts.prompts * grpo.rollouts.group) // 2
-    return _rollouts(recipe, "concurrency", rows, f"grpo.rollouts.concurrency: {rows}") if rows else None
+    return _edit_rollouts(recipe, "concurrency", rows, f"grpo.rollouts.concurrency: {rows}") if rows else None
 
 
 def _halve_vllm(recipe: Recipe) -> Edit:
     if recipe.grpo is None or recipe.grpo.rollouts.backend == "transformers":
         return None
     share = recipe.grpo.rollouts.vllm_memory / 2
-    return _rollouts(recipe, "vllm_memory", share, f"grpo.rollouts.vllm_memory: {share:g}")
+    return _edit_rollouts(recipe, "vllm_memory", share, f"grpo.rollouts.vllm_memory: {share:g}")
 
 
-def _rollouts(recipe: Recipe, key: str, value: float, text: str) -> Edit:
+def _edit_rollouts(recipe: Recipe, key: str, value: float, text: str) -> Edit:
     assert recipe.grpo is not None
     rollouts = recipe.grpo.rollouts.model_copy(update={key: value})
     return text, recipe.model_copy(update={"grpo": recipe.grpo.model_copy(update={"rollouts": rollouts})})
 
 
-def _model(key: str, before: object, after: object, text: str) -> Callable[[Recipe], Edit]:
+def _edit_model(key: str, before: object, after: object, text: str) -> Callable[[Recipe], Edit]:
     def change(recipe: Recipe) -> Edit:
         if getattr(recipe.model, key) != before:
             return None
@@ -99,8 +101,8 @@ EDITS: tuple[Callable[[Recipe], Edit], ...] = (  # those of trainer/job_process.
     _halve_sft,
     _halve_grpo,
     _halve_concurrency,
-    _model("checkpointing", False, True, "model.checkpointing: true"),
-    _model("precision", "float32", "bfloat16", "model.precision: bfloat16"),
-    _model("lora", None, Lora(), "model.lora: {} (an adapter instead of every weight)"),
+    _edit_model("checkpointing", False, True, "model.checkpointing: true"),
+    _edit_model("precision", "float32", "bfloat16", "model.precision: bfloat16"),
+    _edit_model("lora", None, LoraSettings(), "model.lora: {} (an adapter instead of every weight)"),
     _halve_vllm,
 )

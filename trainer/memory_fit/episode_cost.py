@@ -14,7 +14,7 @@ SAMPLE_TASKS = 40
 TOKENS_IN, TOKENS_OUT = 500, 200  # assumed of one call, for prices by token
 
 
-def episodes_of(recipe: Recipe) -> dict[str, int]:
+def count_episodes(recipe: Recipe) -> dict[str, int]:
     """Episodes by purpose, without those drawn anew. An evaluation with no list measures the start and every stage."""
     counts: dict[str, int] = {}
     if (sft := recipe.sft) is not None:
@@ -33,13 +33,13 @@ def episodes_of(recipe: Recipe) -> dict[str, int]:
     return counts
 
 
-def cost_of(recipe: Recipe, pool: Pool | None, episodes: int) -> tuple[float | None, list[str]]:
+def estimate_cost(recipe: Recipe, pool: Pool | None, episodes: int) -> tuple[float | None, list[str]]:
     """US dollars: episodes x expected steps x the mean price of a call, every enabled worker called equally often."""
     workers = pool.enabled if pool is not None else ()
-    prices = [_price(spec) for spec in workers]
+    prices = [_price_of_call(spec) for spec in workers]
     if not any(prices):
         return None, []
-    steps, source = _steps(recipe)
+    steps, source = _estimate_steps(recipe)
     cost = episodes * steps * sum(prices) / len(prices)
     told = [
         f"cost: {steps:.1f} steps per episode ({source}), every worker called equally often, "
@@ -52,12 +52,12 @@ def cost_of(recipe: Recipe, pool: Pool | None, episodes: int) -> tuple[float | N
     return cost, told
 
 
-def _price(spec: WorkerSpec) -> float:
+def _price_of_call(spec: WorkerSpec) -> float:
     """US dollars per call."""
     return spec.price_call + (spec.price_in * TOKENS_IN + spec.price_out * TOKENS_OUT) / 1_000_000
 
 
-def _steps(recipe: Recipe) -> tuple[float, str]:
+def _estimate_steps(recipe: Recipe) -> tuple[float, str]:
     """Mean length of the reference plans of the recipe's first tasks, and where it comes from."""
     tasks = source_named(recipe.tasks.source).tasks(
         "train", min(recipe.tasks.count, SAMPLE_TASKS), levels=recipe.tasks.levels

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from pool_registry.pool import Pool
-from trainer.memory_fit.advice import advice
-from trainer.memory_fit.episode_cost import cost_of, episodes_of
-from trainer.memory_fit.stages import Machine, Part, gb, needed, this_machine
+from trainer.memory_fit.advice import suggest_edits
+from trainer.memory_fit.episode_cost import count_episodes, estimate_cost
+from trainer.memory_fit.stages import Allocation, Machine, detect_machine, find_largest_stage, format_bytes
 from trainer.recipe import Recipe
 
 
@@ -20,7 +20,7 @@ class Fit(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     device: str
-    parts: list[Part]
+    parts: list[Allocation]
     need_bytes: int
     free_bytes: int
     fits: bool
@@ -30,17 +30,17 @@ class Fit(BaseModel):
     note: str
 
 
-def estimate(recipe: Recipe, pool: Pool | None = None, machine: Machine | None = None) -> Fit:
+def estimate_fit(recipe: Recipe, pool: Pool | None = None, machine: Machine | None = None) -> Fit:
     """What the recipe needs on `machine` (default: this one) and what its calls cost on `pool`.
 
     Raises TrainerError when the model's configuration cannot be had or the model cannot be worked out.
     """
-    machine = machine or this_machine()
-    stage, parts = needed(recipe, machine)
+    machine = machine or detect_machine()
+    stage, parts = find_largest_stage(recipe, machine)
     need = sum(part.bytes for part in parts)
     fits = need <= machine.free
-    episodes = episodes_of(recipe)
-    cost, priced = cost_of(recipe, pool, sum(episodes.values()))
+    episodes = count_episodes(recipe)
+    cost, priced = estimate_cost(recipe, pool, sum(episodes.values()))
     told = [
         f"the {stage} stage needs most",
         "lengths are taken at their limit, so most jobs need less",
@@ -52,7 +52,9 @@ def estimate(recipe: Recipe, pool: Pool | None = None, machine: Machine | None =
         need_bytes=need,
         free_bytes=machine.free,
         fits=fits,
-        advice=[f"fits with {gb(machine.free - need)} to spare"] if fits else advice(recipe, machine, need),
+        advice=[f"fits with {format_bytes(machine.free - need)} to spare"]
+        if fits
+        else suggest_edits(recipe, machine, need),
         episodes=sum(episodes.values()),
         cost=cost,
         note="; ".join([*told, *priced]),

@@ -2,7 +2,7 @@
 
 The config is built on the meta device, and two of its layers run on fake tensors (shapes without contents),
 which tells byte by byte what is kept: so every architecture of transformers is covered, with its norms, its
-adapters and its casts. fit_memory.py adds it up.
+adapters and its casts. stages.py adds it up.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.model_files import HUB, STARTER, model_path, starter_folder
 from trainer.errors import TrainerError
-from trainer.recipe import Lora, Recipe
+from trainer.recipe import LoraSettings, Recipe
 
 FLOAT32 = 4  # bytes
-TRACED = (4096, 8192)  # tokens of the two traces whose difference is what one token needs
+TRACED_LENGTHS = (4096, 8192)  # tokens of the two traces whose difference is what one token needs
 TRACED_LAYERS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinearSize:
     """Bytes as a function of tokens."""
 
     fixed: float
@@ -39,7 +39,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Anatomy:
+class ModelSizes:
     """A model with its adapter, in one precision. Sizes in bytes, counts in parameters.
 
     `layer` is what one decoder layer keeps for the backward pass, `rest` what the model keeps beside its
@@ -59,13 +59,13 @@ class Anatomy:
     layers: int
     width: int
     kv_token: int
-    layer: Line
-    rest: Line
-    backward: Line
-    forward: Line
+    layer: LinearSize
+    rest: LinearSize
+    backward: LinearSize
+    forward: LinearSize
 
 
-def anatomy_of(recipe: Recipe, gpu: bool) -> Anatomy:
+def measure_model(recipe: Recipe, gpu: bool) -> ModelSizes:
     """The recipe's model taken apart. Raises TrainerError."""
     settings = recipe.model
     reference, lora = settings.base, settings.lora.model_dump_json() if settings.lora else ""
@@ -75,9 +75,9 @@ def anatomy_of(recipe: Recipe, gpu: bool) -> Anatomy:
         except OrchestratorError as error:
             raise TrainerError(f"model.start: {error}") from error
         reference = manifest.base if manifest.kind == "adapter" else str(folder)
-        lora = _adapter_there(folder) if manifest.kind == "adapter" else lora
+        lora = _read_adapter(folder) if manifest.kind == "adapter" else lora
     try:
-        return _taken_apart(config_text(reference), lora, settings.precision, gpu and settings.precision == "bfloat16")
+        return _measure(read_config(reference), lora, settings.precision, gpu and settings.precision == "bfloat16")
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError, NotImplementedError) as error:
         reason = str(error).strip().splitlines()[0][:300] if str(error).strip() else "no reason given"
         raise TrainerError(
@@ -86,10 +86,10 @@ def anatomy_of(recipe: Recipe, gpu: bool) -> Anatomy:
         ) from error
 
 
-def config_text(reference: str) -> str:
+def read_config(reference: str) -> str:
     """The config.json of a model reference; nothing else is read or fetched. Raises TrainerError."""
     if reference.startswith(HUB):
-        return _hub_config(reference.removeprefix(HUB))
+        return _fetch_hub_config(reference.removeprefix(HUB))
     if reference == STARTER and not starter_folder().exists():
         raise TrainerError(f"{STARTER} is not converted yet, so its size is unknown; run: python -m studio prepare")
     try:
@@ -99,7 +99,7 @@ def config_text(reference: str) -> str:
         raise TrainerError(f"the size of {reference} is unknown: {error}") from error
 
 
-def _hub_config(repository: str) -> str:
+def _fetch_hub_config(repository: str) -> str:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -112,21 +112,21 @@ def _hub_config(repository: str) -> str:
         ) from error
 
 
-def _adapter_there(folder: Path) -> str:
+def _read_adapter(folder: Path) -> str:
     """The settings of an adapter on disk, as those of a recipe."""
     try:
         held = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-        return Lora(rank=held["r"], alpha=held["lora_alpha"], targets=held["target_modules"]).model_dump_json()
+        return LoraSettings(rank=held["r"], alpha=held["lora_alpha"], targets=held["target_modules"]).model_dump_json()
     except (OSError, ValueError, KeyError) as error:
         raise TrainerError(f"model.start: {folder} holds no adapter that can be read: {error}") from error
 
 
 @lru_cache(maxsize=64)
-def _taken_apart(config_json: str, lora: str, precision: str, autocast: bool) -> Anatomy:
-    """On a card the trainer runs bfloat16 under autocast (learner.trainer_arguments)."""
+def _measure(config_json: str, lora: str, precision: str, autocast: bool) -> ModelSizes:
+    """On a card the trainer runs bfloat16 under autocast (learner.load_and_save.build_trainer_arguments)."""
     import torch
 
-    model, layers = _built(config_json, lora, precision, None)
+    model, layers = _build_model(config_json, lora, precision, None)
     text = model.config.get_text_config()
     named = list(model.named_parameters())  # a tied weight comes once
     base = [parameter for name, parameter in named if "lora_" not in name]
@@ -136,8 +136,8 @@ def _taken_apart(config_json: str, lora: str, precision: str, autocast: bool) ->
     width = getattr(torch, precision).itemsize
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    kept, rest, backward, forward = _traces(config_json, lora, precision, autocast)
-    return Anatomy(
+    kept, rest, backward, forward = _trace_lengths(config_json, lora, precision, autocast)
+    return ModelSizes(
         parameters=sum(parameter.numel() for parameter in [*base, *adapter]),
         trainable=sum(parameter.numel() for parameter in trained),
         weights=sum(parameter.nbytes for parameter in base),
@@ -158,7 +158,7 @@ def _taken_apart(config_json: str, lora: str, precision: str, autocast: bool) ->
     )
 
 
-def _built(config_json: str, lora: str, precision: str, only: int | None) -> tuple[Any, int]:
+def _build_model(config_json: str, lora: str, precision: str, only: int | None) -> tuple[Any, int]:
     """The model on the meta device, with `only` so many layers, and how many it has in truth."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -173,12 +173,14 @@ def _built(config_json: str, lora: str, precision: str, only: int | None) -> tup
             text.layer_types = text.layer_types[-only:]  # hybrids put their full attention last
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(
-            config, dtype=getattr(torch, precision), attn_implementation="sdpa" if only is None else _attention_name()
+            config,
+            dtype=getattr(torch, precision),
+            attn_implementation="sdpa" if only is None else _register_attention(),
         )
     if lora:
         from peft import LoraConfig, get_peft_model
 
-        wanted = Lora.model_validate_json(lora)
+        wanted = LoraSettings.model_validate_json(lora)
         model = get_peft_model(
             model,
             LoraConfig(
@@ -195,20 +197,22 @@ def _built(config_json: str, lora: str, precision: str, only: int | None) -> tup
 # --- What autograd keeps ---
 
 
-def _traces(config_json: str, lora: str, precision: str, autocast: bool) -> tuple[Line, Line, Line, Line]:
+def _trace_lengths(
+    config_json: str, lora: str, precision: str, autocast: bool
+) -> tuple[LinearSize, LinearSize, LinearSize, LinearSize]:
     """Two lengths, so that what grows with the tokens and what does not come apart."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    model, _ = _built(config_json, lora, precision, TRACED_LAYERS)
+    model, _ = _build_model(config_json, lora, precision, TRACED_LAYERS)
     with FakeTensorMode(allow_non_fake_inputs=True):
         model.to_empty(device="cpu")
-        short, long = (_trace(model, tokens, autocast) for tokens in TRACED)
-    return tuple(_line(below, above) for below, above in zip(short, long, strict=True))  # type: ignore[return-value]
+        short, long = (_trace(model, tokens, autocast) for tokens in TRACED_LENGTHS)
+    return tuple(_fit_line(below, above) for below, above in zip(short, long, strict=True))  # type: ignore[return-value]
 
 
-def _line(below: float, above: float) -> Line:
-    slope = max(0.0, (above - below) / (TRACED[1] - TRACED[0]))
-    return Line(max(0.0, below - slope * TRACED[0]), slope)
+def _fit_line(below: float, above: float) -> LinearSize:
+    slope = max(0.0, (above - below) / (TRACED_LENGTHS[1] - TRACED_LENGTHS[0]))
+    return LinearSize(max(0.0, below - slope * TRACED_LENGTHS[0]), slope)
 
 
 def _trace(model: Any, tokens: int, autocast: bool) -> tuple[float, float, float, float]:
@@ -221,7 +225,7 @@ def _trace(model: Any, tokens: int, autocast: bool) -> tuple[float, float, float
     if not blocks:
         raise TypeError(f"{type(whole).__name__} has no decoder layers that could be recomputed")
     casting = (lambda: torch.autocast("cpu", torch.bfloat16)) if autocast else nullcontext
-    with _Memory() as memory:
+    with _count_live_bytes() as memory:
         ids = torch.zeros(1, tokens, dtype=torch.long)
         marks: list[int] = []
         hooks = [blocks[-1].register_forward_pre_hook(lambda *_: marks.append(memory.live))]
@@ -245,7 +249,7 @@ def _trace(model: Any, tokens: int, autocast: bool) -> tuple[float, float, float
 
 
 @contextmanager
-def _Memory() -> Iterator[Any]:  # noqa: N802  reads as what it gives
+def _count_live_bytes() -> Iterator[Any]:
     """Counts the bytes of every storage that operations make and let go."""
     import weakref
 
@@ -284,7 +288,7 @@ def _Memory() -> Iterator[Any]:  # noqa: N802  reads as what it gives
 
 
 @lru_cache(maxsize=1)
-def _attention_name() -> str:
+def _register_attention() -> str:
     """An attention for traces. Like the fused kernels it keeps queries, keys, values, its output and one
     float32 per query, never the scores (FlashAttention, arXiv 2205.14135). Keys and values are repeated for every
     group of queries, as transformers does wherever there is a mask (integrations/sdpa_attention.py)."""

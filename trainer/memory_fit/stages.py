@@ -1,6 +1,6 @@
 """What a recipe needs in memory: by stage, part by part, at the moment when most is needed.
 
-anatomy.py takes the model apart by its config alone. What does not follow from that is a formula here, with
+model_sizes.py takes the model apart by its config alone. What does not follow from that is a formula here, with
 its source beside it. Lengths are taken at their limit (sft.max_length, rollouts.max_length).
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
-from trainer.memory_fit.model_sizes import FLOAT32, Anatomy, anatomy_of
+from trainer.memory_fit.model_sizes import FLOAT32, ModelSizes, measure_model
 from trainer.recipe import Recipe
 
 GB = 1_000_000_000
@@ -26,7 +26,7 @@ VLLM_CPU_CACHE = 2 * 1024**3  # VLLM_CPU_KVCACHE_SPACE of trainer/learner/vllm_s
 EVALUATED_ROWS = 16  # pool_registry.language_models.batched_model.MAX_BATCH
 
 
-class Part(BaseModel):
+class Allocation(BaseModel):
     """One share of the memory at the moment when most is needed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,7 +46,7 @@ class Machine:
     free: int
 
 
-def this_machine() -> Machine:
+def detect_machine() -> Machine:
     """The first CUDA card with what is free on it now, else the computer with its available memory."""
     import psutil
     import torch
@@ -58,93 +58,102 @@ def this_machine() -> Machine:
     return Machine("cpu", False, memory.total, memory.available)
 
 
-def needed(recipe: Recipe, machine: Machine) -> tuple[str, list[Part]]:
+def find_largest_stage(recipe: Recipe, machine: Machine) -> tuple[str, list[Allocation]]:
     """The stage that needs most, and its parts."""
-    anatomy = anatomy_of(recipe, machine.gpu)
+    anatomy = measure_model(recipe, machine.gpu)
     stages = {}
     if recipe.sft is not None:
-        stages["sft"] = _sft(recipe, anatomy, machine)
+        stages["sft"] = _allocate_sft(recipe, anatomy, machine)
     if recipe.grpo is not None:
-        stages["grpo"] = _grpo(recipe, anatomy, machine)
+        stages["grpo"] = _allocate_grpo(recipe, anatomy, machine)
     if not stages:
-        stages["evaluate"] = _evaluation(anatomy, machine)
+        stages["evaluate"] = _allocate_evaluation(anatomy, machine)
     return max(stages.items(), key=lambda stage: sum(part.bytes for part in stage[1]))
 
 
-def _sft(recipe: Recipe, anatomy: Anatomy, machine: Machine) -> list[Part]:
+def _allocate_sft(recipe: Recipe, anatomy: ModelSizes, machine: Machine) -> list[Allocation]:
     settings = recipe.sft
     assert settings is not None
     tokens = settings.batch * settings.max_length
-    head = _head(anatomy, machine, tokens, tokens, SFT_LOGITS)
-    step = _training_step(recipe, anatomy, settings.batch, settings.max_length, settings.accumulation, head)
-    return [*_standing(anatomy), *step, _runtime(machine)]
+    head = _head_bytes(anatomy, machine, tokens, tokens, SFT_LOGITS)
+    step = _allocate_training_step(recipe, anatomy, settings.batch, settings.max_length, settings.accumulation, head)
+    return [*_allocate_model(anatomy), *step, _allocate_runtime(machine)]
 
 
-def _grpo(recipe: Recipe, anatomy: Anatomy, machine: Machine) -> list[Part]:
+def _allocate_grpo(recipe: Recipe, anatomy: ModelSizes, machine: Machine) -> list[Allocation]:
     """Episodes are sampled first, then the step is taken: the larger of the two counts."""
     settings = recipe.grpo
     assert settings is not None
     wanted = settings.rollouts
     episodes = wanted.prompts * wanted.group
     tokens = settings.micro_batch * wanted.max_length
-    head = _head(anatomy, machine, tokens, min(tokens, PASS_TOKENS), GRPO_LOGITS)
-    step = _training_step(
+    head = _head_bytes(anatomy, machine, tokens, min(tokens, PASS_TOKENS), GRPO_LOGITS)
+    step = _allocate_training_step(
         recipe, anatomy, settings.micro_batch, wanted.max_length, episodes // settings.micro_batch, head
     )
-    server, rollouts = _rollout_parts(recipe, anatomy, machine)
+    server, rollouts = _allocate_rollouts(recipe, anatomy, machine)
     taken, sampled = sum(part.bytes for part in step), sum(part.bytes for part in rollouts)
     if taken >= sampled:
-        rollouts = [_within(part, "given back before the step") for part in rollouts]
+        rollouts = [_absorb(part, "given back before the step") for part in rollouts]
     else:
-        step = [_within(part, "fits into what sampling needs") for part in step]
-    return [*_standing(anatomy), *_reference(recipe, anatomy), *server, *step, *rollouts, _runtime(machine)]
-
-
-def _within(part: Part, why: str) -> Part:
-    return Part(name=part.name, bytes=0, note=f"{gb(part.bytes)}, {why}")
-
-
-def _evaluation(anatomy: Anatomy, machine: Machine) -> list[Part]:
-    """The base model and its cache; an evaluation of checkpoints of other models is not foreseen here."""
-    cache = EVALUATED_ROWS * 2048 * anatomy.kv_token
+        step = [_absorb(part, "fits into what sampling needs") for part in step]
     return [
-        Part(name="weights", bytes=anatomy.weights, note=f"{anatomy.parameters:,} parameters"),
-        Part(name="KV cache", bytes=cache, note=f"{EVALUATED_ROWS} rows of 2,048 tokens"),
-        _runtime(machine),
+        *_allocate_model(anatomy),
+        *_allocate_reference_model(recipe, anatomy),
+        *server,
+        *step,
+        *rollouts,
+        _allocate_runtime(machine),
     ]
 
 
-def _standing(anatomy: Anatomy) -> list[Part]:
+def _absorb(part: Allocation, why: str) -> Allocation:
+    return Allocation(name=part.name, bytes=0, note=f"{format_bytes(part.bytes)}, {why}")
+
+
+def _allocate_evaluation(anatomy: ModelSizes, machine: Machine) -> list[Allocation]:
+    """The base model and its cache; an evaluation of checkpoints of other models is not foreseen here."""
+    cache = EVALUATED_ROWS * 2048 * anatomy.kv_token
+    return [
+        Allocation(name="weights", bytes=anatomy.weights, note=f"{anatomy.parameters:,} parameters"),
+        Allocation(name="KV cache", bytes=cache, note=f"{EVALUATED_ROWS} rows of 2,048 tokens"),
+        _allocate_runtime(machine),
+    ]
+
+
+def _allocate_model(anatomy: ModelSizes) -> list[Allocation]:
     """What is there all the time. AdamW keeps two moments per trained number, in that number's own precision
     (torch.optim.AdamW: zeros_like); nothing in this trainer keeps float32 master copies."""
     base = anatomy.parameters - anatomy.trainable if anatomy.adapter else anatomy.parameters
     return [
-        Part(name="weights", bytes=anatomy.weights, note=f"{base:,} parameters of {anatomy.width} bytes"),
-        Part(
+        Allocation(name="weights", bytes=anatomy.weights, note=f"{base:,} parameters of {anatomy.width} bytes"),
+        Allocation(
             name="adapter",
             bytes=anatomy.adapter,
             note=f"{anatomy.trainable:,} parameters, kept in float32" if anatomy.adapter else "none",
         ),
-        Part(name="optimizer", bytes=2 * anatomy.trained, note="AdamW's two moments, as precise as what they move"),
+        Allocation(
+            name="optimizer", bytes=2 * anatomy.trained, note="AdamW's two moments, as precise as what they move"
+        ),
     ]
 
 
-def _training_step(
-    recipe: Recipe, anatomy: Anatomy, rows: int, length: int, accumulation: int, the_head: tuple[int, str]
-) -> list[Part]:
+def _allocate_training_step(
+    recipe: Recipe, anatomy: ModelSizes, rows: int, length: int, accumulation: int, the_head: tuple[int, str]
+) -> list[Allocation]:
     """The larger of two moments of a forward and backward pass over `rows` x `length` tokens.
 
     When the backward pass begins, all activations are there and no gradients yet (but those of earlier passes
     when there are several, and the head's); when it ends, all gradients and no activations.
     """
     tokens = rows * length
-    layer = anatomy.layer.at(tokens) + _mask(rows, length, anatomy.width)
+    layer = anatomy.layer.at(tokens) + _mask_bytes(rows, length, anatomy.width)
     kept, again, how = anatomy.layers * layer, 0, ""
     inputs = anatomy.layers * tokens * anatomy.hidden * anatomy.width
     if recipe.model.checkpointing and inputs + layer < kept:
         # Non-reentrant checkpointing: every layer keeps its input; later one layer at a time is computed again.
         kept, again, how = inputs, layer, ", recomputed"
-    kept += anatomy.rest.at(tokens) + _shared_mask(rows, length)
+    kept += anatomy.rest.at(tokens) + _boolean_mask_bytes(rows, length)
     head, head_note = the_head
     head_gradient = anatomy.head * anatomy.width if anatomy.head_trained else 0
     inside = again + anatomy.backward.at(tokens) + head_gradient
@@ -156,43 +165,47 @@ def _training_step(
     if beginning >= ending:
         when = "of the passes before" if earlier else "there after the activations are gone"
         return [
-            Part(name="gradients", bytes=earlier, note=when),
-            Part(name="activations", bytes=kept, note=note),
-            Part(
+            Allocation(name="gradients", bytes=earlier, note=when),
+            Allocation(name="activations", bytes=kept, note=note),
+            Allocation(
                 name="workspace",
                 bytes=max(head, inside),
                 note=head_note if head >= inside else "one layer's backward pass",
             ),
         ]
     return [
-        Part(name="gradients", bytes=anatomy.trained, note=f"{anatomy.trainable:,} numbers"),
-        Part(name="activations", bytes=0, note=f"{note}: {gb(kept)}, given back before the gradients end"),
-        Part(name="workspace", bytes=ending - anatomy.trained, note="the embedding's and the first layer's gradients"),
+        Allocation(name="gradients", bytes=anatomy.trained, note=f"{anatomy.trainable:,} numbers"),
+        Allocation(
+            name="activations", bytes=0, note=f"{note}: {format_bytes(kept)}, given back before the gradients end"
+        ),
+        Allocation(
+            name="workspace", bytes=ending - anatomy.trained, note="the embedding's and the first layer's gradients"
+        ),
     ]
 
 
-def _mask(rows: int, length: int, width: int) -> int:
+def _mask_bytes(rows: int, length: int, width: int) -> int:
     """Rows of unequal length need a mask. scaled_dot_product_attention turns it into numbers in every layer, rows x
     length x length, and keeps them for the backward pass (convert_boolean_attn_mask in ATen's attention.cpp)."""
     return rows * length * length * width if rows > 1 else 0
 
 
-def _shared_mask(rows: int, length: int) -> int:
+def _boolean_mask_bytes(rows: int, length: int) -> int:
     """The mask itself, one byte per entry, made once for all layers (transformers.masking_utils)."""
     return rows * length * length if rows > 1 else 0
 
 
-def _head(anatomy: Anatomy, machine: Machine, tokens: int, at_once: int, copies: int) -> tuple[int, str]:
+def _head_bytes(anatomy: ModelSizes, machine: Machine, tokens: int, at_once: int, copies: int) -> tuple[int, str]:
     """What the loss needs for a moment, if every token is learnt. Where a CPU makes whole logits (cpu_trainers.py), it
     makes them for `at_once` tokens, in so many float32 copies."""
     if machine.gpu or anatomy.vocabulary > SMALL_VOCABULARY:
-        return _tiled_head(anatomy, machine, tokens)
+        return _loss_tile_bytes(anatomy, machine, tokens)
     logits = at_once * anatomy.vocabulary * copies * FLOAT32
     hidden = tokens * anatomy.hidden * (FLOAT32 + anatomy.width)
-    return logits + hidden + _head_gradients(anatomy), f"logits of {at_once:,} tokens x {anatomy.vocabulary:,}"
+    return logits + hidden + _head_gradient_bytes(anatomy), f"logits of {at_once:,} tokens x {anatomy.vocabulary:,}"
 
 
-def _tiled_head(anatomy: Anatomy, machine: Machine, tokens: int) -> tuple[int, str]:
+def _loss_tile_bytes(anatomy: ModelSizes, machine: Machine, tokens: int) -> tuple[int, str]:
     """What the loss needs for a moment. TRL 1.16 never has all logits: it makes them tile by tile, twice
     (ChunkedLogProbFunction), and keeps the gradients of hidden states and of the head in float32."""
     rows = min(tokens, HEAD_ROWS)
@@ -203,40 +216,46 @@ def _tiled_head(anatomy: Anatomy, machine: Machine, tokens: int) -> tuple[int, s
     gradients = tokens * anatomy.hidden * FLOAT32
     if anatomy.width != FLOAT32:
         gradients += tokens * anatomy.hidden * anatomy.width
-    gradients += _head_gradients(anatomy)
+    gradients += _head_gradient_bytes(anatomy)
     return tile + gradients, f"logits in tiles of {rows:,} tokens x {min(anatomy.vocabulary, HEAD_COLUMNS):,}"
 
 
-def _head_gradients(anatomy: Anatomy) -> int:
+def _head_gradient_bytes(anatomy: ModelSizes) -> int:
     """In float32, and once more where the head is less precise."""
     if not anatomy.head_trained:
         return 0
     return anatomy.head * FLOAT32 + (anatomy.head * anatomy.width if anatomy.width != FLOAT32 else 0)
 
 
-def _reference(recipe: Recipe, anatomy: Anatomy) -> list[Part]:
+def _allocate_reference_model(recipe: Recipe, anatomy: ModelSizes) -> list[Allocation]:
     """With a KL term TRL keeps the start: a second model, or without one a copy of an adapter that was there."""
     assert recipe.grpo is not None
     if recipe.grpo.loss.beta == 0:
-        return [Part(name="reference model", bytes=0, note="no KL term (loss.beta is 0)")]
+        return [Allocation(name="reference model", bytes=0, note="no KL term (loss.beta is 0)")]
     if not anatomy.adapter:
-        return [Part(name="reference model", bytes=anatomy.weights, note="the start, whole")]
+        return [Allocation(name="reference model", bytes=anatomy.weights, note="the start, whole")]
     copied = anatomy.adapter if recipe.sft is not None or recipe.model.start else 0
-    return [Part(name="reference model", bytes=copied, note="the base without its adapter, or with the first one")]
+    return [
+        Allocation(name="reference model", bytes=copied, note="the base without its adapter, or with the first one")
+    ]
 
 
-def _rollout_parts(recipe: Recipe, anatomy: Anatomy, machine: Machine) -> tuple[list[Part], list[Part]]:
+def _allocate_rollouts(
+    recipe: Recipe, anatomy: ModelSizes, machine: Machine
+) -> tuple[list[Allocation], list[Allocation]]:
     """What serves episodes all the time (a server), and what only while they are sampled."""
     assert recipe.grpo is not None
     wanted = recipe.grpo.rollouts
     share = round(wanted.vllm_memory * machine.total)
     if wanted.backend == "vllm" and wanted.vllm_url:
-        return [Part(name="vLLM", bytes=0, note=f"runs elsewhere: {wanted.vllm_url}")], []
+        return [Allocation(name="vLLM", bytes=0, note=f"runs elsewhere: {wanted.vllm_url}")], []
     if wanted.backend == "vllm" and not machine.gpu:
         held = anatomy.weights + VLLM_CPU_CACHE + CPU_RUNTIME
-        return [Part(name="vLLM", bytes=held, note="a server of its own: weights, 2 GiB of cache, its runtime")], []
+        return [
+            Allocation(name="vLLM", bytes=held, note="a server of its own: weights, 2 GiB of cache, its runtime")
+        ], []
     if wanted.backend != "transformers":
-        part = Part(name="vLLM", bytes=share, note=f"{wanted.vllm_memory:.0%} of {gb(machine.total)}")
+        part = Allocation(name="vLLM", bytes=share, note=f"{wanted.vllm_memory:.0%} of {format_bytes(machine.total)}")
         return ([part], []) if wanted.backend == "vllm" else ([], [part])  # in this process it sleeps during the step
     rows = min(wanted.concurrency, wanted.prompts * wanted.group)
     tokens = rows * wanted.max_length
@@ -244,21 +263,23 @@ def _rollout_parts(recipe: Recipe, anatomy: Anatomy, machine: Machine) -> tuple[
     cache = tokens * anatomy.kv_token * (anatomy.layers + 1) // anatomy.layers
     # Reading the prompts: one layer's forward pass and its mask; then float32 logits of the last token, scaled,
     # softmaxed, and for top_p sorted with their places (8 bytes each).
-    reading = anatomy.forward.at(tokens) + _mask(rows, wanted.max_length, anatomy.width)
-    reading += _shared_mask(rows, wanted.max_length)
+    reading = anatomy.forward.at(tokens) + _mask_bytes(rows, wanted.max_length, anatomy.width)
+    reading += _boolean_mask_bytes(rows, wanted.max_length)
     drawing = rows * anatomy.vocabulary * (3 * FLOAT32 + (2 * FLOAT32 + 8 if wanted.top_p < 1 else 0))
     what = f"{rows} rows of {wanted.max_length:,} tokens"
     return [], [
-        Part(name="KV cache", bytes=cache, note=what),
-        Part(name="reading prompts", bytes=max(reading, drawing), note=f"one layer over {what}"),
+        Allocation(name="KV cache", bytes=cache, note=what),
+        Allocation(name="reading prompts", bytes=max(reading, drawing), note=f"one layer over {what}"),
     ]
 
 
-def _runtime(machine: Machine) -> Part:
+def _allocate_runtime(machine: Machine) -> Allocation:
     if machine.gpu:
-        return Part(name="runtime", bytes=CUDA_RUNTIME, note="CUDA, its libraries and what the allocator rounds up")
-    return Part(name="runtime", bytes=CPU_RUNTIME, note="Python with torch, transformers and TRL")
+        return Allocation(
+            name="runtime", bytes=CUDA_RUNTIME, note="CUDA, its libraries and what the allocator rounds up"
+        )
+    return Allocation(name="runtime", bytes=CPU_RUNTIME, note="Python with torch, transformers and TRL")
 
 
-def gb(size: int) -> str:
+def format_bytes(size: int) -> str:
     return f"{size / GB:.1f} GB" if abs(size) >= GB / 10 else f"{size / 1_000_000:.0f} MB"

@@ -13,7 +13,7 @@ from trainer.results.rows import ResultRow, TaskKey
 from trainer.results.statistics import Estimate, bootstrap_mean
 
 
-class Unit(NamedTuple):
+class PairKey(NamedTuple):
     """What is paired: a task, in a condition unless conditions are what is compared."""
 
     task: TaskKey
@@ -30,24 +30,24 @@ class Samples:
     score: float
 
 
-Tasks = Mapping[Unit, Samples]
+SamplesByTask = Mapping[PairKey, Samples]
 
 
-def by_task(rows: Iterable[ResultRow], *, across_conditions: bool = False) -> Tasks:
+def group_by_task(rows: Iterable[ResultRow], *, across_conditions: bool = False) -> SamplesByTask:
     """The rows apart by task, in the order of the tasks; of several conditions a task counts once in each, with
     `across_conditions` once in all."""
-    found: dict[Unit, list[ResultRow]] = {}
+    found: dict[PairKey, list[ResultRow]] = {}
     for row in rows:
-        unit = Unit(row.task_key, "" if across_conditions else row.condition, row.query)
+        unit = PairKey(row.task_key, "" if across_conditions else row.condition, row.query)
         found.setdefault(unit, []).append(row)
-    return {unit: _samples(found[unit]) for unit in sorted(found)}
+    return {unit: _count_right(found[unit]) for unit in sorted(found)}
 
 
-def mean_of(tasks: Tasks) -> Estimate:
+def estimate_mean(tasks: SamplesByTask) -> Estimate:
     """mean@k and nothing else, in a fraction of the time of all figures: for tables of many cells."""
     return bootstrap_mean([each.score for each in tasks.values()])
 
 
-def _samples(rows: list[ResultRow]) -> Samples:
+def _count_right(rows: list[ResultRow]) -> Samples:
     right = sum([row.correct for row in rows])
     return Samples(tuple(rows), right, right / len(rows))

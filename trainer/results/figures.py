@@ -1,8 +1,8 @@
 """What evaluations say about orchestrators: figures with intervals, and who is worth their cost.
 
-Pure functions over result rows (results.py). The unit is the task: a task's score is the share of its samples
+Pure functions over result rows (rows.py). The unit is the task: a task's score is the share of its samples
 that were right, every task counts the same, and intervals are resampled over tasks, because samples of one
-task are no independent evidence. No figure depends on the order of the rows. Differences: comparison_pairs.py.
+task are no independent evidence. No figure depends on the order of the rows. Differences: paired.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from trainer.results.by_task import Tasks, by_task, mean_of
+from trainer.results.by_task import SamplesByTask, estimate_mean, group_by_task
 from trainer.results.rows import ResultRow
 from trainer.results.statistics import Estimate, bootstrap_mean, entropy, mean, pass_all, pass_at, quantile
 
-Key = Literal["orchestrator", "family", "level", "condition", "split", "source"]
+GroupKey = Literal["orchestrator", "family", "level", "condition", "split", "source"]
 Price = Literal["cost", "tokens", "p50_s"]
 DIRECT = "direct:"
 
@@ -36,8 +36,8 @@ class Figures(_Frozen):
     `busy_s` is the time in which at least one episode ran; `speedup` what steps and turns would take one after
     another over what the episode took. `turns`, `steps`, `depth`, `width` are means over episodes.
     `access_precision`, `access_recall`, `matched`, `extra_steps`, `extra_depth` and `overshared_chars` compare with
-    the reference plan (access.py); None where no task has one. `entropy` of worker use is in bits, `shares` are
-    those of all calls.
+    the reference plan (evaluation/access_score.py); None where no task has one. `entropy` of worker use is in bits,
+    `shares` are those of all calls.
     """
 
     tasks: int
@@ -82,17 +82,17 @@ class ParetoPoint(_Frozen):
     efficient: bool
 
 
-def figures(rows: Collection[ResultRow]) -> Figures:
+def compute_figures(rows: Collection[ResultRow]) -> Figures:
     """The figures of these rows; they may be of several conditions, a task then counts once in each."""
-    return figures_of(by_task(rows))
+    return compute_grouped_figures(group_by_task(rows))
 
 
-def figures_of(tasks: Tasks) -> Figures:
+def compute_grouped_figures(tasks: SamplesByTask) -> Figures:
     """The figures of rows that were grouped by task already."""
     rows = [row for each in tasks.values() for row in each.rows]
     scores = [(each.right, len(each.rows)) for each in tasks.values()]
     k = min((samples for _, samples in scores), default=0)
-    calls = _added(row.workers for row in rows)
+    calls = _sum_counts(row.workers for row in rows)
     failed = [row for row in rows if row.failed_calls]
     turns = sum(row.turns for row in rows)
     speedups = [row.serial_s / row.wall_s for row in rows if row.wall_s > 0]
@@ -103,38 +103,38 @@ def figures_of(tasks: Tasks) -> Figures:
         tasks=len(scores),
         episodes=len(rows),
         k=k,
-        mean=mean_of(tasks),
+        mean=estimate_mean(tasks),
         pass_at_k=bootstrap_mean([pass_at(k, *score) for score in scores]),
         pass_all_k=bootstrap_mean([pass_all(k, *score) for score in scores]),
         valid_turns=1 - sum(row.turn_errors for row in rows) / turns if turns else None,
-        statuses=_added(row.statuses for row in rows),
-        recovery=_mean_of([float(row.correct) for row in failed]),
+        statuses=_sum_counts(row.statuses for row in rows),
+        recovery=_mean_of_present([float(row.correct) for row in failed]),
         failed_episodes=len(failed),
-        outcomes=_added({row.outcome: 1} for row in rows),
+        outcomes=_sum_counts({row.outcome: 1} for row in rows),
         cost=math.fsum(cost),
         cost_per_episode=mean(cost),
         tokens=sum(tokens),
         tokens_per_episode=mean(tokens),
         p50_s=quantile(walls, 0.50),
         p95_s=quantile(walls, 0.95),
-        busy_s=busy_s(rows),
-        speedup=_mean_of(speedups),
+        busy_s=compute_busy_s(rows),
+        speedup=_mean_of_present(speedups),
         turns=mean([row.turns for row in rows]),
         steps=mean([row.steps for row in rows]),
         depth=mean([row.depth for row in rows]),
         width=mean([row.width for row in rows]),
-        access_precision=_mean_of([row.access_precision for row in planned]),
-        access_recall=_mean_of([row.access_recall for row in planned]),
-        matched=_mean_of([_over(row.matched_steps, row.oracle_steps) for row in planned]),
-        extra_steps=_mean_of([row.steps - (row.oracle_steps or 0) for row in planned]),
-        extra_depth=_mean_of([row.depth - (row.oracle_depth or 0) for row in planned]),
-        overshared_chars=_mean_of([row.overshared_chars for row in planned]),
+        access_precision=_mean_of_present([row.access_precision for row in planned]),
+        access_recall=_mean_of_present([row.access_recall for row in planned]),
+        matched=_mean_of_present([_divide(row.matched_steps, row.oracle_steps) for row in planned]),
+        extra_steps=_mean_of_present([row.steps - (row.oracle_steps or 0) for row in planned]),
+        extra_depth=_mean_of_present([row.depth - (row.oracle_depth or 0) for row in planned]),
+        overshared_chars=_mean_of_present([row.overshared_chars for row in planned]),
         entropy=entropy(list(calls.values())),
         shares={name: count / sum(calls.values()) for name, count in calls.items()},
     )
 
 
-def split(rows: Iterable[ResultRow], key: Key | str) -> dict[str, list[ResultRow]]:
+def group_rows(rows: Iterable[ResultRow], key: GroupKey | str) -> dict[str, list[ResultRow]]:
     """The rows apart by a key, in the order of first appearance."""
     parts: dict[str, list[ResultRow]] = {}
     for row in rows:
@@ -142,14 +142,14 @@ def split(rows: Iterable[ResultRow], key: Key | str) -> dict[str, list[ResultRow
     return parts
 
 
-def by(rows: Iterable[ResultRow], key: Key) -> dict[str, Figures]:
+def compute_figures_by(rows: Iterable[ResultRow], key: GroupKey) -> dict[str, Figures]:
     """The figures by orchestrator, family, level, condition, split or source."""
-    return {value: figures(part) for value, part in split(rows, key).items()}
+    return {value: compute_figures(part) for value, part in group_rows(rows, key).items()}
 
 
-def pareto(found: Mapping[str, Figures], price: Price = "cost") -> list[ParetoPoint]:
+def find_pareto_points(found: Mapping[str, Figures], price: Price = "cost") -> list[ParetoPoint]:
     """Who is worth their price: US dollars an episode, tokens an episode, or median seconds. Cheapest first."""
-    prices = {name: _price(each, price) for name, each in found.items()}
+    prices = {name: _get_price(each, price) for name, each in found.items()}
 
     def beaten(name: str) -> bool:
         mine = (prices[name], -found[name].mean.mean)
@@ -162,13 +162,13 @@ def pareto(found: Mapping[str, Figures], price: Price = "cost") -> list[ParetoPo
     return sorted(points, key=lambda point: (point.price, -point.mean.mean, point.name))
 
 
-def best_single(found: Mapping[str, Figures]) -> str | None:
+def find_best_single(found: Mapping[str, Figures]) -> str | None:
     """Which `direct:AGENT` row has the highest mean (the cheaper one of two); None when none got a task right."""
     single = [name for name in found if name.startswith(DIRECT) and found[name].mean.mean > 0]
     return min(single, key=lambda name: (-found[name].mean.mean, found[name].cost_per_episode, name), default=None)
 
 
-def busy_s(rows: Iterable[ResultRow]) -> float:
+def compute_busy_s(rows: Iterable[ResultRow]) -> float:
     """How long at least one episode ran, in seconds: pauses between a kill and a resume do not count."""
     total, until = 0.0, float("-inf")
     for start, end in sorted((row.at - row.wall_s, row.at) for row in rows):
@@ -177,11 +177,11 @@ def busy_s(rows: Iterable[ResultRow]) -> float:
     return total
 
 
-def _price(found: Figures, price: Price) -> float:
+def _get_price(found: Figures, price: Price) -> float:
     return {"cost": found.cost_per_episode, "tokens": found.tokens_per_episode, "p50_s": found.p50_s}[price]
 
 
-def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """All counts together, the largest first, without those of nothing."""
     total: dict[str, int] = {}
     for each in counts:
@@ -191,11 +191,11 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(there, key=lambda item: (-item[1], item[0])))
 
 
-def _over(part: int | None, whole: int | None) -> float | None:
+def _divide(part: int | None, whole: int | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-def _mean_of(values: Iterable[float | None]) -> float | None:
+def _mean_of_present(values: Iterable[float | None]) -> float | None:
     """The mean of what is there; None without anything."""
     there = [value for value in values if value is not None]
     return mean(there) if there else None

@@ -11,12 +11,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from trainer.results.by_task import Samples, Tasks, Unit, by_task
+from trainer.results.by_task import PairKey, Samples, SamplesByTask, group_by_task
 from trainer.results.rows import ResultRow, TaskKey
 from trainer.results.statistics import Estimate, bootstrap_difference, sign_test
 
-Which = Literal["improved", "regressed", "equal"]
-WHICH: dict[Which, Callable[[float], bool]] = {  # by the score's difference
+Direction = Literal["improved", "regressed", "equal"]
+DIRECTIONS: dict[Direction, Callable[[float], bool]] = {  # by the score's difference
     "improved": lambda difference: difference > 0,
     "regressed": lambda difference: difference < 0,
     "equal": lambda difference: difference == 0,
@@ -37,7 +37,7 @@ class TaskChange(BaseModel):
     reference_episodes: tuple[str, ...]
 
 
-class Gap(BaseModel):
+class PairedDifference(BaseModel):
     """The figures of an orchestrator against a reference on the tasks that both have done.
 
     `difference` is the mean over tasks of score minus reference score, with a 95 % interval over tasks; `p` that
@@ -55,7 +55,7 @@ class Gap(BaseModel):
     p: float
 
 
-class Paired(Gap):
+class PairedComparison(PairedDifference):
     """The figures and every task behind them."""
 
     improved: tuple[TaskChange, ...]
@@ -63,23 +63,26 @@ class Paired(Gap):
     equal: tuple[TaskChange, ...]
 
 
-def paired(
+def compare_paired(
     rows: Collection[ResultRow], reference_rows: Collection[ResultRow], *, across_conditions: bool = False
-) -> Paired:
+) -> PairedComparison:
     """One orchestrator's rows against a reference's, task by task. The sides change places and every sign with
     them. With `across_conditions` a task pairs with itself in whatever condition it was done: what an ablation
     or a renamed pool costs."""
-    mine = by_task(rows, across_conditions=across_conditions)
-    theirs = by_task(reference_rows, across_conditions=across_conditions)
-    tasks = {which: tuple(change(unit, mine, theirs) for unit in changed(which, mine, theirs)) for which in WHICH}
-    return Paired.model_validate({**dict(gap(mine, theirs)), **tasks})
+    mine = group_by_task(rows, across_conditions=across_conditions)
+    theirs = group_by_task(reference_rows, across_conditions=across_conditions)
+    tasks = {
+        which: tuple(describe_change(unit, mine, theirs) for unit in select_tasks(which, mine, theirs))
+        for which in DIRECTIONS
+    }
+    return PairedComparison.model_validate({**dict(compute_difference(mine, theirs)), **tasks})
 
 
-def gap(mine: Tasks, theirs: Tasks) -> Gap:
+def compute_difference(mine: SamplesByTask, theirs: SamplesByTask) -> PairedDifference:
     """`paired` without the tasks: of rows that were grouped already, in a fraction of the time."""
     differences = [each.score - theirs[unit].score for unit, each in mine.items() if unit in theirs]
     wins, losses = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
-    return Gap(
+    return PairedDifference(
         tasks=len(differences),
         unpaired=len(mine) + len(theirs) - 2 * len(differences),
         difference=bootstrap_difference(differences),
@@ -90,13 +93,13 @@ def gap(mine: Tasks, theirs: Tasks) -> Gap:
     )
 
 
-def changed(which: Which, mine: Tasks, theirs: Tasks) -> list[Unit]:
+def select_tasks(which: Direction, mine: SamplesByTask, theirs: SamplesByTask) -> list[PairKey]:
     """The tasks that were improved, regressed or left equal, in the order of the tasks."""
-    counts = WHICH[which]
+    counts = DIRECTIONS[which]
     return [unit for unit, each in mine.items() if unit in theirs and counts(each.score - theirs[unit].score)]
 
 
-def change(unit: Unit, mine: Tasks, theirs: Tasks) -> TaskChange:
+def describe_change(unit: PairKey, mine: SamplesByTask, theirs: SamplesByTask) -> TaskChange:
     """What became of a task that both have done."""
     return TaskChange(
         task=unit.task,
@@ -104,10 +107,10 @@ def change(unit: Unit, mine: Tasks, theirs: Tasks) -> TaskChange:
         query=unit.query,
         score=mine[unit].score,
         reference_score=theirs[unit].score,
-        episodes=_episodes(mine[unit]),
-        reference_episodes=_episodes(theirs[unit]),
+        episodes=_list_episodes(mine[unit]),
+        reference_episodes=_list_episodes(theirs[unit]),
     )
 
 
-def _episodes(samples: Samples) -> tuple[str, ...]:
+def _list_episodes(samples: Samples) -> tuple[str, ...]:
     return tuple(row.episode for row in sorted(samples.rows, key=lambda row: row.sample))

@@ -1,6 +1,6 @@
 """What an evaluation leaves behind: one line per finished, graded episode in `jobs/<id>/results.jsonl`.
 
-Everything that is told about an evaluation (comparison.py, the Compare page, evaluations.jsonl) is computed
+Everything that is told about an evaluation (figures.py, the Compare page, evaluations.jsonl) is computed
 from these rows. A row is written once its episode is graded, in one write; a job that was killed goes on with
 the samples that have no row yet.
 """
@@ -49,7 +49,7 @@ class ResultRow(BaseModel):
     those that were not OK, `workers` steps by the worker they called. Times in seconds, cost in US dollars.
     `at` is when the episode ended, in seconds since 1970, UTC.
 
-    What follows is measured against the reference plan (access.py) and None where the task has none:
+    What follows is measured against the reference plan (evaluation/access_score.py) and None where the task has none:
     `access_precision`, `access_recall`, `matched_steps` (steps of the reference plan that the episode made,
     too), `oracle_steps`, `oracle_depth` (size of the reference plan) and `overshared_chars`.
     """
@@ -129,13 +129,13 @@ def append_result(path: Path, row: ResultRow) -> None:
         os.close(handle)
 
 
-def mend(path: Path) -> None:
+def repair_last_line(path: Path) -> None:
     """End a torn last line, so that what is appended next stands on a line of its own."""
     if path.exists() and (text := path.read_bytes()) and not text.endswith(b"\n"):
         with path.open("ab") as file:
             file.write(b"\n")
 
 
-def orchestrators_in(rows: Iterable[ResultRow]) -> list[str]:
+def list_orchestrators(rows: Iterable[ResultRow]) -> list[str]:
     """Who was evaluated, in the order of the first rows."""
     return list(dict.fromkeys(row.orchestrator for row in rows))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 RESAMPLES = 10_000
-KEPT = 4096  # intervals; each is known by its few distinct values
+CACHED_INTERVALS = 4096  # intervals; each is known by its few distinct values
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def bootstrap_mean(scores: Sequence[float], seed: int = 0, resamples: int = RESA
         return Estimate(0.0, 0.0, 1.0)
     centre = mean(scores)
     if min(scores) == max(scores):
-        return Estimate(centre, *wilson(centre, len(scores)))
+        return Estimate(centre, *wilson_interval(centre, len(scores)))
     return Estimate(centre, *_percentiles(scores, seed, resamples))
 
 
@@ -49,7 +49,7 @@ def bootstrap_difference(differences: Sequence[float], seed: int = 0, resamples:
         return Estimate(0.0, -1.0, 1.0)
     centre = mean(differences)
     if min(differences) == max(differences):
-        _, others = wilson(0.0, len(differences))
+        _, others = wilson_interval(0.0, len(differences))
         return Estimate(centre, centre - others * (centre + 1), centre + others * (1 - centre))
     negated = [-value for value in differences]
     if sorted(negated) > sorted(differences):  # resample one of the two mirror images, always the same
@@ -61,11 +61,11 @@ def bootstrap_difference(differences: Sequence[float], seed: int = 0, resamples:
 def _percentiles(values: Sequence[float], seed: int, resamples: int) -> tuple[float, float]:
     """The 2.5 and 97.5 % percentiles of the mean of resampled values."""
     distinct = tuple(sorted(Counter(values).items()))
-    return _resampled(distinct, seed, resamples)
+    return _resample(distinct, seed, resamples)
 
 
-@lru_cache(maxsize=KEPT)
-def _resampled(distinct: tuple[tuple[float, int], ...], seed: int, resamples: int) -> tuple[float, float]:
+@lru_cache(maxsize=CACHED_INTERVALS)
+def _resample(distinct: tuple[tuple[float, int], ...], seed: int, resamples: int) -> tuple[float, float]:
     """The percentiles for values that occur so many times each. Kept: it takes milliseconds, and mean@1, pass@1 and
     pass^1, or a family alone and among others, are the same question."""
     import numpy as np
@@ -115,7 +115,7 @@ def mean(values: Collection[float]) -> float:
     return math.fsum(values) / len(values) if values else 0.0
 
 
-def wilson(share: float, count: int, z: float = 1.959964) -> tuple[float, float]:
+def wilson_interval(share: float, count: int, z: float = 1.959964) -> tuple[float, float]:
     """Wilson's 95 % interval of a share observed in `count` trials; it always holds the share."""
     centre = share + z * z / (2 * count)
     spread = z * ((share * (1 - share) + z * z / (4 * count)) / count) ** 0.5

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from trainer.results.figures import figures
+from trainer.results.figures import compute_figures
 from trainer.results.rows import ResultRow
 
 
@@ -52,21 +52,21 @@ def summarize(orchestrator: str, rows: Sequence[ResultRow], condition: str = "se
     cells: dict[tuple[str, int, str], list[ResultRow]] = {}
     for row in rows:
         cells.setdefault((row.family, row.level, row.split), []).append(row)
-    whole = _summary(orchestrator, condition, rows)
+    whole = _summarize_rows(orchestrator, condition, rows)
     if len(cells) < 2:
         return whole
-    parts = [_summary(orchestrator, condition, each) for each in cells.values()]
+    parts = [_summarize_rows(orchestrator, condition, each) for each in cells.values()]
     return whole.model_copy(update={"cells": parts})
 
 
-def _summary(orchestrator: str, condition: str, rows: Sequence[ResultRow]) -> Evaluation:
-    found = figures(rows)
+def _summarize_rows(orchestrator: str, condition: str, rows: Sequence[ResultRow]) -> Evaluation:
+    found = compute_figures(rows)
     return Evaluation(
         orchestrator=orchestrator,
         condition=condition,
-        family=_common([row.family for row in rows]),
-        level=int(_common([str(row.level) for row in rows], "0")),
-        split=_common([row.split for row in rows]),
+        family=_common_value([row.family for row in rows]),
+        level=int(_common_value([str(row.level) for row in rows], "0")),
+        split=_common_value([row.split for row in rows]),
         tasks=found.tasks,
         samples=found.k,
         mean=found.mean.mean,
@@ -89,5 +89,5 @@ def _summary(orchestrator: str, condition: str, rows: Sequence[ResultRow]) -> Ev
     )
 
 
-def _common(values: Sequence[str], otherwise: str = "all") -> str:
+def _common_value(values: Sequence[str], otherwise: str = "all") -> str:
     return values[0] if len(set(values)) == 1 else otherwise

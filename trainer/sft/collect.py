@@ -16,8 +16,8 @@ from orchestrator.engine.episode_loop import Orchestrator, Sink
 from orchestrator.policies.registry import make_orchestrator
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
-from trainer.evaluation.trials import attempt
-from trainer.recipe import Demonstrations, Model
+from trainer.evaluation.trials import run_task
+from trainer.recipe import DemonstrationSettings, ModelSettings
 from trainer.sft.demonstrations import Demonstration, demonstration
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.task import Task
@@ -29,7 +29,13 @@ class Collector:
     """Samples trajectories of a teacher and keeps one per task."""
 
     def __init__(
-        self, settings: Demonstrations, model: Model, pool: LivePool, sink: Sink, seed: int, rounds: int | None = None
+        self,
+        settings: DemonstrationSettings,
+        model: ModelSettings,
+        pool: LivePool,
+        sink: Sink,
+        seed: int,
+        rounds: int | None = None,
     ) -> None:
         self._settings = settings
         self._model = model
@@ -77,7 +83,7 @@ class Collector:
     async def _sample(self, task: Task, fault: Fault | None) -> Episode:
         pool = FaultyPool(self._pool, fault) if fault is not None else self._pool
         self.tried += 1
-        return await attempt(task, self._teacher(task, fault), pool, self._sink)
+        return await run_task(task, self._teacher(task, fault), pool, self._sink)
 
     def _teacher(self, task: Task, fault: Fault | None) -> Orchestrator:
         if self._settings.teacher == "oracle" and task.oracle_turn is not None:

@@ -21,7 +21,7 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Message
 from trainer.errors import TrainingFailed
 from trainer.grpo.token_transcript import ChatTokens, Transcript
-from trainer.recipe import Model
+from trainer.recipe import ModelSettings
 
 # Failures that are not the orchestrator's doing: a turn that met one is still worth imitating.
 NOT_ITS_FAULT = {"timeout", "unavailable", "dependency_failed", "connection", "rate_limited", "deadline"}
@@ -94,7 +94,9 @@ def _mistaken(done: Round) -> bool:
     return any(failure is not None and failure.code not in NOT_ITS_FAULT for failure in failures)
 
 
-def starred_demonstrations(traces: TraceStore, pool: LivePool, model: Model, rounds: int) -> Iterator[Demonstration]:
+def starred_demonstrations(
+    traces: TraceStore, pool: LivePool, model: ModelSettings, rounds: int
+) -> Iterator[Demonstration]:
     """The traces on this pool that a person starred. Those without an answer are left out."""
     for key in traces.starred(pool.pool.name):
         episode = traces.episode(key)

@@ -19,17 +19,17 @@ from trl import SFTConfig  # type: ignore[attr-defined]  # lazily exported
 from pool_registry.atomic_write import draft_file
 from trainer.errors import TrainingFailed
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.jobs.job_folder import Workspace
-from trainer.learner.cpu_trainers import sft_trainer
+from trainer.jobs.job_folder import JobFolder
+from trainer.learner.cpu_trainers import choose_sft_trainer
 from trainer.learner.load_and_save import (
     JobCallback,
-    Training,
+    TrainingContext,
+    build_trainer_arguments,
     clear_draft,
+    find_resume_checkpoint,
     load_learner,
-    resume_point,
-    trainer_arguments,
 )
-from trainer.recipe import Recipe, Sft
+from trainer.recipe import Recipe, SftSettings
 from trainer.sft.collect import Collector, Progress
 from trainer.sft.demonstrations import (
     Demonstration,
@@ -43,27 +43,27 @@ from trainer.tasks.task import Task
 log = logging.getLogger(__name__)
 
 
-def run_sft(training: Training) -> bool:
+def run_sft(training: TrainingContext) -> bool:
     """Train, or go on where an interrupted job stopped. False when it was stopped on request.
 
     Raises TrainingFailed (and what loading a model raises) with the next action.
     """
-    recipe, workspace = training.recipe, training.workspace
+    recipe, job_folder = training.recipe, training.job_folder
     settings = recipe.sft
     assert settings is not None, "the caller chose this stage"
-    resume = resume_point(workspace, "sft", 0)
+    resume = find_resume_checkpoint(job_folder, "sft", 0)
     rows = demonstrations(training, settings)
-    if workspace.stopping:
+    if job_folder.stop_requested:
         return False
     learner = load_learner(recipe.model, settings.optimizer.seed, resume)
     data = dataset(rows, ChatTokens(learner.tokenizer), settings.max_length)
     log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
-    clear_draft(workspace)
+    clear_draft(job_folder)
     set_seed(settings.optimizer.seed)
     callback = JobCallback(training, "sft", learner, 0, settings.steps)
-    trainer = sft_trainer(learner.model)(
+    trainer = choose_sft_trainer(learner.model)(
         model=learner.model,
-        args=_arguments(recipe, settings, workspace),
+        args=_arguments(recipe, settings, job_folder),
         train_dataset=data,
         processing_class=learner.tokenizer,
         callbacks=[callback],
@@ -73,19 +73,19 @@ def run_sft(training: Training) -> bool:
     return not callback.stopped
 
 
-def demonstrations(training: Training, settings: Sft) -> list[Demonstration]:
+def demonstrations(training: TrainingContext, settings: SftSettings) -> list[Demonstration]:
     """What to imitate: kept from before when this is a resume, else sampled now. Written into the folder."""
-    recipe, pool, workspace = training.recipe, training.pool, training.workspace
-    if workspace.demonstrations.exists():
-        return load_demonstrations(workspace.demonstrations)
+    recipe, pool, job_folder = training.recipe, training.pool, training.job_folder
+    if job_folder.demonstrations.exists():
+        return load_demonstrations(job_folder.demonstrations)
     rounds = pool.pool.limits.max_rounds
     wanted = settings.demonstrations
     rows = list(starred_demonstrations(training.store.traces, pool, recipe.model, rounds)) if wanted.starred else []
     if wanted.file:
         rows += load_demonstrations(Path(wanted.file).expanduser())
     collector = Collector(wanted, recipe.model, pool, training.store.traces, settings.optimizer.seed, rounds)
-    rows += training.runner.run(_collect(collector, training.tasks, workspace))
-    if workspace.stopping:
+    rows += training.runner.run(_collect(collector, training.tasks, job_folder))
+    if job_folder.stop_requested:
         return []
     log.info(
         "%d tasks, %d trajectories, %d tasks solved, %d kept with a recovery",
@@ -98,29 +98,29 @@ def demonstrations(training: Training, settings: Sft) -> list[Demonstration]:
             "Choose another teacher (sft.demonstrations.teacher) or easier tasks (tasks.levels)",
         )
     rows += variants(rows, wanted.variants, settings.optimizer.seed)
-    with draft_file(workspace.demonstrations) as draft:
+    with draft_file(job_folder.demonstrations) as draft:
         save_demonstrations(draft, rows)
     return rows
 
 
-async def _collect(collector: Collector, tasks: Sequence[Task], workspace: Workspace) -> list[Demonstration]:
-    progress = _progress(workspace)
+async def _collect(collector: Collector, tasks: Sequence[Task], job_folder: JobFolder) -> list[Demonstration]:
+    progress = _progress(job_folder)
     collecting = asyncio.create_task(collector.collect(tasks, progress))
     while not collecting.done():
         await asyncio.wait([collecting], timeout=0.5)
-        if workspace.stopping and not collecting.done():
+        if job_folder.stop_requested and not collecting.done():
             collecting.cancel()
             await asyncio.wait([collecting])
             return []
     return collecting.result()
 
 
-def _progress(workspace: Workspace) -> Progress:
+def _progress(job_folder: JobFolder) -> Progress:
     """Tell every twentieth of the way."""
 
     def tell(done: int, total: int) -> None:
         if done == total or done % max(1, total // 20) == 0:
-            workspace.note("demonstrations", 0, {"demonstrations/done": done, "demonstrations/total": total})
+            job_folder.append_metrics("demonstrations", 0, {"demonstrations/done": done, "demonstrations/total": total})
             log.info("demonstrations: %d of %d tasks", done, total)
 
     return tell
@@ -140,8 +140,8 @@ def dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: int) ->
     )
 
 
-def _arguments(recipe: Recipe, settings: Sft, workspace: Workspace) -> SFTConfig:
-    shared: dict[str, Any] = trainer_arguments(recipe, settings.optimizer, settings.steps, workspace)
+def _arguments(recipe: Recipe, settings: SftSettings, job_folder: JobFolder) -> SFTConfig:
+    shared: dict[str, Any] = build_trainer_arguments(recipe, settings.optimizer, settings.steps, job_folder)
     return SFTConfig(
         **shared,
         per_device_train_batch_size=settings.batch,

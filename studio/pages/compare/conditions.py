@@ -8,9 +8,9 @@ from typing import Any
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
 from studio.pages.compare.suite import SEEN, cell, choices, estimate
 from trainer.recipe import CONDITIONS
-from trainer.results.by_task import by_task, mean_of
-from trainer.results.figures import figures, split
-from trainer.results.paired import gap
+from trainer.results.by_task import estimate_mean, group_by_task
+from trainer.results.figures import compute_figures, group_rows
+from trainer.results.paired import compute_difference
 from trainer.results.rows import ResultRow
 from trainer.tasks import HELD_OUT_FAMILIES
 
@@ -28,7 +28,7 @@ def matrix_document(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
             "ok": True,
             "columns": list(COLUMNS),
             "rows": [
-                {"orchestrator": name, "cells": _cells(part)} for name, part in split(rows, "orchestrator").items()
+                {"orchestrator": name, "cells": _cells(part)} for name, part in group_rows(rows, "orchestrator").items()
             ],
             "held_out": list(HELD_OUT_FAMILIES),
             "choices": choices(shelf, selection.jobs),
@@ -39,13 +39,13 @@ def matrix_document(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
 
 def _cells(rows: Sequence[ResultRow]) -> dict[str, dict[str, Any]]:
     parts = {name: part for name in COLUMNS if (part := [row for row in rows if column_of(row) == name])}
-    tasks = {name: by_task(part, across_conditions=True) for name, part in parts.items()}  # of one condition each
+    tasks = {name: group_by_task(part, across_conditions=True) for name, part in parts.items()}  # of one condition each
     seen = tasks.get(SEEN)
     cells = {}
     for name, measured in tasks.items():
         cells[name] = cell(measured)
         if name not in (SEEN, HELD_OUT) and seen:  # a held-out family has other tasks: there is nothing to pair
-            against = gap(measured, seen)
+            against = compute_difference(measured, seen)
             cells[name] |= {"change": estimate(against.difference), "paired": against.tasks}
     return cells
 
@@ -60,11 +60,11 @@ def ablation_document(shelf: ResultShelf, selection: Selection, orchestrator: st
 
     def make() -> dict[str, Any]:
         everything = shelf.rows(Selection(selection.jobs))
-        parts = split(everything, "orchestrator")
+        parts = group_rows(everything, "orchestrator")
         ablated = [name for name, part in parts.items() if any(row.condition.startswith(WITHOUT) for row in part)]
         chosen = next((name for name in (orchestrator, *ablated) if name in parts), next(iter(parts)))
         rows = [row for row in parts[chosen] if Selection(family=selection.family, level=selection.level).holds(row)]
-        conditions = split(rows, "condition")
+        conditions = group_rows(rows, "condition")
         seen = conditions.get(SEEN, [])
         if not seen:
             raise NoResults(
@@ -74,9 +74,9 @@ def ablation_document(shelf: ResultShelf, selection: Selection, orchestrator: st
             "ok": True,
             "orchestrator": chosen,
             "ablated": ablated,
-            "seen": cell(by_task(seen)),
+            "seen": cell(group_by_task(seen)),
             "workers": _drops(conditions, seen),
-            "shares": figures(seen).shares,
+            "shares": compute_figures(seen).shares,
             "choices": choices(shelf, selection.jobs),
         }
 
@@ -86,16 +86,16 @@ def ablation_document(shelf: ResultShelf, selection: Selection, orchestrator: st
 def _drops(conditions: Mapping[str, Sequence[ResultRow]], seen: Sequence[ResultRow]) -> list[dict[str, Any]]:
     """Each set of workers that was switched off, the dearest first."""
     found = []
-    whole = by_task(seen, across_conditions=True)
+    whole = group_by_task(seen, across_conditions=True)
     for condition, rows in conditions.items():
         if not condition.startswith(WITHOUT):
             continue
-        tasks = by_task(rows, across_conditions=True)
-        against = gap(tasks, whole)
+        tasks = group_by_task(rows, across_conditions=True)
+        against = compute_difference(tasks, whole)
         found.append(
             {
                 "without": condition.removeprefix(WITHOUT),
-                "mean": estimate(mean_of(tasks)),
+                "mean": estimate(estimate_mean(tasks)),
                 "change": estimate(against.difference),
                 "wins": against.wins,
                 "losses": against.losses,

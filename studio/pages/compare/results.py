@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from studio.pages.train.job_document import recipe_of
 from studio.pages.train.progress import moment
 from trainer.jobs.queue import JobRow, JobStore
-from trainer.results.rows import RESULTS, ResultRow, Slot, orchestrators_in, read_results
+from trainer.results.rows import RESULTS, ResultRow, Slot, list_orchestrators, read_results
 
 T = TypeVar("T")
 KEPT_ANSWERS = 64
@@ -122,7 +122,7 @@ class ResultShelf:
             "message": row.message,
             "created_at": moment(row.created_at),
             "episodes": len(rows),
-            "orchestrators": orchestrators_in(rows),
+            "orchestrators": list_orchestrators(rows),
             "conditions": list(dict.fromkeys(each.condition for each in rows)),
             "families": list(dict.fromkeys(each.family for each in rows)),
         }
@@ -142,7 +142,7 @@ class ResultShelf:
         return rows
 
     def _path(self, job: str) -> Path:
-        return self._jobs.workspace(job).folder / RESULTS
+        return self._jobs.folder(job).path / RESULTS
 
     def _mark(self, job: str) -> Mark:
         """Which file it is and how far it has grown; zeros where there is none."""

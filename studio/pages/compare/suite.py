@@ -11,10 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
-from trainer.results.by_task import Samples, Tasks, Unit, by_task, mean_of
-from trainer.results.figures import Figures, best_single, figures_of, pareto, split
-from trainer.results.paired import WHICH, Gap, TaskChange, change, changed, gap
-from trainer.results.rows import ResultRow, orchestrators_in
+from trainer.results.by_task import PairKey, Samples, SamplesByTask, estimate_mean, group_by_task
+from trainer.results.figures import Figures, compute_grouped_figures, find_best_single, find_pareto_points, group_rows
+from trainer.results.paired import (
+    DIRECTIONS,
+    PairedDifference,
+    TaskChange,
+    compute_difference,
+    describe_change,
+    select_tasks,
+)
+from trainer.results.rows import ResultRow, list_orchestrators
 from trainer.results.statistics import Estimate
 
 PAGE = 50
@@ -33,7 +40,7 @@ SHOWN = (
 class Part:
     """What is known of one orchestrator whoever it is compared with."""
 
-    tasks: Tasks
+    tasks: SamplesByTask
     figures: Figures
     turns: dict[str, float]
 
@@ -45,17 +52,20 @@ def suite_document(shelf: ResultShelf, selection: Selection, reference: str) -> 
         wanted = in_a_condition(shelf, selection)
         parts = parts_of(shelf, wanted)
         chosen = chosen_reference(parts, reference)
-        against = {name: gap(part.tasks, parts[chosen].tasks) for name, part in parts.items() if name != chosen}
+        against = {
+            name: compute_difference(part.tasks, parts[chosen].tasks) for name, part in parts.items() if name != chosen
+        }
         found = {name: part.figures for name, part in parts.items()}
         return {
             "ok": True,
             "reference": chosen,
             "condition": wanted.condition or EVERY,
-            "best_single": best_single(found),
+            "best_single": find_best_single(found),
             "rows": [_line(name, each, against.get(name)) for name, each in found.items()],
             "cells": shelf.once(("cells", wanted), selection.jobs, lambda: _cells(parts)),
             "pareto": {
-                price: [point.model_dump() for point in pareto(found, price)] for price in ("cost", "tokens", "p50_s")
+                price: [point.model_dump() for point in find_pareto_points(found, price)]
+                for price in ("cost", "tokens", "p50_s")
             },
             "turns": {name: part.turns for name, part in parts.items()},
             "choices": choices(shelf, selection.jobs),
@@ -68,9 +78,11 @@ def parts_of(shelf: ResultShelf, wanted: Selection) -> dict[str, Part]:
     """The rows of a selection by orchestrator, grouped by task and counted once. Raises NoResults."""
 
     def make() -> dict[str, Part]:
-        apart = split(shelf.rows(wanted), "orchestrator")
-        grouped = {name: by_task(rows) for name, rows in apart.items()}
-        return {name: Part(tasks, figures_of(tasks), _turns(apart[name])) for name, tasks in grouped.items()}
+        apart = group_rows(shelf.rows(wanted), "orchestrator")
+        grouped = {name: group_by_task(rows) for name, rows in apart.items()}
+        return {
+            name: Part(tasks, compute_grouped_figures(tasks), _turns(apart[name])) for name, tasks in grouped.items()
+        }
 
     return shelf.once(("parts", wanted), wanted.jobs, make)
 
@@ -79,15 +91,15 @@ def task_document(
     shelf: ResultShelf, selection: Selection, reference: str, orchestrator: str, which: str, first: int
 ) -> dict[str, Any]:
     """One page of the tasks that an orchestrator improved, regressed or left equal. Raises NoResults."""
-    asked = next((name for name in WHICH if name == which), None)
+    asked = next((name for name in DIRECTIONS if name == which), None)
     if asked is None:
-        raise NoResults(f"Tasks are {', '.join(WHICH)}, not {which!r}.")
+        raise NoResults(f"Tasks are {', '.join(DIRECTIONS)}, not {which!r}.")
     parts = parts_of(shelf, in_a_condition(shelf, selection))
     chosen = chosen_reference(parts, reference)
     if orchestrator not in parts:
         raise NoResults(f"{orchestrator} was not evaluated here; there are: {', '.join(parts)}.")
     mine, theirs = parts[orchestrator].tasks, parts[chosen].tasks
-    ordered = sorted(changed(asked, mine, theirs), key=lambda unit: -abs(mine[unit].score - theirs[unit].score))
+    ordered = sorted(select_tasks(asked, mine, theirs), key=lambda unit: -abs(mine[unit].score - theirs[unit].score))
     return {
         "ok": True,
         "orchestrator": orchestrator,
@@ -95,7 +107,7 @@ def task_document(
         "which": which,
         "of": len(ordered),
         "first": first,
-        "tasks": [_task(change(unit, mine, theirs)) for unit in ordered[first : first + PAGE]],
+        "tasks": [_task(describe_change(unit, mine, theirs)) for unit in ordered[first : first + PAGE]],
     }
 
 
@@ -118,7 +130,7 @@ def choices(shelf: ResultShelf, jobs: tuple[str, ...]) -> dict[str, Any]:
     def make() -> dict[str, Any]:
         rows = shelf.rows(Selection(jobs))
         return {
-            "orchestrators": orchestrators_in(rows),
+            "orchestrators": list_orchestrators(rows),
             "conditions": list(dict.fromkeys(row.condition for row in rows)),
             "families": sorted({row.family for row in rows}),
             "levels": sorted({row.level for row in rows}),
@@ -132,7 +144,7 @@ def estimate(found: Estimate) -> list[float]:
     return [found.mean, found.low, found.high]
 
 
-def _line(name: str, found: Figures, against: Gap | None) -> dict[str, Any]:
+def _line(name: str, found: Figures, against: PairedDifference | None) -> dict[str, Any]:
     whole = found.model_dump(mode="json")
     return {
         "orchestrator": name,
@@ -144,7 +156,7 @@ def _line(name: str, found: Figures, against: Gap | None) -> dict[str, Any]:
     }
 
 
-def _paired(found: Gap) -> dict[str, Any]:
+def _paired(found: PairedDifference) -> dict[str, Any]:
     return {
         "difference": estimate(found.difference),
         "wins": found.wins,
@@ -158,7 +170,7 @@ def _paired(found: Gap) -> dict[str, Any]:
 
 def _cells(parts: Mapping[str, Part]) -> list[dict[str, Any]]:
     """The mean of every orchestrator by family and level."""
-    cells: dict[tuple[str, int], dict[str, dict[Unit, Samples]]] = {}
+    cells: dict[tuple[str, int], dict[str, dict[PairKey, Samples]]] = {}
     for name, part in parts.items():
         for unit, samples in part.tasks.items():
             place = cells.setdefault((unit.task.family, unit.task.level), {})
@@ -173,10 +185,10 @@ def _cells(parts: Mapping[str, Part]) -> list[dict[str, Any]]:
     ]
 
 
-def cell(tasks: Tasks) -> dict[str, Any]:
+def cell(tasks: SamplesByTask) -> dict[str, Any]:
     """Mean with interval, and of how many tasks and episodes."""
     return {
-        "mean": estimate(mean_of(tasks)),
+        "mean": estimate(estimate_mean(tasks)),
         "tasks": len({unit.task for unit in tasks}),
         "episodes": sum(len(each.rows) for each in tasks.values()),
     }

@@ -26,7 +26,7 @@ from studio.pages.train.job_document import recipe_of
 from studio.pages.train.rollouts import RolloutIndex
 from studio.runtime import Runtime
 from trainer.jobs.queue import JobStore
-from trainer.results.figures import Figures, figures, split
+from trainer.results.figures import Figures, compute_figures, group_rows
 from trainer.results.statistics import entropy, mean
 
 SAMPLED = 8
@@ -87,7 +87,7 @@ class DriftReader:
 
     def _document(self, job: str) -> dict[str, Any]:
         row = self._jobs.get(job)
-        metrics = self._metrics.setdefault(job, MetricsReader(self._jobs.workspace(job).metrics))
+        metrics = self._metrics.setdefault(job, MetricsReader(self._jobs.folder(job).metrics))
         metrics.poll()
         recipe = recipe_of(self._jobs, job)
         columns = metrics.columns.document()
@@ -108,7 +108,7 @@ class DriftReader:
 
     def _traces(self, job: str) -> dict[str, Any]:
         """What the recorded episodes say, by step."""
-        index = self._indexes.setdefault(job, RolloutIndex(self._jobs.workspace(job).rollouts))
+        index = self._indexes.setdefault(job, RolloutIndex(self._jobs.folder(job).rollouts))
         index.refresh()
         steps = spread(sorted(index.steps), SHOWN)
         episodes = {step: self._episodes(index, step) for step in steps}
@@ -160,8 +160,10 @@ class DriftReader:
 
         def make() -> list[dict[str, Any]]:
             seen = [row for row in self._shelf.rows(Selection(jobs)) if row.condition == SEEN]
-            found = [(checkpoint_step(name, job), name, rows) for name, rows in split(seen, "orchestrator").items()]
-            told = [_checkpoint(step, name, figures(rows)) for step, name, rows in found if step is not None]
+            found = [
+                (checkpoint_step(name, job), name, rows) for name, rows in group_rows(seen, "orchestrator").items()
+            ]
+            told = [_checkpoint(step, name, compute_figures(rows)) for step, name, rows in found if step is not None]
             return sorted(told, key=lambda each: each["step"])
 
         return self._shelf.once(("drift", job), jobs, make)

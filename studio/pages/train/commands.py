@@ -20,7 +20,7 @@ from studio.pages.train.job_document import job_line, recipe_of
 from studio.pages.train.preflight import missing
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
-from trainer.recipe import Recipe, dump_recipe, load_recipe, parse_recipe, preset_names
+from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
 
 FIRST = "cpu-first-steps"
 Request = Mapping[str, Any]
@@ -53,7 +53,7 @@ class TrainDesk:
 
     def _open(self, request: Request) -> Reply:
         """What the page is built from, and the recipe it begins with."""
-        names = preset_names()
+        names = list_presets()
         first = FIRST if FIRST in names else (names[0] if names else "")
         recipe = load_recipe(first) if first else Recipe.model_validate({"sft": {}, "grpo": {}})
         return {
@@ -66,8 +66,8 @@ class TrainDesk:
 
     def _preset(self, request: Request) -> Reply:
         name = str(request.get("name"))
-        if name not in preset_names():
-            raise InvalidRecipe([("", f"there is no preset {name!r}; there are: {', '.join(preset_names())}")])
+        if name not in list_presets():
+            raise InvalidRecipe([("", f"there is no preset {name!r}; there are: {', '.join(list_presets())}")])
         return self._shown(load_recipe(name), name)
 
     def _of_job(self, request: Request) -> Reply:
@@ -79,13 +79,13 @@ class TrainDesk:
         return self._shown(asked_recipe(request), str(request.get("preset") or ""))
 
     def _fit(self, request: Request) -> Reply:
-        from trainer.memory_fit.estimate import estimate  # imports torch
+        from trainer.memory_fit.estimate import estimate_fit  # imports torch
 
-        return {"fit": estimate(asked_recipe(request)).model_dump(mode="json")}
+        return {"fit": estimate_fit(asked_recipe(request)).model_dump(mode="json")}
 
     def _shown(self, recipe: Recipe, preset: str, checked: bool = True) -> Reply:
         """A recipe as the page holds it. What is missing takes a moment to find: the page asks for it later."""
-        unchanged = preset in preset_names() and load_recipe(preset) == recipe
+        unchanged = preset in list_presets() and load_recipe(preset) == recipe
         return {
             "recipe": recipe.model_dump(mode="json"),
             "yaml": dump_recipe(recipe),
@@ -154,7 +154,7 @@ def asked_recipe(request: Request) -> Recipe:
 def preset_documents() -> list[Reply]:
     """The recipes that ship; one that a newer version cannot read is left out."""
     found = []
-    for name in preset_names():
+    for name in list_presets():
         try:
             recipe = load_recipe(name)
         except InvalidRecipe:

@@ -19,7 +19,7 @@ from studio.pages.train.curves import MetricsReader, Row
 from studio.pages.train.machine_load import memory_of
 from studio.pages.train.progress import moment, place_of, since
 from trainer.errors import TrainerError
-from trainer.jobs.job_folder import BEST_KEPT, Workspace, read_lines
+from trainer.jobs.job_folder import BEST_METRIC, JobFolder, read_lines
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
 
@@ -50,23 +50,23 @@ def job_line(row: JobRow) -> dict[str, Any]:
 
 def job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: float) -> dict[str, Any]:
     """Everything about one job but its curves and its log."""
-    workspace = jobs.workspace(row.id)
+    job_folder = jobs.folder(row.id)
     recipe = recipe_of(jobs, row.id)
     recent = list(metrics.recent)
-    evaluations = evaluations_of(workspace)
-    checkpoints = checkpoints_of(workspace)
+    evaluations = evaluations_of(job_folder)
+    checkpoints = checkpoints_of(job_folder)
     return {
         **job_line(row),
         "place": place_of(row, recipe, metrics, len(evaluations), now),
         "heartbeat_s": since(row.heartbeat, now) if row.active else None,
         "memory": memory_of(row.owner) if row.active else None,
         "ahead": _ahead(row, jobs),
-        "advice": [advice.document() for advice in advise(recent, last_groups(workspace), row, recipe, now)],
+        "advice": [advice.document() for advice in advise(recent, last_groups(job_folder), row, recipe, now)],
         "checkpoints": _named(checkpoints, evaluations, row.id),
         "evaluations": evaluations,
         "stages": list(recipe.stages) if recipe else row.kind.split("+"),
         "sft_steps": recipe.sft.steps if recipe and recipe.sft else 0,
-        "rollouts": workspace.rollouts.stat().st_size if workspace.rollouts.exists() else 0,
+        "rollouts": job_folder.rollouts.stat().st_size if job_folder.rollouts.exists() else 0,
         "resumable": row.state in ("stopped", "failed"),
         "can_stop": row.state in ("queued", "running"),
         "tiny": bool(recipe and recipe.model.base == "starter:tiny"),
@@ -75,10 +75,10 @@ def job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: float) ->
     }
 
 
-def checkpoints_of(workspace: Workspace) -> list[dict[str, Any]]:
+def checkpoints_of(job_folder: JobFolder) -> list[dict[str, Any]]:
     """The complete checkpoints, newest first; `best` marks the one with the highest check."""
     found = []
-    for step, folder in complete_steps(workspace.checkpoints):
+    for step, folder in complete_steps(job_folder.checkpoints):
         try:
             manifest = read_checkpoint(folder)
         except UnknownOrchestrator:  # pruned since it was listed
@@ -90,7 +90,7 @@ def checkpoints_of(workspace: Workspace) -> list[dict[str, Any]]:
                 "kind": manifest.kind,
                 "created_at": manifest.created_at,
                 "bytes": sum(mark.size for mark in manifest.files.values()),
-                "correct": _finite(manifest.metrics.get(BEST_KEPT)),
+                "correct": _finite(manifest.metrics.get(BEST_METRIC)),
                 "valid_turns": _finite(manifest.metrics.get("check/valid_turns")),
                 "best": False,
             }
@@ -109,11 +109,11 @@ def _named(checkpoints: list[dict[str, Any]], evaluations: list[dict[str, Any]],
     return [{**each, "evaluation": by_name.get(each["name"])} for each in named]
 
 
-def evaluations_of(workspace: Workspace) -> list[dict[str, Any]]:
+def evaluations_of(job_folder: JobFolder) -> list[dict[str, Any]]:
     """What the evaluate stage measured, without the episodes."""
     return [
         {key: row.get(key) for key in SHOWN_EVALUATION} | {"cells": _cells(row.get("cells"))}
-        for row in read_lines(workspace.evaluations)
+        for row in read_lines(job_folder.evaluations)
     ]
 
 
@@ -123,11 +123,11 @@ def _cells(cells: JsonValue) -> list[dict[str, Any]]:
     return [{key: cell.get(key) for key in ("family", "level", "tasks", "mean")} for cell in cells]
 
 
-def last_groups(workspace: Workspace, most: int = 60, read: int = 400_000) -> list[Row]:
+def last_groups(job_folder: JobFolder, most: int = 60, read: int = 400_000) -> list[Row]:
     """The newest groups of episodes, without reading a long file."""
     try:
-        size = workspace.rollouts.stat().st_size
-        with workspace.rollouts.open("rb") as file:
+        size = job_folder.rollouts.stat().st_size
+        with job_folder.rollouts.open("rb") as file:
             file.seek(max(0, size - read))
             lines = file.read().split(b"\n")[1 if size > read else 0 : -1]
     except FileNotFoundError:

@@ -24,7 +24,7 @@ from studio.pages.train.job_document import LOG_CHARS, job_view
 from studio.pages.train.rollouts import RolloutBrowser
 from studio.runtime import Runtime
 from trainer.errors import JobNotFound
-from trainer.jobs.job_folder import Workspace
+from trainer.jobs.job_folder import JobFolder
 from trainer.jobs.queue import JobRow, JobStore
 
 POLL_S = 0.5
@@ -45,7 +45,7 @@ def train_routes(runtime: Runtime) -> APIRouter:
     @router.get("/jobs/{job}")
     def job(job: str) -> JSONResponse:
         row = _row(desk.jobs, job)
-        reader = MetricsReader(desk.jobs.workspace(job).metrics)
+        reader = MetricsReader(desk.jobs.folder(job).metrics)
         reader.poll()
         view = job_view(row, desk.jobs, reader, time.time())
         return JSONResponse({**view, "recipe": desk.recipe_text(job), "curves": reader.columns.document()})
@@ -63,7 +63,7 @@ def train_routes(runtime: Runtime) -> APIRouter:
     @router.get("/jobs/{job}/rollouts")
     def rollouts(job: str, step: int | None = None, first: int = 0) -> JSONResponse:
         _row(desk.jobs, job)
-        path = desk.jobs.workspace(job).rollouts
+        path = desk.jobs.folder(job).rollouts
         return JSONResponse(browser.answer(job, path, step, max(0, min(first, 100_000))))
 
     @router.get("/recipes")
@@ -78,9 +78,9 @@ class JobFollower:
 
     def __init__(self, desk: TrainDesk, job: str, last: str) -> None:
         self._desk, self._job, self._last = desk, job, last
-        self._workspace: Workspace = desk.jobs.workspace(job)
-        self._metrics = MetricsReader(self._workspace.metrics)
-        self._log = LogTail(self._workspace.log)
+        self._job_folder: JobFolder = desk.jobs.folder(job)
+        self._metrics = MetricsReader(self._job_folder.metrics)
+        self._log = LogTail(self._job_folder.log)
         self._state = ""
         self._next_state = 0.0
 
@@ -108,7 +108,7 @@ class JobFollower:
         known = self._metrics.knows(self._last)
         if known is None:
             return [self._curves()]
-        rows = whole_lines(self._workspace.metrics, known)[0] if known < self._metrics.offset else []
+        rows = whole_lines(self._job_folder.metrics, known)[0] if known < self._metrics.offset else []
         return [self._rows(rows)] if rows else []
 
     def _poll(self) -> tuple[list[str], bool]:

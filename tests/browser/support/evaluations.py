@@ -16,7 +16,7 @@ from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import seed_starter
 from pool_registry.storage.pool_store import writing
 from tests.browser.support.jobs import Scripted
-from trainer.evaluation.trials import grade
+from trainer.evaluation.trials import grade_episode
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
 from trainer.results.rows import RESULTS, ResultRow
@@ -49,7 +49,7 @@ def write_evaluation(
     jobs = JobStore(store.engine, store.home)
     job = jobs.submit(Recipe.model_validate({"name": name, "evaluate": {"orchestrators": list(SKILL)}})).id
     lines = (row.model_dump_json() for row in _rows(pair, tasks, samples))
-    (jobs.workspace(job).folder / RESULTS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (jobs.folder(job).path / RESULTS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     with writing(store.engine) as session:
         row = session.get(JobRow, job)
         assert row is not None
@@ -69,7 +69,7 @@ async def _pair(store: Store) -> Pair:
         for turn in (plan, short):
             spec = EpisodeSpec(task.query, task=task.ref)
             episode = await run_episode(spec, Scripted([turn]), pool, sink=store.traces)
-            await grade(episode, task, store.traces, pool)
+            await grade_episode(episode, task, store.traces, pool)
             ids.append(episode.id)
     finally:
         await pool.close()

@@ -18,8 +18,8 @@ from orchestrator.plan import Turn
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.storage.pool_store import writing
-from trainer.evaluation.trials import grade
-from trainer.jobs.job_folder import Workspace
+from trainer.evaluation.trials import grade_episode
+from trainer.jobs.job_folder import JobFolder
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
 from trainer.tasks import find_task
@@ -56,17 +56,19 @@ def write_job(store: Store, *, sft: int = 60, grpo: int = 40, shown: int = 3, st
     """The job's id. `shown` of its steps have groups with recorded episodes; `state` is what its row says."""
     jobs = JobStore(store.engine, store.home)
     row = jobs.submit(recipe(sft, grpo))
-    workspace = jobs.workspace(row.id)
-    _figures(workspace, sft, grpo)
+    job_folder = jobs.folder(row.id)
+    _figures(job_folder, sft, grpo)
     with ThreadPoolExecutor(1) as aside:  # Playwright has an event loop in the tests' own thread
         groups = aside.submit(asyncio.run, _groups(store, sft + grpo - shown + 1, shown)).result()
     for group in groups:
-        workspace.note_group(group)
+        job_folder.append_group(group)
     for step in (sft // 2, sft, sft + grpo // 2, sft + grpo):
-        _checkpoint(workspace, step, "sft" if step <= sft else "grpo", 0.2 + 0.5 * step / (sft + grpo))
-    workspace.log.write_text("2026-11-21 10:00:00 stage sft\n2026-11-21 10:20:00 <b>not markup</b>\n", encoding="utf-8")
+        _checkpoint(job_folder, step, "sft" if step <= sft else "grpo", 0.2 + 0.5 * step / (sft + grpo))
+    job_folder.log.write_text(
+        "2026-11-21 10:00:00 stage sft\n2026-11-21 10:20:00 <b>not markup</b>\n", encoding="utf-8"
+    )
     for step in (sft, sft + grpo):
-        workspace.note_evaluation(_evaluation(f"{row.id}@{step}", 0.3 + 0.3 * (step > sft)))
+        job_folder.append_evaluation(_evaluation(f"{row.id}@{step}", 0.3 + 0.3 * (step > sft)))
     store.traces.flush()
     _ended(store, row.id, state, sft + grpo)
     return row.id
@@ -74,7 +76,7 @@ def write_job(store: Store, *, sft: int = 60, grpo: int = 40, shown: int = 3, st
 
 def note_step(store: Store, job: str, step: int, figures: dict[str, float]) -> None:
     """One more step of GRPO, as the job's process would append it."""
-    _note(JobStore(store.engine, store.home).workspace(job), "grpo", step, time.time(), figures)
+    _note(JobStore(store.engine, store.home).job_folder(job), "grpo", step, time.time(), figures)
 
 
 def set_state(store: Store, job: str, state: str) -> None:
@@ -99,13 +101,13 @@ def _ended(store: Store, job: str, state: str, step: int) -> None:
         session.add(row)
 
 
-def _figures(workspace: Workspace, sft: int, grpo: int) -> None:
+def _figures(job_folder: JobFolder, sft: int, grpo: int) -> None:
     noise = random.Random(7)
     begun = time.time() - 1080
     pace = 1000 / (sft + grpo)
     for step in range(1, sft + 1):
         figures = {"loss": 4 * math.exp(-6 * step / sft) + 0.05 + noise.random() * 0.05, "learning_rate": 1e-3}
-        _note(workspace, "sft", step, begun + step * pace, {**figures, "mean_token_accuracy": 1 - 0.6 / step})
+        _note(job_folder, "sft", step, begun + step * pace, {**figures, "mean_token_accuracy": 1 - 0.6 / step})
     for k in range(1, grpo + 1):
         rise = k / grpo
         right = 0.35 + 0.4 * rise + noise.uniform(-0.1, 0.1)
@@ -146,12 +148,12 @@ def _figures(workspace: Workspace, sft: int, grpo: int) -> None:
             "completions/clipped_ratio": 0.02,
         }
         at = begun + (sft + k) * pace
-        _note(workspace, "grpo", sft + k, at, rollouts)
-        _note(workspace, "grpo", sft + k, at + 0.5, learnt)
+        _note(job_folder, "grpo", sft + k, at, rollouts)
+        _note(job_folder, "grpo", sft + k, at + 0.5, learnt)
 
 
-def _note(workspace: Workspace, stage: str, step: int, at: float, figures: dict[str, float]) -> None:
-    workspace._append(workspace.metrics, {"stage": stage, "step": step, "at": at, **figures})
+def _note(job_folder: JobFolder, stage: str, step: int, at: float, figures: dict[str, float]) -> None:
+    job_folder._append(job_folder.metrics, {"stage": stage, "step": step, "at": at, **figures})
 
 
 async def _groups(store: Store, first: int, count: int) -> list[dict]:
@@ -180,7 +182,7 @@ async def _group(store: Store, pool: LivePool, task: Task, step: int, kind: str)
         limits = pool.pool.limits.model_copy(update={"max_rounds": 2})
         spec = EpisodeSpec(task.query, task=task.ref)
         episode = await run_episode(spec, Scripted(turns), pool, limits=limits, sink=store.traces)
-        right = await grade(episode, task, store.traces, pool)
+        right = await grade_episode(episode, task, store.traces, pool)
         form = 1.0 if len(turns) == 1 and turns[0].error is None else 0.5 * (len(turns) > 1)
         terms = {"accuracy": float(right), "format": form, "efficiency": 0.9 if right else 0.0}
         reward = terms["accuracy"] + 0.2 * form + 0.1 * terms["efficiency"]
@@ -197,13 +199,13 @@ async def _group(store: Store, pool: LivePool, task: Task, step: int, kind: str)
     }  # fmt: skip
 
 
-def _checkpoint(workspace: Workspace, step: int, stage: str, correct: float) -> None:
-    draft = workspace.draft / str(step)
+def _checkpoint(job_folder: JobFolder, step: int, stage: str, correct: float) -> None:
+    draft = job_folder.draft / str(step)
     draft.mkdir(parents=True)
     (draft / "model.safetensors").write_bytes(b"x" * 1000)
     metrics = {"check/correct": correct, "check/valid_turns": 0.95}
-    workspace.note(stage, step, metrics)
-    workspace.keep(
+    job_folder.append_metrics(stage, step, metrics)
+    job_folder.save_checkpoint(
         draft, Checkpoint(name="t", kind="full", base="starter:tiny", stage=stage, step=step, metrics=metrics)
     )
 

@@ -20,8 +20,8 @@ from tests.browser.support.jobs import write_job
 from tests.studio.pages.test_run_routes import messages
 from trainer.errors import InvalidRecipe
 from trainer.jobs.queue import JobStore
-from trainer.results.figures import figures
-from trainer.results.paired import paired
+from trainer.results.figures import compute_figures
+from trainer.results.paired import compare_paired
 from trainer.results.rows import RESULTS, ResultRow, read_results
 
 
@@ -44,7 +44,7 @@ def measured(runtime, empty) -> tuple[str, Pair]:
 
 @pytest.fixture(scope="module")
 def rows(jobs, measured) -> list[ResultRow]:
-    return read_results(jobs.workspace(measured[0]).folder / RESULTS)
+    return read_results(jobs.folder(measured[0]).path / RESULTS)
 
 
 def of(rows: list[ResultRow], orchestrator: str, condition: str = "seen") -> list[ResultRow]:
@@ -60,13 +60,13 @@ def test_the_table_holds_the_figures_of_the_rows(client, measured, rows):
     told = client.get("/api/compare/suite", params={"reference": "base"}).json()
     assert [line["orchestrator"] for line in told["rows"]] == list(SKILL) and told["condition"] == "seen"
     for line in told["rows"]:
-        expected = figures(of(rows, line["orchestrator"]))
+        expected = compute_figures(of(rows, line["orchestrator"]))
         assert line["mean"] == [expected.mean.mean, expected.mean.low, expected.mean.high]
         assert line["pass_all_k"][0] == expected.pass_all_k.mean and line["k"] == 2
         if line["orchestrator"] == "base":
             assert line["paired"] is None
         else:
-            against = paired(of(rows, line["orchestrator"]), of(rows, "base"))
+            against = compare_paired(of(rows, line["orchestrator"]), of(rows, "base"))
             assert (line["paired"]["wins"], line["paired"]["losses"]) == (against.wins, against.losses)
             assert line["paired"]["difference"][1] == against.difference.low
 
@@ -85,7 +85,7 @@ def test_a_filter_restricts_every_part_of_the_view(client, measured, rows):
 
 def test_counts_open_exactly_their_tasks(client, measured, rows):
     asked = {"reference": "base", "orchestrator": "starter-grpo"}
-    expected = paired(of(rows, "starter-grpo"), of(rows, "base"))
+    expected = compare_paired(of(rows, "starter-grpo"), of(rows, "base"))
     for which in ("improved", "regressed", "equal"):
         told = client.get("/api/compare/tasks", params={**asked, "which": which}).json()
         assert told["of"] == len(getattr(expected, which)) == len(told["tasks"]) < PAGE
@@ -99,7 +99,7 @@ def test_counts_open_exactly_their_tasks(client, measured, rows):
 def test_new_rows_are_seen_and_a_deleted_job_is_told(client, jobs, measured, rows):
     job, _ = measured
     before = client.get("/api/compare/suite").json()["rows"][0]["episodes"]
-    path = jobs.workspace(job).folder / RESULTS
+    path = jobs.folder(job).path / RESULTS
     text = path.read_text(encoding="utf-8")
     extra = rows[0].model_copy(update={"index": 500, "query": "one more"})
     path.write_text(f"{text}{extra.model_dump_json()}\n", encoding="utf-8")
@@ -113,7 +113,7 @@ def test_new_rows_are_seen_and_a_deleted_job_is_told(client, jobs, measured, row
 
 def test_of_two_evaluations_of_a_sample_the_newer_one_counts(runtime, jobs, measured):
     job, _ = write_evaluation(runtime.store, tasks=1, samples=1, name="again")
-    path = jobs.workspace(job).folder / RESULTS
+    path = jobs.folder(job).path / RESULTS
     flipped = [row.model_copy(update={"correct": not row.correct}) for row in read_results(path)]
     path.write_text("".join(f"{row.model_dump_json()}\n" for row in flipped), encoding="utf-8")
     shelf = ResultShelf(jobs)
@@ -126,8 +126,8 @@ def test_the_matrix_pairs_conditions_with_the_seen_pool_and_keeps_held_out_famil
     told = client.get("/api/compare/matrix", params={"job": measured[0]}).json()
     line = next(line for line in told["rows"] if line["orchestrator"] == "oracle")
     seen = [row for row in of(rows, "oracle") if row.family != "workshop"]
-    assert line["cells"]["seen"]["mean"][0] == figures(seen).mean.mean
-    change = paired(of(rows, "oracle", "renamed"), seen, across_conditions=True).difference
+    assert line["cells"]["seen"]["mean"][0] == compute_figures(seen).mean.mean
+    change = compare_paired(of(rows, "oracle", "renamed"), seen, across_conditions=True).difference
     assert line["cells"]["renamed"]["change"][0] == change.mean
     assert line["cells"]["held-out family"]["tasks"] == TASKS and "change" not in line["cells"]["held-out family"]
     assert "missing" not in line["cells"]
@@ -137,15 +137,15 @@ def test_the_ablation_says_which_worker_carries_the_score(client, measured, rows
     told = client.get("/api/compare/ablation", params={"job": measured[0], "orchestrator": "starter-grpo"}).json()
     assert [each["without"] for each in told["workers"]] == ["sql", "calculator"], "the dearest first"
     first = told["workers"][0]
-    against = paired(of(rows, "starter-grpo", "without:sql"), of(rows, "starter-grpo"), across_conditions=True)
+    against = compare_paired(of(rows, "starter-grpo", "without:sql"), of(rows, "starter-grpo"), across_conditions=True)
     assert first["change"] == [against.difference.mean, against.difference.low, against.difference.high]
     assert first["change"][2] < 0
 
 
 def test_training_drift_comes_from_metrics_traces_and_evaluated_checkpoints(runtime, client, jobs, measured):
     job = write_job(runtime.store)
-    row = next(row for row in read_results(jobs.workspace(measured[0]).folder / RESULTS))
-    path = jobs.workspace(job).folder / RESULTS
+    row = next(row for row in read_results(jobs.folder(measured[0]).path / RESULTS))
+    path = jobs.folder(job).path / RESULTS
     path.write_text(row.model_copy(update={"orchestrator": f"{job}@60"}).model_dump_json() + "\n", encoding="utf-8")
     told = client.get("/api/compare/training", params={"job": job}).json()
     assert set(told["series"]) == {"accuracy", "validation", "turns", "width"} and "sql" in told["workers"]

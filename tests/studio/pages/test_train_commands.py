@@ -243,12 +243,12 @@ def test_a_stream_gives_everything_then_ends_and_later_only_what_is_new(client, 
     place = seen[0][0]
     again = messages(client.get(f"/api/jobs/{job}/stream", headers={"last-event-id": place}).text)
     assert "curves" not in [name for _, name, _ in again]
-    workspace = desk.jobs.workspace(job)
-    workspace.note("grpo", 101, {"reward": float("nan"), "loss": 0.5})
+    job_folder = desk.jobs.folder(job)
+    job_folder.append_metrics("grpo", 101, {"reward": float("nan"), "loss": 0.5})
     added = messages(client.get(f"/api/jobs/{job}/stream", headers={"last-event-id": place}).text)
     rows = next(data for _, name, data in added if name == "rows")
     assert [(row["step"], row["reward"], row["loss"]) for row in rows] == [(101, None, 0.5)]
-    workspace.forget_after(100)  # as a resume does
+    job_folder.truncate_after(100)  # as a resume does
     renewed = messages(client.get(f"/api/jobs/{job}/stream", headers={"last-event-id": place}).text)
     assert renewed[0][1] == "curves"
 
@@ -273,9 +273,9 @@ def test_the_rollouts_of_a_step_have_graphs_terms_and_flags(client, job):
 
 
 def test_episodes_whose_trace_is_gone_keep_their_figures(client, desk, runtime, job):
-    workspace = desk.jobs.workspace(job)
+    job_folder = desk.jobs.folder(job)
     gone = {"id": "gone", "correct": True, "terms": {}, "reward": 1.0, "advantage": 0.0, "tokens": 3}
-    workspace.note_group({"step": 105, "query": "q", "family": "f", "level": 0, "equal": True, "episodes": [gone]})
+    job_folder.append_group({"step": 105, "query": "q", "family": "f", "level": 0, "equal": True, "episodes": [gone]})
     group = client.get(f"/api/jobs/{job}/rollouts?step=105").json()["groups"][0]
     assert group["episodes"][0]["graph"] is None and group["episodes"][0]["reward"] == 1.0
 
@@ -295,11 +295,11 @@ def test_a_job_whose_process_was_killed_is_failed_and_says_resume(client, desk, 
 
 
 def test_a_damaged_folder_is_still_a_job(client, desk, job):
-    workspace = desk.jobs.workspace(job)
-    kept = {path: path.read_bytes() for path in (workspace.recipe, workspace.metrics, workspace.rollouts)}
+    job_folder = desk.jobs.folder(job)
+    kept = {path: path.read_bytes() for path in (job_folder.recipe, job_folder.metrics, job_folder.rollouts)}
     try:
-        workspace.recipe.write_text("{")
-        for path in (workspace.metrics, workspace.rollouts):
+        job_folder.recipe.write_text("{")
+        for path in (job_folder.metrics, job_folder.rollouts):
             path.write_bytes(b'{"step": 1, "loss"\nnot json\n[1]\n' + kept[path] + b'{"torn": ')
         told = client.get(f"/api/jobs/{job}").json()
         assert told["recipe"] == "" and len(told["curves"]["steps"]) == 100

@@ -98,7 +98,7 @@ def test_a_what_if_does_not_count_as_calls_of_the_workers_it_kept(client, runtim
 
 def test_a_starred_what_if_is_a_demonstration_as_it_was_edited(client, runtime, episode, steps):
     from pool_registry.calls.live_pool import open_live_pool
-    from trainer.recipe import Model
+    from trainer.recipe import ModelSettings
     from trainer.sft.demonstrations import starred_demonstrations
 
     edits = [change(steps[0], arguments={"code": "print(5)"}), {"edit": "answer", "answer": "$1"}]
@@ -106,7 +106,7 @@ def test_a_starred_what_if_is_a_demonstration_as_it_was_edited(client, runtime, 
     finished(runtime, started)
     client.post(f"/api/episodes/{started}/star", json={"on": True})
     pool = open_live_pool(runtime.store.pools.latest("starter").pool)
-    rows = starred_demonstrations(runtime.store.traces, pool, Model(), 6)
+    rows = starred_demonstrations(runtime.store.traces, pool, ModelSettings(), 6)
     (row,) = [each for each in rows if each.episode == started]
     assert "print(5)" in row.messages[-1].content and row.messages[-1].learn
 

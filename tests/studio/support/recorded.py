@@ -11,7 +11,7 @@ from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import live_pool
-from trainer.evaluation.trials import grade, resolve
+from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.tasks import find_task
 
 
@@ -34,8 +34,8 @@ def record_run(store: Store, orchestrator: str, family: str = "itinerary", level
         async with live_pool(store.pools.latest("starter").pool) as pool:
             named = Named(orchestrator, task.oracle_turn)
             spec = EpisodeSpec(task.query, task=task.ref)
-            episode = await run_episode(spec, named, pool, sink=store.traces, resolve=resolve)
-            await grade(episode, task, store.traces, pool)
+            episode = await run_episode(spec, named, pool, sink=store.traces, resolve=make_inner_orchestrator)
+            await grade_episode(episode, task, store.traces, pool)
         store.traces.flush()
         return episode.id
 

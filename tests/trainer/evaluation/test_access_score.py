@@ -16,8 +16,8 @@ from orchestrator.policies.oracle import OraclePolicy
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from trainer.evaluation.access_score import access_of, matches, work_of
-from trainer.evaluation.trials import attempt
+from trainer.evaluation.access_score import identify_work, match_steps, score_access
+from trainer.evaluation.trials import run_task
 from trainer.tasks import SUITES
 from trainer.tasks.pool_conditions import CONDITIONS, changed_pool, in_words_of
 
@@ -55,18 +55,18 @@ def ran(*rounds: list[Step], failed: tuple[int, ...] = ()) -> Episode:
 
 
 def test_the_reference_plan_itself_shares_exactly_what_it_must():
-    found = access_of(ran(list(PLAN.steps)), PLAN, same_name)
+    found = score_access(ran(list(PLAN.steps)), PLAN, same_name)
     assert (found.access_precision, found.access_recall, found.overshared_chars) == (1.0, 1.0, 0)
     assert (found.matched_steps, found.oracle_steps, found.oracle_depth) == (5, 5, 3)
 
 
 def test_sharing_everything_before_costs_precision_and_missing_entries_cost_recall():
     generous = [Step(step.id, step.worker, step.arguments, tuple(range(1, step.id))) for step in PLAN.steps]
-    found = access_of(ran(generous), PLAN, same_name)
+    found = score_access(ran(generous), PLAN, same_name)
     assert found.access_recall == 1.0 and found.access_precision == pytest.approx(4 / 10)
     assert found.overshared_chars == 6 * len("value 1")
     mean = [*PLAN.steps[:2], call(3, "reader", "the number", 1), call(4, "reader", "the number")]
-    found = access_of(ran(mean), PLAN, same_name)
+    found = score_access(ran(mean), PLAN, same_name)
     assert (found.access_precision, found.access_recall, found.matched_steps) == (1.0, 0.5, 4)
 
 
@@ -78,30 +78,30 @@ def test_steps_are_known_in_any_order_and_under_any_number():
         call(4, "reader", "the number", 3),
         call(5, "calculator", "$4 / $2", 2, 4),
     ]
-    assert matches(ran(other_way), PLAN, same_name) == {1: 2, 2: 4, 3: 1, 4: 3, 5: 5}
+    assert match_steps(ran(other_way), PLAN, same_name) == {1: 2, 2: 4, 3: 1, 4: 3, 5: 5}
     swapped = [*other_way[:4], call(5, "calculator", "$2 / $4", 2, 4)]
-    assert 5 not in matches(ran(swapped), PLAN, same_name), "Chile by Peru is another question"
+    assert 5 not in match_steps(ran(swapped), PLAN, same_name), "Chile by Peru is another question"
 
 
 def test_a_call_that_is_made_again_after_a_failure_is_the_same_step():
     first = list(PLAN.steps[:3])
     again = [call(4, "search", "Peru area"), call(5, "reader", "the number", 4)]
     episode = ran(first, again, failed=(1, 3))
-    assert matches(episode, PLAN, same_name) == {1: 1, 2: 2, 3: 3, 4: 1, 5: 3}
-    assert access_of(episode, PLAN, same_name).matched_steps == 3
+    assert match_steps(episode, PLAN, same_name) == {1: 1, 2: 2, 3: 3, 4: 1, 5: 3}
+    assert score_access(episode, PLAN, same_name).matched_steps == 3
 
 
 def test_a_step_of_another_way_to_the_answer_is_not_judged_but_an_entry_for_it_is_extra():
     own = [*PLAN.steps[:2], call(3, "python", "print(1)", 1, 2), call(4, "reader", "the number", 1, 3)]
-    found = access_of(ran(own), PLAN, same_name)
+    found = score_access(ran(own), PLAN, same_name)
     assert (found.access_precision, found.access_recall, found.matched_steps) == (0.5, 1.0, 3)
 
 
 def test_nothing_to_share_is_none_and_so_is_a_task_without_a_plan():
-    found = access_of(ran([PLAN.steps[0]]), PLAN, same_name)
+    found = score_access(ran([PLAN.steps[0]]), PLAN, same_name)
     assert (found.access_precision, found.access_recall, found.matched_steps) == (None, None, 1)
-    assert access_of(ran([]), PLAN, same_name).matched_steps == 0
-    assert access_of(ran([PLAN.steps[0]]), None, same_name) is None
+    assert score_access(ran([]), PLAN, same_name).matched_steps == 0
+    assert score_access(ran([PLAN.steps[0]]), None, same_name) is None
 
 
 @settings(max_examples=100, deadline=None)
@@ -112,7 +112,7 @@ def test_any_episode_can_be_judged(drawn):
     steps = [
         call(k, name, text, *sorted(a for a in access if a < k)) for k, (name, text, access) in enumerate(drawn, 1)
     ]
-    found = access_of(ran(steps), PLAN, same_name)
+    found = score_access(ran(steps), PLAN, same_name)
     for share in (found.access_precision, found.access_recall):
         assert share is None or 0 <= share <= 1
     assert 0 <= found.matched_steps <= min(5, len(steps))
@@ -122,10 +122,10 @@ def test_workers_that_do_the_same_work_are_the_same_in_every_condition():
     starter = starter_pool()
     for condition in CONDITIONS:
         pool, renaming = changed_pool(condition, starter, 3)
-        same = work_of(pool)
+        same = identify_work(pool)
         for old, new in renaming.items():
-            assert work_of(starter)(old) == same(new)
-    same = work_of(starter)
+            assert identify_work(starter)(old) == same(new)
+    same = identify_work(starter)
     assert len({same(spec.name) for spec in starter.workers}) == len(starter.workers)
     assert same("nobody") != same("no one")
 
@@ -137,9 +137,9 @@ def test_the_oracle_is_perfect_on_real_tasks_whatever_the_workers_are_called(con
 
     async def scored():
         async with live_pool(pool) as live:
-            return [await attempt(task, OraclePolicy(task.oracle_turn), live, NoSink()) for task in tasks]
+            return [await run_task(task, OraclePolicy(task.oracle_turn), live, NoSink()) for task in tasks]
 
     for task, episode in zip(tasks, asyncio.run(scored()), strict=True):
-        found = access_of(episode, task.oracle_turn, work_of(pool))
+        found = score_access(episode, task.oracle_turn, identify_work(pool))
         assert (found.access_precision, found.access_recall, found.overshared_chars) == (1.0, 1.0, 0)
         assert found.matched_steps == found.oracle_steps == len(episode.steps)

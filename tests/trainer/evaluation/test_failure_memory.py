@@ -14,8 +14,8 @@ from orchestrator.traces.store import open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.storage.data_folder import find_home
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
-from trainer.evaluation.trials import attempt, by_name, evaluate, run_trials, trials_of
-from trainer.results.paired import paired
+from trainer.evaluation.trials import evaluate_orchestrator, make_by_name, plan_trials, run_task, run_trials
+from trainer.results.paired import compare_paired
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import NumberWithin
 
@@ -49,26 +49,26 @@ def test_the_rows_with_and_without_memory_differ_by_what_was_learnt(endpoint, ho
 
     async def once():
         async with live_pool(pool) as live:
-            make = by_name(live)
-            (first,) = trials_of(name, TASKS[:1])
-            failed = await attempt(first.task, make(first), live, store.traces)
+            make = make_by_name(live)
+            (first,) = plan_trials(name, TASKS[:1])
+            failed = await run_task(first.task, make(first), live, store.traces)
             before = []
-            await run_trials(trials_of(name, TASKS), live, make, before.append, sink=store.traces)
+            await run_trials(plan_trials(name, TASKS), live, make, before.append, sink=store.traces)
             assert store.reflections.count("p") == 0, "an evaluation writes no lessons"
             await remember(failed, live, store.reflections)
             rows = {}
             for condition in ("seen", "memory"):
                 rows[condition] = []
-                trials = trials_of(name, TASKS, condition=condition)
-                await run_trials(trials, live, by_name(live), rows[condition].append, sink=store.traces)
-            table = await evaluate(name, TASKS, live, sink=store.traces, condition="memory")
+                trials = plan_trials(name, TASKS, condition=condition)
+                await run_trials(trials, live, make_by_name(live), rows[condition].append, sink=store.traces)
+            table = await evaluate_orchestrator(name, TASKS, live, sink=store.traces, condition="memory")
             return before, rows, table
 
     before, rows, table = asyncio.run(once())
     store.close()
     assert [row.correct for row in before] == [row.correct for row in rows["seen"]] == [False] * 4
     assert [row.correct for row in rows["memory"]] == [True] * 4 and table.mean == 1.0
-    against = paired(rows["memory"], rows["seen"], across_conditions=True)
+    against = compare_paired(rows["memory"], rows["seen"], across_conditions=True)
     assert against.difference.mean == 1.0
 
 
@@ -79,10 +79,12 @@ def test_lessons_of_another_pool_reach_no_evaluation(endpoint, home):
 
     async def once():
         async with live_pool(other) as live:
-            (first,) = trials_of("model:boss:plan", TASKS[:1])
-            await remember(await attempt(first.task, by_name(live)(first), live, store.traces), live, store.reflections)
+            (first,) = plan_trials("model:boss:plan", TASKS[:1])
+            await remember(
+                await run_task(first.task, make_by_name(live)(first), live, store.traces), live, store.reflections
+            )
         async with live_pool(pool_of(endpoint, "boss")) as live:
-            return await evaluate("model:boss:plan", TASKS, live, sink=store.traces, condition="memory")
+            return await evaluate_orchestrator("model:boss:plan", TASKS, live, sink=store.traces, condition="memory")
 
     assert asyncio.run(once()).mean == 0.0
     assert ReflectionStore(store.engine).count("other") == 1

@@ -21,7 +21,7 @@ from pool_registry.storage.data_folder import choose_home
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from tests.trainer.jobs.test_durability import trainer, until
 from trainer.errors import TrainingFailed
-from trainer.evaluation.frozen_past import known_before
+from trainer.evaluation.frozen_past import freeze_past
 from trainer.job_process import run_job
 from trainer.jobs.queue import JobStore
 from trainer.recipe import parse_recipe
@@ -75,7 +75,7 @@ def test_a_router_that_was_killed_decides_as_before(store, endpoint, tmp_path):
     section = {"orchestrators": ["direct:b", "router"], "source": f"file:{file_of_tasks(tmp_path)}", "count": TASKS}
     jobs = JobStore(store.engine, store.home)
     key = jobs.submit(parse_recipe(json.dumps({"name": "r", "pool": "p", "evaluate": section}))).id
-    results = jobs.workspace(key).results
+    results = jobs.folder(key).results
     process = trainer(store.home.root, "run", key)
     until(lambda: process.poll() is not None or routed_in(results) >= 5, every=0.005)
     os.kill(process.pid, signal.SIGKILL)
@@ -89,7 +89,7 @@ def test_a_router_that_was_killed_decides_as_before(store, endpoint, tmp_path):
     assert len(routed) == TASKS and {tuple(row.workers) for row in routed} == {("a",)}, "by rule, as when it began"
     later = jobs.submit(parse_recipe(json.dumps({"name": "r", "pool": "p", "evaluate": section | {"count": 3}}))).id
     assert run_job(later, store, jobs)
-    routed = [row for row in read_results(jobs.workspace(later).results) if row.orchestrator == "router"]
+    routed = [row for row in read_results(jobs.folder(later).results) if row.orchestrator == "router"]
     assert {tuple(row.workers) for row in routed} == {("b",)}, "a job that begins now knows what was recorded"
 
 
@@ -98,12 +98,12 @@ def test_recorded_episodes_of_the_queries_that_are_asked_are_not_known(store, en
     pool = pool_of(endpoint, "a", "b")
     recorded_successes(store, pool, ["asked", "another"])
     file = tmp_path / "known.json"
-    known = known_before(file, store, ["p"], {"asked"})
+    known = freeze_past(file, store, ["p"], {"asked"})
     assert [alone.query for alone in known["p"].record] == ["another"]
     recorded_successes(store, pool, ["later"])
-    assert known_before(file, store, ["p"], {"asked"}) == known
-    more = known_before(file, store, ["p", "q"], {"asked"})
+    assert freeze_past(file, store, ["p"], {"asked"}) == known
+    more = freeze_past(file, store, ["p", "q"], {"asked"})
     assert more["p"] == known["p"] and more["q"].record == ()
     file.write_text("{")
     with pytest.raises(TrainingFailed, match="start a new job"):
-        known_before(file, store, ["p"], set())
+        freeze_past(file, store, ["p"], set())

@@ -29,15 +29,15 @@ from tests.trainer.support.results import row
 from trainer.__main__ import app
 from trainer.errors import InvalidRecipe, UnknownReference, UnknownTask
 from trainer.evaluation import stage
-from trainer.evaluation.side_by_side import compared
-from trainer.evaluation.stage import Cell, each_agent
-from trainer.evaluation.trials import key_of, trials_of
+from trainer.evaluation.side_by_side import compare_jobs
+from trainer.evaluation.stage import EvaluationCell, expand_agents
+from trainer.evaluation.trials import make_task_key, plan_trials
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import read_lines
 from trainer.jobs.queue import JobStore
 from trainer.recipe import CONDITIONS, dump_recipe, parse_recipe
-from trainer.results.rows import append_result, mend, read_results
-from trainer.results.tables import as_csv, markdown, tables
+from trainer.results.rows import append_result, read_results, repair_last_line
+from trainer.results.tables import build_tables, render_csv, render_markdown
 from trainer.tasks import find_task, pool_conditions
 from trainer.tasks.pool_conditions import changed_pool
 
@@ -95,7 +95,7 @@ def test_a_thousand_episodes_survive_kills_and_none_is_run_again(store, jobs, su
     save_pool(store)
     recipe = a_recipe(sums, count=250, samples=2, conditions=["seen", "renamed"], concurrency=8)
     key, random = jobs.submit(recipe).id, Random(3)
-    results = jobs.workspace(key).results
+    results = jobs.folder(key).results
     torn = 0
     with forked(store.home.root, key) as processes:
         for kill in range(KILLS):
@@ -107,7 +107,7 @@ def test_a_thousand_episodes_survive_kills_and_none_is_run_again(store, jobs, su
             until(lambda: len(raw_lines(results)) >= enough or enough >= EPISODES, every=0.002)  # noqa: B023
             time.sleep(random.uniform(0, 0.05))
             os.kill(process, signal.SIGKILL)
-            assert processes.ended() == signal.SIGKILL, jobs.workspace(key).log.read_text()[-3000:]
+            assert processes.ended() == signal.SIGKILL, jobs.folder(key).log.read_text()[-3000:]
             assert raw_lines(results)[: len(before)] == before
             if kill % 4 == 1:
                 torn += 1
@@ -127,7 +127,7 @@ def test_a_thousand_episodes_survive_kills_and_none_is_run_again(store, jobs, su
     assert len({found.episode for found in rows}) == EPISODES and all(found.correct for found in rows)
     ended = jobs.get(key)
     assert (ended.state, ended.step, ended.steps) == ("done", EPISODES, EPISODES)
-    summaries = read_lines(jobs.workspace(key).evaluations)
+    summaries = read_lines(jobs.folder(key).evaluations)
     assert [(each["condition"], each["tasks"], each["samples"], each["mean"]) for each in summaries] == [
         ("seen", 250, 2, 1.0),
         ("renamed", 250, 2, 1.0),
@@ -146,10 +146,10 @@ def test_two_runs_with_the_same_seeds_give_the_same_table(store, jobs, sums):
         reference="oracle",
         concurrency=7,
     )
-    first, second = (compared(jobs, [run(recipe, store, jobs)]) for _ in range(2))
+    first, second = (compare_jobs(jobs, [run(recipe, store, jobs)]) for _ in range(2))
 
     def told(found):
-        parts = tables(found.lines, found.reference)[:-1]  # the last one holds times
+        parts = build_tables(found.lines, found.reference)[:-1]  # the last one holds times
         return [
             (title, [[column.cell(line) for column in columns] for line in found.lines]) for title, columns in parts
         ]
@@ -158,7 +158,7 @@ def test_two_runs_with_the_same_seeds_give_the_same_table(store, jobs, sums):
     assert len(first.lines) == 6 and first.lines[1].paired.losses > 0
     drawn = [line.figures.shares for line in first.lines if line.orchestrator == "random_plan"]
     assert len(drawn) == 3
-    other = compared(jobs, [run(recipe.model_copy(update={"evaluate": recipe.evaluate.model_copy(
+    other = compare_jobs(jobs, [run(recipe.model_copy(update={"evaluate": recipe.evaluate.model_copy(
         update={"seed": 5})}), store, jobs)])  # fmt: skip
     assert told(other) != told(first)
 
@@ -166,20 +166,20 @@ def test_two_runs_with_the_same_seeds_give_the_same_table(store, jobs, sums):
 def test_the_spend_cap_stops_the_job_and_a_higher_one_lets_it_go_on(store, jobs, sums):
     save_pool(store, CALCULATOR.model_copy(update={"price_call": 0.01}))
     key = run(a_recipe(sums, max_cost=0.105, concurrency=4), store, jobs)
-    stopped, workspace = jobs.get(key), jobs.workspace(key)
-    spent = sum(found.cost for found in read_results(workspace.results))
+    stopped, job_folder = jobs.get(key), jobs.folder(key)
+    spent = sum(found.cost for found in read_results(job_folder.results))
     assert (stopped.state, stopped.code) == ("stopped", "max_cost") and spent == pytest.approx(0.10)
     for said in ("$0.1000 spent on 10 of 20 episodes", "$0.105", "raise evaluate.max_cost"):
         assert said in stopped.message
-    assert read_lines(workspace.evaluations) == []
+    assert read_lines(job_folder.evaluations) == []
     jobs.resume(key)
     run_job(key, store, jobs)
-    assert jobs.get(key).code == "max_cost" and len(read_results(workspace.results)) == 10
-    workspace.recipe.write_text(dump_recipe(a_recipe(sums, max_cost=1.0)))
+    assert jobs.get(key).code == "max_cost" and len(read_results(job_folder.results)) == 10
+    job_folder.recipe.write_text(dump_recipe(a_recipe(sums, max_cost=1.0)))
     jobs.resume(key)
     run_job(key, store, jobs)
-    assert jobs.get(key).state == "done" and len(raw_lines(workspace.results)) == 20
-    assert read_lines(workspace.evaluations)[0]["cost"] == pytest.approx(0.20)
+    assert jobs.get(key).state == "done" and len(raw_lines(job_folder.results)) == 20
+    assert read_lines(job_folder.evaluations)[0]["cost"] == pytest.approx(0.20)
 
 
 def test_a_cap_that_is_met_by_the_last_episode_is_no_reason_to_stop(store, jobs, sums):
@@ -191,28 +191,28 @@ def test_a_cap_that_is_met_by_the_last_episode_is_no_reason_to_stop(store, jobs,
 def test_a_stop_lets_running_episodes_end_and_resume_goes_on(store, jobs, sums, monkeypatch):
     save_pool(store)
     key = jobs.submit(a_recipe(sums, concurrency=3), here=True).id
-    workspace = jobs.workspace(key)
+    job_folder = jobs.folder(key)
 
     def stop_after_seven(path, found):
         append_result(path, found)
         if len(raw_lines(path)) == 7:
-            workspace.stop.touch()
+            job_folder.stop_file.touch()
 
     monkeypatch.setattr(stage, "append_result", stop_after_seven)
     run_job(key, store, jobs)
-    stopped = len(raw_lines(workspace.results))
+    stopped = len(raw_lines(job_folder.results))
     assert jobs.get(key).state == "stopped" and 7 <= stopped <= 9
     states = {found.state for found in store.traces.search(TraceFilter(limit=100))}
     assert states == {"answered"}, "no episode was cut off"
     jobs.resume(key)
     run_job(key, store, jobs)
-    assert jobs.get(key).state == "done" and len(raw_lines(workspace.results)) == 20
+    assert jobs.get(key).state == "done" and len(raw_lines(job_folder.results)) == 20
 
 
 def test_how_far_it_is_stands_in_the_metrics(store, jobs, sums):
     save_pool(store)
     key = run(a_recipe(sums, samples=2), store, jobs)
-    notes = [found for found in read_lines(jobs.workspace(key).metrics) if found["stage"] == "evaluate"]
+    notes = [found for found in read_lines(jobs.folder(key).metrics) if found["stage"] == "evaluate"]
     assert (notes[0]["evaluate/done"], notes[-1]["evaluate/done"], notes[-1]["evaluate/total"]) == (0, 40, 40)
     assert (jobs.get(key).step, jobs.get(key).steps, jobs.get(key).stage) == (40, 40, "evaluate")
 
@@ -220,9 +220,9 @@ def test_how_far_it_is_stands_in_the_metrics(store, jobs, sums):
 def test_a_file_of_tasks_is_known_by_its_name_and_generated_tasks_whatever_drew_them(store, jobs, sums):
     save_pool(store)
     key = run(a_recipe(sums, count=3), store, jobs)
-    assert {found.source for found in read_results(jobs.workspace(key).results)} == {"file:sums.jsonl"}
+    assert {found.source for found in read_results(jobs.folder(key).results)} == {"file:sums.jsonl"}
     task = find_task("ledger", 1, "test", 3)
-    assert key_of(task, "ledger") == key_of(task, "atlas,ledger") == key_of(task)
+    assert make_task_key(task, "ledger") == make_task_key(task, "atlas,ledger") == make_task_key(task)
 
 
 def test_what_cannot_be_measured_is_told_before_anything_runs(store, jobs, sums):
@@ -238,23 +238,23 @@ def test_what_cannot_be_measured_is_told_before_anything_runs(store, jobs, sums)
         key = run(a_recipe(sums, **changes), store, jobs)
         failed = jobs.get(key)
         assert (failed.state, failed.code) == ("failed", code) and said in failed.message
-        assert "Traceback" not in failed.message and raw_lines(jobs.workspace(key).results) == []
+        assert "Traceback" not in failed.message and raw_lines(jobs.folder(key).results) == []
 
 
 def test_an_orchestrator_that_only_an_ablation_takes_away_is_left_out_there(caplog):
     starter, tasks = starter_pool(), [find_task("forge", 1, "test", 0)]
 
-    def cell(name: str, condition: str) -> Cell:
+    def cell(name: str, condition: str) -> EvaluationCell:
         pool, renaming = changed_pool(condition, starter)
-        trials = trials_of(name, tasks, condition=condition)
-        return Cell(name, condition, open_live_pool(pool), trials, renaming)
+        trials = plan_trials(name, tasks, condition=condition)
+        return EvaluationCell(name, condition, open_live_pool(pool), trials, renaming)
 
     async def kept():
         cells = [cell(*each) for each in (("direct:solver", "seen"), ("direct:solver", "without:solver"),
                                           ("direct:solver", "renamed"), ("oracle", "without:solver"))]  # fmt: skip
-        found = stage._runnable(cells)
+        found = stage._select_runnable(cells)
         with pytest.raises(UnknownOrchestrator):
-            stage._runnable(cells[1:2])
+            stage._select_runnable(cells[1:2])
         return [each.title for each in found], cells[2].called("direct:solver"), cells[2].called("JOB@4")
 
     titles, renamed, checkpoint = asyncio.run(kept())
@@ -264,7 +264,7 @@ def test_an_orchestrator_that_only_an_ablation_takes_away_is_left_out_there(capl
 
 
 def test_direct_each_is_every_agent_alone():
-    assert each_agent(["oracle", "direct:each", "direct:solver"], starter_pool()) == [
+    assert expand_agents(["oracle", "direct:each", "direct:solver"], starter_pool()) == [
         "oracle",
         "direct:solver",
         "direct:planner",
@@ -291,11 +291,11 @@ def test_switching_workers_off_takes_them_and_who_falls_back_on_them():
 
 @given(st.integers(1, 6), st.integers(0, 99))
 def test_samples_differ_in_seed_and_greed(samples, seed):
-    trials = trials_of("x", [find_task("forge", 1, "test", k) for k in range(2)], samples=samples, seed=seed)
+    trials = plan_trials("x", [find_task("forge", 1, "test", k) for k in range(2)], samples=samples, seed=seed)
     assert len({trial.draw.seed for trial in trials}) == len({trial.slot for trial in trials}) == 2 * samples
     assert {trial.draw.temperature for trial in trials} == {0.0 if samples == 1 else 1.0}
     assert [trial.slot.sample for trial in trials] == sorted(trial.slot.sample for trial in trials)
-    other = trials_of("y", [trial.task for trial in trials[:2]], samples=samples, seed=seed)
+    other = plan_trials("y", [trial.task for trial in trials[:2]], samples=samples, seed=seed)
     assert [trial.draw for trial in other] == [trial.draw for trial in trials]
 
 
@@ -304,7 +304,7 @@ def test_a_torn_line_loses_itself_alone(tmp_path, caplog):
     append_result(path, row(0))
     with path.open("ab") as file:
         file.write(b'{"orchestrator": "mi')
-    mend(path)
+    repair_last_line(path)
     append_result(path, row(1))
     append_result(path, row(1, False))
     found = read_results(path)
@@ -326,20 +326,20 @@ def test_a_saved_evaluation_is_the_reference_of_a_later_one(store, jobs, sums):
     save_pool(store)
     saved = run(a_recipe(sums), store, jobs)
     later = run(a_recipe(sums, orchestrators=["random_plan"], reference=f"{saved}/oracle"), store, jobs)
-    found = compared(jobs, [later])
+    found = compare_jobs(jobs, [later])
     assert found.reference.label == f"oracle ({saved})"
     assert (found.lines[0].paired.tasks, found.lines[0].paired.wins) == (20, 0) and found.lines[0].paired.losses > 0
-    assert compared(jobs, [later], saved).reference.label == found.reference.label
-    both = compared(jobs, [saved, later], "random_plan")
+    assert compare_jobs(jobs, [later], saved).reference.label == found.reference.label
+    both = compare_jobs(jobs, [saved, later], "random_plan")
     assert [(line.orchestrator, line.paired is None) for line in both.lines] == [
         ("oracle", False),
         ("random_plan", True),
     ]
     for job, reference in ((later, "nope"), (later, f"{saved}/nope"), (later, "../x")):
         with pytest.raises(UnknownReference, match="JOB/ORCHESTRATOR"):
-            compared(jobs, [job], reference)
+            compare_jobs(jobs, [job], reference)
     with pytest.raises(UnknownReference, match="taken apart"):
-        compared(jobs, [later], apart="colour")
+        compare_jobs(jobs, [later], apart="colour")
 
 
 def test_the_compare_command_prints_every_form(store, jobs, sums):
@@ -370,8 +370,8 @@ def test_the_compare_command_prints_every_form(store, jobs, sums):
 
 def test_a_name_cannot_break_a_markdown_table(store, jobs, sums):
     save_pool(store)
-    found = compared(jobs, [run(a_recipe(sums, count=2), store, jobs)])
+    found = compare_jobs(jobs, [run(a_recipe(sums, count=2), store, jobs)])
     line = found.lines[0]
     odd = type(line)("a|b", line.condition, line.part, True, line.figures, None)
-    assert "a\\|b (best single worker)" in markdown([odd], found.reference)
-    assert list(csv.reader(io.StringIO(as_csv([odd], found.reference))))[1][0] == "a|b"
+    assert "a\\|b (best single worker)" in render_markdown([odd], found.reference)
+    assert list(csv.reader(io.StringIO(render_csv([odd], found.reference))))[1][0] == "a|b"

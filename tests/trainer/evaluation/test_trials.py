@@ -19,8 +19,8 @@ from orchestrator.traces.store import open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
-from trainer.evaluation.trials import evaluate
-from trainer.results.statistics import bootstrap_mean, quantile, wilson
+from trainer.evaluation.trials import evaluate_orchestrator
+from trainer.results.statistics import bootstrap_mean, quantile, wilson_interval
 from trainer.tasks import find_task
 
 
@@ -37,7 +37,7 @@ def test_an_evaluation_counts_what_happened_and_keeps_every_episode(tmp_path):
 
     async def measured():
         async with live_pool(starter_pool()) as pool:
-            return await evaluate("oracle", tasks, pool, sink=store.traces, concurrency=3)
+            return await evaluate_orchestrator("oracle", tasks, pool, sink=store.traces, concurrency=3)
 
     result = asyncio.run(measured())
     store.traces.flush()
@@ -53,7 +53,7 @@ def test_an_evaluation_counts_what_happened_and_keeps_every_episode(tmp_path):
 def test_an_orchestrator_that_cannot_be_made_is_told_before_anything_runs(tmp_path):
     async def measured():
         async with live_pool(starter_pool()) as pool:
-            await evaluate("direct:nobody", [find_task("forge", 1, "test", 0)], pool)
+            await evaluate_orchestrator("direct:nobody", [find_task("forge", 1, "test", 0)], pool)
 
     with pytest.raises(UnknownOrchestrator, match="solver"):
         asyncio.run(measured())
@@ -77,7 +77,7 @@ def test_an_interval_holds_its_mean(scores):
 
 @given(st.floats(0, 1), st.integers(1, 10_000))
 def test_wilson_holds_the_share_it_was_made_from(share, count):
-    low, high = wilson(share, count)
+    low, high = wilson_interval(share, count)
     assert 0 <= low <= share <= high <= 1
 
 

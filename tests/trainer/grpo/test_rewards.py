@@ -24,7 +24,7 @@ from trainer.grpo.rewards import (
     total,
     worker_shares,
 )
-from trainer.recipe import Reward
+from trainer.recipe import RewardSettings
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 
@@ -96,7 +96,7 @@ def test_silence_is_not_efficient():
 def test_a_term_of_ones_own_is_loaded_and_kept_between_0_and_1(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def bold(sample, group):\n    return {0: None, 1: 7, 2: -3}[len(sample.episode.steps)]\n")
-    terms = reward_terms([Reward(term="accuracy"), Reward(term=f"{file}:bold", weight=0.5)])
+    terms = reward_terms([RewardSettings(term="accuracy"), RewardSettings(term=f"{file}:bold", weight=0.5)])
     group = [sample(Turn((), "x")), sample(Turn((step(1),), "x")), sample(Turn((step(1), step(2)), "x"))]
     found = scores(group, terms)
     assert found == [{"accuracy": 1.0}, {"accuracy": 1.0, "bold": 1.0}, {"accuracy": 1.0, "bold": 0.0}]
@@ -116,13 +116,13 @@ def test_a_term_that_cannot_be_used_is_told_at_its_key(tmp_path, term, said):
     (tmp_path / "broken.py").write_text("def")
     (tmp_path / "fine.py").write_text("def f(sample, group): return 1")
     with pytest.raises(InvalidRecipe, match=said) as caught:
-        reward_terms([Reward(term="accuracy"), Reward(term=term.format(folder=tmp_path))])
+        reward_terms([RewardSettings(term="accuracy"), RewardSettings(term=term.format(folder=tmp_path))])
     assert caught.value.problems[0][0] == "grpo.rewards.1.term"
 
 
 def test_a_term_that_is_there_twice_is_refused():
     with pytest.raises(InvalidRecipe, match="twice"):
-        reward_terms([Reward(term="format"), Reward(term="format")])
+        reward_terms([RewardSettings(term="format"), RewardSettings(term="format")])
 
 
 REWARDS = st.lists(st.floats(0, 10), min_size=1, max_size=16)
@@ -145,7 +145,7 @@ def test_a_group_of_equals_teaches_nothing(rewards):
 
 def test_the_clock_does_not_make_equals_differ():
     """Three runs of one plan take unlike times and earn the same; a single step more among hundreds counts."""
-    terms = reward_terms([Reward(term="accuracy"), Reward(term="efficiency", weight=0.1)])
+    terms = reward_terms([RewardSettings(term="accuracy"), RewardSettings(term="efficiency", weight=0.1)])
     short, long = Turn((step(1),), "$1"), Turn((step(1), step(2)), "$1")
     limits = Limits(max_rounds=2, max_steps=200, deadline_s=60)
 

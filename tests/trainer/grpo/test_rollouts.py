@@ -29,12 +29,11 @@ from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import advantages, reward_terms
 from trainer.grpo.rollouts import Clock, Manner, RolloutEngine, figures, fitting
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.job_process import explain
-from trainer.learner.generator import Generated, Sampling
+from trainer.job_process import explain_failure
+from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_generator import ColocatedGenerator
-from trainer.recipe import Curriculum as CurriculumSettings
-from trainer.recipe import Optimizer, Recipe, Reward, Sft
+from trainer.recipe import CurriculumSettings, OptimizerSettings, Recipe, RewardSettings, SftSettings
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 
@@ -91,7 +90,7 @@ class Written:
         self.asked: list[tuple[str, int]] = []
         self.limits: list[int] = []
 
-    async def generate(self, ids: Sequence[int], limit: int) -> Generated:
+    async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
         text = self.chat.tokenizer.decode(ids)
         query = text.split("<|user|>")[1].split("<|assistant|>")[0]
         number = text.count("<|assistant|>")
@@ -101,7 +100,7 @@ class Written:
         turn = self.turn(query, number)
         made = self.chat.turn(turn) if isinstance(turn, str) else turn
         self.tokens += len(made)
-        return Generated(made, [-0.5] * len(made))
+        return GeneratedTokens(made, [-0.5] * len(made))
 
 
 def a_pool(**changes: Any) -> LivePool:
@@ -113,7 +112,7 @@ def a_pool(**changes: Any) -> LivePool:
 def an_engine(chat: ChatTokens, pool: LivePool, **changes: Any) -> RolloutEngine:
     manner = {"turn_tokens": 200, "max_length": 4000, "max_rounds": 6, "style": "query", **changes}
     limits = {key: manner.pop(key) for key in ("concurrency", "max_cost") if key in manner}
-    terms = reward_terms([Reward(term="accuracy")])
+    terms = reward_terms([RewardSettings(term="accuracy")])
     return RolloutEngine("learner", pool, chat, Manner(dialect_named("plan"), **manner), terms, NoSink(), **limits)
 
 
@@ -320,7 +319,7 @@ def failing_step(engine: RolloutEngine, generator: Any) -> tuple[str, str, int]:
         except (TrainingFailed, ExceptionGroup) as error:
             for _ in range(20):
                 await asyncio.sleep(0)
-            return *explain(error, None), len(asyncio.all_tasks()) - 1
+            return *explain_failure(error, None), len(asyncio.all_tasks()) - 1
         raise AssertionError("the step did not fail")
 
     return asyncio.run(run())
@@ -336,7 +335,7 @@ def test_the_spend_cap_ends_the_job(chat):
 
 def test_a_backend_that_fails_ends_the_job_as_itself(chat):
     class Broken(Written):
-        async def generate(self, ids: Sequence[int], limit: int) -> Generated:
+        async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
             if len(self.asked) >= 3:
                 raise TrainingFailed("vllm", "the server is gone")
             return await super().generate(ids, limit)
@@ -385,7 +384,7 @@ def generated(model: Any, chat: ChatTokens, use, max_batch: int = 256):
     """What `use(generator)` returns, on a greedy generator."""
 
     async def run():
-        generator = TransformersGenerator(model, chat.tokenizer, Sampling(0.0), max_batch)
+        generator = TransformersGenerator(model, chat.tokenizer, SamplingParams(0.0), max_batch)
         try:
             async with asyncio.timeout(120):
                 return await use(generator), generator
@@ -510,10 +509,10 @@ def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group",
     from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    from trainer.jobs.job_folder import Workspace
-    from trainer.learner.load_and_save import be_quiet, trainer_arguments
+    from trainer.jobs.job_folder import JobFolder
+    from trainer.learner.load_and_save import build_trainer_arguments, configure_libraries
 
-    be_quiet(1)
+    configure_libraries(1)
 
     class Watched(GRPOTrainer):
         batches: list[dict[str, Any]] = []
@@ -522,8 +521,10 @@ def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group",
             self.batches.append(super()._generate_and_score_completions(inputs))
             return self.batches[-1]
 
-    recipe = Recipe(sft=Sft())
-    shared = trainer_arguments(recipe, Optimizer(schedule="constant", seed=3), steps, Workspace(tiny_base.parent / "w"))
+    recipe = Recipe(sft=SftSettings())
+    shared = build_trainer_arguments(
+        recipe, OptimizerSettings(schedule="constant", seed=3), steps, JobFolder(tiny_base.parent / "w")
+    )
     arguments = {
         "per_device_train_batch_size": 8,
         "num_generations": 4,

@@ -23,7 +23,7 @@ from pool_registry.storage.pool_store import writing
 from tests.machine import needs
 from tests.postgres import postgres, programs
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
-from trainer.jobs.job_folder import Workspace, read_lines
+from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import parse_recipe
 
@@ -115,21 +115,21 @@ def forked(home: Path, job: str):
         processes.close()
 
 
-def learnt(workspace: Workspace) -> list[int]:
+def learnt(job_folder: JobFolder) -> list[int]:
     """The steps whose loss is on record, in the order in which they were written."""
-    return [int(row["step"]) for row in read_lines(workspace.metrics) if "loss" in row]
+    return [int(row["step"]) for row in read_lines(job_folder.metrics) if "loss" in row]
 
 
-def plant_decoys(workspace: Workspace) -> None:
+def plant_decoys(job_folder: JobFolder) -> None:
     """Newer checkpoints that a kill interrupted: one without its marker, one with a file cut short."""
-    found = complete_steps(workspace.checkpoints)
+    found = complete_steps(job_folder.checkpoints)
     for name in ("9000", "9002"):
-        shutil.rmtree(workspace.checkpoints / name, ignore_errors=True)
+        shutil.rmtree(job_folder.checkpoints / name, ignore_errors=True)
         if found:
-            shutil.copytree(found[0][1], workspace.checkpoints / name)
+            shutil.copytree(found[0][1], job_folder.checkpoints / name)
     if found:
-        (workspace.checkpoints / "9000" / MANIFEST).unlink()
-        cut = workspace.checkpoints / "9002" / "adapter_model.safetensors"
+        (job_folder.checkpoints / "9000" / MANIFEST).unlink()
+        cut = job_folder.checkpoints / "9002" / "adapter_model.safetensors"
         cut.write_bytes(cut.read_bytes()[:-1])
 
 
@@ -140,37 +140,37 @@ def test_training_survives_forty_kills_and_loses_at_most_what_came_after_the_las
     tiny_base,  # noqa: F811
 ):
     key = jobs.submit(parse_recipe(RECIPE.replace("BASE", str(tiny_base)))).id
-    workspace = jobs.workspace(key)
+    job_folder = jobs.folder(key)
     random = Random(0)
     seen: Counter[str] = Counter()
     with forked(store.home.root, key) as processes:
         for kill in range(KILLS):
             if jobs.get(key).state != "queued":
                 jobs.resume(key)
-            plant_decoys(workspace)
-            resumed, _ = workspace.sound() or (0, None)
-            logged = len(read_lines(workspace.metrics))
+            plant_decoys(job_folder)
+            resumed, _ = job_folder.find_intact_checkpoint() or (0, None)
+            logged = len(read_lines(job_folder.metrics))
             started = time.time()
             process = processes.start(key)
-            wait_for_a_random_moment(workspace, random, resumed, started)
+            wait_for_a_random_moment(job_folder, random, resumed, started)
             os.kill(process, signal.SIGKILL)
-            assert processes.ended() == signal.SIGKILL, workspace.log.read_text()[-3000:]
+            assert processes.ended() == signal.SIGKILL, job_folder.log.read_text()[-3000:]
 
             row = next(each for each in jobs.all() if each.id == key)
             assert (row.state, row.code) in (("failed", "killed"), ("queued", "")), row
-            fresh = [each for each in read_lines(workspace.metrics) if "loss" in each and each["at"] > started]
+            fresh = [each for each in read_lines(job_folder.metrics) if "loss" in each and each["at"] > started]
             assert [each["step"] for each in fresh] == list(range(resumed + 1, resumed + 1 + len(fresh)))
-            shutil.rmtree(workspace.checkpoints / "9000", ignore_errors=True)
-            shutil.rmtree(workspace.checkpoints / "9002", ignore_errors=True)
-            newest, _ = workspace.newest() or (0, None)
-            reached = max(learnt(workspace), default=0)
+            shutil.rmtree(job_folder.checkpoints / "9000", ignore_errors=True)
+            shutil.rmtree(job_folder.checkpoints / "9002", ignore_errors=True)
+            newest, _ = job_folder.find_newest_checkpoint() or (0, None)
+            reached = max(learnt(job_folder), default=0)
             assert resumed <= newest and reached - newest <= EVERY
             seen[row.state] += 1
-            seen["in the middle of saving"] += any(workspace.draft.glob("checkpoint-*"))
+            seen["in the middle of saving"] += any(job_folder.draft.glob("checkpoint-*"))
             seen["with fresh steps"] += bool(fresh)
             seen["in grpo"] += reached > SFT
             if kill % 5 == 0 and logged:
-                with workspace.metrics.open("a") as file:
+                with job_folder.metrics.open("a") as file:
                     file.write('{"stage": "sft", "step": 7')
 
         assert reached < SFT + GRPO, dict(seen)
@@ -182,24 +182,24 @@ def test_training_survives_forty_kills_and_loses_at_most_what_came_after_the_las
 
     row = jobs.get(key)
     assert (row.state, row.code, row.step) == ("done", "", SFT + GRPO), row
-    assert learnt(workspace) == list(range(1, SFT + GRPO + 1))
-    kept = [group["step"] for group in read_lines(workspace.rollouts) if group["kept"]]
+    assert learnt(job_folder) == list(range(1, SFT + GRPO + 1))
+    kept = [group["step"] for group in read_lines(job_folder.rollouts) if group["kept"]]
     assert kept == list(range(SFT + 1, SFT + GRPO + 1))
-    whole = complete_steps(workspace.checkpoints)
-    assert {folder for _, folder in whole} == set(workspace.checkpoints.iterdir())
+    whole = complete_steps(job_folder.checkpoints)
+    assert {folder for _, folder in whole} == set(job_folder.checkpoints.iterdir())
     assert all(read_checkpoint(folder, verify=True).step == step for step, folder in whole)
     assert [step for step, _ in whole] == [SFT + GRPO, SFT + GRPO - EVERY, SFT]
-    stages = {row["step"]: row["stage"] for row in read_lines(workspace.metrics) if "loss" in row}
+    stages = {row["step"]: row["stage"] for row in read_lines(job_folder.metrics) if "loss" in row}
     assert all((stage == "sft") == (step <= SFT) for step, stage in stages.items())
 
 
-def wait_for_a_random_moment(workspace: Workspace, random: Random, resumed: int, started: float) -> None:
+def wait_for_a_random_moment(job_folder: JobFolder, random: Random, resumed: int, started: float) -> None:
     """Before the job's first step, or some steps later; and then at any point within a step or a save."""
     steps = random.choice([0, 1, 2, 3, 4])
     if steps == 0 or resumed > SFT + GRPO - 30:  # on a fast machine the job must not end before the last kill
         time.sleep(random.uniform(0, 0.5 if steps else 2))
         return
-    until(lambda: sum("loss" in row and row["at"] > started for row in read_lines(workspace.metrics)) >= steps)
+    until(lambda: sum("loss" in row and row["at"] > started for row in read_lines(job_folder.metrics)) >= steps)
     time.sleep(random.uniform(0, 0.2))
 
 
@@ -284,8 +284,8 @@ def test_a_job_that_was_killed_while_it_stopped_is_stopped(store, jobs):
     assert jobs.stop(key).state == "stopping"
     process.kill()
     until(lambda: jobs.all()[0].state == "stopped", 10)
-    assert jobs.get(key).code == "" and jobs.workspace(key).stopping
-    assert not jobs.workspace(jobs.resume(key).id).stopping
+    assert jobs.get(key).code == "" and jobs.folder(key).stop_requested
+    assert not jobs.folder(jobs.resume(key).id).stop_requested
     process.communicate(timeout=60)
 
 
@@ -329,70 +329,70 @@ def test_a_job_that_a_terminal_follows_waits_its_turn_and_is_run_there(store, jo
 
 
 def test_a_torn_last_line_is_left_out_and_goes_with_the_next_resume(tmp_path):
-    workspace = Workspace(tmp_path).make()
+    job_folder = JobFolder(tmp_path).create()
     for step in range(1, 6):
-        workspace.note("sft", step, {"loss": 1.0})
-        workspace.note_group({"step": step, "kept": True})
-    workspace.note_evaluation({"orchestrator": "oracle"})
-    for path in (workspace.metrics, workspace.rollouts, workspace.evaluations):
+        job_folder.append_metrics("sft", step, {"loss": 1.0})
+        job_folder.append_group({"step": step, "kept": True})
+    job_folder.append_evaluation({"orchestrator": "oracle"})
+    for path in (job_folder.metrics, job_folder.rollouts, job_folder.evaluations):
         with path.open("a") as file:
             file.write('{"stage": "sft", "step": 4, "lo')
-    assert learnt(workspace) == [1, 2, 3, 4, 5]
-    workspace.forget_after(4)
-    workspace.note("sft", 5, {"loss": 2.0})
-    workspace.note_evaluation({"orchestrator": "direct"})
-    assert learnt(workspace) == [1, 2, 3, 4, 5] and read_lines(workspace.metrics)[-1]["loss"] == 2.0
-    assert [row["step"] for row in read_lines(workspace.rollouts)] == [1, 2, 3, 4]
-    assert [row["orchestrator"] for row in read_lines(workspace.evaluations)] == ["oracle", "direct"]
-    assert all(json.loads(line) for line in workspace.metrics.read_text().splitlines())
+    assert learnt(job_folder) == [1, 2, 3, 4, 5]
+    job_folder.truncate_after(4)
+    job_folder.append_metrics("sft", 5, {"loss": 2.0})
+    job_folder.append_evaluation({"orchestrator": "direct"})
+    assert learnt(job_folder) == [1, 2, 3, 4, 5] and read_lines(job_folder.metrics)[-1]["loss"] == 2.0
+    assert [row["step"] for row in read_lines(job_folder.rollouts)] == [1, 2, 3, 4]
+    assert [row["orchestrator"] for row in read_lines(job_folder.evaluations)] == ["oracle", "direct"]
+    assert all(json.loads(line) for line in job_folder.metrics.read_text().splitlines())
 
 
 def test_what_was_spent_stays_spent_when_steps_are_done_again(tmp_path):
-    workspace = Workspace(tmp_path).make()
+    job_folder = JobFolder(tmp_path).create()
     for step in range(1, 5):
-        workspace.note("grpo", step, {"loss": 0.0, "cost/total": step * 0.1})
-    workspace.forget_after(2)
-    assert learnt(workspace) == [1, 2] and read_lines(workspace.metrics)[-1]["cost/total"] == pytest.approx(0.4)
+        job_folder.append_metrics("grpo", step, {"loss": 0.0, "cost/total": step * 0.1})
+    job_folder.truncate_after(2)
+    assert learnt(job_folder) == [1, 2] and read_lines(job_folder.metrics)[-1]["cost/total"] == pytest.approx(0.4)
 
 
-def saved(workspace: Workspace, step: int, **changes) -> Path:
-    drafted = workspace.draft / f"checkpoint-{step}"
+def saved(job_folder: JobFolder, step: int, **changes) -> Path:
+    drafted = job_folder.draft / f"checkpoint-{step}"
     drafted.mkdir(parents=True)
     (drafted / "weights").write_bytes(b"0" * 100)
     about = Checkpoint.model_validate(
         {"name": "c", "kind": "full", "base": "b", "stage": "sft", "step": step, **changes}
     )
-    return workspace.keep(drafted, about)
+    return job_folder.save_checkpoint(drafted, about)
 
 
 def test_a_damaged_checkpoint_is_put_aside_for_the_one_before(tmp_path):
-    workspace = Workspace(tmp_path).make()
-    first, second = saved(workspace, 2), saved(workspace, 4)
+    job_folder = JobFolder(tmp_path).create()
+    first, second = saved(job_folder, 2), saved(job_folder, 4)
     (second / "weights").write_bytes(b"1" * 100)  # the size is right, the content is not
-    assert workspace.sound() == (2, first) == workspace.newest()
-    assert saved(workspace, 4) == second and workspace.sound() == (4, second)
+    assert job_folder.find_intact_checkpoint() == (2, first) == job_folder.find_newest_checkpoint()
+    assert saved(job_folder, 4) == second and job_folder.find_intact_checkpoint() == (4, second)
 
 
 def test_the_newest_the_best_and_the_last_of_each_stage_are_kept(tmp_path):
-    workspace = Workspace(tmp_path).make()
+    job_folder = JobFolder(tmp_path).create()
     for step in range(1, 9):
         stage = "sft" if step <= 4 else "grpo"
-        saved(workspace, step, stage=stage, metrics={"check/correct": 0.9 if step == 2 else 0.1})
-    shutil.rmtree(workspace.checkpoints / "6")
-    (workspace.checkpoints / "6").mkdir()  # what a kill left of one that was being removed
-    (workspace.checkpoints / "6" / "weights").write_bytes(b"0")
-    workspace.prune(2)
-    assert sorted(path.name for path in workspace.checkpoints.iterdir()) == ["2", "4", "7", "8"]
+        saved(job_folder, step, stage=stage, metrics={"check/correct": 0.9 if step == 2 else 0.1})
+    shutil.rmtree(job_folder.checkpoints / "6")
+    (job_folder.checkpoints / "6").mkdir()  # what a kill left of one that was being removed
+    (job_folder.checkpoints / "6" / "weights").write_bytes(b"0")
+    job_folder.prune_checkpoints(2)
+    assert sorted(path.name for path in job_folder.checkpoints.iterdir()) == ["2", "4", "7", "8"]
 
 
 def test_a_checkpoint_is_none_before_its_last_file_is_written(tmp_path):
-    workspace = Workspace(tmp_path).make()
-    folder = workspace.checkpoints / "2"
+    job_folder = JobFolder(tmp_path).create()
+    folder = job_folder.checkpoints / "2"
     folder.mkdir()
     (folder / "weights").write_bytes(b"0" * 100)
-    assert workspace.newest() is None
+    assert job_folder.find_newest_checkpoint() is None
     about = Checkpoint.model_validate({"name": "c", "kind": "full", "base": "b", "stage": "sft", "step": 2})
     seal(folder, about)
-    assert workspace.newest() == (2, folder)
+    assert job_folder.find_newest_checkpoint() == (2, folder)
     (folder / "weights").write_bytes(b"0" * 99)
-    assert workspace.newest() is None
+    assert job_folder.find_newest_checkpoint() is None

@@ -155,7 +155,7 @@ def test_passes_hold_every_row_once_and_keep_to_their_size(lengths: list[int]) -
 
     from trainer.learner import cpu_trainers
 
-    passes = cpu_trainers._passes(torch.tensor(lengths))
+    passes = cpu_trainers._plan_passes(torch.tensor(lengths))
     assert sorted(row for rows in passes for row in rows.tolist()) == list(range(len(lengths)))
     for rows in passes:
         assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= cpu_trainers.PASS_TOKENS
@@ -166,9 +166,9 @@ def test_other_heads_are_left_to_trl(tiny_base: Path, key: str, value: float) ->
     from transformers import AutoModelForCausalLM
     from trl import GRPOTrainer, SFTTrainer
 
-    from trainer.learner.cpu_trainers import CpuGrpoTrainer, CpuSftTrainer, grpo_trainer, sft_trainer
+    from trainer.learner.cpu_trainers import CpuGrpoTrainer, CpuSftTrainer, choose_grpo_trainer, choose_sft_trainer
 
     model = AutoModelForCausalLM.from_pretrained(tiny_base)
-    assert sft_trainer(model) is CpuSftTrainer and grpo_trainer(model) is CpuGrpoTrainer
+    assert choose_sft_trainer(model) is CpuSftTrainer and choose_grpo_trainer(model) is CpuGrpoTrainer
     setattr(model.config, key, value)
-    assert sft_trainer(model) is SFTTrainer and grpo_trainer(model) is GRPOTrainer
+    assert choose_sft_trainer(model) is SFTTrainer and choose_grpo_trainer(model) is GRPOTrainer

@@ -15,7 +15,7 @@ from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from scripts.build_tiny_base import ASSISTANT, USER, build_tokenizer, made_up, new_model, scrambled
-from trainer.evaluation.trials import Evaluation, evaluate
+from trainer.evaluation.trials import Evaluation, evaluate_orchestrator
 from trainer.tasks.sources.source import source_named
 
 SHIPPED = [name for name in STARTERS if is_complete(starter_folder(name))]
@@ -106,7 +106,7 @@ def test_the_base_ships_and_cannot_plan():
 
     async def scored(name: str) -> Evaluation:
         async with live_pool(starter_pool()) as pool:
-            return await evaluate(name, tasks, pool, concurrency=4)
+            return await evaluate_orchestrator(name, tasks, pool, concurrency=4)
 
     result = asyncio.run(scored("base"))
     assert result.mean == 0.0 and result.turn_errors == result.turns > 0
@@ -119,6 +119,6 @@ def test_a_trained_starter_plans_what_the_base_cannot(name):
 
     async def scored() -> float:
         async with live_pool(starter_pool()) as pool:
-            return (await evaluate(name, tasks, pool, concurrency=count)).mean
+            return (await evaluate_orchestrator(name, tasks, pool, concurrency=count)).mean
 
     assert asyncio.run(scored()) >= 0.5

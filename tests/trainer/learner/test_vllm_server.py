@@ -23,7 +23,7 @@ from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from tests.machine import needs
 from trainer.errors import TrainerError
-from trainer.jobs.job_folder import Workspace, read_lines
+from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.learner import vllm_server
 from trainer.recipe import Recipe
 from trainer.run_recipe import run_recipe
@@ -34,7 +34,7 @@ TOKENS = 24
 
 @pytest.fixture(scope="module")
 def server():
-    with vllm_server.serve(model_path("starter:smollm2"), "small", lora=True) as found:
+    with vllm_server.serve_model(model_path("starter:smollm2"), "small", lora=True) as found:
         yield found
         processes = psutil.Process(found.pid).children(recursive=True)
     assert processes and not psutil.wait_procs(processes, timeout=10)[1]
@@ -75,7 +75,7 @@ def test_adapters_are_loaded_and_replaced_while_it_runs(server, tmp_path):
         load(server, "policy", tmp_path / str(seed))
         assert "policy" in models(server)
         logprobs, ids = complete(server, "policy", prompt)
-        tolerance = 1e-3 if vllm_server.pick_dtype_name() == "float32" else 0.15  # measured: 2e-5 and 0.09
+        tolerance = 1e-3 if vllm_server.choose_dtype() == "float32" else 0.15  # measured: 2e-5 and 0.09
         assert logprobs == pytest.approx(expected(adapted, prompt, ids), abs=tolerance)
         seen.append(logprobs)
     assert len({round(logprobs[0], 2) for logprobs in seen}) == 3
@@ -99,31 +99,31 @@ def test_grpo_learns_from_rollouts_of_the_server(server, tmp_path):
         }
     )  # fmt: skip
     store = open_store(find_home(tmp_path))
-    workspace = Workspace(tmp_path / "job").make()
+    job_folder = JobFolder(tmp_path / "job").create()
     try:
-        assert run_recipe(recipe, store, starter_pool(), workspace, lambda *_: None)
+        assert run_recipe(recipe, store, starter_pool(), job_folder, lambda *_: None)
     finally:
         store.close()
-    steps = [row for row in read_lines(workspace.metrics) if "rollout/length" in row]
+    steps = [row for row in read_lines(job_folder.metrics) if "rollout/length" in row]
     assert [row["step"] for row in steps] == [1, 2] and all(0 < row["rollout/length"] <= TOKENS for row in steps)
     loaded = [name for name in models(server) if name.startswith(recipe.name)]
     assert loaded == [f"{recipe.name}-2"]  # the adapter of the second step; the first one was let go
-    assert read_checkpoint(workspace.checkpoints / "2", verify=True).kind == "adapter"
+    assert read_checkpoint(job_folder.checkpoints / "2", verify=True).kind == "adapter"
 
 
 def test_a_server_that_does_not_come_up_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr(vllm_server, "PYTHON", Path(sys.executable))
-    with pytest.raises(TrainerError, match="No module named 'vllm'"), vllm_server.serve(tmp_path, "small"):
+    with pytest.raises(TrainerError, match="No module named 'vllm'"), vllm_server.serve_model(tmp_path, "small"):
         pass
-    monkeypatch.setattr(vllm_server, "_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(99)"])
-    with pytest.raises(TrainerError, match="within 1 s"), vllm_server.serve(tmp_path, "small", start_s=1):
+    monkeypatch.setattr(vllm_server, "_build_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(99)"])
+    with pytest.raises(TrainerError, match="within 1 s"), vllm_server.serve_model(tmp_path, "small", start_s=1):
         pass
     monkeypatch.setattr(vllm_server, "PYTHON", tmp_path / "nothing")
-    with pytest.raises(TrainerError, match="make vllm"), vllm_server.serve(tmp_path, "small"):
+    with pytest.raises(TrainerError, match="make vllm"), vllm_server.serve_model(tmp_path, "small"):
         pass
 
 
-def counted(server: vllm_server.Server) -> tuple[float, float]:
+def counted(server: vllm_server.VllmServer) -> tuple[float, float]:
     """Tokens read and written so far, as the server counts them."""
     text = httpx.get(server.url.removesuffix("/v1") + "/metrics").text
     read, written = (
@@ -133,17 +133,17 @@ def counted(server: vllm_server.Server) -> tuple[float, float]:
     return read, written
 
 
-def models(server: vllm_server.Server) -> list[str]:
+def models(server: vllm_server.VllmServer) -> list[str]:
     return [entry["id"] for entry in httpx.get(f"{server.url}/models").json()["data"]]
 
 
-def load(server: vllm_server.Server, name: str, folder: Path) -> None:
+def load(server: vllm_server.VllmServer, name: str, folder: Path) -> None:
     body = {"lora_name": name, "lora_path": str(folder), "load_inplace": True}
     answer = httpx.post(f"{server.url}/load_lora_adapter", json=body, timeout=120)
     assert answer.status_code == 200, answer.text
 
 
-def complete(server: vllm_server.Server, model: str, prompt: list[int]) -> tuple[list[float], list[int]]:
+def complete(server: vllm_server.VllmServer, model: str, prompt: list[int]) -> tuple[list[float], list[int]]:
     """The greedy continuation: log-probabilities and token ids."""
     body = {"model": model, "prompt": prompt, "max_tokens": 4, "temperature": 0, "logprobs": 1}
     answer = httpx.post(f"{server.url}/completions", json={**body, "return_token_ids": True}, timeout=120)

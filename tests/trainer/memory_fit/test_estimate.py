@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pool_registry.starter import starter_pool
 from trainer.errors import TrainerError
 from trainer.memory_fit import stages
-from trainer.memory_fit.estimate import Fit, estimate
-from trainer.memory_fit.model_sizes import anatomy_of
-from trainer.memory_fit.stages import GB, Machine, Part, this_machine
+from trainer.memory_fit.estimate import Fit, estimate_fit
+from trainer.memory_fit.model_sizes import measure_model
+from trainer.memory_fit.stages import GB, Allocation, Machine, detect_machine
 from trainer.recipe import Recipe, parse_recipe
 from trainer.tasks.sources.source import source_named
 
@@ -58,10 +58,10 @@ def recipe(base: str, **changes) -> Recipe:
 
 
 def need(base: str, machine: Machine = CARD, **changes) -> int:
-    return estimate(recipe(base, **changes), machine=machine).need_bytes
+    return estimate_fit(recipe(base, **changes), machine=machine).need_bytes
 
 
-def part(found: Fit, name: str) -> Part:
+def part(found: Fit, name: str) -> Allocation:
     return next(part for part in found.parts if part.name == name)
 
 
@@ -73,13 +73,13 @@ def test_counts_are_those_of_the_real_model(tmp_path, tied):
     config = {**LLAMA, "tie_word_embeddings": tied}
     base = checkpoint(tmp_path, config)
     real = LlamaForCausalLM(LlamaConfig(**{key: value for key, value in config.items() if key != "model_type"}))
-    whole = anatomy_of(recipe(base), gpu=False)
+    whole = measure_model(recipe(base), gpu=False)
     assert whole.parameters == whole.trainable == sum(each.numel() for each in real.parameters())
     assert whole.weights == sum(each.nbytes for each in real.parameters())
     assert (whole.adapter, whole.tied, whole.layers, whole.kv_token) == (0, tied, 4, 4 * 2 * 2 * 16 * 4)
 
     adapted = get_peft_model(real, LoraConfig(r=5, target_modules="all-linear", task_type="CAUSAL_LM"))
-    partly = anatomy_of(recipe(base, model__lora={"rank": 5}), gpu=False)
+    partly = measure_model(recipe(base, model__lora={"rank": 5}), gpu=False)
     assert partly.trainable == sum(each.numel() for each in adapted.parameters() if each.requires_grad)
     assert partly.adapter == 4 * partly.trainable
     assert not partly.head_trained
@@ -89,7 +89,7 @@ def test_what_a_layer_keeps_is_what_the_formula_by_hand_says(base):
     """Residuals, norms and their outputs 6 h; queries, keys, values (repeated) and output 4 h; MLP 4 I; and
     one number per norm (2) and per head."""
     hidden, inner, heads = 96, 256, 6
-    kept = anatomy_of(recipe(base), gpu=False).layer
+    kept = measure_model(recipe(base), gpu=False).layer
     assert kept.per_token == 4 * (10 * hidden + 4 * inner + 2 + heads)
     assert kept.fixed == 0
 
@@ -117,7 +117,7 @@ def test_a_traced_layer_keeps_what_a_real_one_does(base):
             output = model.model(input_ids=ids, attention_mask=mask, use_cache=False)
         kept.append(sum(storage.nbytes() for storage in storages.values()))
         del output
-    expected = anatomy_of(recipe(base), gpu=False).layer.at(128) + stages._mask(2, 64, 4)
+    expected = measure_model(recipe(base), gpu=False).layer.at(128) + stages._mask_bytes(2, 64, 4)
     assert kept[1] - kept[0] == pytest.approx(expected, rel=0.02)
 
 
@@ -159,7 +159,7 @@ def test_more_never_needs_less(base, chosen, key):
 @settings(max_examples=40, deadline=None)
 @given(chosen=st.fixed_dictionaries(COMMON))
 def test_checkpointing_never_needs_more_and_parts_add_up(base, chosen):
-    without = estimate(recipe(base, **{key: value for key, value in chosen.items() if key != "machine"}))
+    without = estimate_fit(recipe(base, **{key: value for key, value in chosen.items() if key != "machine"}))
     assert without.need_bytes == sum(part.bytes for part in without.parts)
     assert min(part.bytes for part in without.parts) >= 0
     assert need(base, **{**chosen, "model__checkpointing": True}) <= need(
@@ -182,65 +182,65 @@ def test_larger_micro_batches_need_more(base, size):
 
 
 def test_the_reference_model_is_whole_only_without_an_adapter(base):
-    whole = estimate(recipe(base, grpo__loss__beta=0.1), machine=CARD)
+    whole = estimate_fit(recipe(base, grpo__loss__beta=0.1), machine=CARD)
     assert part(whole, "reference model").bytes == part(whole, "weights").bytes
-    partly = estimate(recipe(base, grpo__loss__beta=0.1, model__lora={}), machine=CARD)
+    partly = estimate_fit(recipe(base, grpo__loss__beta=0.1, model__lora={}), machine=CARD)
     assert part(partly, "reference model").bytes == part(partly, "adapter").bytes
-    assert part(estimate(recipe(base), machine=CARD), "reference model").bytes == 0
+    assert part(estimate_fit(recipe(base), machine=CARD), "reference model").bytes == 0
 
 
 def test_bfloat16_halves_weights_and_moments_but_not_the_adapter(base):
-    found = {name: anatomy_of(recipe(base, model__precision=name), gpu=True) for name in ("float32", "bfloat16")}
+    found = {name: measure_model(recipe(base, model__precision=name), gpu=True) for name in ("float32", "bfloat16")}
     assert found["float32"].trained == 2 * found["bfloat16"].trained
-    adapted = anatomy_of(recipe(base, model__precision="bfloat16", model__lora={}), gpu=True)
+    adapted = measure_model(recipe(base, model__precision="bfloat16", model__lora={}), gpu=True)
     assert adapted.trained == 4 * adapted.trainable
 
 
 def test_vllm_takes_its_share_of_the_card(base):
-    server = estimate(recipe(base, sft=None, model__lora={}, grpo__rollouts__backend="vllm"), machine=CARD)
+    server = estimate_fit(recipe(base, sft=None, model__lora={}, grpo__rollouts__backend="vllm"), machine=CARD)
     assert part(server, "vLLM").bytes == round(0.3 * CARD.total)
-    asleep = estimate(recipe(base, sft=None, grpo__rollouts__backend="vllm-colocate"), machine=CARD)
+    asleep = estimate_fit(recipe(base, sft=None, grpo__rollouts__backend="vllm-colocate"), machine=CARD)
     assert asleep.need_bytes < server.need_bytes  # it sleeps while the step is taken
     url = {"backend": "vllm", "vllm_url": "http://127.0.0.1:1/v1"}
-    assert part(estimate(recipe(base, sft=None, grpo__rollouts=url), machine=CARD), "vLLM").bytes == 0
+    assert part(estimate_fit(recipe(base, sft=None, grpo__rollouts=url), machine=CARD), "vLLM").bytes == 0
 
 
 def test_advice_tells_what_each_edit_frees(base):
     tight = Machine("a tight card", True, 2 * GB, 2 * GB)
-    found = estimate(recipe(base), machine=tight)
+    found = estimate_fit(recipe(base), machine=tight)
     assert not found.fits
     gains = [line for line in found.advice if " frees " in line]
     assert gains
     assert "model.checkpointing: true" in " ".join(gains)
     # What it says about an edit is what the edited recipe needs.
-    edited = estimate(recipe(base, model__checkpointing=True), machine=tight)
+    edited = estimate_fit(recipe(base, model__checkpointing=True), machine=tight)
     line = next(line for line in gains if "checkpointing" in line)
-    assert stages.gb(found.need_bytes - edited.need_bytes) in line
+    assert stages.format_bytes(found.need_bytes - edited.need_bytes) in line
     assert line.endswith("then it fits") == edited.fits
 
 
 def test_advice_finds_a_set_of_edits_where_no_single_one_is_enough(base):
-    found = estimate(recipe(base, sft__batch=512, sft__max_length=4096), machine=CARD)
+    found = estimate_fit(recipe(base, sft__batch=512, sft__max_length=4096), machine=CARD)
     assert not found.fits
     assert found.advice[-1].startswith("to make it fit: ")
     assert "sft.batch: " in found.advice[-1]
-    nothing = estimate(recipe(base), machine=Machine("a watch", True, 1000, 1000))
+    nothing = estimate_fit(recipe(base), machine=Machine("a watch", True, 1000, 1000))
     assert "choose a smaller base model" in nothing.advice[-1]
 
 
 def test_what_fits_says_how_much_is_left(base):
-    found = estimate(recipe(base, sft__batch=1, sft__max_length=64, grpo=None), machine=CARD)
+    found = estimate_fit(recipe(base, sft__batch=1, sft__max_length=64, grpo=None), machine=CARD)
     assert found.fits
-    assert found.advice == [f"fits with {stages.gb(CARD.free - found.need_bytes)} to spare"]
+    assert found.advice == [f"fits with {stages.format_bytes(CARD.free - found.need_bytes)} to spare"]
 
 
 def test_this_machine_is_known():
-    machine = this_machine()
+    machine = detect_machine()
     assert 0 < machine.free <= machine.total
 
 
 def test_an_evaluation_alone_needs_the_model_only(base):
-    found = estimate(parse_recipe(f"model: {{base: {base}}}\nevaluate: {{count: 7}}"), machine=CARD)
+    found = estimate_fit(parse_recipe(f"model: {{base: {base}}}\nevaluate: {{count: 7}}"), machine=CARD)
     assert [part.name for part in found.parts] == ["weights", "KV cache", "runtime"]
     assert found.episodes == 7
 
@@ -254,11 +254,11 @@ def test_episodes_and_their_cost(base):
         grpo__saving__check_tasks=0,
         grpo__steps=3,
     )
-    assert estimate(plain, pool, CARD).cost is None
+    assert estimate_fit(plain, pool, CARD).cost is None
     priced = pool.model_copy(
         update={"workers": tuple(spec.model_copy(update={"price_call": 0.01}) for spec in pool.workers)}
     )
-    found = estimate(plain, priced, CARD)
+    found = estimate_fit(plain, priced, CARD)
     assert found.episodes == 10 + 3 * 4 * 8
     tasks = source_named("ledger").tasks("train", 10, levels=(1, 2, 3))
     steps = sum(len(task.oracle_turn.steps) for task in tasks) / len(tasks)
@@ -268,15 +268,15 @@ def test_episodes_and_their_cost(base):
 
 def test_what_cannot_be_known_is_said(tmp_path, base):
     with pytest.raises(TrainerError, match=r"holds no config\.json"):
-        estimate(recipe(str(tmp_path)))
+        estimate_fit(recipe(str(tmp_path)))
     with pytest.raises(TrainerError, match=r"not in the local cache and cannot be fetched"):
-        estimate(recipe("hub:nobody/nothing-here"))
+        estimate_fit(recipe("hub:nobody/nothing-here"))
     with pytest.raises(TrainerError, match="cannot be worked out"):
-        estimate(recipe(checkpoint(tmp_path, {**LLAMA, "model_type": "no-such-model"})))
+        estimate_fit(recipe(checkpoint(tmp_path, {**LLAMA, "model_type": "no-such-model"})))
     with pytest.raises(TrainerError, match="cannot be worked out"):
-        estimate(recipe(base, model__lora={"targets": ["no_such_layer"]}))
+        estimate_fit(recipe(base, model__lora={"targets": ["no_such_layer"]}))
     with pytest.raises(TrainerError, match=r"model\.start"):
-        estimate(recipe(base, model__start="nobody@3"))
+        estimate_fit(recipe(base, model__start="nobody@3"))
 
 
 @pytest.mark.slow

@@ -31,9 +31,9 @@ from tests.orchestrator.support.engine import (  # noqa: F401
 )
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed
-from trainer.evaluation.trials import attempt
+from trainer.evaluation.trials import run_task
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.recipe import Demonstrations, Model
+from trainer.recipe import DemonstrationSettings, ModelSettings
 from trainer.sft.collect import Collector, has_recovered
 from trainer.sft.demonstrations import (
     Demonstration,
@@ -66,7 +66,7 @@ def with_fault(tasks, **fault):
             for task in tasks:
                 each = Fault(task.workers[0], **fault)
                 teacher = RecoveringTeacher(task.oracle_turn, each, task.workers)
-                episodes.append(await attempt(task, teacher, FaultyPool(pool, each), Events()))
+                episodes.append(await run_task(task, teacher, FaultyPool(pool, each), Events()))
             return episodes, [demonstration(each, pool, "plan", "query", 6, "teacher") for each in episodes]
 
     return asyncio.run(all_of_them())
@@ -77,7 +77,7 @@ def collected(tasks, pool=None, **wanted):
     events = Events()
 
     async def collect(pool):
-        collector = Collector(Demonstrations(**wanted), Model(prompt="query"), pool, events, seed=1)
+        collector = Collector(DemonstrationSettings(**wanted), ModelSettings(prompt="query"), pool, events, seed=1)
         return await collector.collect(tasks), collector
 
     async def on_starter():
@@ -150,7 +150,7 @@ def test_a_repair_quotes_the_new_steps_and_leaves_dollars_alone():
     async def once():
         task = Task(TaskRef("own", 1, "train", 0), "q", Exact("$ canary<2>"), reference)
         pool = FaultyPool(a_pool(), fault)
-        return await attempt(task, RecoveringTeacher(reference, fault, ["actor"]), pool, Events())
+        return await run_task(task, RecoveringTeacher(reference, fault, ["actor"]), pool, Events())
 
     episode = asyncio.run(once())
     repaired = episode.rounds[1].steps
@@ -229,11 +229,11 @@ def test_starred_traces_of_this_pool_that_have_an_answer_are_demonstrations(tmp_
         found = {}
         for name, turns in scripts.items():
             task = Task(TaskRef("own", 1, "train", 0), name, Exact("x"))
-            found[name] = (await attempt(task, Scripted(*turns), pool, store.traces)).id
+            found[name] = (await run_task(task, Scripted(*turns), pool, store.traces)).id
         store.traces.flush()
         for name in ("starred", "mistaken", "silent"):
             store.traces.star(found[name], True)
-        return list(starred_demonstrations(store.traces, pool, Model(prompt="query"), 3)), found
+        return list(starred_demonstrations(store.traces, pool, ModelSettings(prompt="query"), 3)), found
 
     rows, ids = asyncio.run(run())
     store.close()

@@ -14,7 +14,7 @@ import sys
 
 from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import Home, choose_home
-from trainer.cli.jobs import log_to
+from trainer.cli.jobs import write_log_to
 from trainer.jobs.queue import JobStore
 
 
@@ -39,7 +39,7 @@ def warm_up(home: Home, job: str) -> None:
     """Import everything, also what is imported late. Nothing of it trains."""
     store = open_store(home)
     jobs = JobStore(store.engine, home)
-    recipe, workspace = jobs.recipe(job), jobs.workspace(job)
+    recipe, job_folder = jobs.recipe(job), jobs.folder(job)
     store.engine.dispose()
     if recipe.stages == ("evaluate",):
         from trainer import (
@@ -54,19 +54,19 @@ def warm_up(home: Home, job: str) -> None:
     from pool_registry.starter import starter_pool
     from trainer.grpo.stage import run_grpo  # noqa: F401
     from trainer.grpo.token_transcript import ChatTokens
-    from trainer.learner.cpu_trainers import sft_trainer
-    from trainer.learner.load_and_save import be_quiet, load_learner
+    from trainer.learner.cpu_trainers import choose_sft_trainer
+    from trainer.learner.load_and_save import configure_libraries, load_learner
     from trainer.sft.demonstrations import Demonstration, Said
     from trainer.sft.stage import _arguments, dataset
 
-    be_quiet(1)
+    configure_libraries(1)
     torch.set_num_threads(1)
     open_live_pool(starter_pool())
     learner = load_learner(recipe.model, 0)
     said = [Said(role="user", content="q"), Said(role="assistant", content="a", learn=True)]
     rows = dataset([Demonstration(messages=said)], ChatTokens(learner.tokenizer), 99)
-    arguments = _arguments(recipe, recipe.sft, workspace)
-    kind = sft_trainer(learner.model)
+    arguments = _arguments(recipe, recipe.sft, job_folder)
+    kind = choose_sft_trainer(learner.model)
     kind(model=learner.model, args=arguments, train_dataset=rows, processing_class=learner.tokenizer)
 
 
@@ -75,10 +75,10 @@ def run(job: str, home: Home) -> None:
 
     store = open_store(home)
     jobs = JobStore(store.engine, home)
-    log = os.open(jobs.workspace(job).log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    log = os.open(jobs.folder(job).log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    log_to(jobs.workspace(job).log)
+    write_log_to(jobs.folder(job).log)
     run_job(job, store, jobs)
     store.close()
 

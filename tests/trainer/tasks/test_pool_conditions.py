@@ -14,7 +14,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool, check_pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
-from trainer.evaluation.trials import evaluate
+from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.pool_conditions import CONDITIONS, condition_data, remap
 
@@ -48,7 +48,7 @@ def test_the_reference_plan_solves_every_family_under_the_new_names(condition):
         tasks = [suite.task(level, "test", seed) for suite in SUITES.values() for level in suite.levels]
         tasks = [replace(task, oracle_turn=remap(task.oracle_turn, renaming)) for task in tasks]
         async with live_pool(pool) as live:
-            return await evaluate("oracle", tasks, live)
+            return await evaluate_orchestrator("oracle", tasks, live)
 
     for seed in range(2):
         result = asyncio.run(scored(seed))
@@ -137,6 +137,6 @@ def test_asking_the_twin_of_a_flaky_tool_recovers_the_task():
 
     async def scored():
         async with live_pool(pool) as live:
-            return await evaluate("oracle", tasks, live)
+            return await evaluate_orchestrator("oracle", tasks, live)
 
     assert twins and asyncio.run(scored()).mean == 1.0

@@ -17,7 +17,7 @@ from pool_registry.starter import starter_pool
 from pool_registry.starter.workers.elements import molar_mass
 from trainer.cli.terminal_tables import step_depths
 from trainer.errors import UnknownTask
-from trainer.evaluation.trials import evaluate
+from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES, find_task, recognize
 from trainer.tasks.families.joined import joined_plan
 from trainer.tasks.families.workshop import compounds
@@ -102,7 +102,7 @@ def test_showing_a_reader_too_much_costs_the_answer():
 
     async def scored(tasks):
         async with live_pool(starter_pool()) as pool:
-            return await evaluate("oracle", tasks, pool)
+            return await evaluate_orchestrator("oracle", tasks, pool)
 
     tasks = [overshared(find_task("dossier", level, "test", index)) for level in (2, 3) for index in range(10)]
     assert asyncio.run(scored(tasks)).mean == 0.0
@@ -148,7 +148,9 @@ def test_atlas_keeps_every_country_of_the_test_split_out_of_training():
 def test_the_reference_plan_earns_its_answer_through_the_real_workers(family, level):
     async def scored():
         async with live_pool(starter_pool()) as pool:
-            return await evaluate("oracle", [find_task(family, level, "test", index) for index in range(12)], pool)
+            return await evaluate_orchestrator(
+                "oracle", [find_task(family, level, "test", index) for index in range(12)], pool
+            )
 
     result = asyncio.run(scored())
     assert (result.mean, set(result.statuses), result.turn_errors) == (1.0, {"OK"}, 0)
@@ -160,7 +162,7 @@ def test_another_tasks_plan_does_not_earn_the_answer():
 
     async def scored():
         async with live_pool(starter_pool()) as pool:
-            return await evaluate("oracle", [wrong], pool)
+            return await evaluate_orchestrator("oracle", [wrong], pool)
 
     assert asyncio.run(scored()).mean == 0.0
 

@@ -17,7 +17,7 @@ from pool_registry.sandbox.runner import isolation
 from pool_registry.schemas.regex import pattern_problem
 from pool_registry.worker import NoConfig, Worker, WorkerSpec
 from tests.machine import needs
-from trainer.evaluation.grading import verdict
+from trainer.evaluation.grading import grade_answer
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact, Judge, Matches, NumberWithin, OneOf, PythonCheck, SetOf
 
@@ -119,7 +119,7 @@ def judged(says: str | Exception, answer: object = "Paris", worker: str = "judge
     spec = WorkerSpec(name="judge", kind="chat", description="A judge.")
     model = Says(spec, says)
     pool = LivePool(Pool(name="p"), {"judge": LiveWorker(spec, model)})
-    return asyncio.run(verdict(task(Judge(worker, "paris")), answer, pool)), model
+    return asyncio.run(grade_answer(task(Judge(worker, "paris")), answer, pool)), model
 
 
 @pytest.mark.parametrize(("says", "right"), [("YES", True), ("no", False), (" **Yes.**\n", True)])
@@ -150,7 +150,7 @@ def test_a_judge_who_is_not_in_the_pool_is_named():
 
 async def checked(code: str, *answers: object):
     pool = LivePool(Pool(name="p"), {})
-    return await asyncio.gather(*(verdict(task(PythonCheck(code)), answer, pool) for answer in answers))
+    return await asyncio.gather(*(grade_answer(task(PythonCheck(code)), answer, pool) for answer in answers))
 
 
 @IN_SANDBOX
@@ -181,5 +181,5 @@ def test_a_snippet_that_does_not_decide_makes_the_answer_wrong_and_says_why(body
 @given(ANSWERS)
 @settings(max_examples=30, deadline=None)
 def test_verdicts_are_total(answer):
-    found = asyncio.run(verdict(task(Exact("a")), answer, LivePool(Pool(name="p"), {})))
+    found = asyncio.run(grade_answer(task(Exact("a")), answer, LivePool(Pool(name="p"), {})))
     assert found.correct in (True, False)
