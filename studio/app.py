@@ -88,7 +88,7 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))
     # Gradio says so of every application with several pages, also when nobody asked for SSR.
     warnings.filterwarnings("ignore", message="SSR mode is not supported")
-    return gr.mount_gradio_app(
+    mounted: FastAPI = gr.mount_gradio_app(
         app,
         pages(runtime),
         path="/",
@@ -104,11 +104,13 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
         allowed_paths=[],
         pwa=False,
     )
+    return mounted
 
 
 def pages(runtime: Runtime) -> gr.Blocks:
     """Every page of the studio; Run is the first."""
-    with gr.Blocks(title="Podium") as demo:
+    demo = gr.Blocks(title="Podium")
+    with demo:
         run.build(runtime)
     for title, path, module in PAGES:
         with demo.route(title, path=path):

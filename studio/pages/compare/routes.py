@@ -52,9 +52,9 @@ def compare_routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/tasks")
     def tasks(request: Request) -> JSONResponse:
-        wanted = (_text(request, name) for name in ("reference", "orchestrator", "which"))
+        reference, orchestrator, which = (_text(request, name) for name in ("reference", "orchestrator", "which"))
         first = number(request.query_params.get("first"), 10_000_000)
-        return answer(lambda: task_document(shelf, selection(request), *wanted, first))
+        return answer(lambda: task_document(shelf, selection(request), reference, orchestrator, which, first))
 
     @router.get("/matrix")
     def matrix(request: Request) -> JSONResponse:

@@ -79,9 +79,9 @@ class ImportDesk:
         """All of a server's tools at once; those that are gone there are switched off."""
         from pool_registry.imports.mcp import refresh
 
-        server = spec.config["server"]
+        server = table(spec.config, "server")
         theirs = [each for each in pool.workers if each.kind == "mcp" and each.config.get("server") == server]
-        found = self._runtime.run(refresh(_server(table(spec.config, "server")), theirs))
+        found = self._runtime.run(refresh(_server(server), theirs))
         kept = {each.name: each for each in found.specs}
         for each in theirs:
             pool = pool.with_worker(kept.get(each.name) or each.model_copy(update={"enabled": False}), each.name)

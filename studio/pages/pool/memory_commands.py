@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from orchestrator.failure_memory.lessons import MAX_READ, ReflectionRow
-from orchestrator.failure_memory.write_lesson import OFF, RULE, has_failed, remember
+from orchestrator.failure_memory.lessons import MAX_READ, OFF, ReflectionRow
+from orchestrator.failure_memory.write_lesson import RULE, has_failed, remember
 from orchestrator.traces.store import TraceFilter
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
