@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 def programs() -> Path | None:
@@ -28,7 +29,7 @@ def postgres() -> Iterator[str]:
     """The URL of an empty database of a running server. PostgreSQL refuses to run as root: then it is nobody."""
     binaries = programs()
     assert binaries is not None, "ask programs() first"
-    user = {"user": "nobody", "group": "nogroup"} if os.geteuid() == 0 else {}
+    user: dict[str, Any] = {"user": "nobody", "group": "nogroup"} if os.geteuid() == 0 else {}
     folder = Path(tempfile.mkdtemp(prefix="podium-postgres-"))
     if user:
         shutil.chown(folder, "nobody", "nogroup")
@@ -36,10 +37,12 @@ def postgres() -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     data = folder / "data"
-    make = [binaries / "initdb", "-D", data, "-U", "podium", "-A", "trust", "-E", "UTF8", "--no-sync"]
+    make: list[str | Path] = [binaries / "initdb", "-D", data, "-U", "podium", "-A", "trust", "-E", "UTF8", "--no-sync"]
     subprocess.run(make, check=True, stdout=subprocess.DEVNULL, cwd=folder, **user)
-    serve = [binaries / "postgres", "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder, "-c", "fsync=off"]
-    server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder, **user)
+    serve: list[str | Path] = [binaries / "postgres", "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder]
+    server = subprocess.Popen(
+        [*serve, "-c", "fsync=off"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder, **user
+    )
     try:
         _wait(port)
         yield f"postgresql://podium@127.0.0.1:{port}/postgres"

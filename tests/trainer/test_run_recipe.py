@@ -94,7 +94,7 @@ def store(trained):
 
 @pytest.fixture
 def job_folder(trained, store):
-    return JobStore(store.engine, store.home).job_folder(trained[1])
+    return JobStore(store.engine, store.home).folder(trained[1])
 
 
 def test_the_command_says_how_it_ended_and_nothing_else(trained):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
 
 from orchestrator.checkpoints import Checkpoint
 from orchestrator.engine.episode import Episode
@@ -76,7 +77,7 @@ def write_job(store: Store, *, sft: int = 60, grpo: int = 40, shown: int = 3, st
 
 def note_step(store: Store, job: str, step: int, figures: dict[str, float]) -> None:
     """One more step of GRPO, as the job's process would append it."""
-    _note(JobStore(store.engine, store.home).job_folder(job), "grpo", step, time.time(), figures)
+    _note(JobStore(store.engine, store.home).folder(job), "grpo", step, time.time(), figures)
 
 
 def set_state(store: Store, job: str, state: str) -> None:
@@ -156,7 +157,7 @@ def _note(job_folder: JobFolder, stage: str, step: int, at: float, figures: dict
     job_folder._append(job_folder.metrics, {"stage": stage, "step": step, "at": at, **figures})
 
 
-async def _groups(store: Store, first: int, count: int) -> list[dict]:
+async def _groups(store: Store, first: int, count: int) -> list[dict[str, Any]]:
     from pool_registry.starter import seed_starter
 
     seed_starter(store.pools)
@@ -171,13 +172,13 @@ async def _groups(store: Store, first: int, count: int) -> list[dict]:
         await pool.close()
 
 
-async def _group(store: Store, pool: LivePool, task: Task, step: int, kind: str) -> dict:
+async def _group(store: Store, pool: LivePool, task: Task, step: int, kind: str) -> dict[str, Any]:
     plan = task.oracle_turn
     assert plan is not None
     short = Turn(plan.steps[:-1], f"${plan.steps[0].id}", text=plan.text) if len(plan.steps) > 1 else plan
     babble = Turn(error="this is no JSON object")
     scripts = [[plan], [short], [babble, plan], [babble]] if kind == "mixed" else [[plan]] * 4
-    episodes = []
+    episodes: list[dict[str, Any]] = []
     for turns in scripts:
         limits = pool.pool.limits.model_copy(update={"max_rounds": 2})
         spec = EpisodeSpec(task.query, task=task.ref)
@@ -199,7 +200,7 @@ async def _group(store: Store, pool: LivePool, task: Task, step: int, kind: str)
     }  # fmt: skip
 
 
-def _checkpoint(job_folder: JobFolder, step: int, stage: str, correct: float) -> None:
+def _checkpoint(job_folder: JobFolder, step: int, stage: Literal["sft", "grpo"], correct: float) -> None:
     draft = job_folder.draft / str(step)
     draft.mkdir(parents=True)
     (draft / "model.safetensors").write_bytes(b"x" * 1000)
@@ -210,7 +211,7 @@ def _checkpoint(job_folder: JobFolder, step: int, stage: str, correct: float) ->
     )
 
 
-def _evaluation(name: str, mean: float) -> dict:
+def _evaluation(name: str, mean: float) -> dict[str, Any]:
     cells = [
         {"family": "atlas", "level": 3, "tasks": 4, "mean": mean},
         {"family": "ledger", "level": 2, "tasks": 4, "mean": mean},

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -17,14 +18,15 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec
 
-Reply = Callable[[list[dict]], "str | list[dict]"]
+Message = dict[str, Any]
+Reply = Callable[[list[Message]], str | list[Message]]
 
 
 class Endpoint(BaseHTTPRequestHandler):
     """Answers /chat/completions with what `reply(messages)` says: text, or structured tool calls."""
 
     reply: Reply = staticmethod(lambda messages: "")
-    bodies: list[dict] = []
+    bodies: list[dict[str, Any]] = []
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -56,7 +58,7 @@ def endpoint() -> Iterator[str]:
     server.shutdown()
 
 
-def agent(name: str, url: str, **changes: object) -> WorkerSpec:
+def agent(name: str, url: str, **changes: Any) -> WorkerSpec:
     config = {"base_url": url, "model": name, "role": f"You are {name}.", "max_tokens": 32}
     described = {"description": f"Agent {name}.", "retries": 0, **changes}
     return WorkerSpec(name=name, kind="chat", config=config, **described)
@@ -66,7 +68,7 @@ def pool_of(url: str, *agents: str | WorkerSpec, **limits: int) -> Pool:
     """A calculator and these agents; three rounds unless `limits` say otherwise."""
     calculator = WorkerSpec(name="calc", kind="calculator", description="Computes.")
     workers = (each if isinstance(each, WorkerSpec) else agent(each, url) for each in agents)
-    return Pool(name="p", workers=(calculator, *workers), limits=Limits(**{"max_rounds": 3, **limits}))
+    return Pool(name="p", workers=(calculator, *workers), limits=Limits.model_validate({"max_rounds": 3, **limits}))
 
 
 def play(

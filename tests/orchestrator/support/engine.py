@@ -185,7 +185,7 @@ class Scripted:
         self.asked += 1
         if callable(turn):
             turn = turn(episode)
-        return await turn if asyncio.iscoroutine(turn) else turn  # type: ignore[return-value]
+        return await turn if asyncio.iscoroutine(turn) else turn
 
 
 class Events:
@@ -229,7 +229,8 @@ def play_turns(
 def codes(episode: Episode) -> dict[int, str]:
     """What every step ended with: OK or the error's code."""
     seen = episode.observations()
-    return {k: seen[k].error.code if seen[k].error else seen[k].status.value for k in episode.steps}
+    ends = {k: (seen[k].error, seen[k].status) for k in episode.steps}
+    return {k: error.code if error else status.value for k, (error, status) in ends.items()}
 
 
 def order(events: Sequence[Event]) -> list[tuple[str, int]]:

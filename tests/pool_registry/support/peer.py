@@ -13,10 +13,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import quote
 
 
-def completion(text: object = "four", **message: object) -> dict:
+def completion(text: object = "four", **message: object) -> dict[str, Any]:
     return {
         "choices": [{"message": {"role": "assistant", "content": text, **message}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 7, "completion_tokens": 3},
@@ -33,7 +34,7 @@ class Peer(BaseHTTPRequestHandler):
     """The last part of the base URL names the behaviour: http://host/hang/chat/completions."""
 
     protocol_version = "HTTP/1.1"
-    seen: list[tuple[str, dict]] = []
+    seen: list[tuple[str, dict[str, Any]]] = []
 
     def do_POST(self) -> None:
         length = int(self.headers.get("content-length") or 0)

@@ -7,34 +7,36 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 MODE = sys.argv[1]
 STATE = sys.argv[2] if len(sys.argv) > 2 else ""  # a file that says which tools there are
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 NONE = {"type": "object", "properties": {}}
 lock = threading.Lock()
-cancelled = []
-waiting = {}
+cancelled: list[object] = []
+waiting: dict[object, bool] = {}
 
 
-def send(message):
+def send(message: dict[str, Any]) -> None:
     with lock:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         sys.stdout.flush()
 
 
-def tools():
+def tools() -> list[dict[str, Any]]:
     if STATE and Path(STATE).exists():
-        return json.loads(Path(STATE).read_text())
+        described: list[dict[str, Any]] = json.loads(Path(STATE).read_text())
+        return described
     names = {"echo": TEXT, "pid": NONE, "hang": NONE, "cancelled": NONE, "huge": NONE, "crash": NONE, "odd": NONE}
     return [{"name": name, "description": f"does {name}", "inputSchema": schema} for name, schema in names.items()]
 
 
-def text(value):
+def text(value: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": value}]}
 
 
-def call(number, name, arguments):
+def call(number: object, name: str, arguments: dict[str, Any]) -> None:
     if name == "echo":
         send({"id": number, "result": text(arguments["text"])})
     elif name == "pid":
@@ -54,7 +56,7 @@ def call(number, name, arguments):
         send({"id": number, "error": {"code": -32602, "message": f"Unknown tool: {name}"}})
 
 
-def listed(params):
+def listed(params: dict[str, Any]) -> dict[str, Any]:
     if MODE == "endless":
         return {"tools": tools()[:1], "nextCursor": "again"}
     if MODE == "pages":
@@ -64,7 +66,7 @@ def listed(params):
     return {"tools": tools()}
 
 
-def answer(request):
+def answer(request: dict[str, Any]) -> None:
     number, method, params = request.get("id"), request.get("method"), request.get("params") or {}
     if method == "initialize":
         info = {"name": "raw", "version": "1"}
@@ -80,7 +82,7 @@ def answer(request):
         send({"id": number, "error": {"code": -32601, "message": "Method not found"}})
 
 
-def main():
+def main() -> None:
     if "STARTS" in os.environ:
         with Path(os.environ["STARTS"]).open("a") as file:
             file.write("started\n")

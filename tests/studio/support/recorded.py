@@ -31,6 +31,7 @@ def record_run(store: Store, orchestrator: str, family: str = "itinerary", level
 
     async def run() -> str:
         task = find_task(family, level, "test", index)
+        assert task.oracle_turn is not None
         async with live_pool(store.pools.latest("starter").pool) as pool:
             named = Named(orchestrator, task.oracle_turn)
             spec = EpisodeSpec(task.query, task=task.ref)

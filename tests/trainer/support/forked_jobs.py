@@ -48,6 +48,7 @@ def warm_up(home: Home, job: str) -> None:
         )
 
         return
+    assert recipe.sft is not None
     import torch
 
     from pool_registry.calls.live_pool import open_live_pool

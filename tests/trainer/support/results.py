@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from trainer.results.rows import ResultRow
 
 
-def row(task: int = 0, correct: bool = True, **changes) -> ResultRow:
+def row(task: int = 0, correct: bool = True, **changes: Any) -> ResultRow:
     """One row; what a test does not care about is plain."""
     plain = {
         "orchestrator": "mine",
@@ -37,7 +39,7 @@ def row(task: int = 0, correct: bool = True, **changes) -> ResultRow:
     return ResultRow.model_validate(plain | changes)
 
 
-def rows_of(scores: list[list[bool]], **changes) -> list[ResultRow]:
+def rows_of(scores: list[list[bool]], **changes: Any) -> list[ResultRow]:
     """Rows of one orchestrator: for each task whether each of its samples was right."""
     return [
         row(task, right, sample=sample, **changes)
