@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -31,6 +30,14 @@ STARTERS = {
     "smollm2-sft": "smollm2-sft",
     "smollm2-grpo": "smollm2-grpo",
 }
+# The files of a checkpoint that are copied and published: weights as safetensors, and texts beside them. Other formats
+# of weights can hold code.
+WEIGHTS = re.compile(r"(adapter_)?model(-\d{5}-of-\d{5})?\.safetensors")
+TEXTS = frozenset(
+    {"config.json", "generation_config.json", "adapter_config.json", "model.safetensors.index.json", "tokenizer.json",
+     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
+     "tokenizer.model", "chat_template.jinja"}
+)  # fmt: skip
 _OF_JOB = re.compile(r"([a-z0-9][a-z0-9-]{2,60})(?:@([0-9]{1,9}))?")
 
 
@@ -136,12 +143,6 @@ def seal(folder: Path, checkpoint: Checkpoint) -> Checkpoint:
     sealed = checkpoint.model_copy(update={"files": marks})
     write_atomically(folder / MANIFEST, json.dumps(sealed.model_dump(mode="json"), indent=1, ensure_ascii=False))
     return sealed
-
-
-def manifest_metrics(folder: Path, metrics: Mapping[str, float]) -> None:
-    """Add figures to a checkpoint that is complete already (an evaluation of it)."""
-    known = read_checkpoint(folder)
-    seal(folder, known.model_copy(update={"metrics": {**known.metrics, **metrics}}))
 
 
 def _folder_of(name: str) -> Path | None:

@@ -19,8 +19,8 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 MAX_QUOTED_CHARS = 1_000_000
 
-# `$$` is a dollar, `$12` quotes step 12; a `$` before anything else stands for itself.
-_REFERENCE = re.compile(r"\$(\$|[1-9][0-9]{0,5})")
+# A reference in a text: `$$` is a dollar, `$12` quotes step 12; a `$` before anything else stands for itself.
+REFERENCE = re.compile(r"\$(\$|[1-9][0-9]{0,5})")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 
 
@@ -124,7 +124,7 @@ def _quotes(value: JsonValue) -> list[int]:
 def _collect(value: JsonValue, found: list[int]) -> None:
     if isinstance(value, str):
         if "$" in value:
-            found.extend(int(k) for k in _REFERENCE.findall(value) if k != "$")
+            found.extend(int(k) for k in REFERENCE.findall(value) if k != "$")
     elif isinstance(value, list | tuple):
         for item in value:
             _collect(item, found)
@@ -148,21 +148,27 @@ def substitute(value: JsonValue, values: Mapping[int, JsonValue]) -> JsonValue:
 
 
 def _substitute_text(text: str, values: Mapping[int, JsonValue]) -> JsonValue:
-    whole = _REFERENCE.fullmatch(text)
+    whole = REFERENCE.fullmatch(text)
     if whole is not None and whole.group(1) != "$":
         return values[int(whole.group(1))]
-    return _REFERENCE.sub(lambda found: "$" if found.group(1) == "$" else as_text(values[int(found.group(1))]), text)
+    return REFERENCE.sub(lambda found: "$" if found.group(1) == "$" else as_text(values[int(found.group(1))]), text)
 
 
-def requoted(value: JsonValue, ids: Mapping[int, int]) -> JsonValue:
+def renumber_quotes(value: JsonValue, ids: Mapping[int, int]) -> JsonValue:
     """`value` with every `$k` quoting `ids[k]` instead; `$$`, and what `ids` does not know, stay as they are."""
     if isinstance(value, str):
-        return _REFERENCE.sub(lambda found: _other_id(found, ids), value) if "$" in value else value
+        return REFERENCE.sub(lambda found: _other_id(found, ids), value) if "$" in value else value
     if isinstance(value, dict | Mapping):
-        return {key: requoted(item, ids) for key, item in value.items()}
+        return {key: renumber_quotes(item, ids) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [requoted(item, ids) for item in value]
+        return [renumber_quotes(item, ids) for item in value]
     return value
+
+
+def renumber_step(step: Step, ids: Mapping[int, int]) -> Step:
+    """`step` as `ids[step.id]`, with the steps that it quotes and may see renumbered, too."""
+    arguments = {name: renumber_quotes(value, ids) for name, value in step.arguments.items()}
+    return replace(step, id=ids[step.id], arguments=arguments, access=tuple(ids.get(k, k) for k in step.access))
 
 
 def _other_id(found: re.Match[str], ids: Mapping[int, int]) -> str:

@@ -24,7 +24,7 @@ from orchestrator.engine.episode import Episode, Round
 from orchestrator.engine.episode_loop import EpisodeSpec, Resolve, Sink, run_episode
 from orchestrator.engine.events import TaskRef
 from orchestrator.errors import InvalidEdits
-from orchestrator.plan import Step, Turn, check_step, references, requoted, with_shorthand
+from orchestrator.plan import Step, Turn, check_step, references, renumber_quotes, renumber_step, with_shorthand
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, storable
 from pool_registry.calls.live_pool import LivePool
 
@@ -285,12 +285,7 @@ def _taken_over(done: Round) -> Turn:
 
 def _turn(done: Round, draft: Draft, order: Sequence[int], ids: Mapping[int, int]) -> Turn:
     """The edited turn under the new numbers, written out as an orchestrator would have written it."""
-    steps = tuple(_renumbered(draft.steps[k], ids) for k in order)
+    steps = tuple(renumber_step(draft.steps[k], ids) for k in order)
     old = done.turn or Turn()
-    turn = Turn(steps, requoted(draft.answer, ids), shown=old.shown, recalled=old.recalled)
+    turn = Turn(steps, renumber_quotes(draft.answer, ids), shown=old.shown, recalled=old.recalled)
     return replace(turn, text=PlanDialect().format(turn, ()))
-
-
-def _renumbered(step: Step, ids: Mapping[int, int]) -> Step:
-    arguments = {name: requoted(value, ids) for name, value in step.arguments.items()}
-    return replace(step, id=ids[step.id], arguments=arguments, access=tuple(ids.get(k, k) for k in step.access))

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode
+from orchestrator.layers import step_layers
 from orchestrator.plan import Step, references, substitute
 from pool_registry.actions import JsonValue
 
@@ -71,13 +72,11 @@ class GraphDiff:
 
 def placed_steps(episode: Episode) -> tuple[PlacedStep, ...]:
     """The steps of an episode so far, in their order."""
-    found: list[PlacedStep] = []
+    placed: list[PlacedStep] = []
     for done in episode.rounds:
-        depth: dict[int, int] = {}
-        for run in done.steps:  # ids are a topological order: access lists name earlier steps only
-            depth[run.step.id] = 1 + max((depth[k] for k in run.step.access if k in depth), default=-1)
-            found.append(PlacedStep(run.step, done.number, depth[run.step.id]))
-    return tuple(found)
+        layers = step_layers(run.step for run in done.steps)
+        placed += [PlacedStep(run.step, done.number, layers[run.step.id]) for run in done.steps]
+    return tuple(placed)
 
 
 def diff(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> GraphDiff:

@@ -1,6 +1,6 @@
 """Trace -> networkx: steps as nodes, access-list entries as edges.
 
-The graph is the model behind the page's drawing, its exports and its statistics; layout.py places it.
+The graph is the model behind the page's drawing, its exports and its statistics; layered_layout.py places it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import networkx as nx
 
 from orchestrator.engine.episode import Episode, StepRun
+from orchestrator.layers import step_layers
 from orchestrator.plan import references
 from orchestrator.traces.episode_totals import critical_path
 from pool_registry.kinds import KINDS
@@ -59,10 +60,8 @@ def _assign_layers(graph: nx.DiGraph, episode: Episode) -> None:
     """Columns: dataflow layers within a round, every round to the right of the one before."""
     base = 0
     for done in episode.rounds:
-        ids = [run.step.id for run in done.steps]
-        for k in ids:  # ids are a topological order: access lists name earlier steps only
-            before = [graph.nodes[u]["layer"] + 1 for u in graph.predecessors(k)]
-            graph.nodes[k]["layer"] = max([base, *before])
-        base = max([base, *(graph.nodes[k]["layer"] + 1 for k in ids)])
+        layers = step_layers(run.step for run in done.steps)
+        nx.set_node_attributes(graph, {k: base + layer for k, layer in layers.items()}, "layer")
+        base += max(layers.values(), default=-1) + 1
     if ANSWER in graph:
         graph.nodes[ANSWER]["layer"] = base

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode, StepRun
-from orchestrator.plan import Step
+from orchestrator.layers import layer_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +67,6 @@ def critical_path(episode: Episode) -> list[int]:
     for done in episode.rounds:
         path += _longest_chain(done.steps)
     return path
-
-
-def layer_sizes(steps: Sequence[Step]) -> list[int]:
-    """How many steps of one plan stand at each depth; steps are in topological order by id."""
-    depth: dict[int, int] = {}
-    for step in steps:
-        depth[step.id] = 1 + max((depth[k] for k in step.access if k in depth), default=0)
-    counted = Counter(depth.values())
-    return [counted[level] for level in sorted(counted)]
 
 
 def latency(run: StepRun) -> float:

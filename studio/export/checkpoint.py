@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from orchestrator.checkpoints import MANIFEST, Checkpoint, find_checkpoint, seal
+from orchestrator.checkpoints import MANIFEST, TEXTS, WEIGHTS, Checkpoint, find_checkpoint, seal
 from orchestrator.errors import OrchestratorError
 from pool_registry.atomic_write import draft_folder
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.model_files import model_path
-from studio.publish.model_repo import TEXTS, WEIGHTS
 
 Form = Literal["adapter", "merged", "gguf"]
 CONVERTER = "convert_hf_to_gguf.py"

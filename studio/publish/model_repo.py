@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from orchestrator.checkpoints import MANIFEST, Checkpoint, FileMark, find_checkpoint
+from orchestrator.checkpoints import MANIFEST, TEXTS, WEIGHTS, Checkpoint, FileMark, find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies.registry import find_policy
 from pool_registry.pool import Pool, export_pool
@@ -24,12 +24,6 @@ from studio.publish.bundle import Bundle, Entry, as_json, bundle
 from studio.publish.cards import hub_id, model_card, shown_name
 from studio.publish.request import Publication
 
-WEIGHTS = re.compile(r"(adapter_)?model(-\d{5}-of-\d{5})?\.safetensors")
-TEXTS = frozenset(
-    {"config.json", "generation_config.json", "adapter_config.json", "model.safetensors.index.json", "tokenizer.json",
-     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
-     "tokenizer.model", "chat_template.jinja"}
-)  # fmt: skip
 LOCAL = re.compile(r"^(/|~|[A-Za-z]:\\|\\\\)")  # how an absolute path begins
 
 

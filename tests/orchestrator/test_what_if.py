@@ -13,7 +13,7 @@ from orchestrator.engine.edits import AddStep, ChangeStep, RemoveStep, RunAgain,
 from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.events import StepStarted
 from orchestrator.errors import InvalidEdits
-from orchestrator.plan import Step, Turn, check_turn, requoted
+from orchestrator.plan import Step, Turn, check_turn, renumber_quotes
 from orchestrator.what_if import NAME, Variation, run_variation, vary
 from pool_registry.actions import NO_USAGE, Status
 from tests.orchestrator.support.engine import (
@@ -242,7 +242,7 @@ def test_quotes_are_renumbered_and_dollars_stay(text, ids):
     expected, rest = "", text
     while (at := rest.find("$$")) >= 0:
         expected, rest = expected + between(rest[:at]) + "$$", rest[at + 2 :]
-    assert requoted({"x": [text]}, ids) == {"x": [expected + between(rest)]}
+    assert renumber_quotes({"x": [text]}, ids) == {"x": [expected + between(rest)]}
 
 
 # Properties

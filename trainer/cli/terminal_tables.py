@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.dialects.plan_json import PlanDialect
-from orchestrator.plan import Turn
+from orchestrator.layers import layer_sizes
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.text import one_line, shorten
 from trainer.evaluation.trials import Evaluation
@@ -40,27 +40,18 @@ def families_table() -> Table:
         for level in suite.levels:
             plan = find_task(name, level, "train", 0).oracle_turn
             assert plan is not None, "generated tasks have a plan"
-            depths = step_depths(plan)
-            wide = max(map(depths.count, depths))
+            sizes = layer_sizes(plan.steps)
             first = level == suite.levels[0]
             table.add_row(
                 name if first else "",
                 str(level),
-                str(len(depths)),
-                str(max(depths)),
-                str(wide),
+                str(len(plan.steps)),
+                str(len(sizes)),
+                str(max(sizes)),
                 ", ".join(suite.workers) if first else "",
                 suite.description if first else "",
             )
     return table
-
-
-def step_depths(plan: Turn) -> list[int]:
-    """For each step, how many steps stand in the longest chain that ends with it."""
-    depths: dict[int, int] = {}
-    for step in plan.steps:
-        depths[step.id] = 1 + max((depths[k] for k in step.access), default=0)
-    return list(depths.values())
 
 
 def task_document(task: Task) -> dict[str, JsonValue]:

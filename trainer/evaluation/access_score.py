@@ -22,14 +22,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode
-from orchestrator.plan import Step, Turn
-from orchestrator.traces.episode_totals import layer_sizes
+from orchestrator.layers import layer_sizes
+from orchestrator.plan import REFERENCE, Step, Turn
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 
 WorkKey = Callable[[str], str]  # a worker's name -> what it does, equal for workers that do the same
-_REFERENCE = re.compile(r"\$(\$|[1-9][0-9]{0,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ def _normalize(value: JsonValue, meaning: Mapping[int, int]) -> str:
         return "$" if found[1] == "$" else f"<{meaning.get(int(found[1]), f'own {found[1]}')}>"
 
     text = value if isinstance(value, str) else as_text(value)
-    return " ".join(_REFERENCE.sub(meant, text).casefold().split())
+    return " ".join(REFERENCE.sub(meant, text).casefold().split())
 
 
 def _count_chars(episode: Episode, step: int) -> int:

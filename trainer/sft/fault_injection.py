@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.engine.episode import Episode
-from orchestrator.plan import Step, Turn, references, substitute
+from orchestrator.plan import Step, Turn, renumber_quotes, renumber_step
 from orchestrator.policies.base import write_turn
-from pool_registry.actions import Action, JsonValue, Observation, Status, as_text
+from pool_registry.actions import Action, Observation, Status, as_text
 from pool_registry.calls.live_pool import LivePool, OnStart
 from pool_registry.worker import Scope, Visible
 
@@ -84,9 +84,9 @@ class RecoveringTeacher:
         ids = dict(self._done)
         for offset, k in enumerate(sorted(again)):
             ids[k] = fresh + offset
-        steps = [_renumbered(step, ids) for step in self._reference.steps if step.id in again]
+        steps = [_renumber(step, ids) for step in self._reference.steps if step.id in again]
         self._done = ids
-        return write_turn(steps, as_text(_requoted(self._reference.answer, ids)))
+        return write_turn(steps, as_text(renumber_quotes(self._reference.answer, ids)))
 
 
 def _slip(reference: Turn, fault: Fault, workers: Sequence[str]) -> tuple[tuple[Step, ...], int] | None:
@@ -104,24 +104,7 @@ def _slip(reference: Turn, fault: Fault, workers: Sequence[str]) -> tuple[tuple[
     return tuple(spoilt if step is at else step for step in reference.steps), at.id
 
 
-def _renumbered(step: Step, ids: Mapping[int, int]) -> Step:
-    arguments = _requoted(step.arguments, ids)
-    assert isinstance(arguments, dict)
-    return Step(ids[step.id], step.worker, arguments, tuple(sorted(ids[k] for k in step.access)))
-
-
-def _requoted(value: JsonValue, ids: Mapping[int, int]) -> JsonValue:
-    """`value` with every `$k` pointing at the new ids; `$$` stays as it is."""
-    if not references(value):
-        return dict(value) if isinstance(value, Mapping) else value
-    return _kept_dollars(value, {k: f"${new}" for k, new in ids.items()})
-
-
-def _kept_dollars(value: JsonValue, quotes: Mapping[int, JsonValue]) -> JsonValue:
-    if isinstance(value, str):
-        return substitute(value.replace("$$", "$$$$"), quotes)
-    if isinstance(value, Mapping):
-        return {key: _kept_dollars(item, quotes) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_kept_dollars(item, quotes) for item in value]
-    return value
+def _renumber(step: Step, ids: Mapping[int, int]) -> Step:
+    """The step under its new number. A repaired step may have a lower number than one that it sees: sort them."""
+    moved = renumber_step(step, ids)
+    return replace(moved, access=tuple(sorted(moved.access)))

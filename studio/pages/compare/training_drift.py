@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from sqlmodel import Session, col, select
 
 from orchestrator.engine.events import TurnTaken, load_event
+from orchestrator.layers import layer_sizes
 from orchestrator.plan import Step
 from orchestrator.traces.store import EventRow
 from studio.pages.compare.results import ResultShelf, Selection
@@ -58,12 +59,9 @@ def topology(rounds: Iterable[Sequence[Step]]) -> Topology:
     """The shape of an episode with these steps, round by round."""
     depth, width, workers, count = 0, 0, Counter[str](), 0
     for steps in rounds:
-        layer: dict[int, int] = {}
-        for step in steps:
-            layer[step.id] = 1 + max((layer[k] for k in step.access if k in layer), default=0)
-        sizes = Counter(layer.values())
-        depth += max(sizes, default=0)
-        width = max([width, *sizes.values()])
+        sizes = layer_sizes(steps)
+        depth += len(sizes)
+        width = max([width, *sizes])
         workers.update(step.worker for step in steps)
         count += len(steps)
     return Topology(count, depth, width, workers)

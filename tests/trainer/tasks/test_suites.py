@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.layers import layer_sizes
 from orchestrator.plan import Step, Turn
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from pool_registry.starter.workers.elements import molar_mass
-from trainer.cli.terminal_tables import step_depths
 from trainer.errors import UnknownTask
 from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES, find_task, recognize
@@ -56,8 +56,8 @@ def test_splits_share_no_query(family, level):
 @pytest.mark.parametrize(("family", "level"), CELLS)
 def test_every_level_has_its_shape(family, level):
     for index in range(5):
-        depths = step_depths(find_task(family, level, "train", index).oracle_turn)
-        assert (len(depths), max(map(depths.count, depths))) == SHAPES[family, level]
+        sizes = layer_sizes(find_task(family, level, "train", index).oracle_turn.steps)
+        assert (sum(sizes), max(sizes)) == SHAPES[family, level]
 
 
 def test_the_held_out_families_are_not_for_training():

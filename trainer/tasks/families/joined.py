@@ -8,8 +8,7 @@ from functools import cache
 from random import Random
 from typing import Generic
 
-from orchestrator.plan import Step, Turn
-from pool_registry.actions import JsonValue
+from orchestrator.plan import Step, Turn, renumber_step
 from trainer.tasks.suite import P, Suite
 from trainer.tasks.task_data import FamilyData, load_task_data
 from trainer.tasks.template_suite import build_templates
@@ -22,7 +21,6 @@ DIGITS = 3  # of a quotient
 MIN_QUOTIENT = 0.01  # below, three decimals say next to nothing
 ADD, SUBTRACT, DIVIDE = "add", "subtract", "divide"
 EXPRESSIONS = {ADD: "{0} + {1}", SUBTRACT: "{0} - {1}", DIVIDE: f"round({{0}} / {{1}}, {DIGITS})"}
-_QUOTE = re.compile(r"\$(\$|[1-9][0-9]*)")
 
 
 class JoinedData(FamilyData):
@@ -134,22 +132,8 @@ def _combined(first: Verifier, second: Verifier, operation: str) -> Verifier | N
 def joined_plan(first: Turn, second: Turn, operation: str) -> Turn:
     """Both plans in one turn: the second's steps count on, and a last step combines the answers."""
     shift = len(first.steps)
-    moved = tuple(
-        Step(
-            step.id + shift,
-            step.worker,
-            {name: _shifted(value, shift) for name, value in step.arguments.items()},
-            tuple(k + shift for k in step.access),
-        )
-        for step in second.steps
-    )
+    ids = {step.id: step.id + shift for step in second.steps}
+    moved = tuple(renumber_step(step, ids) for step in second.steps)
     one, two, last = shift, shift + len(moved), shift + len(moved) + 1
     expression = EXPRESSIONS[operation].format(f"${one}", f"${two}")
     return Turn((*first.steps, *moved, Step(last, "calculator", {"expression": expression}, (one, two))), f"${last}")
-
-
-def _shifted(value: JsonValue, shift: int) -> JsonValue:
-    """An argument with every `$k` counted on; `$$` stays a dollar."""
-    if isinstance(value, str):
-        return _QUOTE.sub(lambda found: found[0] if found[1] == "$" else f"${int(found[1]) + shift}", value)
-    return value
