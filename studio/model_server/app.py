@@ -202,7 +202,7 @@ def _bearer(scope: Scope) -> str:
 def _unauthorized() -> Response:
     message = (
         "a valid token is needed: send `Authorization: Bearer TOKEN`. "
-        "`python -m studio tokens add NAME` makes one, and so does the Serve page"
+        "`podium tokens add NAME` makes one, and so does the Serve page"
     )
     error = ApiError(401, message, "invalid_api_key")
     return JSONResponse(error.document, error.status, {"www-authenticate": "Bearer"})

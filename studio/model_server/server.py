@@ -1,4 +1,4 @@
-"""Serves a pool and an orchestrator as one model: `python -m studio serve`."""
+"""Serves a pool and an orchestrator as one model: `podium serve`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _app(store: Store, offer: Offer, place: Place) -> FastAPI:
     if not place.loopback and not place.tokens and not Tokens(store.engine).list():
         raise StorageError(
             f"{place.host} can be reached by others, so clients need a token; make one first with "
-            "`python -m studio tokens add NAME`, or give one with --token env:NAME"
+            "`podium tokens add NAME`, or give one with --token env:NAME"
         )
     asyncio.run(_try(store, offer))
 

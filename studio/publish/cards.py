@@ -75,8 +75,8 @@ def model_card(asked: Publication, checkpoint: Checkpoint, pool: Pool, version: 
         "## How to run it",
         "```bash\npip install podium-studio\n"
         "hf download OWNER/NAME --local-dir orchestrator\n"
-        "python -m studio   # import pool.json on the Pool page\n"
-        'python -m studio run --pool NAME-OF-THE-POOL --orchestrator ./orchestrator "your query"\n```'.replace(
+        "podium   # import pool.json on the Pool page\n"
+        'podium run --pool NAME-OF-THE-POOL --orchestrator ./orchestrator "your query"\n```'.replace(
             "OWNER/NAME", asked.repo
         ).replace("NAME-OF-THE-POOL", pool.name),
         "The exact recipe is in `recipe.yaml`, every file's hash in `podium.json`.",

@@ -42,7 +42,7 @@ def space_bundle(
     if not live and not traces:
         raise PublishError(
             f"there is no recorded run of {shown_name(asked.orchestrator)} on {asked.pool} to replay; run some first: "
-            f'python -m studio run --pool {asked.pool} --orchestrator {asked.orchestrator} "your query"'
+            f'podium run --pool {asked.pool} --orchestrator {asked.orchestrator} "your query"'
         )
     if live and not going.pool.workers:
         raise PublishError(

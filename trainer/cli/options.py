@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from orchestrator.traces.store import Store
     from trainer.jobs.queue import JobStore
 
-HomeOption = Annotated[str | None, typer.Option("--home", help="Data folder.")]
+HomeOption = Annotated[
+    str | None, typer.Option("--home", help="Data folder. Default: PODIUM_HOME, or the platform's user data folder.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 
 

@@ -91,7 +91,7 @@ def read_config(reference: str) -> str:
     if reference.startswith(HUB):
         return _fetch_hub_config(reference.removeprefix(HUB))
     if reference == STARTER and not starter_folder().exists():
-        raise TrainerError(f"{STARTER} is not converted yet, so its size is unknown; run: python -m studio prepare")
+        raise TrainerError(f"{STARTER} is not converted yet, so its size is unknown; run: podium prepare")
     try:
         folder = model_path(reference)
         return (folder / "config.json").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`python -m studio serve` as a process of its own, for tests."""
+"""`podium serve` as a process of its own, for tests."""
 
 from __future__ import annotations
 
