@@ -114,7 +114,7 @@ def langgraph(graph: Graph) -> Run:
         values: Annotated[dict[int, str], operator.or_]
 
     def node(k: int) -> Callable[[State], Awaitable[State]]:
-        async def step(state: State) -> State:
+        async def step(_state: State) -> State:
             return {"values": {k: await work(graph.seconds[k])}}
 
         return step
@@ -133,7 +133,7 @@ def langgraph_functional(graph: Graph) -> Run:
     from langgraph.func import entrypoint, task
 
     @task
-    async def call(k: int, seen: list[str]) -> str:
+    async def call(k: int, _seen: list[str]) -> str:
         return await work(graph.seconds[k])
 
     @entrypoint()
@@ -229,7 +229,7 @@ def podium(graph: Graph, traces: Any) -> Run:
     class Fixed:
         name = "fixed"
 
-        async def turn(self, episode: Episode) -> Turn:
+        async def turn(self, _episode: Episode) -> Turn:
             return Turn(
                 tuple(Step(k, f"w{k % 6}", {"seconds": graph.seconds[k]}, waits) for k, waits in graph.access.items()),
                 answer=f"${len(graph.access)}",
@@ -269,7 +269,7 @@ def measure(engine: str, quick: bool) -> dict[str, float]:
 
 
 async def _measured(
-    engine: str, build: Callable[[Graph], Run], flush: Callable[[], None], quick: bool
+    _engine: str, build: Callable[[Graph], Run], flush: Callable[[], None], quick: bool
 ) -> dict[str, float]:
     uneven, noop, small = build(UNEVEN), build(NOOP), build(SMALL)
     runs, repeats = (200, 2) if quick else (1000, 5)

@@ -248,7 +248,7 @@ def run_grpo(recipe: Any, folder: Path) -> Any:
             prompt = [2] * (longest - new)
             await asyncio.gather(*(generator.generate(prompt, new) for _ in range(rows)))
 
-        def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
+        def rollout(prompts: list[Any], _trainer: Any) -> dict[str, Any]:
             asyncio.run(generate(len(prompts)))
             sizes = lengths(len(prompts), longest - 64)
             return {

@@ -284,7 +284,7 @@ class Dealt:
     def draw(self) -> Task:
         return next(self._tasks)
 
-    def learn(self, task: Task, success: float) -> None:
+    def learn(self, _task: Task, _success: float) -> None:
         return
 
 

@@ -47,7 +47,7 @@ async def main() -> None:
     )
     turn = check_turn(PLAN, pool, earlier=())
     results = {}
-    recorder = Recorder(started=lambda step, arguments: None, ended=lambda step, seen: results.update({step: seen}))
+    recorder = Recorder(started=lambda _step, _arguments: None, ended=lambda step, seen: results.update({step: seen}))
     await RoundRun(turn.steps, {}, pool, Budget(pool.pool.limits), recorder).run()
     for step, observation in sorted(results.items()):
         print(step, observation.status.value, observation.value or observation.error.message)

@@ -67,7 +67,7 @@ class Sink(Protocol):
 class NoSink:
     """For episodes whose events only the caller looks at."""
 
-    def append(self, episode_id: str, event: Event) -> None:
+    def append(self, episode_id: str, event: Event) -> None:  # noqa: ARG002
         return
 
 

@@ -118,7 +118,7 @@ def _convert_starter(folder: Path) -> None:
     model = model.to(torch.bfloat16)
     # The loader notes the GGUF as a quantization and its title as the model's name; neither is true here.
     model.config.__dict__.pop("quantization_config", None)
-    model.config._name_or_path = folder.name
+    model.config.name_or_path = folder.name
     with draft_folder(folder) as draft:
         model.save_pretrained(draft)
         tokenizer.save_pretrained(draft)
@@ -146,5 +146,5 @@ def pick_dtype(device: str) -> Any:
     """The checkpoint's own precision, except on CPUs that only emulate bfloat16: float32 is faster there."""
     import torch
 
-    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()  # noqa: SLF001
     return "auto" if device != "cpu" or native or platform.machine() != "x86_64" else torch.float32

@@ -72,7 +72,7 @@ def _merge(folder: Path, checkpoint: Checkpoint, draft: Path) -> None:
     spoken = folder if (folder / "tokenizer.json").is_file() else base
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, use_safetensors=True, local_files_only=True)
     model = PeftModel.from_pretrained(model, folder, use_safetensors=True).merge_and_unload()
-    model.config._name_or_path = checkpoint.name
+    model.config.name_or_path = checkpoint.name
     model.to(torch.bfloat16).save_pretrained(draft)
     AutoTokenizer.from_pretrained(spoken, local_files_only=True).save_pretrained(draft)
 

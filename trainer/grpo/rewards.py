@@ -52,11 +52,11 @@ def sample_of(task: Task, episode: Episode, limits: Limits) -> Sample:
     return Sample(task, episode, limits, totals(episode))
 
 
-def accuracy(sample: Sample, group: Sequence[Sample]) -> float:
+def accuracy(sample: Sample, _group: Sequence[Sample]) -> float:
     return float(sample.correct)
 
 
-def format_(sample: Sample, group: Sequence[Sample]) -> float:
+def format_(sample: Sample, _group: Sequence[Sample]) -> float:
     turns = [done.turn for done in sample.episode.rounds if done.turn is not None]
     valid = [turn for turn in turns if turn.error is None]
     if not valid:
@@ -74,7 +74,7 @@ def diversity(sample: Sample, group: Sequence[Sample]) -> float:
     return sum(_distance(own, other) for other in others) / len(others)
 
 
-def efficiency(sample: Sample, group: Sequence[Sample]) -> float:
+def efficiency(sample: Sample, _group: Sequence[Sample]) -> float:
     if sample.episode.ended is None or sample.episode.ended.outcome != "answered":
         return 0.0
     measured, limits = sample.totals, sample.limits

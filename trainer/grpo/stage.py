@@ -63,7 +63,7 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
     resume = find_resume_checkpoint(job_folder, "grpo", offset)
     learner = load_learner(recipe.model, settings.optimizer.seed, resume or start)
     if resume is not None and not learner.adapter:  # KL counts from where the stage began, also after a resume
-        learner.model.config._name_or_path = str(find_start_weights(recipe.model, start))
+        learner.model.config.name_or_path = str(find_start_weights(recipe.model, start))
     if settings.rollouts.backend == "vllm" and not learner.adapter:
         raise TrainingFailed(
             "vllm",
@@ -263,7 +263,7 @@ class _Backend:
     def generator(self, trainer: Any) -> Generator:
         """The generator with the trainer's present weights."""
         if self._generator is None:
-            self._generator = ColocatedGenerator(lambda prompts: trainer._generate_single_turn(prompts, None, {}, 1))
+            self._generator = ColocatedGenerator(lambda prompts: trainer._generate_single_turn(prompts, None, {}, 1))  # noqa: SLF001
         if isinstance(self._generator, ServerGenerator):
             self._send_adapter(self._generator, trainer)
         return self._generator

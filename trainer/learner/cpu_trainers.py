@@ -87,9 +87,9 @@ class CpuGrpoTrainer(GRPOTrainer):
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         logits_to_keep: int,
-        batch_size: int | None = None,
+        batch_size: int | None = None,  # noqa: ARG002
         compute_entropy: bool = False,
-        compute_aux_loss: bool = False,
+        compute_aux_loss: bool = False,  # noqa: ARG002
         **_images: None,
     ) -> tuple[torch.Tensor, torch.Tensor | None, None]:
         """Log-probabilities and entropies (nats, without gradients) [rows, logits_to_keep]; 0 where padding is."""

@@ -77,7 +77,7 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None) 
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     model = AutoModelForCausalLM.from_pretrained(weights, dtype=dtype, local_files_only=True, trust_remote_code=False)
-    model.config._name_or_path = str(weights)  # the trainer looks a reference model up by it
+    model.config.name_or_path = str(weights)  # the trainer looks a reference model up by it
     if adapter is not None:
         model = _load_adapter(model, adapter)
     elif settings.lora is not None:
@@ -182,14 +182,14 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         self.stopped = False
         self._figures: dict[str, float] = {}
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         step = state.global_step
         if self.job_folder.stop_requested:
             self.stopped = control.should_training_stop = True
         control.should_save = self.stopped or step % self.saving.every == 0 or step == self.total
         control.should_log = True
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
+    def on_log(self, _args: Any, state: Any, _control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
         figures = {key: float(value) for key, value in (logs or {}).items() if isinstance(value, int | float)}
         if "train_runtime" in figures:  # the trainer's closing words
             return
@@ -198,7 +198,7 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         shown = ", ".join(f"{key} {figures[key]:.4g}" for key in ("loss", "reward", "learning_rate") if key in figures)
         log.info("%s step %d of %d: %s", self.stage, state.global_step, self.total, shown)
 
-    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+    def on_save(self, args: Any, state: Any, _control: Any, model: Any = None, **_: Any) -> None:
         step = self.offset + state.global_step
         drafted = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         self.learner.tokenizer.save_pretrained(drafted)

@@ -305,7 +305,7 @@ def _register_attention() -> str:
             return output
 
         @staticmethod
-        def backward(ctx: Any, gradient: Any) -> Any:
+        def backward(ctx: Any, _gradient: Any) -> Any:
             return tuple(torch.empty_like(each) for each in ctx.saved_tensors[:3])
 
     def attention(module: Any, query: Any, key: Any, value: Any, _mask: Any, **_: Any) -> tuple[Any, None]:

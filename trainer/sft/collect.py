@@ -49,7 +49,7 @@ class Collector:
         self.recovered = 0
 
     async def collect(
-        self, tasks: Sequence[Task], progress: Progress = lambda done, total: None
+        self, tasks: Sequence[Task], progress: Progress = lambda _done, _total: None
     ) -> list[Demonstration]:
         """One demonstration for every task that the teacher solved at least once, in the tasks' order."""
         slots = asyncio.Semaphore(self._settings.concurrency)

@@ -53,12 +53,12 @@ def condition_data() -> ConditionData:
     return load_task_data("pool_conditions", ConditionData)
 
 
-def seen(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+def seen(pool: Pool, _seed: int) -> tuple[Pool, Renaming]:
     """The pool as it is."""
     return pool, {}
 
 
-def memory(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+def memory(pool: Pool, _seed: int) -> tuple[Pool, Renaming]:
     """The pool as it is; orchestrating models are shown the lessons of its recorded failures (evaluation/trials.py).
     In every other condition they are not, whatever the pool's limits say: tables must not depend on what was run."""
     return pool, {}

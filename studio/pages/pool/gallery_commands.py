@@ -69,7 +69,7 @@ class GalleryDesk:
             raise InvalidPool([(where.rpartition("config.")[2], what) for where, what in error.problems]) from error
         return self._saved(added, f"Added {spec.name}", added=spec.name)
 
-    def _discover(self, request: Mapping[str, Any]) -> Reply:
+    def _discover(self, _request: Mapping[str, Any]) -> Reply:
         """Model servers on this machine, each with the models it lists."""
         found = self._runtime.run(discover())
         return Reply(more={"found": [asdict(each) for each in found]})

@@ -6,6 +6,6 @@ from studio.frame.web_page import web_page
 from studio.runtime import Runtime
 
 
-def build(runtime: Runtime) -> None:
+def build(_runtime: Runtime) -> None:
     """The page's one component; it reads /api/traces by itself."""
     web_page("traces")

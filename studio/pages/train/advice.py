@@ -92,7 +92,7 @@ def next_action(code: str) -> str:
 # Does it learn at all?
 
 
-def _degenerate(rows: Sequence[Row], groups: Sequence[Row], row: JobRow, recipe: Recipe | None) -> list[Advice]:
+def _degenerate(rows: Sequence[Row], groups: Sequence[Row], _row: JobRow, recipe: Recipe | None) -> list[Advice]:
     found: list[Advice] = []
     rewards, turns = _recent(rows, "reward"), _recent(rows, "rollout/valid_turns")
     flat = len(rewards) >= 3 and max(rewards) < 0.02
@@ -185,7 +185,7 @@ def _entropy(rows: Sequence[Row]) -> Advice | None:
 # Only then: tuning
 
 
-def _tuning(rows: Sequence[Row], groups: Sequence[Row], row: JobRow, recipe: Recipe | None) -> list[Advice]:
+def _tuning(rows: Sequence[Row], _groups: Sequence[Row], row: JobRow, recipe: Recipe | None) -> list[Advice]:
     found: list[Advice] = []
     rewards = _all(rows, "reward")
     if len(rewards) >= 4 * WINDOW and mean(rewards[-WINDOW:]) <= mean(rewards[-3 * WINDOW : -2 * WINDOW]) + 0.005:

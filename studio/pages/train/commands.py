@@ -51,7 +51,7 @@ class TrainDesk:
 
     # Recipes
 
-    def _open(self, request: Request) -> Reply:
+    def _open(self, _request: Request) -> Reply:
         """What the page is built from, and the recipe it begins with."""
         names = list_presets()
         first = FIRST if FIRST in names else (names[0] if names else "")
@@ -124,7 +124,7 @@ class TrainDesk:
         started = self.jobs.start_next()
         return {"said": f"{row.id} {'goes on' if started == row.id else 'waits in the queue'}"}
 
-    def _start_queue(self, request: Request) -> Reply:
+    def _start_queue(self, _request: Request) -> Reply:
         started = self.jobs.start_next()
         return {"said": f"{started} starts" if started else "Nothing to start: a job runs, or none is queued"}
 

@@ -102,7 +102,7 @@ def _changed(source: str) -> float:
 
 
 @lru_cache(maxsize=16)
-def _sampled(source: str, levels: tuple[int, ...], changed: float) -> list[Task]:
+def _sampled(source: str, levels: tuple[int, ...], _changed: float) -> list[Task]:
     """Some tasks of the train split. Raises TrainerError."""
     return source_named(source).tasks("train", SAMPLE, levels=levels)
 

@@ -188,8 +188,8 @@ def test_a_url_that_is_no_mcp_server_says_what_is_wrong(monkeypatch, path, code)
     monkeypatch.setenv("TESTS_STUDIO_KEY", "hush-hush-4711")
     if path == "hang":
         monkeypatch.setattr(connection, "CONNECT_S", 1.0)
+    headers = {"Authorization": "Bearer env:TESTS_STUDIO_KEY"}
     with peer() as address, pytest.raises(WorkerFault) as caught:
-        headers = {"Authorization": "Bearer env:TESTS_STUDIO_KEY"}
         asyncio.run(offers(McpServer(name="t", transport="http", url=f"{address}/{path}", headers=headers)))
     assert caught.value.code == code, str(caught.value)
     assert "hush" not in str(caught.value)

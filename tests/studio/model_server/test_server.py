@@ -183,8 +183,8 @@ def test_a_client_that_waits_for_a_whole_answer_and_is_killed_is_cancelled(url, 
 
 
 def test_limits_of_the_request_end_its_episode(client):
+    asked = {**ASK, "messages": [{"role": "user", "content": "wait 60"}]}
     with pytest.raises(openai.InternalServerError) as late:
-        asked = {**ASK, "messages": [{"role": "user", "content": "wait 60"}]}
         client.chat.completions.create(**asked, extra_body={"podium": {"deadline_s": 0.3}})
     assert late.value.status_code == 504 and late.value.code == "deadline" and "0.3 s" in str(late.value)
     assert late.value.response.headers["x-podium-trace"] and late.value.response.headers["x-should-retry"] == "false"
