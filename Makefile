@@ -58,7 +58,7 @@ check-web:
 	  cmp -s package-lock.json node_modules/.checked-lock || { npm ci --no-audit --no-fund; cp package-lock.json node_modules/.checked-lock; }; \
 	  npm run --silent lint:js; npm run --silent types; npm run --silent lint:css; \
 	elif [ "$$CI" = true ] || [ "$$PODIUM_CI" = 1 ]; then \
-	  echo "check-web needs Node.js 22 or newer (npm was not found)" >&2; exit 1; \
+	  echo "check-web needs Node.js 20.19 or newer (npm was not found)" >&2; exit 1; \
 	else \
 	  echo "check-web skipped: Node.js is not installed, so JavaScript and CSS were not checked"; \
 	fi

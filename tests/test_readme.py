@@ -52,6 +52,13 @@ def test_the_example_of_the_readme_runs_as_pasted(tmp_path):
     assert "answer: 54.0" in done.stdout
 
 
+def test_the_tables_of_the_documentation_follow_the_code():
+    done = subprocess.run(
+        [sys.executable, "-m", "scripts.write_docs", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_readme_is_two_screens():
     assert len(README.splitlines()) < 150
 

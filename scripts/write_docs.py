@@ -1,0 +1,85 @@
+"""Writes the tables of the documentation that follow from tables of the code, so that no list has to be kept by hand.
+
+    python -m scripts.write_docs [--check]
+
+A page marks the place by `<!-- table: NAME -->` and `<!-- end of table -->`; what stands between is replaced. `--check`
+changes nothing and exits with 1 when a page is stale.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from orchestrator.policies.registry import POLICIES
+from pool_registry.kinds import KINDS
+from trainer.recipe import list_presets, load_recipe
+from trainer.tasks import SUITES
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def policies() -> str:
+    """Every built-in policy: its name with parameters, and what it does."""
+    rows = [(f"`{row.name}{row.parameters}`", row.summary) for row in POLICIES.built_in.values()]
+    return markdown(("name", "what it does"), rows)
+
+
+def worker_kinds() -> str:
+    """Every built-in kind of worker."""
+    rows = [(f"`{kind.name}`", kind.role, kind.summary) for kind in KINDS.values()]
+    return markdown(("kind", "role", "what it is"), rows)
+
+
+def families() -> str:
+    """The generated families of tasks."""
+    use = {False: "to learn on", True: "kept for judging"}
+    rows = [
+        (f"`{suite.name}`", suite.description, ", ".join(map(str, suite.levels)), use[suite.held_out])
+        for suite in SUITES.values()
+    ]
+    return markdown(("family", "what it asks", "levels", "use"), rows)
+
+
+def presets() -> str:
+    """The recipes that ship."""
+    recipes = [(name, load_recipe(name)) for name in list_presets()]
+    rows = [(f"`{name}`", " + ".join(recipe.stages), recipe.title) for name, recipe in recipes]
+    return markdown(("preset", "stages", "what it is"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {table.__name__: table for table in (policies, worker_kinds, families, presets)}
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, with a line end behind every row."""
+    lines = [head, ["---"] * len(head), *rows]
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+
+
+def fill_tables(text: str) -> str:
+    """A page with every marked table written again."""
+    return PLACE.sub(lambda match: match[1] + TABLES[match[2]]() + match[3], text)
+
+
+def main() -> int:
+    stale = []
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        filled = fill_tables(text)
+        if filled != text:
+            stale.append(page.name)
+            if "--check" not in sys.argv:
+                page.write_text(filled, encoding="utf-8")
+    if "--check" in sys.argv and stale:
+        print(f"stale: {', '.join(stale)}; run python -m scripts.write_docs", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
