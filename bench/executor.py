@@ -201,7 +201,7 @@ def podium(graph: Graph, traces: Any) -> Run:
     from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
     from orchestrator.plan import Step, Turn
     from pool_registry.calls.live_pool import open_live_pool
-    from pool_registry.kinds import KINDS, Kind
+    from pool_registry.kinds import add_kind
     from pool_registry.pool import Limits, Pool
     from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec
 
@@ -221,7 +221,7 @@ def podium(graph: Graph, traces: Any) -> Run:
 
     module = sys.modules[__name__]
     module.Sleeper = Sleeper  # type: ignore[attr-defined]
-    KINDS["sleeper"] = Kind("sleeper", "tool", "Sleeper", "", f"{__name__}:Sleeper")
+    add_kind("sleeper", Sleeper)
     workers = tuple(
         WorkerSpec(name=f"w{k}", kind="sleeper", description="sleeps", max_concurrency=1024) for k in range(6)
     )

@@ -53,7 +53,7 @@ from orchestrator.engine.gc_settings import expect_many_episodes
 from orchestrator.plan import Step, Turn
 from orchestrator.traces.store import Store, open_store
 from pool_registry.calls.live_pool import live_pool
-from pool_registry.kinds import KINDS, Kind
+from pool_registry.kinds import add_kind
 from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
@@ -113,7 +113,7 @@ class Slow(Worker[NoConfig]):
         return Reply(await look_up(call.text("instruction")))
 
 
-KINDS["slow"] = Kind("slow", "tool", "Slow", "", f"{__name__}:Slow")
+add_kind("slow", Slow)
 POOL = Pool(name="bench", workers=(WorkerSpec(name="slow", kind="slow", description="looks up", max_concurrency=1024),))
 
 

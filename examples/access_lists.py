@@ -10,13 +10,15 @@ from orchestrator.engine.executor import Recorder, RoundRun
 from orchestrator.plan import Step, Turn, check_turn
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.calls.live_worker import LiveWorker
-from pool_registry.kinds import KINDS, Kind
+from pool_registry.kinds import add_kind
 from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 
 
 class MyAgent(Worker[NoConfig]):
     """Your agent. A real one would send `call.text("instruction")` and `call.visible` to a model."""
+
+    role = "agent"
 
     @property
     def parameters(self):
@@ -27,7 +29,7 @@ class MyAgent(Worker[NoConfig]):
         return Reply(f"{self.spec.name} saw {seen}")
 
 
-KINDS["my_agent"] = Kind("my_agent", "agent", "My agent", "An agent of this script.", f"{__name__}:MyAgent")
+add_kind("my_agent", MyAgent)
 
 PLAN = Turn(
     steps=(

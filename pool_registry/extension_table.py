@@ -13,7 +13,7 @@ process. One that cannot be loaded, is of another class or takes a name twice is
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -43,12 +43,22 @@ class _Extensions(Generic[Row]):
 
 
 class ExtensionTable(Mapping[str, Row], Generic[Row]):
-    """Rows by name: `built_in` ones in their order, then those of entry points in `group` by package and name."""
+    """Rows by name: `built_in` ones in their order, then those of entry points in `group` by package and name.
 
-    def __init__(self, group: str, row_type: type[Row], built_in: Iterable[Row]) -> None:
+    `make_row` turns what an entry point names into a row, where it is not the row itself.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        row_type: type[Row],
+        built_in: Iterable[Row],
+        make_row: Callable[[EntryPoint, object], object] = lambda _, loaded: loaded,
+    ) -> None:
         self.group = group
         self.built_in = {row.name: row for row in built_in}
         self._row_type = row_type
+        self._make_row = make_row
 
     @cached_property
     def _extensions(self) -> _Extensions[Row]:
@@ -64,7 +74,7 @@ class ExtensionTable(Mapping[str, Row], Generic[Row]):
     def _add(self, entry: EntryPoint, extensions: _Extensions[Row]) -> str:
         """Take in the row of an entry point; returns what is wrong with it, or ""."""
         try:
-            row = entry.load()
+            row = self._make_row(entry, entry.load())
         except Exception as error:  # noqa: BLE001  whatever another package's code raises when it is imported
             return f"cannot be loaded: {type(error).__name__}: {error}"
         if not isinstance(row, self._row_type):

@@ -1,76 +1,121 @@
-"""The table of worker kinds: the one place to register an adapter.
+"""The kinds of workers by name: those that ship, and those of other installed packages.
 
-A new kind is a file in workers/ and a line here; README.md shows both. Classes are imported only
-when a worker of that kind is opened, so that the table costs nothing.
+A kind is one class; what it is called, how the page draws it, how the gallery offers it and whether it can be published
+are attributes of that class (see worker.py). A kind that ships has a row here. Another package adds one by an entry
+point, and nothing else:
+
+    [project.entry-points."podium.workers"]
+    reverse = "my_package.reverse:Reverse"
+
+The classes of the table are imported when they are needed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from importlib.metadata import EntryPoint
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from pool_registry.errors import InvalidPool
-from pool_registry.worker import Worker, WorkerSpec
-
-Role = Literal["agent", "tool", "recursion"]
+from pool_registry.extension_table import ExtensionTable
+from pool_registry.worker import Role, Worker, WorkerSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One line of the table. `role` decides icon and colour, and who counts as an agent for policies."""
+    """One row: the name that workers give as their `kind`, the class as "module:Class", and the installed package
+    (distribution) that adds it, "" for ours."""
 
     name: str
-    role: Role
-    label: str
-    summary: str
-    target: str  # "module:Class"
+    target: str
+    distribution: str = ""
+
+    @property
+    def module(self) -> str:
+        return self.target.partition(":")[0]
 
     def load(self) -> type[Worker[Any]]:
-        module, _, attribute = self.target.partition(":")
-        loaded: type[Worker[Any]] = getattr(import_module(module), attribute)
+        """Import the class."""
+        loaded: type[Worker[Any]] = getattr(import_module(self.module), self.target.partition(":")[2])
         return loaded
 
+    @property
+    def role(self) -> Role:
+        return self.load().role
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        Kind("chat", "agent", "Chat model", "Any OpenAI-compatible endpoint.", "pool_registry.workers.chat:Chat"),
-        Kind("local_model", "agent", "Local model", "A transformers checkpoint on this machine.", "pool_registry.workers.local_model:LocalModel"),
-        Kind("calculator", "tool", "Calculator", "Evaluates one arithmetic expression.", "pool_registry.workers.calculator:Calculator"),
-        Kind("python", "tool", "Python sandbox", "Runs a snippet without network, files or processes.", "pool_registry.workers.python:Python"),
-        Kind("sql", "tool", "SQL database", "Reads a database; nothing can be written.", "pool_registry.workers.sql:Sql"),
-        Kind("search", "tool", "Document search", "BM25 over a corpus.", "pool_registry.workers.search:Search"),
-        Kind("extractor", "tool", "Extractor", "Rules that pull a number or a name out of passages. Stands in for an LLM reader.", "pool_registry.starter.workers.extractor:Extractor"),
-        Kind("units", "tool", "Units", "Converts between units of measure.", "pool_registry.workers.units:Units"),
-        Kind("calendar", "tool", "Calendar", "Business days and public holidays.", "pool_registry.workers.calendar:Calendar"),
-        Kind("airports", "tool", "Airports", "Country, time zone and place of an airport.", "pool_registry.starter.workers.airports:Airports"),
-        Kind("great_circle", "tool", "Great circle", "Distance between two airports.", "pool_registry.starter.workers.great_circle:GreatCircle"),
-        Kind("clock", "tool", "Clock", "Local times across time zones.", "pool_registry.starter.workers.clock:Clock"),
-        Kind("elements", "tool", "Elements", "Molar mass of a compound.", "pool_registry.starter.workers.elements:Elements"),
-        Kind("memos", "tool", "Memo room", "Generated memos, whose figures stand nowhere else.", "pool_registry.starter.workers.memos:Memos"),
-        Kind("function", "tool", "Python function", "Your own function, in a process of its own.", "pool_registry.workers.function:Function"),
-        Kind("mcp", "tool", "MCP tool", "A tool of an MCP server: a program on this machine, or a URL.", "pool_registry.workers.mcp:Mcp"),
-        Kind("flaky", "tool", "Flaky tool", "Another tool that fails now and then, to practise recovery.", "pool_registry.starter.workers.flaky:Flaky"),
-        Kind("documents", "tool", "Documents", "BM25 over your own txt, md, pdf, csv and jsonl files.", "pool_registry.workers.documents:Documents"),
-        Kind("web_fetch", "tool", "Web fetch", "Reads one public page as text.", "pool_registry.workers.web_fetch:WebFetch"),
-        Kind("http", "tool", "HTTP endpoint", "One address of an HTTP API, described by hand.", "pool_registry.workers.http:Http"),
-        Kind("openapi", "tool", "OpenAPI operation", "One operation of an HTTP API.", "pool_registry.workers.openapi:OpenApi"),
-        Kind("space", "tool", "Hugging Face Space", "One endpoint of a Space, or of any Gradio app.", "pool_registry.workers.space:Space"),
-        Kind("orchestrator", "recursion", "Orchestrator", "Runs an episode of its own, one level deeper.", "pool_registry.workers.orchestrator:Recursion"),
-    )
-}  # fmt: skip
+    @property
+    def label(self) -> str:
+        return self.load().label or self.name
+
+    @property
+    def summary(self) -> str:
+        return self.load().summary
+
+    @property
+    def icon(self) -> str:
+        return self.load().icon
+
+
+def _make_kind(entry: EntryPoint, loaded: object) -> object:
+    """The row for the class that another package's entry point gives."""
+    if isinstance(loaded, type) and issubclass(loaded, Worker):
+        return Kind(entry.name, entry.value, entry.dist.name if entry.dist is not None else "")
+    return loaded
+
+
+_TARGETS = {
+    "chat": "pool_registry.workers.chat:Chat",
+    "local_model": "pool_registry.workers.local_model:LocalModel",
+    "calculator": "pool_registry.workers.calculator:Calculator",
+    "python": "pool_registry.workers.python:Python",
+    "sql": "pool_registry.workers.sql:Sql",
+    "search": "pool_registry.workers.search:Search",
+    "extractor": "pool_registry.starter.workers.extractor:Extractor",
+    "units": "pool_registry.workers.units:Units",
+    "calendar": "pool_registry.workers.calendar:Calendar",
+    "airports": "pool_registry.starter.workers.airports:Airports",
+    "great_circle": "pool_registry.starter.workers.great_circle:GreatCircle",
+    "clock": "pool_registry.starter.workers.clock:Clock",
+    "elements": "pool_registry.starter.workers.elements:Elements",
+    "memos": "pool_registry.starter.workers.memos:Memos",
+    "function": "pool_registry.workers.function:Function",
+    "mcp": "pool_registry.workers.mcp:Mcp",
+    "flaky": "pool_registry.starter.workers.flaky:Flaky",
+    "documents": "pool_registry.workers.documents:Documents",
+    "web_fetch": "pool_registry.workers.web_fetch:WebFetch",
+    "http": "pool_registry.workers.http:Http",
+    "openapi": "pool_registry.workers.openapi:OpenApi",
+    "space": "pool_registry.workers.space:Space",
+    "orchestrator": "pool_registry.workers.orchestrator:Recursion",
+}
+KINDS = ExtensionTable("podium.workers", Kind, (Kind(name, target) for name, target in _TARGETS.items()), _make_kind)
+
+
+def add_kind(name: str, worker: type[Worker[Any]]) -> None:
+    """Make a class a kind in this process alone: for scripts and tests. A package has an entry point instead."""
+    KINDS.built_in[name] = Kind(name, f"{worker.__module__}:{worker.__qualname__}")
+
+
+def role_of(kind: str) -> Role:
+    """The role of a kind; that of a tool when there is no such kind (any more)."""
+    return KINDS[kind].role if kind in KINDS else "tool"
+
+
+def icon_of(kind: str) -> str:
+    """The icon of a kind as an SVG path; "" where the icon of its role stands for it."""
+    return KINDS[kind].icon if kind in KINDS else ""
 
 
 def kind_of(spec: WorkerSpec) -> Kind:
-    """The kind of a worker; InvalidPool names the known ones when it is not among them."""
-    try:
-        return KINDS[spec.kind]
-    except KeyError:
-        known = ", ".join(sorted(KINDS))
-        raise InvalidPool([("kind", f"there is no kind {spec.kind!r}; use one of: {known}")]) from None
+    """The kind of a worker. Raises InvalidPool naming the kinds that there are, or why a package's is left out."""
+    kind = KINDS.get(spec.kind)
+    if kind is None:
+        problem = KINDS.problems.get(spec.kind) or f"use one of: {', '.join(sorted(KINDS))}"
+        raise InvalidPool([("kind", f"there is no kind {spec.kind!r}; {problem}")])
+    return kind
 
 
 def load_config(spec: WorkerSpec) -> BaseModel:

@@ -83,10 +83,14 @@ class Pool(BaseModel):
 
     def worker(self, name: str) -> WorkerSpec:
         """The worker called `name`; PoolNotFound when there is none."""
-        for spec in self.workers:
-            if spec.name == name:
-                return spec
-        raise PoolNotFound(f"pool {self.name!r} has no worker {name!r}")
+        spec = self.find_worker(name)
+        if spec is None:
+            raise PoolNotFound(f"pool {self.name!r} has no worker {name!r}")
+        return spec
+
+    def find_worker(self, name: str) -> WorkerSpec | None:
+        """The worker called `name`, or None."""
+        return next((spec for spec in self.workers if spec.name == name), None)
 
     def with_worker(self, spec: WorkerSpec, replacing: str | None = None) -> Pool:
         """This pool with `spec` in the place of `replacing`, or at the end."""

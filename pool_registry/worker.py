@@ -10,13 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
 from pool_registry.schemas.output_check import Output
 
+Role = Literal["agent", "tool", "recursion"]  # decides colour, and who counts as a language model for policies
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,47}$"
 
 
@@ -101,16 +103,25 @@ C = TypeVar("C", bound=BaseModel)
 
 
 class Worker(ABC, Generic[C]):
-    """Base of every adapter. One instance serves all calls to one worker of one open pool.
+    """Base of every kind. One instance serves all calls to one worker of one open pool.
 
-    `Config` is the pydantic model of `spec.config` (the page builds its form from it), `parameters`
-    the JSON Schema of the arguments. `remote` says that faults may pass: only then are calls retried.
-    `cacheable` says that the reply to an equal call may stand for a new one, at least for as long as a job runs.
+    `label`, `summary` and `icon` (the path of an SVG on a 24 px grid, drawn with a 2 px line; "" for the role's own)
+    are what people see of the kind. `template` is what its card in the gallery says beyond them, with the keys of
+    `gallery.templates.WorkerTemplate`; None keeps the kind out of the gallery. `Config` is the pydantic model of
+    `spec.config` (the page builds its form from it), `parameters` the JSON Schema of the arguments. `remote` says that
+    faults may pass: only then are calls retried. `cacheable` says that the reply to an equal call may stand for a new
+    one, at least for as long as a job runs. `sandboxed`: it runs code that its caller wrote.
     """
 
+    role: ClassVar[Role] = "tool"
+    label: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    icon: ClassVar[str] = ""
+    template: ClassVar[Mapping[str, JsonValue] | None] = {}
     Config: ClassVar[type[BaseModel]] = NoConfig
     remote: ClassVar[bool] = False
     cacheable: ClassVar[bool] = False
+    sandboxed: ClassVar[bool] = False
     sample: Mapping[str, JsonValue] = {}  # what "Try it" offers in the page,
     sample_seen: str = ""  # and the output of an earlier step that goes with it
 
@@ -123,6 +134,25 @@ class Worker(ABC, Generic[C]):
         """What a call starts on this machine with the user's own rights, for a person to agree to; "" for nothing.
 
         Such workers arrive disabled when a pool is imported (see pool.disarmed)."""
+        return ""
+
+    @classmethod
+    def inner_workers(cls, config: C) -> tuple[WorkerSpec, ...]:  # noqa: ARG003
+        """The workers that this one calls by itself: they are published with it, or keep it here."""
+        return ()
+
+    @classmethod
+    def stays_because(cls, config: C) -> str:
+        """Why the worker cannot leave this machine with a published Space; "" when it can.
+
+        By default it stays when it starts something here (`runs`) or when a field of its configuration is a `Path`.
+        What is published is checked for addresses that a Space cannot reach besides (studio/publish/portable_pool.py).
+        Override this for other ties to this machine, such as a file that is named by plain text.
+        """
+        if cls.runs(config):
+            return "it starts a program on this machine"
+        if any(isinstance(value, Path) for _, value in config):
+            return "it needs a file or folder of this machine"
         return ""
 
     @property

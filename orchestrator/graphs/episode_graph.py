@@ -11,7 +11,7 @@ from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.layers import step_layers
 from orchestrator.plan import references
 from orchestrator.traces.episode_totals import critical_path
-from pool_registry.kinds import KINDS
+from pool_registry.kinds import role_of
 from pool_registry.pool import Pool
 
 ANSWER = "answer"
@@ -29,8 +29,9 @@ def episode_graph(episode: Episode, pool: Pool | None = None) -> nx.DiGraph:
     on_path = set(critical_path(episode))
     for run in episode.steps.values():
         kind = kinds.get(run.step.worker, "")
-        role = KINDS[kind].role if kind in KINDS else "tool"
-        graph.add_node(run.step.id, run=run, kind=kind, role=role, lane=run.round, critical=run.step.id in on_path)
+        graph.add_node(
+            run.step.id, run=run, kind=kind, role=role_of(kind), lane=run.round, critical=run.step.id in on_path
+        )
     for run in episode.steps.values():
         for k in run.step.access:
             if k in episode.steps and k < run.step.id:

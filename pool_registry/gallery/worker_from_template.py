@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool, PoolNotFound, SecretNotFound
-from pool_registry.gallery.templates import SHIPPED_MODEL, Need, Template
+from pool_registry.gallery.templates import SHIPPED_MODEL, TemplateField, WorkerTemplate
 from pool_registry.imports import worker_name
 from pool_registry.kinds import kind_of
 from pool_registry.pool import Pool
@@ -14,7 +14,7 @@ from pool_registry.secrets import resolve
 from pool_registry.worker import WorkerSpec
 
 
-def unmet(template: Template, values: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
+def unmet(template: WorkerTemplate, values: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
     """(field, sentence) of everything that neither `values` nor a default answers.
 
     The usual key variable is a default only where it is set; a person who writes a reference to a key
@@ -25,7 +25,7 @@ def unmet(template: Template, values: Mapping[str, JsonValue]) -> list[tuple[str
 
 
 def worker_from(
-    template: Template, values: Mapping[str, JsonValue], pool: Pool, base: WorkerSpec | None = None
+    template: WorkerTemplate, values: Mapping[str, JsonValue], pool: Pool, base: WorkerSpec | None = None
 ) -> WorkerSpec:
     """The worker that `template` makes with `values`, under a name that is free in `pool`.
 
@@ -77,7 +77,7 @@ def base_for(pool: Pool, name: str = "") -> WorkerSpec:
     return spec
 
 
-def _missing(need: Need, values: Mapping[str, JsonValue]) -> str:
+def _missing(need: TemplateField, values: Mapping[str, JsonValue]) -> str:
     given = values.get(need.field)
     if given not in (None, "") or need.optional:
         return ""

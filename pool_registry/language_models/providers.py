@@ -36,6 +36,12 @@ class Provider:
     suggested: tuple[str, ...] = ()
     note: str = ""
     settings: Mapping[str, JsonValue] = field(default_factory=dict)
+    about: str = ""
+
+    @property
+    def line(self) -> str:
+        """What the gallery says of it."""
+        return self.about or (f"Models that {self.label} serves." if self.is_local else f"Models by {self.label}.")
 
     @property
     def is_local(self) -> bool:
@@ -64,6 +70,7 @@ PROVIDERS: tuple[Provider, ...] = (
         "Models from gpt-5 on refuse `max_tokens` and any temperature but their own; the settings see to both.",
         # developers.openai.com, chat completions: max_tokens is deprecated, reasoning models take temperature 1 only
         {**THINKING, "token_limit": "max_completion_tokens", "extra": {"temperature": None}},
+        about="The GPT models.",
     ),
     Provider(
         "anthropic",
@@ -75,6 +82,7 @@ PROVIDERS: tuple[Provider, ...] = (
         "Anthropic offers its OpenAI-compatible endpoint for trying models out. From Opus 4.7 on they refuse a "
         "temperature, so none is sent.",
         {**THINKING, "extra": {"temperature": None}},
+        about="The Claude models.",
     ),
     Provider(
         "gemini",
@@ -85,6 +93,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ("gemini-3.5-flash",),
         "Google's OpenAI-compatible endpoint.",
         THINKING,
+        about="Google's models.",
     ),
     Provider(
         "mistral",
@@ -114,6 +123,7 @@ PROVIDERS: tuple[Provider, ...] = (
         ("openrouter/auto",),
         "One key for the models of many providers. Its list is public: it does not show whether the key is right.",
         THINKING,
+        about="Many providers' models behind one key.",
     ),
     Provider(
         "huggingface",
@@ -124,6 +134,7 @@ PROVIDERS: tuple[Provider, ...] = (
         (),
         'The token needs the permission "Make calls to Inference Providers". A name may end in :fastest, '
         ":cheapest or a provider's name.",
+        about="Open models at many providers.",
     ),
     Provider(
         "ollama",

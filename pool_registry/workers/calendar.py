@@ -39,6 +39,9 @@ _IN = r" in (?:the )?([a-z]{2})"
 
 
 class Calendar(Worker[NoConfig]):
+    label = "Calendar"
+    summary = "Business days and public holidays."
+    icon = "M4 6h16v14H4z M4 10h16 M8 3v5 M16 3v5"
     cacheable = True
     sample = {"request": FORMS[0]}
 

@@ -61,6 +61,10 @@ class ChatConfig(BaseModel):
 
 
 class Chat(Worker[ChatConfig]):
+    role = "agent"
+    label = "Chat model"
+    summary = "Any OpenAI-compatible endpoint."
+    icon = "M4 5h16v11H9l-5 4z M8 9h8 M8 12h5"
     Config = ChatConfig
     remote = True
     sample = {"instruction": "Say hello in one word."}

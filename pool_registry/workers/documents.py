@@ -37,9 +37,16 @@ class DocumentsConfig(BaseModel):
 
 
 class Documents(Worker[DocumentsConfig]):
+    label = "Documents"
+    summary = "BM25 over your own txt, md, pdf, csv and jsonl files."
+    icon = "M8 3h8l4 4v11H8z M16 3v4h4 M4 7v14h12"
     Config = DocumentsConfig
     cacheable = True
     sample = {"query": "summary"}
+
+    @classmethod
+    def stays_because(cls, config: DocumentsConfig) -> str:  # noqa: ARG003
+        return "its documents are files on this machine"
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:

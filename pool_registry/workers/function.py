@@ -43,6 +43,9 @@ class FunctionConfig(BaseModel):
 class Function(Worker[FunctionConfig]):
     """Keeps a warm process per call that runs at the same time: one, unless `max_concurrency` allows more."""
 
+    label = "Python function"
+    summary = "Your own function, in a process of its own."
+    icon = "M15 4c-4 0-4 3-5 8s-1 8-5 8 M7 11h8"
     Config = FunctionConfig
 
     def __init__(self, spec: WorkerSpec, config: FunctionConfig) -> None:
@@ -52,6 +55,10 @@ class Function(Worker[FunctionConfig]):
     @classmethod
     def runs(cls, config: FunctionConfig) -> str:
         return f"the Python function {config.target}"
+
+    @classmethod
+    def stays_because(cls, config: FunctionConfig) -> str:  # noqa: ARG003
+        return "it runs a Python file of this machine"
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:

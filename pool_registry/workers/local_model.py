@@ -35,8 +35,20 @@ class LocalModelConfig(BaseModel):
 
 
 class LocalModel(Worker[LocalModelConfig]):
+    role = "agent"
+    label = "Local model"
+    summary = "A transformers checkpoint on this machine."
+    icon = "M7 7h10v10H7z M10 3v4 M14 3v4 M10 17v4 M14 17v4 M3 10h4 M3 14h4 M17 10h4 M17 14h4"
     Config = LocalModelConfig
     sample = {"instruction": "What is the capital of France?"}
+
+    @classmethod
+    def stays_because(cls, config: LocalModelConfig) -> str:
+        if config.model.startswith("hub:") and not config.adapter:
+            return ""
+        if config.model.startswith("starter:"):
+            return "its model is converted from a package on this machine; use a model of the hub (hub:owner/name)"
+        return "its model lies in a folder of this machine; publish it first and use hub:owner/name"
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:

@@ -35,6 +35,9 @@ class McpConfig(BaseModel):
 class Mcp(Worker[McpConfig]):
     """Calls share one session per server, which starts with the first of them."""
 
+    label = "MCP tool"
+    summary = "A tool of an MCP server: a program on this machine, or a URL."
+    icon = "M9 3v5 M15 3v5 M6 8h12v4a6 6 0 0 1-12 0z M12 18v3"
     Config = McpConfig
     remote = True
 

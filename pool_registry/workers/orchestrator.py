@@ -22,6 +22,10 @@ class RecursionConfig(BaseModel):
 
 
 class Recursion(Worker[RecursionConfig]):
+    role = "recursion"
+    label = "Orchestrator"
+    summary = "Runs an episode of its own, one level deeper."
+    icon = "M20 12a8 8 0 1 1-2.6-5.9 M20 3v5h-5"
     Config = RecursionConfig
     sample = {"instruction": "A question that can be answered on its own."}
 

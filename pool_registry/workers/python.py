@@ -12,7 +12,11 @@ from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_
 
 
 class Python(Worker[NoConfig]):
+    label = "Python sandbox"
+    summary = "Runs a snippet without network, files or processes."
+    icon = "M8 8l-4 4 4 4 M16 8l4 4-4 4 M13.5 5l-3 14"
     cacheable = True
+    sandboxed = True
     sample = {"code": "import math\nmath.lcm(212, 285, 246)"}
 
     def __init__(self, spec: WorkerSpec, config: NoConfig) -> None:

@@ -39,9 +39,16 @@ class SearchConfig(BaseModel):
 
 
 class Search(Worker[SearchConfig]):
+    label = "Document search"
+    summary = "BM25 over a corpus."
+    icon = "M10.5 4a6.5 6.5 0 1 1 0 13a6.5 6.5 0 0 1 0-13z M15.5 15.5L21 21"
     cacheable = True
     Config = SearchConfig
     sample = {"query": "Mexico Geography Irrigated land"}
+
+    @classmethod
+    def stays_because(cls, config: SearchConfig) -> str:
+        return "" if config.corpus == "starter:factbook" else "its corpus is a file here"
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:

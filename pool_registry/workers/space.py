@@ -91,6 +91,9 @@ class App:
 
 
 class Space(Worker[SpaceConfig]):
+    label = "Hugging Face Space"
+    summary = "One endpoint of a Space, or of any Gradio app."
+    icon = "M12 4l8 4.5v7L12 20l-8-4.5v-7z M4 8.500l8 4.500 8-4.500 M12 13v7"
     Config = SpaceConfig
     remote = True
 

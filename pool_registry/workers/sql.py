@@ -87,6 +87,9 @@ class SqlConfig(BaseModel):
 
 
 class Sql(Worker[SqlConfig]):
+    label = "SQL database"
+    summary = "Reads a database; nothing can be written."
+    icon = "M5 6c0-3.5 14-3.5 14 0v12c0 3.5-14 3.5-14 0z M5 6c0 3.5 14 3.5 14 0 M5 12c0 3.5 14 3.5 14 0"
     cacheable = True
     Config = SqlConfig
     sample = {"query": "select region, round(sum(revenue), 2) as revenue from sales where company_id = 7 group by 1"}
@@ -95,6 +98,12 @@ class Sql(Worker[SqlConfig]):
         super().__init__(spec, config)
         if config.query is not None:
             self.sample = dict(config.sample)
+
+    @classmethod
+    def stays_because(cls, config: SqlConfig) -> str:
+        if config.database == "starter:ledger":
+            return ""
+        return "its database is a file on this machine, or a server that the Space cannot be given"
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:

@@ -32,6 +32,9 @@ _lock = threading.Lock()
 
 
 class Units(Worker[NoConfig]):
+    label = "Units"
+    summary = "Converts between units of measure."
+    icon = "M3 16L16 3l5 5L8 21z M7 12l2 2 M10 9l2 2 M13 6l2 2"
     cacheable = True
     sample = {"value": 59910, "from_unit": "square kilometer", "to_unit": "acre"}
 

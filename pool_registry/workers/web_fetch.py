@@ -49,6 +49,9 @@ class WebFetchConfig(BaseModel):
 
 
 class WebFetch(Worker[WebFetchConfig]):
+    label = "Web fetch"
+    summary = "Reads one public page as text."
+    icon = "M12 4a8 8 0 1 0 .01 0 M4 12h16 M12 4c-5 5-5 11 0 16 M12 4c5 5 5 11 0 16"
     Config = WebFetchConfig
     remote = True
     cacheable = True

@@ -18,7 +18,7 @@ from orchestrator.graphs.layered_layout import COLUMN_GAP, NODE_HEIGHT, NODE_WID
 from orchestrator.plan import Shown
 from orchestrator.traces.episode_totals import totals
 from pool_registry.actions import Observation, as_text
-from pool_registry.kinds import KINDS
+from pool_registry.kinds import icon_of, role_of
 from pool_registry.pool import Pool
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def _node(graph: nx.DiGraph, layout: Layout, k: int) -> dict[str, Any]:
         "worker": run.step.worker or "?",
         "kind": data["kind"],
         "role": data["role"],
+        "icon": icon_of(data["kind"]),
         "instruction": instruction(run.step.arguments)[:SHORT],
         "round": run.round,
         "layer": data["layer"],
@@ -194,13 +195,14 @@ def step_detail(episode: Episode, step_id: int, pool: Pool | None) -> dict[str, 
     run = episode.steps.get(step_id)
     if run is None:
         return None
-    spec = next((spec for spec in pool.workers if spec.name == run.step.worker), None) if pool else None
+    spec = pool.find_worker(run.step.worker) if pool else None
     observation = run.observation
     return {
         "id": step_id,
         "worker": run.step.worker,
         "kind": spec.kind if spec else "",
-        "role": KINDS[spec.kind].role if spec and spec.kind in KINDS else "tool",
+        "role": role_of(spec.kind) if spec else "tool",
+        "icon": icon_of(spec.kind) if spec else "",
         "description": spec.description if spec else "",
         "round": run.round,
         "status": run.state,

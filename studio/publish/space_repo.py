@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assets import asset
+from pool_registry.kinds import KINDS
 from pool_registry.pool import export_pool
 from studio.episode_documents.static_page import script, static_page, stylesheet
 from studio.publish.bundle import Bundle, Entry, as_json, bundle
@@ -18,7 +19,7 @@ from studio.publish.portable_pool import Travellers
 from studio.publish.request import Publication, PublishError
 from studio.publish.traces import UNKNOWN_ID, check_size
 
-LOCAL_MODEL = "pool_registry.workers.local_model"  # what runs a checkpoint
+LOCAL_MODEL = KINDS["local_model"].module  # what runs a checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def _app(
     yield Entry("web/page.css", stylesheet().encode(), "Its styles, fonts inside")
     pins = {pinned("gradio"), pinned("huggingface_hub")}
     if live:
-        pins |= set(requirements(_modules(going, True)))
+        pins |= {*requirements(_modules(going, True)), *map(pinned, going.distributions)}
     yield Entry("requirements.txt", ("\n".join(sorted(pins, key=str.lower)) + "\n").encode(), "Packages, pinned")
 
 

@@ -14,7 +14,7 @@ export function workerCard(page, worker) {
   card.classList.toggle("page-off", !worker.enabled);
   const head = el("div", "page-card-head");
   const badge = el("span", "page-badge");
-  badge.append(icon(kindIcon(worker.kind, worker.role)));
+  badge.append(icon(kindIcon(worker)));
   const title = el("div", "page-card-title");
   title.append(el("h2", "", worker.name), el("span", "", `${worker.label} · ${PLACES[worker.place]}`));
   head.append(badge, title, toggle(page, worker));

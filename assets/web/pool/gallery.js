@@ -5,7 +5,7 @@ import { plain } from "../lib/send_command.js";
 import { button, busy, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
 import { documentsField, keyField, modelField, textField } from "../lib/fields.js";
-import { ACTIONS, KINDS, NEEDS, templateIcon } from "../lib/icons.js";
+import { ACTIONS, NEEDS, kindIcon } from "../lib/icons.js";
 import { testResult, testWorker } from "./card.js";
 import { openFunction, openMcp, openOpenApi, openPoolFile, openSpace } from "./imports.js";
 import { openWorker } from "./worker_dialogs.js";
@@ -105,7 +105,7 @@ export class Gallery {
     const head = el("div", "pool-gallery-head");
     const badge = el("span", "page-badge");
     if (template.group === "models" && template.kind === "chat") badge.append(el("b", "", initials(template.title)));
-    else badge.append(icon(templateIcon(template)));
+    else badge.append(icon(kindIcon(template)));
     const text = el("div", "pool-gallery-text");
     text.append(el("h4", "", template.title), el("p", "", template.line));
     head.append(badge, text);
@@ -220,7 +220,7 @@ export class Gallery {
     card.dataset.words = `${server.server} ${server.base_url} ${server.models.join(" ")}`.toLowerCase();
     const head = el("div", "pool-gallery-head");
     const badge = el("span", "page-badge");
-    badge.append(icon(KINDS.local_model));
+    badge.append(icon(NEEDS["a model"]));
     const text = el("div", "pool-gallery-text");
     text.append(el("h4", "", server.server), el("p", "", server.base_url));
     head.append(badge, text);

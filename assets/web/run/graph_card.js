@@ -7,7 +7,7 @@ export function makeCard(node) {
   const card = el("button", "run-graph-card", null, { type: "button", "data-id": node.id, "data-role": node.role });
   const head = el("div", "run-graph-head");
   const status = el("span", "run-graph-status");
-  head.append(icon(kindIcon(node.kind, node.role)), el("span", "run-graph-name", `${node.id} · ${node.worker}`), status);
+  head.append(icon(kindIcon(node)), el("span", "run-graph-name", `${node.id} · ${node.worker}`), status);
   const foot = el("div", "run-graph-foot");
   const time = el("span");
   const tokens = el("span");

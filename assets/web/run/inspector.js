@@ -108,7 +108,7 @@ function turnParts(detail) {
 function head(title, detail, facts) {
   const box = el("header", "run-inspector-head", null, { "data-role": detail.role });
   const line = el("div", "run-inspector-title");
-  line.append(icon(kindIcon(detail.kind, detail.role)), el("h2", "", title));
+  line.append(icon(kindIcon(detail)), el("h2", "", title));
   const [word, path] = STATUSES[detail.status] || STATUSES.PENDING;
   const status = el("span", "podium-status", null, { "data-status": detail.status });
   status.append(icon(path), el("b", "", word));

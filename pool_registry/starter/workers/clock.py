@@ -14,6 +14,8 @@ from functools import lru_cache
 from importlib import resources
 from zoneinfo import ZoneInfo
 
+import tzdata
+
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall
 from pool_registry.starter.workers.airports import airport, airports_ready
@@ -46,6 +48,10 @@ _MINUTES = {
 
 
 class Clock(Worker[NoConfig]):
+    label = "Clock"
+    summary = "Local times across time zones."
+    icon = "M12 4a8 8 0 1 0 .01 0 M12 8v4l3 2"
+    template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"request": FORMS[0]}
 
@@ -121,7 +127,7 @@ def _number(text: str) -> float:
 @lru_cache(maxsize=1024)
 def _zone_name(name: str) -> str:
     """The name as the time zone database spells it: europe/lisbon is Europe/Lisbon."""
-    known = (resources.files("tzdata") / "zones").read_text(encoding="utf-8").split()
+    known = (resources.files(tzdata) / "zones").read_text(encoding="utf-8").split()
     for zone in known:
         if zone.lower() == name.lower():
             return zone
@@ -131,5 +137,5 @@ def _zone_name(name: str) -> str:
 @lru_cache(maxsize=1024)
 def _zone(name: str) -> ZoneInfo:
     """A zone by the rules that come with the package `tzdata`, whatever this machine has: answers agree."""
-    with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+    with resources.files(tzdata).joinpath("zoneinfo", *name.split("/")).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)

@@ -37,6 +37,10 @@ _EACH = re.compile(r"\b(?:each|every|all)\b")
 
 
 class Extractor(Worker[NoConfig]):
+    label = "Extractor"
+    summary = "Rules that pull a number or a name out of passages. Stands in for an LLM reader."
+    icon = "M5 4h9l5 5v11H5z M14 4v5h5 M8 13h8 M8 16h5"
+    template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"instruction": FORMS[0]}
     sample_seen = "Mexico Geography Irrigated land: 60,620 sq km (2012)"

@@ -46,6 +46,10 @@ class FlakyConfig(BaseModel):
 
 
 class Flaky(Worker[FlakyConfig]):
+    label = "Flaky tool"
+    summary = "Another tool that fails now and then, to practise recovery."
+    icon = "M13 3L5 14h6l-1 7 9-12h-6z"
+    template = None  # its task family needs it; a person would not add it
     Config = FlakyConfig
 
     def __init__(self, spec: WorkerSpec, config: FlakyConfig) -> None:
@@ -55,8 +59,12 @@ class Flaky(Worker[FlakyConfig]):
 
     @classmethod
     def runs(cls, config: FlakyConfig) -> str:
-        inner = WorkerSpec.model_validate(config.inner)
+        (inner,) = cls.inner_workers(config)
         return kind_of(inner).load().runs(load_config(inner))
+
+    @classmethod
+    def inner_workers(cls, config: FlakyConfig) -> tuple[WorkerSpec, ...]:
+        return (WorkerSpec.model_validate(config.inner),)
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:

@@ -62,6 +62,10 @@ class MemosConfig(BaseModel):
 
 
 class Memos(Worker[MemosConfig]):
+    label = "Memo room"
+    summary = "Generated memos, whose figures stand nowhere else."
+    icon = "M5 4h14v16H5z M9 8h6 M9 12h6 M9 16h3"
+    template = None  # its task family needs it; a person would not add it
     Config = MemosConfig
     cacheable = True
     sample = {"request": FORM}

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.traces.store import WorkerStats
 from pool_registry.errors import InvalidPool
-from pool_registry.kinds import KINDS, kind_of, load_config
+from pool_registry.kinds import KINDS, icon_of, kind_of, load_config, role_of
 from pool_registry.pool import Limits, Pool
 from pool_registry.pool_diff import diff, summary
 from pool_registry.storage.pool_store import StoredPool
@@ -18,7 +18,6 @@ from studio.runtime import Runtime
 POINTERS = ("base_url", "database", "corpus", "path", "url", "space", "target", "orchestrator")
 COMMON = ("name", "kind", "description", "config", "enabled")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-CODE_KINDS = ("python",)  # their card says how well they are isolated
 
 
 def state_document(runtime: Runtime, names: list[str], stored: StoredPool | None) -> dict[str, Any]:
@@ -60,13 +59,14 @@ def worker_document(runtime: Runtime, pool: Pool, spec: WorkerSpec, stats: Worke
     seen = stats or WorkerStats()
     return {
         **spec.model_dump(mode="json"),
-        "role": kind.role if kind else "tool",
+        "role": role_of(spec.kind),
+        "icon": icon_of(spec.kind),
         "label": kind.label if kind else spec.kind,
         "points_at": points_at(spec),
         "remote": kind.load().remote if kind else False,
         "place": place_of(spec),
         "runs_program": runs_program(spec),
-        "isolated": spec.kind in CODE_KINDS,
+        "isolated": kind.load().sandboxed if kind else False,  # its card says how well
         "light": runtime.worker_health(spec, pool.name).document(),
         "calls": seen.calls,
         "success": seen.ok / seen.calls if seen.calls else None,
@@ -116,6 +116,7 @@ def kind_document(name: str) -> dict[str, Any]:
         "name": name,
         "label": kind.label,
         "role": kind.role,
+        "icon": kind.icon,
         "summary": kind.summary,
         "schema": kind.load().Config.model_json_schema(),
     }

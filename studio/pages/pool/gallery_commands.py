@@ -9,7 +9,7 @@ from typing import Any
 from pool_registry import secrets
 from pool_registry.errors import InvalidPool, SecretNotFound
 from pool_registry.gallery.discover_servers import discover
-from pool_registry.gallery.templates import SHIPPED_MODEL, Template, templates
+from pool_registry.gallery.templates import SHIPPED_MODEL, WorkerTemplate, templates
 from pool_registry.gallery.worker_from_template import base_for, model_bases, unmet, worker_from
 from pool_registry.imports import worker_name
 from pool_registry.language_models import providers
@@ -114,7 +114,7 @@ def looks_like_key(written: str) -> bool:
     return len(written) >= 16 and not written.startswith(("env:", "keyring:"))
 
 
-def template_document(template: Template) -> dict[str, Any]:
+def template_document(template: WorkerTemplate) -> dict[str, Any]:
     """One card of the gallery; the preset goes along for the form that "Edit first" opens."""
     spec = template.spec
     return {
@@ -124,9 +124,11 @@ def template_document(template: Template) -> dict[str, Any]:
         "line": template.line,
         "needs": template.needs,
         "note": template.note,
-        "fields": [asdict(need) for need in template.fields],
+        "fields": [field.model_dump() for field in template.fields],
         "runs_on_model": template.runs_on_model,
-        "kind": spec.kind if spec else template.id,
+        "kind": template.kind,
+        "role": "agent" if template.group in ("models", "roles") else "tool",
+        "icon": template.shown_icon,
         "preset": spec.model_dump(mode="json") if spec else None,
     }
 

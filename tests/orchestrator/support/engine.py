@@ -18,7 +18,7 @@ from orchestrator.engine.events import Event, StepEnded, StepStarted
 from orchestrator.plan import Step, Turn
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import BadCall, WorkerFault
-from pool_registry.kinds import KINDS, Kind
+from pool_registry.kinds import KINDS, add_kind
 from pool_registry.language_models.completion import agent_messages, prompt_text
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
@@ -110,6 +110,7 @@ async def play(mode: str, k: int) -> object:
 class Agent(Actor):
     """The same as a language model sees it: with a prompt made of its access list."""
 
+    role = "agent"
     parameter = "instruction"
 
 
@@ -128,6 +129,7 @@ class Number(Worker[NoConfig]):
 class Descends(Actor):
     """Runs an episode of its own: what kind `orchestrator` does."""
 
+    role = "recursion"
     parameter = "query"
 
     async def call(self, call: Call) -> Reply:
@@ -135,31 +137,26 @@ class Descends(Actor):
         return await call.scope.descend("same", call.text("query"), call.visible)
 
 
-_KINDS = (
-    ("actor", "tool", Actor),
-    ("agent", "agent", Agent),
-    ("number", "tool", Number),
-    ("inner", "recursion", Descends),
-)
+_KINDS: dict[str, type[Worker[Any]]] = {"actor": Actor, "agent": Agent, "number": Number, "inner": Descends}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def engine_kinds() -> Iterator[None]:
     """Registers the kinds above for one test module, on an empty stage; import it there."""
-    before = dict(KINDS)
+    before = dict(KINDS.built_in)
     STAGE.clear()
-    for name, role, cls in _KINDS:
-        KINDS[name] = Kind(name, role, name, "for tests", f"{__name__}:{cls.__name__}")  # type: ignore[arg-type]
+    for name, cls in _KINDS.items():
+        add_kind(name, cls)
     yield
-    KINDS.clear()
-    KINDS.update(before)
+    KINDS.built_in.clear()
+    KINDS.built_in.update(before)
 
 
 def worker(name: str, kind: str = "", **changes: Any) -> WorkerSpec:
     return WorkerSpec(**{"name": name, "kind": kind or name, "description": "for tests", **changes})
 
 
-ALL = tuple(worker(name) for name, *_ in _KINDS)
+ALL = tuple(worker(name) for name in _KINDS)
 
 
 def a_pool(workers: Sequence[WorkerSpec] = ALL, **limits: Any) -> LivePool:

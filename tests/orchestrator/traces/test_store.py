@@ -247,10 +247,10 @@ LOOP = textwrap.dedent("""
     from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
     from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
-    from pool_registry.kinds import KINDS, Kind
-    from tests.orchestrator.support.engine import Scripted, a_pool, step, worker
+    from pool_registry.kinds import add_kind
+    from tests.orchestrator.support.engine import Actor, Scripted, a_pool, step, worker
 
-    KINDS["actor"] = Kind("actor", "tool", "", "", "tests.orchestrator.support.engine:Actor")
+    add_kind("actor", Actor)
     store = open_store(find_home(sys.argv[1]))
     turn = Turn(tuple(step(k, "", "actor", [k - 1] if k > 1 else []) for k in range(1, 6)), "$5")
 

@@ -45,7 +45,7 @@ class Fresh(Counting):
 @pytest.fixture(autouse=True)
 def kinds(monkeypatch):
     for name, cls in (("counting", Counting), ("fresh", Fresh)):
-        monkeypatch.setitem(KINDS, name, Kind(name, "tool", name, "for tests", f"{__name__}:{cls.__name__}"))
+        monkeypatch.setitem(KINDS.built_in, name, Kind(name, f"{__name__}:{cls.__name__}"))
     monkeypatch.setattr(Counting, "calls", 0)
 
 

@@ -75,7 +75,7 @@ class Picky(Actor):
 def kinds(monkeypatch):
     for cls in (Actor, Steady, Picky):
         name = cls.__name__.lower()
-        monkeypatch.setitem(KINDS, name, Kind(name, "tool", name, "for tests", f"{__name__}:{cls.__name__}"))
+        monkeypatch.setitem(KINDS.built_in, name, Kind(name, f"{__name__}:{cls.__name__}"))
     monkeypatch.setattr(Actor, "calls", 0)
     with stamina.set_testing(True, attempts=10, cap=True):
         yield

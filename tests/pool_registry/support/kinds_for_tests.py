@@ -89,7 +89,7 @@ def odd_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register every class above under its name in lower case."""
     for cls in (Echo, Raises, Refuses, Hangs, Huge, NotJson, Dirty, Flaky, Counts):
         name = cls.__name__.lower()
-        monkeypatch.setitem(KINDS, name, Kind(name, "tool", cls.__name__, "for tests", f"{__name__}:{cls.__name__}"))
+        monkeypatch.setitem(KINDS.built_in, name, Kind(name, f"{__name__}:{cls.__name__}"))
 
 
 def spec(kind: str, **changes: Any) -> WorkerSpec:

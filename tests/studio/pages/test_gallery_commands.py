@@ -43,14 +43,22 @@ def test_one_click_adds_what_needs_nothing(desk, pool, template):
     assert first["enabled"] and "{" not in first["description"].replace("{model}", "{")
 
 
-@pytest.mark.parametrize("template", ["calculator", "units", "calendar", "clock", "elements", "great_circle"])
+@pytest.mark.parametrize("template", ["calculator", "units", "calendar"])
 def test_a_second_click_tests_it_with_its_own_sample(desk, pool, template):
-    name = added(desk, pool, template)["name"]
+    check_own_sample(desk, pool, added(desk, pool, template)["name"])
+
+
+@pytest.mark.parametrize("name", ["clock", "elements", "great_circle"])
+def test_a_worker_that_ships_is_tested_with_its_own_sample(desk, name):
+    check_own_sample(desk, "starter", name)
+
+
+def check_own_sample(desk, pool, name) -> None:
     test = desk.handle({"action": "test_worker", "pool": pool, "name": name})["test"]
     assert (test["how"], test["status"]) == ("call", "OK"), test
     assert test["text"] and test["asked"] and test["latency_s"] > 0
-    shown = desk.handle({"action": "show", "pool": pool})["state"]["pool"]["workers"][0]
-    assert shown["light"]["light"] == "ok"
+    workers = desk.handle({"action": "show", "pool": pool})["state"]["pool"]["workers"]
+    assert next(worker for worker in workers if worker["name"] == name)["light"]["light"] == "ok"
 
 
 def test_a_click_on_what_needs_a_key_asks_for_it_and_adds_nothing(desk, pool, monkeypatch):

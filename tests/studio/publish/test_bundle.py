@@ -45,12 +45,12 @@ def spec(name: str, kind: str, **config: object) -> WorkerSpec:
         (spec("w", "local_model", model="/models/mine"), "folder of this machine"),
         (spec("w", "local_model", model="hub:owner/name", adapter="/adapters/mine"), "folder of this machine"),
         (spec("w", "mcp", server={"name": "s", "transport": "stdio", "command": "npx"}, tool="t"), "program"),
-        (spec("w", "mcp", server={"transport": "http", "url": "https://mcp.example.com/mcp"}, tool="t"), ""),
+        (spec("w", "mcp", server={"name": "s", "transport": "http", "url": "https://mcp.example.com"}, tool="t"), ""),
         (spec("w", "sql", database="starter:ledger"), ""),
         (spec("w", "sql", database="/data/mine.db"), "database"),
         (spec("w", "documents", path="/home/me/letters"), "files on this machine"),
         (spec("w", "search", corpus="/home/me/corpus.jsonl"), "corpus"),
-        (spec("w", "function", source="/home/me/f.py"), "Python file"),
+        (spec("w", "function", target="/home/me/f.py:f"), "Python file"),
         (spec("w", "flaky", inner={"name": "i", "kind": "documents", "description": "d", "config": {"path": "/x"}}),
          "files on this machine"),
         (spec("w", "calculator"), ""),
@@ -61,9 +61,9 @@ def test_a_worker_travels_unless_it_needs_this_machine(worker, stays):
     assert (stays in reason and reason) if stays else reason == ""
 
 
-def test_every_kind_says_whether_it_travels():
-    for kind in KINDS:
-        assert "have not been taught" not in stays_because(spec("w", kind))
+def test_what_cannot_be_read_stays():
+    assert "not valid" in stays_because(spec("w", "chat", nonsense=1))
+    assert "no kind 'nobody'" in stays_because(spec("w", "nobody"))
 
 
 def test_what_travels_has_env_secrets_no_private_reach_and_no_fallback_that_stays():
@@ -88,7 +88,7 @@ def test_what_travels_has_env_secrets_no_private_reach_and_no_fallback_that_stay
 
 def test_the_code_that_travels_is_complete_by_its_own_imports():
     """Every import at the top of a travelling file is another one, a pinned package or the standard library."""
-    modules = [*ENGINE, *(kind.target.partition(":")[0] for kind in KINDS.values())]
+    modules = [*ENGINE, *(kind.module for kind in KINDS.values())]
     files = travelling(modules)
     for path, file in files.items():
         assert path.endswith(".py") and not path.startswith(("trainer/", "tests/"))

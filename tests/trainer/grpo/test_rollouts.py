@@ -20,7 +20,7 @@ from orchestrator.prompt import conversation
 from orchestrator.retrieval.choose_workers import narrowed
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
-from pool_registry.kinds import KINDS, Kind
+from pool_registry.kinds import KINDS, add_kind
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
@@ -58,9 +58,9 @@ class Repeats(Worker[NoConfig]):
 
 @pytest.fixture(autouse=True, scope="module")
 def kinds():
-    KINDS["repeats"] = Kind("repeats", "tool", "repeats", "for tests", f"{__name__}:{Repeats.__name__}")
+    add_kind("repeats", Repeats)
     yield
-    del KINDS["repeats"]
+    del KINDS.built_in["repeats"]
 
 
 @pytest.fixture(scope="module")
