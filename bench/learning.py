@@ -94,7 +94,7 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
 
 async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int) -> list[ResultRow]:
     """`evaluate` on the trainer's generator, which lets a new episode in as soon as another has ended."""
-    from orchestrator.dialects import dialect_named
+    from orchestrator.dialects import find_dialect
     from trainer.grpo.rollouts import LearningPolicy, Manner
     from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.generator import SamplingParams
@@ -106,7 +106,7 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int)
     learner = load_learner(ModelSettings(base=known.base), 0, folder)
     chat = ChatTokens(learner.tokenizer)
     generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(0.0), concurrency)
-    manner = Manner(dialect_named(known.dialect), known.prompt, known.turn_tokens, 2048, pool.pool.limits.max_rounds)
+    manner = Manner(find_dialect(known.dialect), known.prompt, known.turn_tokens, 2048, pool.pool.limits.max_rounds)
     rows: list[ResultRow] = []
 
     def make(_: Trial) -> LearningPolicy:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from orchestrator.retrieval import choose_workers, sentence_vectors  # noqa: E402
-from orchestrator.retrieval.choose_workers import Card  # noqa: E402
+from orchestrator.retrieval.choose_workers import WorkerProfile  # noqa: E402
 
 DATA = Path(__file__).with_name("data")
 K = 8
@@ -48,21 +48,23 @@ def read(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def tools() -> list[Card]:
+def tools() -> list[WorkerProfile]:
     return [
-        Card(row["name"], row["description"], tuple(each.split(":")[0] for each in row["arguments"].split(", ")))
+        WorkerProfile(
+            row["name"], row["description"], tuple(each.split(":")[0] for each in row["arguments"].split(", "))
+        )
         for row in read("tools.tsv")
     ]
 
 
-def queries(cards: Sequence[Card]) -> list[Query]:
+def queries(cards: Sequence[WorkerProfile]) -> list[Query]:
     places = {card.name: place for place, card in enumerate(cards)}
     rows = [("paraphrased", row["name"], row["query"]) for row in read("tools.tsv")]
     rows += [("plain", row["name"], row["query"]) for row in read("plain_queries.tsv")]
     return [Query(text, places[name], group, shared(text, cards[places[name]])) for group, name, text in rows]
 
 
-def shared(text: str, card: Card) -> float:
+def shared(text: str, card: WorkerProfile) -> float:
     words, known = (
         set(choose_workers.content_words(text)),
         set(choose_workers.content_words(card.words.replace("_", " "))),
@@ -106,13 +108,13 @@ def measure() -> dict[str, Any]:
     asked = queries(cards)
     started = time.perf_counter()
     ways: dict[str, Callable[[Query], Sequence[float]]] = {
-        "words": lambda query: choose_workers.by_words(query.text, cards)
+        "words": lambda query: choose_workers.score_words(query.text, cards)
     }
-    if sentence_vectors.weights() is not None:
+    if sentence_vectors.find_weights() is not None:
         sentence_vectors.embed([*(card.meaning for card in cards), *(query.text for query in asked)])
-        ways["meaning"] = lambda query: choose_workers.by_meaning(query.text, cards)
+        ways["meaning"] = lambda query: choose_workers.score_meaning(query.text, cards)
         ways["rank_fusion"] = lambda query: rank_fusion(ways["meaning"](query), ways["words"](query))
-    ways["studio"] = lambda query: choose_workers.rank(query.text, cards)[0]
+    ways["studio"] = lambda query: choose_workers.score_workers(query.text, cards)[0]
     seconds = time.perf_counter() - started
     paraphrased = sorted((query for query in asked if query.group == "paraphrased"), key=lambda query: query.shared)
     half = len(paraphrased) // 2

@@ -87,7 +87,7 @@ def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:
 
     Raises UnknownOrchestrator saying which there are.
     """
-    folder = _folder_of(name)
+    folder = _find_folder(name)
     if folder is None:
         raise UnknownOrchestrator(f"there is no checkpoint {name!r}; there are: {', '.join(checkpoint_names())}")
     return folder, read_checkpoint(folder)
@@ -101,7 +101,9 @@ def read_checkpoint(folder: Path, verify: bool = False) -> Checkpoint:
     try:
         found = Checkpoint.model_validate_json((folder / MANIFEST).read_bytes())
     except (OSError, ValidationError) as error:
-        raise UnknownOrchestrator(f"{folder} holds no complete checkpoint ({MANIFEST}: {_first(error)})") from error
+        raise UnknownOrchestrator(
+            f"{folder} holds no complete checkpoint ({MANIFEST}: {_first_line(error)})"
+        ) from error
     for file, mark in found.files.items():
         path = folder / file
         if not path.is_file() or path.stat().st_size != mark.size or (verify and _sha256(path) != mark.sha256):
@@ -145,7 +147,7 @@ def seal(folder: Path, checkpoint: Checkpoint) -> Checkpoint:
     return sealed
 
 
-def _folder_of(name: str) -> Path | None:
+def _find_folder(name: str) -> Path | None:
     if name in STARTERS:
         folder = starter_folder(name)
         return folder if is_complete(folder) else None
@@ -169,5 +171,5 @@ def _flush_and_mark(path: Path) -> FileMark:
     return FileMark(size=path.stat().st_size, sha256=_sha256(path))
 
 
-def _first(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]

@@ -21,10 +21,10 @@ class InvalidEdits(OrchestratorError):
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         self.problems = problems
-        super().__init__("; ".join(f"{_where(where)}{what}" for where, what in problems))
+        super().__init__("; ".join(f"{_locate(where)}{what}" for where, what in problems))
 
 
-def _where(where: str) -> str:
+def _locate(where: str) -> str:
     return f"step {where}: " if where.isdigit() else ""
 
 

@@ -42,13 +42,13 @@ class Step:
         """Ids of the steps that the arguments quote as `$k`."""
         return frozenset(references(self.arguments))
 
-    def malformed(self, problem: str) -> Step:
+    def with_problem(self, problem: str) -> Step:
         """This step marked as PARSE_ERR; the first problem found is the one to tell."""
         return self if self.problem else replace(self, problem=problem)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownWorkers:
     """What an orchestrator was shown of a pool that is too large to show whole (retrieval.py): workers in pool
     order with their scores for the query, how many there are, and what the scores rest on."""
 
@@ -70,7 +70,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecalledLessons:
     """What a pool's failure memory gave an orchestrator for its query, most similar first: perhaps nothing. `of`
     is how many lessons there were to choose from, `by` what their similarity rests on."""
 
@@ -96,8 +96,8 @@ class Turn:
     prompt: str | None = None
     usage: Usage = NO_USAGE
     failed: bool = False
-    shown: Shown | None = None
-    recalled: Recalled | None = None
+    shown: ShownWorkers | None = None
+    recalled: RecalledLessons | None = None
 
     @property
     def has_answer(self) -> bool:
@@ -109,7 +109,7 @@ def references(value: JsonValue) -> set[int]:
     return set(_quotes(value))
 
 
-def quoted_chars(value: JsonValue, values: Mapping[int, JsonValue]) -> int:
+def count_quoted_chars(value: JsonValue, values: Mapping[int, JsonValue]) -> int:
     """How much text replacing every `$k` brings in: a short plan can ask for gigabytes."""
     times = Counter(_quotes(value))
     return sum(count * len(as_text(values[k])) for k, count in times.items())
@@ -206,18 +206,18 @@ def check_step(step: Step, pool: LivePool, known: Collection[int]) -> Step:
     """`step`, marked when it breaks a rule that is decidable before it runs."""
     worker = pool.workers.get(step.worker)
     if worker is None:
-        return step.malformed(pool.unknown_worker(step.worker))
+        return step.with_problem(pool.unknown_worker(step.worker))
     step = with_shorthand(step, worker)
     for k in step.access:
         if k not in known:
             what = "itself" if k == step.id else f"step {k}, which is not an earlier step"
-            return step.malformed(f"step {step.id} may not see {what}; access takes ids of earlier steps")
+            return step.with_problem(f"step {step.id} may not see {what}; access takes ids of earlier steps")
     quoted = step.references
     hidden = quoted.difference(step.access)
     if hidden:
-        return step.malformed(f"{_list(hidden, '$')} is used but not in access; add {_list(hidden)} to access")
+        return step.with_problem(f"{_list(hidden, '$')} is used but not in access; add {_list(hidden)} to access")
     problem = None if quoted else worker.argument_problem(step.arguments)
-    return step.malformed(problem) if problem else step
+    return step.with_problem(problem) if problem else step
 
 
 def with_shorthand(step: Step, worker: LiveWorker) -> Step:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode, Round, StepRun
-from orchestrator.plan import Recalled
+from orchestrator.plan import RecalledLessons
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Message, strip_special
@@ -30,18 +30,18 @@ NOTES = (
 PromptStyle = Literal["full", "query"]
 
 
-def conversation(
+def build_messages(
     episode: Episode,
     pool: LivePool,
     dialect: Dialect,
     max_rounds: int,
     style: PromptStyle = "full",
-    recalled: Recalled | None = None,
+    recalled: RecalledLessons | None = None,
 ) -> list[Message]:
     """The messages for the next turn of `episode`, with what was recalled for it from the pool's failure memory."""
-    messages = opening(episode.query, pool, dialect, style)
+    messages = opening_messages(episode.query, pool, dialect, style)
     if recalled is not None and recalled.lessons:
-        messages[-1] = Message("user", f"{notes(recalled, episode.id)}\n\n{messages[-1].content}")
+        messages[-1] = Message("user", f"{format_notes(recalled, episode.id)}\n\n{messages[-1].content}")
     for done in episode.rounds:
         if done.turn is None:  # the round that this turn is for
             continue
@@ -51,7 +51,7 @@ def conversation(
     return messages
 
 
-def opening(query: str, pool: LivePool, dialect: Dialect, style: PromptStyle = "full") -> list[Message]:
+def opening_messages(query: str, pool: LivePool, dialect: Dialect, style: PromptStyle = "full") -> list[Message]:
     """The messages before the first turn."""
     rules = [Message("system", system_prompt(pool, dialect))] if style == "full" else []
     return [*rules, Message("user", strip_special(query))]
@@ -59,14 +59,14 @@ def opening(query: str, pool: LivePool, dialect: Dialect, style: PromptStyle = "
 
 def system_prompt(pool: LivePool, dialect: Dialect) -> str:
     """The rules of the dialect and the workers of the pool."""
-    workers = "\n".join(_described(worker) for worker in pool.workers.values())
+    workers = "\n".join(_describe_worker(worker) for worker in pool.workers.values())
     return (
         "You orchestrate workers: decide which to call, with what, and what each may see.\n"
         f"Workers:\n{workers}\n\n{dialect.instructions(pool)}"
     )
 
 
-def notes(recalled: Recalled, episode_id: str) -> str:
+def format_notes(recalled: RecalledLessons, episode_id: str) -> str:
     """What was recalled, as labelled blocks of untrusted data. Their tags carry a mark of this episode, which did
     not exist when the notes were written: none can close its own block. The same text at every turn."""
     tag = f"note-{sha256(episode_id.encode()).hexdigest()[:8]}"
@@ -83,21 +83,21 @@ def _lesson_line(text: str) -> str:
 
 def observation_text(done: Round, rounds_left: int) -> str:
     """What came back from a round, as the orchestrator reads it."""
-    lines = list(_lines(done))
+    lines = list(_describe_round(done))
     if rounds_left == 1:
         lines.append("This is your last turn: it must hold the answer.")
     return "\n".join(lines)
 
 
-def _lines(done: Round) -> Iterator[str]:
+def _describe_round(done: Round) -> Iterator[str]:
     assert done.turn is not None, "only finished turns are shown"
     if done.turn.error is not None:
         yield f"PARSE_ERR: {done.turn.error}"
     for run in done.steps:
-        yield _observed(run)
+        yield _describe_run(run)
 
 
-def _observed(run: StepRun) -> str:
+def _describe_run(run: StepRun) -> str:
     head = f"Step {run.step.id} ({run.step.worker})"
     observation = run.observation
     if observation is None:
@@ -108,7 +108,7 @@ def _observed(run: StepRun) -> str:
     return f"{head} OK: {excerpt(strip_special(as_text(observation.value)), MAX_OBSERVATION_CHARS)}"
 
 
-def _described(worker: LiveWorker) -> str:
+def _describe_worker(worker: LiveWorker) -> str:
     """One line per worker: name, parameters, what it is for."""
     return f"- {worker.spec.name}({_signature(worker.parameters)}): {worker.spec.description}"
 

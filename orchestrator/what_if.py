@@ -57,7 +57,7 @@ class Variation:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class EditedRound:
     """The edited round under the old numbers: its steps, those that an edit touched or that never ended, its
     answer, and the numbers of steps in earlier rounds."""
 
@@ -75,19 +75,19 @@ def vary(episode: Episode, number: int, edits: Sequence[AnyEdit], pool: LivePool
     done = next((done for done in episode.rounds if done.number == number), None)
     if done is None:
         raise InvalidEdits([("", f"this episode has no round {number}")])
-    draft = _draft(episode, done, edits, pool)
-    order, called = _ordered(draft), _called(draft)
+    draft = _build_draft(episode, done, edits, pool)
+    order, called = _sort_steps(draft), _find_called_steps(draft)
     ids = {k: k for k in (*draft.earlier, *draft.steps)}
     if edits:
         ids |= {k: new for new, k in enumerate(order, max(draft.earlier, default=0) + 1)}
     ended = episode.observations()
     before = [each for each in episode.rounds if each.number < number]
-    edited = _turn(done, draft, order, ids) if edits else _taken_over(done)
+    edited = _build_turn(done, draft, order, ids) if edits else _keep_turn(done)
     return Variation(
         origin=episode,
         round=number,
         edits=tuple(edits),
-        turns=(*map(_taken_over, before), edited),
+        turns=(*map(_keep_turn, before), edited),
         kept={new: k for k, new in ids.items() if k not in called and k in ended},
         rerun=tuple(ids[k] for k in order if k in called),
         ids=ids,
@@ -117,7 +117,7 @@ async def run_variation(
         kept=wanted.observations(),
         user=user,
     )
-    resolve = _as_origin(resolve, wanted.origin) if resolve is not None else None
+    resolve = _resolve_as_origin(resolve, wanted.origin) if resolve is not None else None
     orchestrator = EditedTurns(wanted.turns)
     return await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, budget=budget, resolve=resolve)
 
@@ -138,7 +138,7 @@ class EditedTurns:
         return Turn(error=f"{quotes}, and a what-if ends with the edited round; edit that", failed=True)
 
 
-def _as_origin(resolve: Resolve, origin: Episode) -> Resolve:
+def _resolve_as_origin(resolve: Resolve, origin: Episode) -> Resolve:
     """Inner episodes that run "the same" orchestrator get the recorded episode's, not a person."""
     name = origin.started.orchestrator if origin.started else NAME
     return lambda asked, query, pool: resolve(name if asked == NAME else asked, query, pool)
@@ -147,7 +147,7 @@ def _as_origin(resolve: Resolve, origin: Episode) -> Resolve:
 # Planning
 
 
-def _draft(episode: Episode, done: Round, edits: Sequence[AnyEdit], pool: LivePool) -> Draft:
+def _build_draft(episode: Episode, done: Round, edits: Sequence[AnyEdit], pool: LivePool) -> EditedRound:
     """The round with the edits made. Raises InvalidEdits with all that is wrong with them."""
     turn = done.turn or Turn()
     steps = {run.step.id: run.step for run in done.steps}
@@ -159,7 +159,9 @@ def _draft(episode: Episode, done: Round, edits: Sequence[AnyEdit], pool: LivePo
     seen: set[object] = set()
     for edit in edits:
         key = "answer" if isinstance(edit, SetAnswer) else edit.step
-        problem = f"there are two edits of {_what(key)}" if key in seen else _misplaced(edit, places, done.number)
+        problem = (
+            f"there are two edits of {_name_target(key)}" if key in seen else _check_place(edit, places, done.number)
+        )
         seen.add(key)
         if problem is not None:
             problems.append((str(key), problem))
@@ -173,18 +175,18 @@ def _draft(episode: Episode, done: Round, edits: Sequence[AnyEdit], pool: LivePo
             case RunAgain():
                 touched.add(edit.step)
             case ChangeStep() | AddStep():
-                step = _written(edit, pool)
-                if not _same(steps.get(edit.step), step):
+                step = _build_step(edit, pool)
+                if not _is_same(steps.get(edit.step), step):
                     steps[edit.step] = step
                     touched.add(edit.step)
-    draft = Draft(steps, frozenset(touched - gone), answer, earlier)
-    problems += _wrong(draft, gone, pool)
+    draft = EditedRound(steps, frozenset(touched - gone), answer, earlier)
+    problems += _find_problems(draft, gone, pool)
     if problems:
         raise InvalidEdits(problems)
     return draft
 
 
-def _misplaced(edit: AnyEdit, places: Mapping[int, int], number: int) -> str | None:
+def _check_place(edit: AnyEdit, places: Mapping[int, int], number: int) -> str | None:
     """Why this edit names a step that it cannot be made on, or None."""
     if isinstance(edit, SetAnswer):
         return None
@@ -198,28 +200,28 @@ def _misplaced(edit: AnyEdit, places: Mapping[int, int], number: int) -> str | N
     return None if place == number else f"step {edit.step} belongs to round {place}; edit one round at a time"
 
 
-def _what(key: object) -> str:
+def _name_target(key: object) -> str:
     return "the answer" if key == "answer" else f"step {key}"
 
 
-def _written(edit: ChangeStep | AddStep, pool: LivePool) -> Step:
+def _build_step(edit: ChangeStep | AddStep, pool: LivePool) -> Step:
     """The step that an edit writes, as a parsed turn would hold it; the reason in it when it cannot be kept."""
     access = tuple(dict.fromkeys(edit.access))
     try:
         arguments = storable(dict(edit.arguments))
     except (ValueError, RecursionError) as error:
-        return Step(edit.step, edit.worker, access=access).malformed(f"arguments: {error}")
+        return Step(edit.step, edit.worker, access=access).with_problem(f"arguments: {error}")
     assert isinstance(arguments, dict), "made from a dict"
     step = Step(edit.step, edit.worker, arguments, access)
     worker = pool.workers.get(edit.worker)
     return step if worker is None else with_shorthand(step, worker)
 
 
-def _same(old: Step | None, new: Step) -> bool:
+def _is_same(old: Step | None, new: Step) -> bool:
     return old is not None and (old.worker, old.arguments, old.access) == (new.worker, new.arguments, new.access)
 
 
-def _wrong(draft: Draft, gone: Collection[int], pool: LivePool) -> Problems:
+def _find_problems(draft: EditedRound, gone: Collection[int], pool: LivePool) -> Problems:
     """What is wrong with the edited round, at its steps and its answer."""
     problems = Problems()
     known = draft.earlier | draft.steps.keys()
@@ -231,7 +233,7 @@ def _wrong(draft: Draft, gone: Collection[int], pool: LivePool) -> Problems:
         elif k in draft.touched:
             problem = check_step(step, pool, known - {k}).problem
             problems += [(str(k), problem)] if problem else []
-    problems += [(str(k), said) for k, said in _circles(draft)]
+    problems += [(str(k), said) for k, said in _find_cycles(draft)]
     try:
         unknown = references(storable(draft.answer)) - known
     except (ValueError, RecursionError) as error:
@@ -242,7 +244,7 @@ def _wrong(draft: Draft, gone: Collection[int], pool: LivePool) -> Problems:
     return problems
 
 
-def _graph(draft: Draft) -> nx.DiGraph:
+def _build_graph(draft: EditedRound) -> nx.DiGraph:
     """The round's steps, with an edge from each to those that wait for it. A step that was malformed as recorded
     waits for nobody: nothing can change how it ended."""
     graph = nx.DiGraph()
@@ -253,37 +255,37 @@ def _graph(draft: Draft) -> nx.DiGraph:
     return graph
 
 
-def _circles(draft: Draft) -> Problems:
+def _find_cycles(draft: EditedRound) -> Problems:
     """A problem at every step that would wait for itself."""
     problems = Problems()
-    for circle in nx.strongly_connected_components(_graph(draft)):
+    for circle in nx.strongly_connected_components(_build_graph(draft)):
         if len(circle) > 1:
             listed = ", ".join(map(str, sorted(circle)))
             problems += [(str(k), f"steps {listed} wait for each other; one must not see another") for k in circle]
     return problems
 
 
-def _ordered(draft: Draft) -> list[int]:
+def _sort_steps(draft: EditedRound) -> list[int]:
     """The steps in an order in which nobody sees what comes later, the old order where that is free."""
     places = {k: place for place, k in enumerate(draft.steps)}
-    return list(nx.lexicographical_topological_sort(_graph(draft), key=places.__getitem__))
+    return list(nx.lexicographical_topological_sort(_build_graph(draft), key=places.__getitem__))
 
 
-def _called(draft: Draft) -> set[int]:
+def _find_called_steps(draft: EditedRound) -> set[int]:
     """The steps that are called: those touched, and all that may see, directly or not, one that is called."""
-    graph = _graph(draft)
+    graph = _build_graph(draft)
     return set(draft.touched).union(*(nx.descendants(graph, k) for k in draft.touched))
 
 
 # Turns
 
 
-def _taken_over(done: Round) -> Turn:
+def _keep_turn(done: Round) -> Turn:
     """A turn as it was taken; it costs nothing now."""
     return replace(done.turn or Turn(), usage=NO_USAGE)
 
 
-def _turn(done: Round, draft: Draft, order: Sequence[int], ids: Mapping[int, int]) -> Turn:
+def _build_turn(done: Round, draft: EditedRound, order: Sequence[int], ids: Mapping[int, int]) -> Turn:
     """The edited turn under the new numbers, written out as an orchestrator would have written it."""
     steps = tuple(renumber_step(draft.steps[k], ids) for k in order)
     old = done.turn or Turn()

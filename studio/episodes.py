@@ -10,8 +10,8 @@ from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, Sink, check_query, new_episode_id, run_episode
 from orchestrator.errors import InvalidEdits
-from orchestrator.failure_memory.lessons import memory_of
-from orchestrator.failure_memory.write_lesson import remember
+from orchestrator.failure_memory.lessons import find_memory
+from orchestrator.failure_memory.write_lesson import keep_lesson
 from orchestrator.policies.model import with_memory
 from orchestrator.policies.registry import make_orchestrator
 from orchestrator.traces.store import Store
@@ -44,7 +44,7 @@ class RecordedRun:
 
     async def learn(self, episode: Episode) -> None:
         """Add the lesson of a failed episode to the pool's failure memory, where that is on."""
-        await remember(episode, self._pool, self._store.reflections)
+        await keep_lesson(episode, self._pool, self._store.lessons)
 
 
 def prepare_run(
@@ -80,7 +80,7 @@ def prepare_run(
 def make_orchestrator_with_memory(store: Store, pool: LivePool, name: str, task: Task | None = None) -> Orchestrator:
     """The orchestrator called `name`, with the pool's failure memory. Raises UnknownOrchestrator."""
     orchestrator = make_orchestrator(name, pool, task.oracle_turn if task else None)
-    return with_memory(orchestrator, memory_of(pool.pool, store.reflections))
+    return with_memory(orchestrator, find_memory(pool.pool, store.lessons))
 
 
 def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, user: str = "") -> RecordedRun:

@@ -13,7 +13,7 @@ DIALECTS: dict[str, Dialect] = {
 }
 
 
-def dialect_named(name: str) -> Dialect:
+def find_dialect(name: str) -> Dialect:
     """The dialect called `name`; UnknownOrchestrator lists the known ones."""
     try:
         return DIALECTS[name]

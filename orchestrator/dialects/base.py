@@ -37,7 +37,7 @@ class Dialect(Protocol):
         """The turn as a model would write it."""
 
 
-def too_long(text: str) -> Turn | None:
+def check_length(text: str) -> Turn | None:
     """An error turn when the text is longer than any turn may be; it is kept only in part."""
     if len(text) <= MAX_TURN_CHARS:
         return None
@@ -64,7 +64,7 @@ def parse_answer(answer: object, text: str) -> Turn:
         return Turn(error=f"the answer cannot be kept: {error}", text=text)
 
 
-def step_from(
+def build_step(
     step_id: int, worker: object, arguments: object, access: object, all_ids: Sequence[int] | None = None
 ) -> Step:
     """A step from what a model wrote, marked malformed where a field has the wrong shape.
@@ -72,22 +72,22 @@ def step_from(
     `all_ids` is what "all" stands for as an access list, in dialects that know the word.
     """
     name = clean_text(worker) if isinstance(worker, str) else ""
-    ids = access_ids(access, all_ids)
+    ids = parse_access(access, all_ids)
     try:
         cleaned = storable(arguments)
     except (ValueError, RecursionError) as error:
-        return Step(step_id, name, access=ids or ()).malformed(f"arguments: {error}")
+        return Step(step_id, name, access=ids or ()).with_problem(f"arguments: {error}")
     step = Step(step_id, name, cleaned if isinstance(cleaned, dict) else {}, ids or ())
     if not name:
-        return step.malformed("worker must be the name of a worker, as a string")
+        return step.with_problem("worker must be the name of a worker, as a string")
     if not isinstance(cleaned, dict):
-        return step.malformed("arguments must be an object")
+        return step.with_problem("arguments must be an object")
     if ids is None:
-        return step.malformed("access must be a list of step numbers, for example [1, 2]")
+        return step.with_problem("access must be a list of step numbers, for example [1, 2]")
     return step
 
 
-def access_ids(access: object, all_ids: Sequence[int] | None = None) -> tuple[int, ...] | None:
+def parse_access(access: object, all_ids: Sequence[int] | None = None) -> tuple[int, ...] | None:
     """Step ids in order without repeats; None when it is not a list of whole numbers."""
     if access is None:
         return ()

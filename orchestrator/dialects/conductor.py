@@ -18,7 +18,7 @@ import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from orchestrator.dialects.base import MAX_TURN_STEPS, parse_json, shorthand, step_from, too_long
+from orchestrator.dialects.base import MAX_TURN_STEPS, build_step, check_length, parse_json, shorthand
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue, clean_text
 from pool_registry.calls.live_pool import LivePool
@@ -55,11 +55,11 @@ class ConductorDialect:
         return None
 
     def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
-        long = too_long(text)
+        long = check_length(text)
         if long is not None:
             return long
         text = clean_text(text)
-        lists = _labelled_lists(text)
+        lists = _find_lists(text)
         missing = [name for name, found in lists.items() if found is None]
         if missing:
             return Turn(error=f"no list was found for: {', '.join(missing)}", text=text)
@@ -69,19 +69,19 @@ class ConductorDialect:
             counts = ", ".join(f"{name} has {len(found or ())}" for name, found in lists.items())
             return Turn(error=f"the three lists must be equally long and not empty: {counts}", text=text)
         steps = tuple(
-            _step(first_id + index, worker, subtask, access, workers)
+            _parse_step(first_id + index, worker, subtask, access, workers)
             for index, (worker, subtask, access) in enumerate(zip(*columns, strict=True))
         )
         return Turn(steps, answer=f"${steps[-1].id}", text=text)
 
     def format(self, turn: Turn, workers: Sequence[str]) -> str:
         numbers = [workers.index(step.worker) for step in turn.steps]
-        subtasks = [_subtask(step) for step in turn.steps]
+        subtasks = [_format_subtask(step) for step in turn.steps]
         access = [list(step.access) for step in turn.steps]
         return f"workers = {numbers}\nsubtasks = {json.dumps(subtasks, ensure_ascii=False)}\naccess = {access}"
 
 
-def _labelled_lists(text: str) -> dict[str, list[object] | None]:
+def _find_lists(text: str) -> dict[str, list[object] | None]:
     """The list after the last occurrence of each label. A label inside another's list is text, not a label."""
     found = sorted(
         (match.start(), match.end(), name)
@@ -92,21 +92,21 @@ def _labelled_lists(text: str) -> dict[str, list[object] | None]:
     covered = 0
     for start, bracket, name in found:
         if start >= covered:
-            end = _closing_bracket(text, bracket)
+            end = _find_closing_bracket(text, bracket)
             written[name] = text[bracket : end or len(text)]
             covered = end or covered
-    return {name: _list(written[name]) if name in written else None for name in _LABELS}
+    return {name: _parse_list(written[name]) if name in written else None for name in _LABELS}
 
 
-def _list(written: str) -> list[object] | None:
+def _parse_list(written: str) -> list[object] | None:
     try:
         value: object = parse_json(written)
     except ValueError:
-        value = _python_literal(written)
+        value = _parse_literal(written)
     return value if isinstance(value, list) else None
 
 
-def _python_literal(text: str) -> object:
+def _parse_literal(text: str) -> object:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "\d" in a model's string is no concern of ours
@@ -115,7 +115,7 @@ def _python_literal(text: str) -> object:
         return None
 
 
-def _closing_bracket(text: str, start: int) -> int | None:
+def _find_closing_bracket(text: str, start: int) -> int | None:
     """Index just after the bracket that closes the one at `start`, None when nothing does."""
     depth, quote = 0, ""
     for found in _STRUCTURE.finditer(text, start):
@@ -133,17 +133,17 @@ def _closing_bracket(text: str, start: int) -> int | None:
     return None
 
 
-def _step(step_id: int, worker: object, subtask: object, access: object, workers: Sequence[str]) -> Step:
+def _parse_step(step_id: int, worker: object, subtask: object, access: object, workers: Sequence[str]) -> Step:
     name = worker
     if isinstance(worker, int) and not isinstance(worker, bool):
         name = workers[worker] if 0 <= worker < len(workers) else f"number {worker}"
-    step = step_from(step_id, name, _arguments(subtask), access, range(1, step_id))
+    step = build_step(step_id, name, _parse_arguments(subtask), access, range(1, step_id))
     if not isinstance(subtask, str | dict):
-        return step.malformed("a subtask must be text")
+        return step.with_problem("a subtask must be text")
     return step
 
 
-def _arguments(subtask: object) -> Mapping[str, JsonValue]:
+def _parse_arguments(subtask: object) -> Mapping[str, JsonValue]:
     if isinstance(subtask, dict):
         return subtask
     if isinstance(subtask, str) and subtask.lstrip().startswith("{"):
@@ -156,7 +156,7 @@ def _arguments(subtask: object) -> Mapping[str, JsonValue]:
     return {"instruction": subtask if isinstance(subtask, str) else ""}
 
 
-def _subtask(step: Step) -> str:
+def _format_subtask(step: Step) -> str:
     instruction = shorthand(step.arguments)
     if isinstance(instruction, str) and not instruction.lstrip().startswith("{"):
         return instruction

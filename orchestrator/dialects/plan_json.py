@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.dialects.base import MAX_TURN_STEPS, parse_answer, shorthand, step_from, too_long
+from orchestrator.dialects.base import MAX_TURN_STEPS, build_step, check_length, parse_answer, shorthand
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue, clean_text
 from pool_registry.calls.live_pool import LivePool
@@ -43,11 +43,11 @@ class PlanDialect:
         return None
 
     def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
-        long = too_long(text)
+        long = check_length(text)
         if long is not None:
             return long
         text = clean_text(text)
-        found = _last_turn_object(text)
+        found = _find_last_turn(text)
         if found is None:
             return Turn(error='no JSON object with "steps" or "answer" was found', text=text)
         steps = found.get("steps")
@@ -56,19 +56,19 @@ class PlanDialect:
             return Turn(error=f'"steps" must be a list of at most {MAX_TURN_STEPS} steps', text=text)
         if not steps and found.get("answer") is None:
             return Turn(error='a turn needs "steps" or an "answer"', text=text)
-        parsed = tuple(_step(item, first_id + index) for index, item in enumerate(steps))
+        parsed = tuple(_parse_step(item, first_id + index) for index, item in enumerate(steps))
         return replace(parse_answer(found.get("answer"), text), steps=parsed)
 
     def format(self, turn: Turn, workers: Sequence[str]) -> str:
         written: dict[str, JsonValue] = {}
         if turn.steps:
-            written["steps"] = [_written(step) for step in turn.steps]
+            written["steps"] = [_format_step(step) for step in turn.steps]
         if turn.has_answer:
             written["answer"] = turn.answer
         return json.dumps(written, ensure_ascii=False)
 
 
-def _last_turn_object(text: str) -> dict[str, JsonValue] | None:
+def _find_last_turn(text: str) -> dict[str, JsonValue] | None:
     """The last JSON object in `text` that looks like a turn. Bounded work on any text."""
     found: dict[str, JsonValue] | None = None
     effort, end = _MAX_EFFORT, 0
@@ -95,18 +95,18 @@ def _read(text: str, start: int) -> tuple[JsonValue, int, int]:
     return value, end, 0
 
 
-def _step(item: JsonValue, step_id: int) -> Step:
+def _parse_step(item: JsonValue, step_id: int) -> Step:
     if not isinstance(item, Mapping):
-        return Step(step_id, "").malformed("a step must be an object with worker, instruction and access")
+        return Step(step_id, "").with_problem("a step must be an object with worker, instruction and access")
     arguments = item.get("arguments")
     if arguments is None:
         arguments = {"instruction": item["instruction"]} if "instruction" in item else {}
     elif "instruction" in item and isinstance(arguments, Mapping):
         arguments = {"instruction": item["instruction"], **arguments}
-    return step_from(step_id, item.get("worker"), arguments, item.get("access"))
+    return build_step(step_id, item.get("worker"), arguments, item.get("access"))
 
 
-def _written(step: Step) -> dict[str, JsonValue]:
+def _format_step(step: Step) -> dict[str, JsonValue]:
     instruction = shorthand(step.arguments)
     what: dict[str, JsonValue] = (
         {"instruction": instruction} if instruction is not None else {"arguments": dict(step.arguments)}

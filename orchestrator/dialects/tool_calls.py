@@ -18,7 +18,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from orchestrator.dialects.base import MAX_TURN_STEPS, parse_json, step_from, too_long
+from orchestrator.dialects.base import MAX_TURN_STEPS, build_step, check_length, parse_json
 from orchestrator.plan import Step, Turn, escape
 from pool_registry.actions import JsonValue, as_text, clean_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -52,10 +52,10 @@ class ToolCallsDialect:
         return INSTRUCTIONS
 
     def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
-        return [_function(worker) for worker in pool.workers.values()]
+        return [_describe_function(worker) for worker in pool.workers.values()]
 
     def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
-        long = too_long(text)
+        long = check_length(text)
         if long is not None:
             return long
         text = clean_text(text)
@@ -64,7 +64,7 @@ class ToolCallsDialect:
         if len(calls) > MAX_TURN_STEPS:
             return Turn(error=f"a turn may hold {MAX_TURN_STEPS} calls at most", text=text)
         if calls:
-            return Turn(tuple(_step(call, first_id + index) for index, call in enumerate(calls)), text=text)
+            return Turn(tuple(_parse_call(call, first_id + index) for index, call in enumerate(calls)), text=text)
         answer = said.strip()
         if not answer:
             return Turn(error="the turn holds neither a call nor an answer", text=text)
@@ -76,30 +76,30 @@ class ToolCallsDialect:
         if not turn.steps:
             answer = as_text(turn.answer)
             return answer if _ESCAPED.fullmatch(answer) else answer.replace("$$", "$")
-        return "\n".join(_written(step) for step in turn.steps)
+        return "\n".join(_format_call(step) for step in turn.steps)
 
 
-def _step(call: str, step_id: int) -> Step:
+def _parse_call(call: str, step_id: int) -> Step:
     try:
         parsed = parse_json(call.strip())
     except ValueError as error:
-        return Step(step_id, "").malformed(f"the call is not JSON: {error}")
+        return Step(step_id, "").with_problem(f"the call is not JSON: {error}")
     if not isinstance(parsed, Mapping):
-        return Step(step_id, "").malformed("a call must be an object with name and arguments")
+        return Step(step_id, "").with_problem("a call must be an object with name and arguments")
     arguments = parsed.get("arguments", {})
     if isinstance(arguments, str):  # APIs send the arguments as JSON text
         try:
             arguments = parse_json(arguments)
         except ValueError as error:
-            return step_from(step_id, parsed.get("name"), {}, None).malformed(f"arguments are not JSON: {error}")
+            return build_step(step_id, parsed.get("name"), {}, None).with_problem(f"arguments are not JSON: {error}")
     access = None
     if isinstance(arguments, Mapping):
         access = arguments.get("access")
         arguments = {key: value for key, value in arguments.items() if key != "access"}
-    return step_from(step_id, parsed.get("name"), arguments, access)
+    return build_step(step_id, parsed.get("name"), arguments, access)
 
 
-def _written(step: Step) -> str:
+def _format_call(step: Step) -> str:
     call = {"name": step.worker, "arguments": {**step.arguments, "access": list(step.access)}}
     written = json.dumps(call, ensure_ascii=False)
     if _TAG.search(written):  # inside a string: must not read as structure
@@ -107,7 +107,7 @@ def _written(step: Step) -> str:
     return f"<tool_call>\n{written}\n</tool_call>"
 
 
-def _function(worker: LiveWorker) -> Mapping[str, JsonValue]:
+def _describe_function(worker: LiveWorker) -> Mapping[str, JsonValue]:
     schema = dict(worker.parameters)
     properties = schema.get("properties")
     properties = dict(properties) if isinstance(properties, Mapping) else {}

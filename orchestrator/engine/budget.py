@@ -59,7 +59,7 @@ class Budget:
         if usage is not NO_USAGE:
             self.usage += usage
 
-    def exhausted(self) -> Outcome | None:
+    def check_limits(self) -> Outcome | None:
         """The limit that is reached, if any."""
         if self.stopped.done():
             return "stopped"
@@ -71,16 +71,16 @@ class Budget:
 
     def admit_step(self) -> Failure | None:
         """Count one more step, or say why it may not start."""
-        reached = self.exhausted()
+        reached = self.check_limits()
         if reached is not None:
-            return Failure(reached, explain(reached, self.limits))
+            return Failure(reached, explain_outcome(reached, self.limits))
         if self.steps >= self.limits.max_steps:
             return Failure("max_steps", f"the episode may use {self.limits.max_steps} steps; answer now")
         self.steps += 1
         return None
 
 
-def explain(outcome: Outcome, limits: Limits) -> str:
+def explain_outcome(outcome: Outcome, limits: Limits) -> str:
     """An outcome other than `answered` in a sentence for people."""
     sentences: dict[str, str] = {
         "stopped": "Stopped by the user.",

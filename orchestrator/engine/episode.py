@@ -20,7 +20,7 @@ from orchestrator.engine.events import (
     TurnTaken,
 )
 from orchestrator.errors import DamagedTrace
-from orchestrator.plan import Recalled, Shown, Step, Turn
+from orchestrator.plan import RecalledLessons, ShownWorkers, Step, Turn
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
 
 
@@ -92,13 +92,13 @@ class Episode:
         return total
 
     @property
-    def shown(self) -> Shown | None:
+    def shown(self) -> ShownWorkers | None:
         """The workers that its orchestrator was shown; None when that was the whole pool, or none at all."""
         turns = (done.turn for done in self.rounds)
         return next((turn.shown for turn in turns if turn is not None and turn.shown is not None), None)
 
     @property
-    def recalled(self) -> Recalled | None:
+    def recalled(self) -> RecalledLessons | None:
         """The lessons of earlier failures that its orchestrator was shown; None without a failure memory."""
         turns = (done.turn for done in self.rounds)
         return next((turn.recalled for turn in turns if turn is not None and turn.recalled is not None), None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from orchestrator.engine.budget import Budget, explain
+from orchestrator.engine.budget import Budget, explain_outcome
 from orchestrator.engine.edits import WhatIf
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import (
@@ -35,7 +35,7 @@ from orchestrator.plan import (
     Step,
     Turn,
     check_turn,
-    quoted_chars,
+    count_quoted_chars,
     references,
     substitute,
 )
@@ -146,27 +146,27 @@ class _Loop:
     async def run(self) -> Episode:
         self._record_start()
         try:
-            outcome, answer, reason = await self._rounds()
+            outcome, answer, reason = await self._run_rounds()
         except asyncio.CancelledError:
-            self._record(EpisodeEnded("stopped", self._now(), reason=explain("stopped", self.limits)))
+            self._record(EpisodeEnded("stopped", self._now(), reason=explain_outcome("stopped", self.limits)))
             raise
         self._record(EpisodeEnded(outcome, self._now(), answer, reason))
         return self.episode
 
-    async def _rounds(self) -> tuple[Outcome, JsonValue, str | None]:
+    async def _run_rounds(self) -> tuple[Outcome, JsonValue, str | None]:
         for number in range(1, self.limits.max_rounds + 1):
-            reached = self.budget.exhausted()
+            reached = self.budget.check_limits()
             if reached is not None:
-                return reached, None, explain(reached, self.limits)
+                return reached, None, explain_outcome(reached, self.limits)
             turn = await self._take_turn(number)
             if turn.failed:
                 return "orchestrator_failed", None, turn.error
             if turn.error is None:
                 await self._run_steps(turn)
-                if turn.has_answer and self._answerable(turn):
-                    return "answered", self._resolved(turn), None
-        reached = self.budget.exhausted() or "max_rounds"
-        return reached, None, explain(reached, self.limits)
+                if turn.has_answer and self._can_answer(turn):
+                    return "answered", self._resolve_answer(turn), None
+        reached = self.budget.check_limits() or "max_rounds"
+        return reached, None, explain_outcome(reached, self.limits)
 
     async def _take_turn(self, number: int) -> Turn:
         """The orchestrator's next turn, checked against the pool; cut off by deadline and stop."""
@@ -190,7 +190,7 @@ class _Loop:
 
     def _outcome_of(self, task: asyncio.Task[Turn]) -> Turn:
         if not task.done():
-            return Turn(error=explain("stopped" if self.budget.stopped.done() else "deadline", self.limits))
+            return Turn(error=explain_outcome("stopped" if self.budget.stopped.done() else "deadline", self.limits))
         if task.cancelled():
             return Turn(error="the orchestrator was cancelled from inside", failed=True)
         error = task.exception()
@@ -222,14 +222,14 @@ class _Loop:
     def _scope_of(self, step: Step) -> EpisodeScope | None:
         return EpisodeScope(self, step)
 
-    def _answerable(self, turn: Turn) -> bool:
+    def _can_answer(self, turn: Turn) -> bool:
         """An answer that quotes a failed step, or megabytes, is none yet: the next turn may recover."""
         quoted = references(turn.answer)
         if not all(self._seen[k][1].ok for k in quoted):
             return False
-        return quoted_chars(turn.answer, self._values(quoted)) <= MAX_QUOTED_CHARS
+        return count_quoted_chars(turn.answer, self._values(quoted)) <= MAX_QUOTED_CHARS
 
-    def _resolved(self, turn: Turn) -> JsonValue:
+    def _resolve_answer(self, turn: Turn) -> JsonValue:
         return substitute(turn.answer, self._values(references(turn.answer)))
 
     def _values(self, steps: Iterable[int]) -> dict[int, JsonValue]:

@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.engine.budget import Budget, explain
+from orchestrator.engine.budget import Budget, explain_outcome
 from orchestrator.engine.events import Outcome
-from orchestrator.plan import MAX_QUOTED_CHARS, Step, fit_arguments, quoted_chars, substitute
+from orchestrator.plan import MAX_QUOTED_CHARS, Step, count_quoted_chars, fit_arguments, substitute
 from pool_registry.actions import Action, Failure, JsonValue, Observation, Status
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.worker import Scope, Visible
@@ -81,20 +81,20 @@ class RoundRun:
         """Start the steps' tasks. A step with nothing to run ends at once, which may make others ready:
         they join the list, so that a long chain of them is no deep recursion."""
         for step in ready:
-            denied = self._denied(step)
+            denied = self._check_admission(step)
             if denied is not None:
                 ready += self._end(step, denied)
             else:
                 self._tasks[step.id] = self._loop.create_task(self._run(step))
 
-    def _denied(self, step: Step) -> Observation | None:
+    def _check_admission(self, step: Step) -> Observation | None:
         """What a step that may not run ends with."""
         if step.problem is not None:
             return Observation.failed(Status.PARSE_ERR, "malformed_step", step.problem)
-        failure = self._budget.admit_step() or self._unquotable(step)
+        failure = self._budget.admit_step() or self._check_references(step)
         return None if failure is None else Observation(Status.EXEC_ERR, error=failure)
 
-    def _unquotable(self, step: Step) -> Failure | None:
+    def _check_references(self, step: Step) -> Failure | None:
         """`$k` of a failed step has no value. Without `$k` the step runs and an agent sees the status."""
         quoted = self._quoted[step.id]
         if not quoted:
@@ -103,7 +103,7 @@ class RoundRun:
         if failed:
             listed = ", ".join(f"${k} ({self._seen[k][1].status})" for k in failed)
             return Failure("dependency_failed", f"{listed} has no value to put in")
-        size = quoted_chars(step.arguments, self._values(step))
+        size = count_quoted_chars(step.arguments, self._values(step))
         if size > MAX_QUOTED_CHARS:
             sentence = f"its $k bring in {size:,} characters; {MAX_QUOTED_CHARS:,} are allowed. Quote less."
             return Failure("arguments_too_long", sentence)
@@ -167,7 +167,7 @@ class RoundRun:
         self._readers.clear()
         for task in self._tasks.values():
             task.cancel()
-        sentence = explain(outcome, self._budget.limits)
+        sentence = explain_outcome(outcome, self._budget.limits)
         for step in self._steps.values():
             late = step.id in self._tasks and outcome == "deadline"
             self._end(step, Observation.failed(Status.TIMEOUT if late else Status.EXEC_ERR, outcome, sentence))

@@ -10,7 +10,7 @@ import psutil
 
 def this_process() -> str:
     """This process, as `process_of` writes it."""
-    return _once(os.getpid())
+    return _identify(os.getpid())
 
 
 def process_of(pid: int) -> str:
@@ -19,7 +19,7 @@ def process_of(pid: int) -> str:
 
 
 @cache
-def _once(pid: int) -> str:  # by pid: a fork is another process
+def _identify(pid: int) -> str:  # by pid: a fork is another process
     return process_of(pid)
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 from sqlalchemy import Engine, delete, func
 from sqlmodel import Field, Session, SQLModel, col, select
 
-from orchestrator.plan import Lesson, Recalled
+from orchestrator.plan import Lesson, RecalledLessons
 from orchestrator.retrieval import sentence_vectors
 from orchestrator.retrieval.choose_workers import MAX_QUERY_CHARS, content_words
 from pool_registry.pool import Pool
@@ -31,7 +31,7 @@ LIKE_BY_WORDS = 0.5  # share of common words, where the sentence model is not in
 BY_MEANING, BY_WORDS = "meaning", "words"
 
 
-class ReflectionRow(SQLModel, table=True):
+class LessonRow(SQLModel, table=True):
     """One lesson. `written_by` is "rule" or an agent's name, `instead_of` why the agent that was to write it did
     not, `tokens` and `cost` (US dollars) what its writing took."""
 
@@ -49,48 +49,48 @@ class ReflectionRow(SQLModel, table=True):
     created_at: datetime
 
 
-class Memory(Protocol):
+class FailureMemory(Protocol):
     """Where an orchestrating model gets its lessons from."""
 
-    async def recall(self, query: str) -> Recalled: ...
+    async def recall(self, query: str) -> RecalledLessons: ...
 
 
-class ReflectionStore:
+class LessonStore:
     """The lessons of all pools."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def add(self, row: ReflectionRow) -> None:
+    def add(self, row: LessonRow) -> None:
         """Keep a lesson in the place of the one that this episode had before, if any."""
         with writing(self._engine) as session:
-            session.connection().execute(delete(ReflectionRow).where(col(ReflectionRow.episode) == row.episode))
+            session.connection().execute(delete(LessonRow).where(col(LessonRow.episode) == row.episode))
             session.add(row)
 
-    def of_pool(self, pool: str, limit: int = MAX_READ) -> list[ReflectionRow]:
+    def of_pool(self, pool: str, limit: int = MAX_READ) -> list[LessonRow]:
         """A pool's lessons, newest first."""
-        query = select(ReflectionRow).where(ReflectionRow.pool == pool)
+        query = select(LessonRow).where(LessonRow.pool == pool)
         with Session(self._engine) as session:
-            return list(session.exec(query.order_by(col(ReflectionRow.id).desc()).limit(limit)))
+            return list(session.exec(query.order_by(col(LessonRow.id).desc()).limit(limit)))
 
     def count(self, pool: str) -> int:
         """How many lessons a pool has."""
-        query = select(func.count(col(ReflectionRow.id))).where(ReflectionRow.pool == pool)
+        query = select(func.count(col(LessonRow.id))).where(LessonRow.pool == pool)
         with Session(self._engine) as session:
             return session.exec(query).one()
 
     def forget(self, pool: str, lesson: int | None = None) -> int:
         """Delete one lesson of a pool, or all of them; returns how many there were."""
-        chosen = delete(ReflectionRow).where(col(ReflectionRow.pool) == pool)
+        chosen = delete(LessonRow).where(col(LessonRow.pool) == pool)
         if lesson is not None:
-            chosen = chosen.where(col(ReflectionRow.id) == lesson)
+            chosen = chosen.where(col(LessonRow.id) == lesson)
         with writing(self._engine) as session:
             return session.connection().execute(chosen).rowcount
 
 
-def row_of(pool: str, lesson: Lesson, instead_of: str = "", tokens: int = 0, cost: float = 0.0) -> ReflectionRow:
+def build_row(pool: str, lesson: Lesson, instead_of: str = "", tokens: int = 0, cost: float = 0.0) -> LessonRow:
     """A lesson as it is stored."""
-    return ReflectionRow(
+    return LessonRow(
         pool=pool,
         episode=lesson.episode,
         query=lesson.query,
@@ -107,11 +107,11 @@ def row_of(pool: str, lesson: Lesson, instead_of: str = "", tokens: int = 0, cos
 class PoolMemory:
     """A pool's memory as it stands at each query."""
 
-    store: ReflectionStore
+    store: LessonStore
     pool: str
 
-    async def recall(self, query: str) -> Recalled:
-        return await asyncio.to_thread(lambda: similar(query, self.lessons()))
+    async def recall(self, query: str) -> RecalledLessons:
+        return await asyncio.to_thread(lambda: recall_similar(query, self.lessons()))
 
     def lessons(self) -> list[Lesson]:
         """Every lesson of the pool, newest first."""
@@ -119,16 +119,16 @@ class PoolMemory:
         return [Lesson(row.query, row.sentence, row.written_by, row.episode, 0.0) for row in rows]
 
 
-def memory_of(pool: Pool, store: ReflectionStore) -> PoolMemory | None:
+def find_memory(pool: Pool, store: LessonStore) -> PoolMemory | None:
     """The failure memory of a pool; None when its limits say that it has none."""
     return None if pool.limits.memory == OFF else PoolMemory(store, pool.name)
 
 
-def frozen_memory(pool: str) -> FrozenMemory:
+def freeze_memory(pool: str) -> FrozenMemory:
     """The lessons of a pool, by its name, in this process's data folder at this moment. Raises StorageError."""
     engine = open_engine(find_home())
     try:
-        return FrozenMemory(tuple(PoolMemory(ReflectionStore(engine), pool).lessons()))
+        return FrozenMemory(tuple(PoolMemory(LessonStore(engine), pool).lessons()))
     finally:
         engine.dispose()
 
@@ -139,25 +139,25 @@ class FrozenMemory:
 
     lessons: tuple[Lesson, ...]
 
-    async def recall(self, query: str) -> Recalled:
-        return await asyncio.to_thread(similar, query, self.lessons)
+    async def recall(self, query: str) -> RecalledLessons:
+        return await asyncio.to_thread(recall_similar, query, self.lessons)
 
 
-def similar(query: str, lessons: Sequence[Lesson]) -> Recalled:
+def recall_similar(query: str, lessons: Sequence[Lesson]) -> RecalledLessons:
     """The lessons whose queries are like this one, at most MAX_SHOWN, each sentence once. Blocks: use a thread."""
-    if sentence_vectors.weights() is None:
-        likeness, least, by = by_words(query, lessons), LIKE_BY_WORDS, BY_WORDS
+    if sentence_vectors.find_weights() is None:
+        likeness, least, by = compare_words(query, lessons), LIKE_BY_WORDS, BY_WORDS
     else:
-        likeness, least, by = by_meaning(query, lessons), LIKE_BY_MEANING, BY_MEANING
+        likeness, least, by = compare_meanings(query, lessons), LIKE_BY_MEANING, BY_MEANING
     found: dict[str, Lesson] = {}
     for score, place in sorted((-score, place) for place, score in enumerate(likeness) if score >= least):
         lesson = replace(lessons[place], similarity=round(-score, 4))
         if len(found) < MAX_SHOWN:
             found.setdefault(lesson.sentence, lesson)
-    return Recalled(tuple(found.values()), len(lessons), by)
+    return RecalledLessons(tuple(found.values()), len(lessons), by)
 
 
-def by_meaning(query: str, lessons: Sequence[Lesson]) -> list[float]:
+def compare_meanings(query: str, lessons: Sequence[Lesson]) -> list[float]:
     """Cosine of the sentence vectors of the query and each lesson's query."""
     if not lessons:
         return []
@@ -165,7 +165,7 @@ def by_meaning(query: str, lessons: Sequence[Lesson]) -> list[float]:
     return [min(1.0, float(score)) for score in vectors[1:] @ vectors[0]]
 
 
-def by_words(query: str, lessons: Sequence[Lesson]) -> list[float]:
+def compare_words(query: str, lessons: Sequence[Lesson]) -> list[float]:
     """Dice's coefficient (1945) of the words that say something: twice those in common over those of both."""
     mine = Counter(content_words(query[:MAX_QUERY_CHARS]))
     return [_dice(mine, Counter(content_words(lesson.query[:MAX_QUERY_CHARS]))) for lesson in lessons]

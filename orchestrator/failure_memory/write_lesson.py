@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from sqlalchemy.exc import SQLAlchemyError
 
 from orchestrator.engine.episode import Episode, Round
-from orchestrator.failure_memory.lessons import OFF, ReflectionRow, ReflectionStore, row_of
+from orchestrator.failure_memory.lessons import OFF, LessonRow, LessonStore, build_row
 from orchestrator.plan import Lesson
 from orchestrator.prompt import MAX_LESSON_CHARS, observation_text
 from pool_registry.actions import Observation, Status, as_text, clean_text
@@ -52,10 +52,10 @@ def has_failed(episode: Episode) -> bool:
     return ended.outcome != "answered" or (episode.graded is not None and not episode.graded.correct)
 
 
-async def remember(episode: Episode, pool: LivePool, store: ReflectionStore) -> ReflectionRow | None:
+async def keep_lesson(episode: Episode, pool: LivePool, store: LessonStore) -> LessonRow | None:
     """Keep the lesson of an episode that has ended, if it failed and the pool's memory is on. A database that
     refuses costs the lesson, never the episode: the log says so then."""
-    row = await reflect(episode, pool)
+    row = await write_lesson(episode, pool)
     if row is None:
         return None
     try:
@@ -66,82 +66,86 @@ async def remember(episode: Episode, pool: LivePool, store: ReflectionStore) -> 
     return row
 
 
-async def reflect(episode: Episode, pool: LivePool) -> ReflectionRow | None:
+async def write_lesson(episode: Episode, pool: LivePool) -> LessonRow | None:
     """The lesson of an episode, written as the pool's limits say; None when it is off or there is none.
 
     An agent that cannot write it is no reason to lose the lesson: it is written by rule then, and says so.
     """
     author = pool.pool.limits.memory
-    ruled = by_rule(episode) if author != OFF and has_failed(episode) else None
+    ruled = write_by_rule(episode) if author != OFF and has_failed(episode) else None
     if ruled is None:
         return None
     name = pool.pool.name
     if author == RULE:
-        return row_of(name, _lesson(episode, ruled, RULE))
+        return build_row(name, _build_lesson(episode, ruled, RULE))
     worker = pool.workers.get(author)
     if worker is None:
-        return row_of(name, _lesson(episode, ruled, RULE), f"this pool has no enabled agent {author!r}")
+        return build_row(name, _build_lesson(episode, ruled, RULE), f"this pool has no enabled agent {author!r}")
     attempt = (Visible(1, "attempt", Observation(Status.OK, attempt_text(episode))),)
     try:
         completion = await worker.complete(agent_messages(ROLE, ASK, attempt), room=SENTENCE_TOKENS)
     except WorkerFault as fault:
-        return row_of(name, _lesson(episode, ruled, RULE), f"{author}: {fault.code}: {fault}"[:MAX_REASON_CHARS])
-    said, usage = one_sentence(completion.text), completion.usage
+        return build_row(
+            name, _build_lesson(episode, ruled, RULE), f"{author}: {fault.code}: {fault}"[:MAX_REASON_CHARS]
+        )
+    said, usage = first_sentence(completion.text), completion.usage
     if not said:
-        return row_of(name, _lesson(episode, ruled, RULE), f"{author} wrote nothing", usage.tokens, usage.cost)
-    return row_of(name, _lesson(episode, said, author), "", usage.tokens, usage.cost)
+        return build_row(name, _build_lesson(episode, ruled, RULE), f"{author} wrote nothing", usage.tokens, usage.cost)
+    return build_row(name, _build_lesson(episode, said, author), "", usage.tokens, usage.cost)
 
 
-def _lesson(episode: Episode, sentence: str, author: str) -> Lesson:
+def _build_lesson(episode: Episode, sentence: str, author: str) -> Lesson:
     return Lesson(episode.query, sentence, author, episode.id, 0.0)
 
 
-def by_rule(episode: Episode) -> str | None:
+def write_by_rule(episode: Episode) -> str | None:
     """The lesson as the states of turns and steps tell it; None when no turn came about at all (the orchestrator
     could not be asked): that says nothing about how to plan."""
     if all(done.turn is None or done.turn.failed for done in episode.rounds):
         return None
-    causes = [*_no_turns(episode), *_failures(episode)]
+    causes = [*_describe_parse_errors(episode), *_describe_failures(episode)]
     if causes:
-        return _clean_line(f"{_ending(episode)}: {'; '.join(causes[:2])}.")
+        return _clean_line(f"{_describe_ending(episode)}: {'; '.join(causes[:2])}.")
     if not episode.steps:
-        return _clean_line(f"{_ending(episode)}, without calling anybody: plan steps.")
+        return _clean_line(f"{_describe_ending(episode)}, without calling anybody: plan steps.")
     called = ", ".join(dict.fromkeys(run.step.worker for run in episode.steps.values()))
-    return _clean_line(f"{_ending(episode)}, though every step went well (it called {called}): plan it otherwise.")
+    return _clean_line(
+        f"{_describe_ending(episode)}, though every step went well (it called {called}): plan it otherwise."
+    )
 
 
-def _ending(episode: Episode) -> str:
+def _describe_ending(episode: Episode) -> str:
     if episode.answer is not None:
-        return f"It answered {_piece(as_text(episode.answer))}, which is wrong"
+        return f"It answered {_clip_piece(as_text(episode.answer))}, which is wrong"
     reason = episode.ended.reason if episode.ended and episode.ended.reason else "it just ended"
-    return f"It gave no answer ({_piece(reason.rstrip('.'))})"
+    return f"It gave no answer ({_clip_piece(reason.rstrip('.'))})"
 
 
-def _no_turns(episode: Episode) -> Iterator[str]:
+def _describe_parse_errors(episode: Episode) -> Iterator[str]:
     ill = [done.turn.error for done in episode.rounds if done.turn and done.turn.error and not done.turn.failed]
     if ill:
         often = f"{len(ill)} of {len(episode.rounds)} turns were none" if len(ill) > 1 else "a turn was none"
-        yield f"{often}: {_piece(ill[0])}"
+        yield f"{often}: {_clip_piece(ill[0])}"
 
 
-def _failures(episode: Episode) -> Iterator[str]:
+def _describe_failures(episode: Episode) -> Iterator[str]:
     """The first step that failed by itself, and how many more did."""
     failed = [run for run in episode.steps.values() if run.observation is not None and run.observation.error]
-    own = [run for run in failed if run.observation and run.observation.error and not _inherited(run.observation)]
+    own = [run for run in failed if run.observation and run.observation.error and not _is_inherited(run.observation)]
     if not own:
         return
     first = own[0].observation
     assert first is not None and first.error is not None, "they are chosen so"
     more = f", and {len(failed) - 1} more failed" if len(failed) > 1 else ""
-    what = f"{first.status} {first.error.code}: {_piece(first.error.message)}"
+    what = f"{first.status} {first.error.code}: {_clip_piece(first.error.message)}"
     yield f"step {own[0].step.id} ({own[0].step.worker}) ended in {what}{more}"
 
 
-def _inherited(observation: Observation) -> bool:
+def _is_inherited(observation: Observation) -> bool:
     return observation.error is not None and observation.error.code == "dependency_failed"
 
 
-def _piece(text: str) -> str:
+def _clip_piece(text: str) -> str:
     return _clean_line(text, MAX_PIECE_CHARS).rstrip(".")
 
 
@@ -149,16 +153,16 @@ def attempt_text(episode: Episode) -> str:
     """The attempt as an agent reads it that is to learn from it: all but what the right answer would have been."""
     lines = [f"Question: {episode.query}"]
     for done in episode.rounds:
-        lines += [f"Turn {done.number}: {_turn_text(done)}", observation_text(done, 0)] if done.turn else []
-    lines.append(f"{_ending(episode)}.")
+        lines += [f"Turn {done.number}: {_clip_turn(done)}", observation_text(done, 0)] if done.turn else []
+    lines.append(f"{_describe_ending(episode)}.")
     return "\n".join(lines)
 
 
-def _turn_text(done: Round) -> str:
+def _clip_turn(done: Round) -> str:
     return shorten(done.turn.text, MAX_TURN_CHARS) if done.turn else ""
 
 
-def one_sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
     """The first sentence of what an agent wrote, in one line that fits a prompt; "" when there is none."""
     return _clean_line(re.split(r"(?<=[.!?])\s+(?=[A-Z\"'(])", _clean_line(text, len(text)), maxsplit=1)[0])
 

@@ -12,27 +12,27 @@ from dataclasses import dataclass, replace
 import networkx as nx
 
 from orchestrator.engine.episode import Episode
-from orchestrator.graphs.diff import PlacedStep, pairing, placed_steps
+from orchestrator.graphs.diff import PlacedStep, pair_steps, place_steps
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
-from orchestrator.graphs.layered_layout import Layout, Node, layered_layout
+from orchestrator.graphs.layered_layout import GraphLayout, Node, compute_layout
 from pool_registry.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)
-class Aligned:
+class AlignedGraph:
     """An episode's graph with the columns of all, its layout, and `slots`: the number that a step (by its id)
     shares with the same step of every other episode."""
 
     graph: nx.DiGraph
-    layout: Layout
+    layout: GraphLayout
     slots: Mapping[int, int]
 
 
-def align(episodes: Sequence[Episode], pools: Sequence[Pool | None], reference: int = 0) -> list[Aligned]:
+def align(episodes: Sequence[Episode], pools: Sequence[Pool | None], reference: int = 0) -> list[AlignedGraph]:
     """The graphs of some episodes in one system of coordinates; steps are paired with those of the reference."""
-    steps = [placed_steps(episode) for episode in episodes]
-    slots = shared_slots(steps, reference)
-    names = [_names(placed, known) for placed, known in zip(steps, slots, strict=True)]
+    steps = [place_steps(episode) for episode in episodes]
+    slots = assign_slots(steps, reference)
+    names = [_name_nodes(placed, known) for placed, known in zip(steps, slots, strict=True)]
     columns = _first_columns(steps)
     graphs = [episode_graph(episode, pool) for episode, pool in zip(episodes, pools, strict=True)]
     union = nx.DiGraph()
@@ -42,12 +42,12 @@ def align(episodes: Sequence[Episode], pools: Sequence[Pool | None], reference: 
         nx.set_node_attributes(graph, layers, "layer")
         union.add_nodes_from((named[v], {"layer": layer}) for v, layer in graph.nodes(data="layer"))
         union.add_edges_from((named[u], named[v]) for u, v in graph.edges)
-    layout = layered_layout(union)
-    parts = [_part(layout, graph, named) for graph, named in zip(graphs, names, strict=True)]
-    return [Aligned(*each) for each in zip(graphs, parts, slots, strict=True)]
+    layout = compute_layout(union)
+    parts = [_cut_layout(layout, graph, named) for graph, named in zip(graphs, names, strict=True)]
+    return [AlignedGraph(*each) for each in zip(graphs, parts, slots, strict=True)]
 
 
-def shared_slots(sides: Sequence[Sequence[PlacedStep]], reference: int = 0) -> list[dict[int, int]]:
+def assign_slots(sides: Sequence[Sequence[PlacedStep]], reference: int = 0) -> list[dict[int, int]]:
     """For each side, step id -> slot; steps of different sides that are one step have one slot.
 
     All sides are paired with the reference; what they have beyond it is paired among them.
@@ -60,9 +60,9 @@ def shared_slots(sides: Sequence[Sequence[PlacedStep]], reference: int = 0) -> l
     for side, known in zip(sides, slots, strict=True):
         if known is slots[reference]:
             continue
-        known.update({theirs: slots[reference][ours] for ours, theirs in pairing(sides[reference], side).items()})
+        known.update({theirs: slots[reference][ours] for ours, theirs in pair_steps(sides[reference], side).items()})
         added = [placed for placed in side if placed.id not in known]
-        known.update({theirs: slot for slot, theirs in pairing(extra, added).items()})
+        known.update({theirs: slot for slot, theirs in pair_steps(extra, added).items()})
         for placed in added:
             if placed.id not in known:
                 known[placed.id] = len(slots[reference]) + len(extra) + 1
@@ -82,13 +82,13 @@ def _first_columns(sides: Sequence[Sequence[PlacedStep]]) -> dict[int, int]:
     return {**columns, max(depths, default=0) + 1: following}
 
 
-def _names(steps: Sequence[PlacedStep], slots: Mapping[int, int]) -> dict[Node, Node]:
+def _name_nodes(steps: Sequence[PlacedStep], slots: Mapping[int, int]) -> dict[Node, Node]:
     """What a node of an episode's graph is called in the graph of all."""
     return {ANSWER: ANSWER} | {placed.id: (slots[placed.id], placed.round, placed.depth) for placed in steps}
 
 
-def _part(whole: Layout, graph: nx.DiGraph, names: Mapping[Node, Node]) -> Layout:
+def _cut_layout(whole: GraphLayout, graph: nx.DiGraph, names: Mapping[Node, Node]) -> GraphLayout:
     """The places of all, as far as one episode's graph needs them."""
     places = {v: whole.places[names[v]] for v in graph}
     routes = {(u, v): whole.routes[names[u], names[v]] for u, v in graph.edges}
-    return Layout(places, routes, whole.width, whole.height)
+    return GraphLayout(places, routes, whole.width, whole.height)

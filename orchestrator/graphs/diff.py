@@ -40,7 +40,7 @@ class PlacedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class StepPair:
     """One step on both sides; `changes` says in what it differs, nothing when it is the same."""
 
     left: PlacedStep
@@ -52,7 +52,7 @@ class Pair:
 class GraphDiff:
     """From left to right: `added` are steps of the right side only, `removed` of the left side only."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[StepPair, ...]
     added: tuple[PlacedStep, ...]
     removed: tuple[PlacedStep, ...]
 
@@ -70,7 +70,7 @@ class GraphDiff:
         return {name: told[name] for name in ("same", *CHANGES, "added", "removed")}
 
 
-def placed_steps(episode: Episode) -> tuple[PlacedStep, ...]:
+def place_steps(episode: Episode) -> tuple[PlacedStep, ...]:
     """The steps of an episode so far, in their order."""
     placed: list[PlacedStep] = []
     for done in episode.rounds:
@@ -79,22 +79,22 @@ def placed_steps(episode: Episode) -> tuple[PlacedStep, ...]:
     return tuple(placed)
 
 
-def diff(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> GraphDiff:
+def diff_steps(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> GraphDiff:
     """What changes from `left` to `right`."""
-    partner = pairing(left, right)
+    partner = pair_steps(left, right)
     by_id = {placed.id: placed for placed in right}
-    pairs = [Pair(placed, by_id[partner[placed.id]], ()) for placed in left if placed.id in partner]
+    pairs = [StepPair(placed, by_id[partner[placed.id]], ()) for placed in left if placed.id in partner]
     taken = set(partner.values())
     ours = {placed.id: f"step {partner.get(placed.id)}" if placed.id in partner else "removed" for placed in left}
     theirs = {placed.id: f"step {placed.id}" for placed in right}
     return GraphDiff(
-        pairs=tuple(Pair(pair.left, pair.right, tuple(_changes(pair, ours, theirs))) for pair in pairs),
+        pairs=tuple(StepPair(pair.left, pair.right, tuple(_find_changes(pair, ours, theirs))) for pair in pairs),
         added=tuple(placed for placed in right if placed.id not in taken),
         removed=tuple(placed for placed in left if placed.id not in partner),
     )
 
 
-def pairing(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> dict[int, int]:
+def pair_steps(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> dict[int, int]:
     """Ids of the right side by ids of the left side: the most alike first, each step once.
 
     Of equally alike pairs the one nearer in place wins, then the one nearer in number; so a graph is paired with
@@ -113,12 +113,12 @@ def _candidates(
     left: Sequence[PlacedStep], right: Sequence[PlacedStep]
 ) -> Iterator[tuple[tuple[float, ...], int, int]]:
     """(rank, left id, right id) of every pair that may be one step; the lowest rank is the best."""
-    words = {id(placed): _words(placed.step) for placed in (*left, *right)}
-    texts = {id(placed): _wording(placed.step) for placed in (*left, *right)}
+    words = {id(placed): _split_words(placed.step) for placed in (*left, *right)}
+    texts = {id(placed): _mask_references(placed.step) for placed in (*left, *right)}
     for one in left:
         for other in right:
             same = one.step.worker == other.step.worker
-            like = _likeness(words[id(one)], words[id(other)])
+            like = _jaccard(words[id(one)], words[id(other)])
             if not same and like < LIKE:
                 continue
             score = 2.0 * same + like + (texts[id(one)] == texts[id(other)])
@@ -126,26 +126,26 @@ def _candidates(
             yield (-score, abs(one.round - other.round), abs(one.depth - other.depth), *numbers), one.id, other.id
 
 
-def _changes(pair: Pair, ours: Names, theirs: Names) -> Iterator[str]:
+def _find_changes(pair: StepPair, ours: Names, theirs: Names) -> Iterator[str]:
     """In what a pair differs; both sides call the same step by the same name."""
     one, other = pair.left.step, pair.right.step
     if one.worker != other.worker:
         yield WORKER
-    if _quoting(one, ours) != _quoting(other, theirs):
+    if _describe_arguments(one, ours) != _describe_arguments(other, theirs):
         yield ARGUMENTS
-    if _named(one.access, ours) != _named(other.access, theirs):
+    if _name_access(one.access, ours) != _name_access(other.access, theirs):
         yield ACCESS
     if (pair.left.round, pair.left.depth) != (pair.right.round, pair.right.depth):
         yield MOVED
 
 
-def _quoting(step: Step, names: Names) -> str:
+def _describe_arguments(step: Step, names: Names) -> str:
     """The arguments as text; quoted steps are called by their names."""
     arguments = dict(step.arguments)
-    return _text(substitute(arguments, {k: f"<{_name(k, names)}>" for k in references(arguments)}))
+    return _dump(substitute(arguments, {k: f"<{_name(k, names)}>" for k in references(arguments)}))
 
 
-def _named(access: Iterable[int], names: Names) -> set[str]:
+def _name_access(access: Iterable[int], names: Names) -> set[str]:
     return {_name(k, names) for k in access}
 
 
@@ -153,34 +153,34 @@ def _name(k: int, names: Names) -> str:
     return names.get(k, f"no step {k}")  # a malformed step may name what does not exist
 
 
-def _wording(step: Step) -> str:
+def _mask_references(step: Step) -> str:
     """The arguments as text; which steps they quote is left out."""
     arguments = dict(step.arguments)
-    return _text(substitute(arguments, dict.fromkeys(references(arguments), "<step>")))
+    return _dump(substitute(arguments, dict.fromkeys(references(arguments), "<step>")))
 
 
-def _text(value: JsonValue) -> str:
+def _dump(value: JsonValue) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
-def _words(step: Step) -> frozenset[str]:
-    return frozenset(word.casefold() for word in _all_words(step.arguments.values()))
+def _split_words(step: Step) -> frozenset[str]:
+    return frozenset(word.casefold() for word in _iterate_words(step.arguments.values()))
 
 
-def _all_words(values: Iterable[JsonValue]) -> Iterator[str]:
+def _iterate_words(values: Iterable[JsonValue]) -> Iterator[str]:
     """Every word of some JSON values; a quoted step is no word."""
     for value in values:
         if isinstance(value, str):
             yield from _WORD.findall(_QUOTE.sub(" ", value))
         elif isinstance(value, Mapping):
-            yield from _all_words(value.values())
+            yield from _iterate_words(value.values())
         elif isinstance(value, list | tuple):
-            yield from _all_words(value)
+            yield from _iterate_words(value)
         elif value is not None:
             yield str(value)
 
 
-def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     """Jaccard's share of common words (1901); of two without any, one."""
     if not one and not other:
         return 1.0

@@ -23,7 +23,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class GraphLayout:
     """`places` are the nodes' upper left corners, `routes` the points that an edge runs through."""
 
     places: dict[Node, Point]
@@ -33,7 +33,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class _Via:
+class _Dummy:
     """A dummy node: where the edge (source, target) crosses column `layer`."""
 
     source: Node
@@ -41,18 +41,18 @@ class _Via:
     layer: int
 
 
-def layered_layout(graph: nx.DiGraph) -> Layout:
+def compute_layout(graph: nx.DiGraph) -> GraphLayout:
     """The layout of a DAG whose nodes carry `layer`; every edge leads to a higher layer."""
-    proper, chains = _with_dummies(graph)
-    columns = _ordered_columns(proper)
-    middle = _heights(proper, columns)
+    proper, chains = _insert_dummies(graph)
+    columns = _order_columns(proper)
+    middle = _compute_heights(proper, columns)
     top = min((middle[v] - _height(v) / 2 for v in middle), default=0.0)
     middle = {v: y - top + TOP for v, y in middle.items()}
     places = {v: (_x(graph.nodes[v]["layer"]), middle[v] - NODE_HEIGHT / 2) for v in graph}
     routes = {edge: _route(edge, chain, places, middle) for edge, chain in chains.items()}
     width = max((x + NODE_WIDTH for x, _ in places.values()), default=0.0)
     height = max((y + _height(v) / 2 for v, y in middle.items()), default=0.0)
-    return Layout(places, routes, width, height)
+    return GraphLayout(places, routes, width, height)
 
 
 def svg_path(points: Iterable[Point]) -> str:
@@ -70,9 +70,9 @@ def svg_path(points: Iterable[Point]) -> str:
     return "".join(pieces)
 
 
-def _with_dummies(graph: nx.DiGraph) -> tuple[nx.DiGraph, dict[tuple[Node, Node], list[_Via]]]:
+def _insert_dummies(graph: nx.DiGraph) -> tuple[nx.DiGraph, dict[tuple[Node, Node], list[_Dummy]]]:
     proper = nx.DiGraph()
-    chains: dict[tuple[Node, Node], list[_Via]] = {}
+    chains: dict[tuple[Node, Node], list[_Dummy]] = {}
     for v, layer in graph.nodes(data="layer"):
         proper.add_node(v, layer=layer)
     layers = dict(graph.nodes(data="layer"))
@@ -80,7 +80,7 @@ def _with_dummies(graph: nx.DiGraph) -> tuple[nx.DiGraph, dict[tuple[Node, Node]
     for source, target in sorted(graph.edges, key=lambda edge: layers[edge[1]] - layers[edge[0]]):
         between = range(layers[source] + 1, layers[target])
         left -= len(between)  # the longest edges of a crowded graph run straight
-        chain = [_Via(source, target, layer) for layer in between] if left >= 0 else []
+        chain = [_Dummy(source, target, layer) for layer in between] if left >= 0 else []
         for via in chain:
             proper.add_node(via, layer=via.layer)
         nx.add_path(proper, [source, *chain, target])
@@ -88,7 +88,7 @@ def _with_dummies(graph: nx.DiGraph) -> tuple[nx.DiGraph, dict[tuple[Node, Node]
     return proper, chains
 
 
-def _ordered_columns(graph: nx.DiGraph) -> list[list[Node]]:
+def _order_columns(graph: nx.DiGraph) -> list[list[Node]]:
     """Nodes by column, each column in an order with few crossings (barycentre sweeps)."""
     count = max((layer for _, layer in graph.nodes(data="layer")), default=-1) + 1
     columns: list[list[Node]] = [[] for _ in range(count)]
@@ -107,7 +107,7 @@ def _ordered_columns(graph: nx.DiGraph) -> list[list[Node]]:
     return columns
 
 
-def _heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node, float]:
+def _compute_heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node, float]:
     """The middle of each node: pulled to its neighbours' mean, order and distances kept."""
     middle: dict[Node, float] = {}
     neighbours = {v: list(nx.all_neighbors(graph, v)) for v in graph}
@@ -119,11 +119,11 @@ def _heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node, float]:
     for sweep in range(HEIGHT_SWEEPS):
         for column in columns if sweep % 2 == 0 else reversed(columns):
             wish = {v: fmean([middle[u] for u in neighbours[v]] or [middle[v]]) for v in column}
-            middle.update(_spread(column, wish))
+            middle.update(_spread_column(column, wish))
     return middle
 
 
-def _spread(column: list[Node], wish: dict[Node, float]) -> dict[Node, float]:
+def _spread_column(column: list[Node], wish: dict[Node, float]) -> dict[Node, float]:
     """Heights near the wishes that do not overlap: the mean of packing downwards and packing upwards."""
     down: dict[Node, float] = {}
     up: dict[Node, float] = {}
@@ -137,7 +137,7 @@ def _spread(column: list[Node], wish: dict[Node, float]) -> dict[Node, float]:
 
 
 def _route(
-    edge: tuple[Node, Node], chain: list[_Via], places: dict[Node, Point], middle: dict[Node, float]
+    edge: tuple[Node, Node], chain: list[_Dummy], places: dict[Node, Point], middle: dict[Node, float]
 ) -> list[Point]:
     source, target = edge
     points = [(places[source][0] + NODE_WIDTH, middle[source])]
@@ -151,7 +151,7 @@ def _x(layer: int) -> float:
 
 
 def _height(v: Node) -> float:
-    return DUMMY_HEIGHT if isinstance(v, _Via) else NODE_HEIGHT
+    return DUMMY_HEIGHT if isinstance(v, _Dummy) else NODE_HEIGHT
 
 
 def _distance(above: Node, below: Node) -> float:

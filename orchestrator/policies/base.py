@@ -22,7 +22,7 @@ def write_turn(steps: Sequence[Step], answer: str | None = None) -> Turn:
     return Turn(turn.steps, turn.answer, text=_DIALECT.format(turn, ()))
 
 
-def limit_of(episode: Episode, name: str) -> int:
+def read_limit(episode: Episode, name: str) -> int:
     """A limit of this episode: `max_rounds`, `max_steps`."""
     assert episode.started is not None, "an orchestrator is asked in a running episode"
     value = episode.started.limits[name]

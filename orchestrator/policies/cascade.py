@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import Turn, escape
-from orchestrator.policies.base import agent_step, limit_of, write_turn
+from orchestrator.policies.base import agent_step, read_limit, write_turn
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
 
@@ -26,7 +26,7 @@ _STATED = re.compile(r"[^\w\n]*confidence[^\w\n.]{0,8}([0-9]{1,3}(?:\.[0-9]{1,6}
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedReply:
     """An agent's reply without its last line, and how sure it says it is, in per cent (0 where it does not say)."""
 
     text: str
@@ -47,10 +47,10 @@ class CascadePolicy:
         self._agents = list(agents)
 
     async def turn(self, episode: Episode) -> Turn:
-        rounds = limit_of(episode, "max_rounds")
+        rounds = read_limit(episode, "max_rounds")
         agents = [*self._agents[: min(rounds, len(self._agents)) - 1], self._agents[-1]]
         runs = list(episode.steps.values())
-        replies = [judged(run) for run in runs]
+        replies = [judge_reply(run) for run in runs]
         if replies and replies[-1].trusted:
             return write_turn([], escape(replies[-1].text))
         if len(runs) < len(agents):
@@ -67,31 +67,31 @@ class CascadePolicy:
         return write_turn([agent_step(step, agent, ASK + query)])
 
 
-def judged(run: StepRun) -> Judged:
+def judge_reply(run: StepRun) -> JudgedReply:
     """What the check reads in a step's reply."""
     if run.observation is None or not run.observation.ok:
-        return Judged("", 0.0)
+        return JudgedReply("", 0.0)
     text = as_text(run.observation.value)
     stated = None
     for stated in _STATED.finditer(text):  # noqa: B007  the last one counts
         pass
     if stated is None:
-        return Judged(text.strip(), 0.0)
-    return Judged(text[: stated.start()].strip(), per_cent(stated[1]))
+        return JudgedReply(text.strip(), 0.0)
+    return JudgedReply(text[: stated.start()].strip(), parse_percentage(stated[1]))
 
 
-def per_cent(number: str) -> float:
+def parse_percentage(number: str) -> float:
     """ "85" and "0.85" are both 85; nobody can be more than 100 sure."""
     value = float(number)
     return min(100.0, 100 * value if "." in number and value <= 1 else value)
 
 
-def cheapest_first(agents: Sequence[str], pool: LivePool) -> list[str]:
+def sort_by_price(agents: Sequence[str], pool: LivePool) -> list[str]:
     """Agents by their declared prices; equal ones in the pool's order."""
-    return sorted(agents, key=lambda name: declared_price(name, pool))
+    return sorted(agents, key=lambda name: reference_price(name, pool))
 
 
-def declared_price(agent: str, pool: LivePool) -> float:
+def reference_price(agent: str, pool: LivePool) -> float:
     """US dollars for a call of a thousand tokens in and a thousand out."""
     spec = pool.workers[agent].spec
     return (spec.price_in + spec.price_out) / 1000 + spec.price_call

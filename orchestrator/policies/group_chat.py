@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Step, Turn, escape
-from orchestrator.policies.base import agent_step, limit_of, write_turn
+from orchestrator.policies.base import agent_step, read_limit, write_turn
 from pool_registry.actions import as_text
 
 MAX_LAPS = 3
@@ -52,25 +52,25 @@ class GroupChatPolicy:
     def _lap(self, episode: Episode) -> Turn:
         """Everybody speaks once; each may see all that was said before, in this lap and in earlier ones."""
         first, query = episode.next_step_id, escape(episode.query)
-        speakers = self._speakers[: limit_of(episode, "max_steps") - 1]
-        steps = [_said_after(first + place, agent, SPEAK + query) for place, agent in enumerate(speakers)]
+        speakers = self._speakers[: read_limit(episode, "max_steps") - 1]
+        steps = [_add_speech(first + place, agent, SPEAK + query) for place, agent in enumerate(speakers)]
         chair = first + len(speakers)
         if len(episode.rounds) < self._laps(episode):
-            return write_turn([*steps, _said_after(chair, self._chair, DECIDE + query)])
-        return write_turn([*steps, _said_after(chair, self._chair, CONCLUDE + query)], f"${chair}")
+            return write_turn([*steps, _add_speech(chair, self._chair, DECIDE + query)])
+        return write_turn([*steps, _add_speech(chair, self._chair, CONCLUDE + query)], f"${chair}")
 
     def _laps(self, episode: Episode) -> int:
         """How many laps fit into this episode's limits."""
         if not self._speakers:
             return 1
-        by_steps = limit_of(episode, "max_steps") // (len(self._speakers) + 1)
-        return max(1, min(MAX_LAPS, limit_of(episode, "max_rounds"), by_steps))
+        by_steps = read_limit(episode, "max_steps") // (len(self._speakers) + 1)
+        return max(1, min(MAX_LAPS, read_limit(episode, "max_rounds"), by_steps))
 
 
-def chair_of(agents: Sequence[str]) -> str:
+def choose_chair(agents: Sequence[str]) -> str:
     """Who leads when nobody was named: an agent called so, one that checks answers, or the last."""
     return next((name for name in ("chair", "verifier") if name in agents), agents[-1])
 
 
-def _said_after(step: int, agent: str, instruction: str) -> Step:
+def _add_speech(step: int, agent: str, instruction: str) -> Step:
     return agent_step(step, agent, instruction, range(1, step))

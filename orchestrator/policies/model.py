@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.checkpoints import Checkpoint, find_checkpoint
-from orchestrator.dialects import dialect_named
+from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.plan import Turn
-from orchestrator.prompt import PromptStyle, conversation
-from orchestrator.retrieval.choose_workers import narrowed, shown_to
+from orchestrator.prompt import PromptStyle, build_messages
+from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.kinds import open_worker
 from pool_registry.language_models.completion import Draw, LanguageModel, Message
 from pool_registry.worker import WorkerSpec
 
 if TYPE_CHECKING:
-    from orchestrator.failure_memory.lessons import Memory  # brings the database along
+    from orchestrator.failure_memory.lessons import FailureMemory  # brings the database along
 
 TURN_TOKENS = 512  # a worker's own limit is made for its answers, which may be much shorter than a plan
 
@@ -52,7 +52,7 @@ class ModelPolicy:
         self._style = style
         self._turn_tokens = turn_tokens
         self._draw = draw
-        self.memory: Memory | None = None
+        self.memory: FailureMemory | None = None
         allowed = pool.pool.limits.max_rounds
         self._max_rounds = min(allowed, max_rounds or allowed)
 
@@ -62,14 +62,14 @@ class ModelPolicy:
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
-        shown = await shown_to(episode, self._pool) if self._style == "full" else None
-        pool = narrowed(self._pool, shown)
+        shown = await choose_shown(episode, self._pool) if self._style == "full" else None
+        pool = narrow_pool(self._pool, shown)
         recalled = episode.recalled
         if recalled is None and self.memory is not None and self.reads_memory:
             recalled = await self.memory.recall(episode.query)
-        messages = conversation(episode, pool, self._dialect, self._rounds(episode), self._style, recalled)
+        messages = build_messages(episode, pool, self._dialect, self._rounds(episode), self._style, recalled)
         completion = await self._model.complete(
-            messages, self._dialect.tools(pool), self._turn_tokens, _again(self._draw, episode)
+            messages, self._dialect.tools(pool), self._turn_tokens, _with_round_seed(self._draw, episode)
         )
         turn = self._dialect.parse(completion.text, episode.next_step_id, list(pool.workers))
         return Turn(
@@ -89,14 +89,14 @@ class ModelPolicy:
         return min(self._max_rounds, int(str(limits.get("max_rounds", self._max_rounds))))
 
 
-def _again(draw: Draw | None, episode: Episode) -> Draw | None:
+def _with_round_seed(draw: Draw | None, episode: Episode) -> Draw | None:
     """The draw of an episode's next turn: every round has a seed of its own."""
     if draw is None or draw.seed is None:
         return draw
     return replace(draw, seed=draw.seed * 1009 + len(episode.rounds))
 
 
-def with_memory(orchestrator: Orchestrator, memory: Memory | None) -> Orchestrator:
+def with_memory(orchestrator: Orchestrator, memory: FailureMemory | None) -> Orchestrator:
     """`orchestrator` with this failure memory, if it is one that reads any: a language model that is told the rules."""
     if isinstance(orchestrator, ModelPolicy) and orchestrator.reads_memory:
         orchestrator.memory = memory
@@ -112,7 +112,7 @@ def checkpoint_policy(pool: LivePool, name: str, draw: Draw | None = None) -> Mo
     """A trained checkpoint as the orchestrator. Raises UnknownOrchestrator when there is none called so."""
     folder, checkpoint = find_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
-    dialect = dialect_named(checkpoint.dialect)
+    dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
     return ModelPolicy(name, pool, model, dialect, *learnt, draw=draw)
 

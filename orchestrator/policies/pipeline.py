@@ -21,7 +21,7 @@ class PipelinePolicy:
 
     def __init__(self, agents: Sequence[str]) -> None:
         self._planner, self._solver, self._verifier = (
-            _cast(part, agents, index) for index, part in enumerate(("planner", "solver", "verifier"))
+            _assign_role(part, agents, index) for index, part in enumerate(("planner", "solver", "verifier"))
         )
 
     async def turn(self, episode: Episode) -> Turn:
@@ -34,5 +34,5 @@ class PipelinePolicy:
         return only_turn(episode, write_turn(steps, "$3"))
 
 
-def _cast(part: str, agents: Sequence[str], index: int) -> str:
+def _assign_role(part: str, agents: Sequence[str], index: int) -> str:
     return part if part in agents else agents[index % len(agents)]

@@ -14,11 +14,11 @@ MAX_NESTING = 6
 MAX_ITEMS = 10
 
 
-def arguments_for(worker: LiveWorker, query: str, random: Random) -> dict[str, Any] | None:
+def draw_arguments(worker: LiveWorker, query: str, random: Random) -> dict[str, Any] | None:
     """Arguments that the worker's schema accepts, written so that no `$` in them quotes a step; None if there are
     none to be found."""
     for arguments in _candidates(worker, query, random):
-        literal: dict[str, Any] = _escaped(arguments)
+        literal: dict[str, Any] = _escape_strings(arguments)
         if worker.argument_problem(arguments) is None and worker.argument_problem(literal) is None:
             return literal
     return None
@@ -30,12 +30,12 @@ def _candidates(worker: LiveWorker, query: str, random: Random) -> Iterator[dict
     if worker.worker.sample:
         yield dict(worker.worker.sample)
     for _ in range(ATTEMPTS):
-        value = _value(worker.parameters, query, random, MAX_NESTING)
+        value = _draw_value(worker.parameters, query, random, MAX_NESTING)
         if isinstance(value, dict):
             yield value
 
 
-def _value(rule: object, query: str, random: Random, levels: int) -> Any:
+def _draw_value(rule: object, query: str, random: Random, levels: int) -> Any:
     """A value of the type that a JSON Schema asks for. Only what is common in schemas of arguments is understood;
     whether the value is accepted is for the schema to say."""
     if not isinstance(rule, Mapping) or levels == 0:
@@ -49,13 +49,13 @@ def _value(rule: object, query: str, random: Random, levels: int) -> Any:
     kind = rule.get("type", "object" if "properties" in rule else "string")
     match random.choice(kind) if isinstance(kind, list) and kind else kind:
         case "object":
-            return _object(rule, query, random, levels - 1)
+            return _draw_object(rule, query, random, levels - 1)
         case "array":
-            count = _least(rule, "minItems", 0)
-            return [_value(rule.get("items"), query, random, levels - 1) for _ in range(min(count, MAX_ITEMS))]
+            count = _read_bound(rule, "minItems", 0)
+            return [_draw_value(rule.get("items"), query, random, levels - 1) for _ in range(min(count, MAX_ITEMS))]
         case "integer" | "number":
-            low = _least(rule, "minimum", _least(rule, "exclusiveMinimum", -1) + 1)
-            return random.randint(low, max(low, _least(rule, "maximum", low + 100)))
+            low = _read_bound(rule, "minimum", _read_bound(rule, "exclusiveMinimum", -1) + 1)
+            return random.randint(low, max(low, _read_bound(rule, "maximum", low + 100)))
         case "boolean":
             return random.random() < 0.5
         case "null":
@@ -63,7 +63,7 @@ def _value(rule: object, query: str, random: Random, levels: int) -> Any:
     return query
 
 
-def _object(rule: Mapping[str, Any], query: str, random: Random, levels: int) -> dict[str, Any]:
+def _draw_object(rule: Mapping[str, Any], query: str, random: Random, levels: int) -> dict[str, Any]:
     """Every required property, and some of the others."""
     properties = rule.get("properties")
     required = rule.get("required")
@@ -71,19 +71,19 @@ def _object(rule: Mapping[str, Any], query: str, random: Random, levels: int) ->
     if isinstance(properties, Mapping):
         names += [name for name in properties if name not in names and random.random() < 0.5]
     rules = properties if isinstance(properties, Mapping) else {}
-    return {str(name): _value(rules.get(name), query, random, levels) for name in names}
+    return {str(name): _draw_value(rules.get(name), query, random, levels) for name in names}
 
 
-def _least(rule: Mapping[str, Any], bound: str, otherwise: int) -> int:
+def _read_bound(rule: Mapping[str, Any], bound: str, otherwise: int) -> int:
     value = rule.get(bound, otherwise)
     return int(value) if isinstance(value, int | float) and abs(value) < 1e9 else otherwise
 
 
-def _escaped(value: Any) -> Any:
+def _escape_strings(value: Any) -> Any:
     if isinstance(value, str):
         return escape(value)
     if isinstance(value, Mapping):
-        return {name: _escaped(each) for name, each in value.items()}
+        return {name: _escape_strings(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_escaped(each) for each in value]
+        return [_escape_strings(each) for each in value]
     return value

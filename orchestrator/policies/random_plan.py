@@ -14,8 +14,8 @@ from typing import Any
 from orchestrator.engine.episode import Episode
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step, Turn
-from orchestrator.policies.base import limit_of, only_turn, write_turn
-from orchestrator.policies.random_arguments import arguments_for
+from orchestrator.policies.base import only_turn, read_limit, write_turn
+from orchestrator.policies.random_arguments import draw_arguments
 from pool_registry.calls.live_pool import LivePool
 
 MAX_STEPS = 6  # as long as the longest reference plans
@@ -29,23 +29,23 @@ class RandomPlanPolicy:
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises UnknownOrchestrator when no worker of the pool can be called at random."""
-        return only_turn(episode, self._drawn(episode.query, limit_of(episode, "max_steps")))
+        return only_turn(episode, self._draw_plan(episode.query, read_limit(episode, "max_steps")))
 
-    def _drawn(self, query: str, max_steps: int) -> Turn:
+    def _draw_plan(self, query: str, max_steps: int) -> Turn:
         random = Random(f"{self._seed}\n{query}")  # noqa: S311
         # A recursive worker is left out: random plans inside random plans measure the limits and nothing else.
         workers = [worker for worker in self._pool.workers.values() if worker.role != "recursion"]
-        drawn = {worker.spec.name: arguments_for(worker, query, random) for worker in workers}
+        drawn = {worker.spec.name: draw_arguments(worker, query, random) for worker in workers}
         known = {name: arguments for name, arguments in drawn.items() if arguments is not None}
         if not known:
             raise UnknownOrchestrator("no worker of this pool takes arguments that can be made up; add an agent to it")
         steps = [
-            self._step(k, random.choice(list(known)), known, random)
+            self._draw_step(k, random.choice(list(known)), known, random)
             for k in range(1, random.randint(1, min(MAX_STEPS, max_steps)) + 1)
         ]
         return write_turn(steps, f"${random.randint(1, len(steps))}")
 
-    def _step(self, k: int, name: str, known: Mapping[str, dict[str, Any]], random: Random) -> Step:
+    def _draw_step(self, k: int, name: str, known: Mapping[str, dict[str, Any]], random: Random) -> Step:
         """A step that may see some of the steps before it; one that takes a text may quote one of them instead."""
         access = tuple(earlier for earlier in range(1, k) if random.random() < 0.5)
         text = self._pool.workers[name].instruction_parameter

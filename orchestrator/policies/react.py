@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.dialects import dialect_named
+from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Turn
@@ -53,7 +53,7 @@ class OneCall:
 
 def react_policy(pool: LivePool, agent: str, dialect: str = "", draw: Draw | None = None) -> ModelPolicy:
     """The loop of an agent of the pool. Raises UnknownOrchestrator for a dialect that has no single calls."""
-    written = dialect_named(dialect or _own_dialect(pool.workers[agent]))
+    written = find_dialect(dialect or _own_dialect(pool.workers[agent]))
     if written.name in WHOLE_WORKFLOWS:
         raise UnknownOrchestrator(
             f"react makes one call in each turn, and {written.name} writes whole workflows; use plan or tool_calls"

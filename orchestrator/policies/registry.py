@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from orchestrator.dialects import dialect_named
+from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.plan import Turn
-from orchestrator.policies.cascade import CascadePolicy, cheapest_first
+from orchestrator.policies.cascade import CascadePolicy, sort_by_price
 from orchestrator.policies.direct import DirectPolicy
 from orchestrator.policies.fan_out import FanOutPolicy
-from orchestrator.policies.group_chat import GroupChatPolicy, chair_of
+from orchestrator.policies.group_chat import GroupChatPolicy, choose_chair
 from orchestrator.policies.model import agent_policy, checkpoint_policy
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.policies.pipeline import PipelinePolicy
@@ -96,7 +96,7 @@ def _random_plan(request: PolicyRequest) -> Orchestrator:
 
 def _group_chat(request: PolicyRequest) -> Orchestrator:
     agents = list_agents(request.pool)
-    return GroupChatPolicy(agents, choose_agent(request) if request.worker else chair_of(agents))
+    return GroupChatPolicy(agents, choose_agent(request) if request.worker else choose_chair(agents))
 
 
 POLICIES = ExtensionTable(
@@ -115,7 +115,7 @@ POLICIES = ExtensionTable(
             "model",
             "Model",
             "A chat or local model writes the turns, in any dialect.",
-            lambda r: agent_policy(r.pool, choose_agent(r), dialect_named(r.dialect or "plan"), r.draw),
+            lambda r: agent_policy(r.pool, choose_agent(r), find_dialect(r.dialect or "plan"), r.draw),
             "[:AGENT[:DIALECT]]",
             takes_agent=True,
             reads_memory=True,
@@ -155,7 +155,7 @@ POLICIES = ExtensionTable(
             "cascade",
             "Cascade",
             "The cheapest agent first; a reply that is not sure enough goes to the next.",
-            lambda r: CascadePolicy(cheapest_first(list_agents(r.pool), r.pool)),
+            lambda r: CascadePolicy(sort_by_price(list_agents(r.pool), r.pool)),
         ),
         Policy(
             "router",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from orchestrator.engine.episode import Episode
 from orchestrator.plan import Turn, escape
 from orchestrator.policies.base import agent_step, write_turn
-from orchestrator.policies.cascade import declared_price
+from orchestrator.policies.cascade import reference_price
 from orchestrator.retrieval.choose_workers import content_words
 from pool_registry.calls.live_pool import LivePool
 
@@ -41,11 +41,11 @@ class RouterPolicy:
         tried = len(episode.steps)
         if tried == len(self._agents):
             return Turn(error="none of the agents that the router can choose has given an answer", failed=True)
-        ranked = await asyncio.to_thread(self.ranked, episode.query)
+        ranked = await asyncio.to_thread(self.rank_agents, episode.query)
         step, agent = episode.next_step_id, ranked[tried]
         return write_turn([agent_step(step, agent, escape(episode.query))], f"${step}")
 
-    def ranked(self, query: str) -> list[str]:
+    def rank_agents(self, query: str) -> list[str]:
         """The agents, the most promising first; equal ones in the pool's order. Blocks. Raises StorageError."""
         record = self._record()
         if record.tasks(self._agents) < MIN_TASKS:
@@ -59,7 +59,7 @@ class RouterPolicy:
 
     def _by_rule(self, agent: str, query: str) -> tuple[bool, int, float]:
         described = set(content_words(self._pool.workers[agent].spec.description))
-        return agent in HELPERS, -len(described.intersection(content_words(query))), declared_price(agent, self._pool)
+        return agent in HELPERS, -len(described.intersection(content_words(query))), reference_price(agent, self._pool)
 
     def _shares(self, mean: Callable[[str], float]) -> dict[str, float]:
         """Each agent's mean as a share of the highest one."""

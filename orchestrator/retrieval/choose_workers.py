@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from orchestrator.engine.episode import Episode
-from orchestrator.plan import Shown
+from orchestrator.plan import ShownWorkers
 from orchestrator.retrieval import sentence_vectors
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -37,7 +37,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class WorkerProfile:
     """What a worker is found by."""
 
     name: str
@@ -53,34 +53,34 @@ class Card:
         return " ".join((self.name, self.description, *self.arguments))
 
 
-async def shown_to(episode: Episode, pool: LivePool) -> Shown | None:
+async def choose_shown(episode: Episode, pool: LivePool) -> ShownWorkers | None:
     """What the orchestrator of this episode is shown; None when that is the whole pool. Chosen once an episode."""
     if len(pool.workers) <= pool.pool.limits.max_shown:
         return None
-    return episode.shown or await asyncio.to_thread(choose, episode.query, pool)
+    return episode.shown or await asyncio.to_thread(select_workers, episode.query, pool)
 
 
-def narrowed(pool: LivePool, shown: Shown | None) -> LivePool:
+def narrow_pool(pool: LivePool, shown: ShownWorkers | None) -> LivePool:
     """The pool as a prompt and a dialect show it. Workers that it has no more are left out."""
     if shown is None:
         return pool
     return LivePool(pool.pool, {name: worker for name, worker in pool.workers.items() if name in shown.workers})
 
 
-def choose(query: str, pool: LivePool, needed: Collection[str] = ()) -> Shown | None:
+def select_workers(query: str, pool: LivePool, needed: Collection[str] = ()) -> ShownWorkers | None:
     """The workers to show for a query, in pool order; None when all fit. `needed` ones are among them, whatever
     their score: a demonstration must not call what its reader cannot see. Blocks: call it from a thread."""
     limit, workers = pool.pool.limits.max_shown, list(pool.workers.values())
     if len(workers) <= limit:
         return None
-    scores, by = rank(query, [card_of(worker) for worker in workers])
+    scores, by = score_workers(query, [describe_worker(worker) for worker in workers])
     tools = [worker.role == "tool" for worker in workers]
     first = [place for place, worker in enumerate(workers) if worker.spec.name in needed]
-    places = pick(scores, tools, limit, first)
-    return Shown({workers[place].spec.name: round(scores[place], 4) for place in places}, len(workers), by)
+    places = pick_places(scores, tools, limit, first)
+    return ShownWorkers({workers[place].spec.name: round(scores[place], 4) for place in places}, len(workers), by)
 
 
-def pick(scores: Sequence[float], tools: Sequence[bool], limit: int, first: Sequence[int] = ()) -> list[int]:
+def pick_places(scores: Sequence[float], tools: Sequence[bool], limit: int, first: Sequence[int] = ()) -> list[int]:
     """Places of what to show, ascending: all of `first`, agents in up to half of what is left, then tools by
     score, then agents again where there are too few tools. Equal scores: the earlier place."""
     order = sorted(set(range(len(scores))) - set(first), key=lambda place: (-scores[place], place))
@@ -92,24 +92,24 @@ def pick(scores: Sequence[float], tools: Sequence[bool], limit: int, first: Sequ
     return sorted({*first, *kept, *found, *spare})
 
 
-def rank(query: str, cards: Sequence[Card]) -> tuple[list[float], str]:
+def score_workers(query: str, cards: Sequence[WorkerProfile]) -> tuple[list[float], str]:
     """A score for each card, higher is better, and what it rests on."""
     query = query[:MAX_QUERY_CHARS]
-    words = by_words(query, cards)
-    if sentence_vectors.weights() is None:
+    words = score_words(query, cards)
+    if sentence_vectors.find_weights() is None:
         scores, by = words, BY_WORDS
     else:
-        scores, by = joined(by_meaning(query, cards), words), BY_BOTH
+        scores, by = combine_scores(score_meaning(query, cards), words), BY_BOTH
     said = query.lower()
     return [score + NAMED * _is_named(card, said) for score, card in zip(scores, cards, strict=True)], by
 
 
-def joined(meaning: Sequence[float], words: Sequence[float]) -> list[float]:
+def combine_scores(meaning: Sequence[float], words: Sequence[float]) -> list[float]:
     """The sum that ranks: a convex combination up to scale (Bruch et al., 2023), with little weight on words."""
     return [one + WORDS_WEIGHT * other for one, other in zip(meaning, words, strict=True)]
 
 
-def by_words(query: str, cards: Sequence[Card]) -> list[float]:
+def score_words(query: str, cards: Sequence[WorkerProfile]) -> list[float]:
     """BM25 of the query on each card."""
     words = content_words(query)
     if not words:
@@ -117,15 +117,15 @@ def by_words(query: str, cards: Sequence[Card]) -> list[float]:
     return [float(score) for score in _index(tuple(card.words for card in cards)).get_scores(words)]
 
 
-def by_meaning(query: str, cards: Sequence[Card]) -> list[float]:
+def score_meaning(query: str, cards: Sequence[WorkerProfile]) -> list[float]:
     """Cosine of the query's sentence vector and each card's."""
     vectors = sentence_vectors.embed([query, *(card.meaning for card in cards)])
     return [float(score) for score in vectors[1:] @ vectors[0]]
 
 
-def card_of(worker: LiveWorker) -> Card:
+def describe_worker(worker: LiveWorker) -> WorkerProfile:
     spec = worker.spec
-    return Card(spec.name, spec.description, tuple(_arguments(worker.parameters)))
+    return WorkerProfile(spec.name, spec.description, tuple(_arguments(worker.parameters)))
 
 
 def _arguments(schema: Mapping[str, JsonValue]) -> list[str]:
@@ -133,7 +133,7 @@ def _arguments(schema: Mapping[str, JsonValue]) -> list[str]:
     return list(properties) if isinstance(properties, Mapping) else []
 
 
-def _is_named(card: Card, said: str) -> bool:
+def _is_named(card: WorkerProfile, said: str) -> bool:
     """Whether a query calls a worker by its name. A single word may be just a word."""
     together = "_" in card.name or "-" in card.name
     return together and re.search(rf"(?<![\w-]){re.escape(card.name)}(?![\w-])", said) is not None

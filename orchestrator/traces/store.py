@@ -17,7 +17,7 @@ from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.events import Event, load_event
 from orchestrator.engine.process_identity import is_alive
 from orchestrator.errors import EpisodeNotFound
-from orchestrator.failure_memory.lessons import ReflectionStore
+from orchestrator.failure_memory.lessons import LessonStore
 from orchestrator.traces.tables import EpisodeRow, EventRow, StarRow
 from orchestrator.traces.writer import TraceWriter
 from pool_registry.storage.data_folder import Home
@@ -112,7 +112,7 @@ class TraceStore:
 
     def search(self, wanted: TraceFilter) -> list[EpisodeRow]:
         """Episodes, newest first."""
-        query = select(EpisodeRow).where(*_conditions(wanted))
+        query = select(EpisodeRow).where(*_filter_conditions(wanted))
         query = query.order_by(col(EpisodeRow.started_at).desc()).limit(wanted.limit).offset(wanted.offset)
         with Session(self._engine) as session:
             return list(session.exec(query))
@@ -137,7 +137,7 @@ class TraceStore:
         with Session(self._engine) as session:
             for worker, status, latency in session.exec(query):
                 seen.setdefault(worker or "", []).append((status, latency))
-        return {worker: _stats(calls) for worker, calls in seen.items()}
+        return {worker: _summarize_calls(calls) for worker, calls in seen.items()}
 
     def recent_calls(self, worker: str, pool: str = "", last: int = 50) -> list[RecordedCall]:
         """The last calls that reached a worker, newest first; with `pool` those of its episodes on that pool.
@@ -165,7 +165,7 @@ class TraceStore:
             elif known is not None and not on:
                 session.delete(known)
 
-    def starred(self, pool: str = "") -> list[str]:
+    def list_starred(self, pool: str = "") -> list[str]:
         """Ids of starred traces, oldest first; with `pool` only those that ran on it."""
         query = select(StarRow.episode).join(EpisodeRow, col(EpisodeRow.id) == col(StarRow.episode))
         if pool:
@@ -192,7 +192,7 @@ class Store:
     engine: Engine
     pools: PoolStore
     traces: TraceStore
-    reflections: ReflectionStore
+    lessons: LessonStore
 
     def close(self) -> None:
         self.traces.close()
@@ -201,10 +201,10 @@ class Store:
 def open_store(home: Home) -> Store:
     """The migrated store of a data folder. Raises StorageError saying what to do."""
     engine = open_engine(home)
-    return Store(home, engine, PoolStore(engine), TraceStore(engine), ReflectionStore(engine))
+    return Store(home, engine, PoolStore(engine), TraceStore(engine), LessonStore(engine))
 
 
-def _conditions(wanted: TraceFilter) -> Iterable[ColumnElement[bool]]:
+def _filter_conditions(wanted: TraceFilter) -> Iterable[ColumnElement[bool]]:
     if not wanted.nested:
         yield col(EpisodeRow.depth) == 0
     if wanted.pool:
@@ -224,7 +224,7 @@ def _conditions(wanted: TraceFilter) -> Iterable[ColumnElement[bool]]:
         yield or_(*(col(column).icontains(wanted.text, autoescape=True) for column in columns))
 
 
-def _stats(calls: Sequence[tuple[str | None, float | None]]) -> WorkerStats:
+def _summarize_calls(calls: Sequence[tuple[str | None, float | None]]) -> WorkerStats:
     latencies = sorted(latency for _, latency in calls if latency is not None)
     median = latencies[len(latencies) // 2] if latencies else None
     return WorkerStats(len(calls), sum(status == "OK" for status, _ in calls), median)

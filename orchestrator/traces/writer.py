@@ -164,12 +164,12 @@ def _event_row(episode_id: str, event: Event, episode: Episode | None) -> dict[s
                 "worker": run.step.worker,
                 "status": event.observation.status.value,
                 "latency_s": event.observation.latency_s,
-                "code": _code(event.observation),
+                "code": _failure_code(event.observation),
             }
     return row
 
 
-def _code(observation: Observation) -> str | None:
+def _failure_code(observation: Observation) -> str | None:
     """Why the worker that was called failed, also when another one answered in its place."""
     failure = observation.error or observation.instead_of
     return None if failure is None else failure.code

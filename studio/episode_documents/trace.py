@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from orchestrator.engine.events import dump_event
-from orchestrator.traces.episode_totals import totals
+from orchestrator.traces.episode_totals import compute_totals
 from orchestrator.traces.store import EpisodeRow, Store
 
 
@@ -29,6 +29,6 @@ def trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "pool": row.pool,
         "pool_hash": row.pool_hash,
         "started_at": row.started_at,
-        "totals": asdict(totals(episode)),
+        "totals": asdict(compute_totals(episode)),
         "events": events,
     }

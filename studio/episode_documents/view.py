@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 
 from orchestrator.engine.episode import Episode, Round, StepRun
-from orchestrator.graphs.alignment import Aligned
+from orchestrator.graphs.alignment import AlignedGraph
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
-from orchestrator.graphs.layered_layout import COLUMN_GAP, NODE_HEIGHT, NODE_WIDTH, Layout, layered_layout, svg_path
-from orchestrator.plan import Shown
-from orchestrator.traces.episode_totals import totals
+from orchestrator.graphs.layered_layout import (
+    COLUMN_GAP,
+    NODE_HEIGHT,
+    NODE_WIDTH,
+    GraphLayout,
+    compute_layout,
+    svg_path,
+)
+from orchestrator.plan import ShownWorkers
+from orchestrator.traces.episode_totals import compute_totals
 from pool_registry.actions import Observation, as_text
 from pool_registry.kinds import icon_of, role_of
 from pool_registry.pool import Pool
@@ -29,16 +36,16 @@ LANE_PADDING = 14
 
 
 def episode_view(
-    episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None, aligned: Aligned | None = None
+    episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None, aligned: AlignedGraph | None = None
 ) -> dict[str, Any]:
     """The whole view of an episode so far; `aligned` places its steps beside those of other episodes."""
     graph = aligned.graph if aligned else episode_graph(episode, pool)
     return {
         "clock_s": episode.last_at,
         "episode": _head(episode, row, version),
-        "graph": _graph(graph, aligned.layout if aligned else layered_layout(graph), _kept(episode)),
+        "graph": _graph(graph, aligned.layout if aligned else compute_layout(graph), _kept(episode)),
         "turns": [_turn(done) for done in episode.rounds],
-        "totals": asdict(totals(episode)),
+        "totals": asdict(compute_totals(episode)),
     }
 
 
@@ -82,7 +89,7 @@ def _kept(episode: Episode) -> Mapping[int, int]:
     return what_if.kept if what_if else {}
 
 
-def _graph(graph: nx.DiGraph, layout: Layout, kept: Mapping[int, int]) -> dict[str, Any]:
+def _graph(graph: nx.DiGraph, layout: GraphLayout, kept: Mapping[int, int]) -> dict[str, Any]:
     answer = None
     if ANSWER in graph:
         x, y = layout.places[ANSWER]
@@ -132,7 +139,7 @@ def _lanes(graph: nx.DiGraph) -> list[dict[str, Any]]:
     return lanes
 
 
-def _node(graph: nx.DiGraph, layout: Layout, k: int) -> dict[str, Any]:
+def _node(graph: nx.DiGraph, layout: GraphLayout, k: int) -> dict[str, Any]:
     data = graph.nodes[k]
     run: StepRun = data["run"]
     observation = run.observation
@@ -254,7 +261,7 @@ def turn_detail(episode: Episode, number: int) -> dict[str, Any] | None:
     }
 
 
-def _shown(shown: Shown) -> dict[str, Any]:
+def _shown(shown: ShownWorkers) -> dict[str, Any]:
     """The workers that the orchestrator saw, best first."""
     best_first = sorted(shown.workers.items(), key=lambda pair: -pair[1])
     workers = [{"worker": name, "score": score} for name, score in best_first]

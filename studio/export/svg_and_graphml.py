@@ -12,7 +12,7 @@ import networkx as nx
 
 from orchestrator.engine.episode import Episode
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
-from orchestrator.graphs.layered_layout import layered_layout
+from orchestrator.graphs.layered_layout import compute_layout
 from pool_registry.actions import as_text
 from pool_registry.pool import Pool
 from pool_registry.text import one_line, shorten
@@ -64,7 +64,7 @@ def graph_svg(episode: Episode, headline: Any, pool: Pool | None = None) -> str:
 def graph_graphml(episode: Episode, pool: Pool | None = None) -> str:
     """The graph as GraphML: nodes with worker, status, times and place, edges with `used`."""
     drawn = episode_graph(episode, pool)
-    layout = layered_layout(drawn)
+    layout = compute_layout(drawn)
     plain = nx.DiGraph(query=_fit(episode.query), episode=episode.id)
     for node, data in drawn.nodes(data=True):
         x, y = layout.places[node]

@@ -26,7 +26,7 @@ def chosen_rows(store: Store, asked: Publication, most: int = SHOWN) -> list[Epi
         except EpisodeNotFound as error:
             raise PublishError(f"{error}; choose runs of the Traces page") from error
     wanted = TraceFilter(pool=asked.pool, orchestrator=asked.orchestrator, state="answered", limit=LOOKED_AT)
-    stars = set(store.traces.starred())
+    stars = set(store.traces.list_starred())
     found = store.traces.search(wanted)
     found.sort(key=lambda row: (row.correct is False, row.id not in stars, row.correct is not True, -min(row.steps, 8)))
     return _different(found)[:most]

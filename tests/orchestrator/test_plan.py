@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.plan import Step, Turn, check_turn, escape, fit_arguments, quoted_chars, references, substitute
+from orchestrator.plan import Step, Turn, check_turn, count_quoted_chars, escape, fit_arguments, references, substitute
 from tests.orchestrator.support.engine import a_pool, canary, codes, engine_kinds, play_turns, step
 
 __all__ = ["engine_kinds"]
@@ -55,7 +55,7 @@ def test_escaped_text_quotes_nothing_and_comes_back(text):
 
 
 def test_the_text_that_quotes_bring_in_is_counted_each_time():
-    assert quoted_chars({"a": "$2 $2", "b": ["$2"]}, VALUES) == 9
+    assert count_quoted_chars({"a": "$2 $2", "b": ["$2"]}, VALUES) == 9
 
 
 def check(*steps: Step, answer: object = None, earlier: tuple[int, ...] = ()) -> Turn:

@@ -49,7 +49,7 @@ def freeze_past(file: Path, store: Store, pools: Collection[str], asked: Collect
 
 def _read_past(store: Store, pool: str, asked: frozenset[str]) -> FrozenPast:
     record = (alone for alone in read_solo_episodes(store.engine, pool) if alone.query not in asked)
-    return FrozenPast(tuple(record), tuple(PoolMemory(store.reflections, pool).lessons()))
+    return FrozenPast(tuple(record), tuple(PoolMemory(store.lessons, pool).lessons()))
 
 
 def _read_file(file: Path) -> dict[str, FrozenPast]:

@@ -23,7 +23,7 @@ from orchestrator.engine.events import Graded
 from orchestrator.plan import Turn
 from orchestrator.policies.model import with_memory
 from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
-from orchestrator.traces.episode_totals import totals
+from orchestrator.traces.episode_totals import compute_totals
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Draw
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from orchestrator.failure_memory.lessons import Memory
+    from orchestrator.failure_memory.lessons import FailureMemory
     from orchestrator.traces.agent_track_record import TrackRecord
     from trainer.evaluation.frozen_past import FrozenPast
 
@@ -154,10 +154,10 @@ def _open_record(known: FrozenPast) -> Callable[[], TrackRecord]:
     return lambda: TrackRecord(known.record)
 
 
-def _load_lessons(pool: str, known: FrozenPast | None) -> Memory:
-    from orchestrator.failure_memory.lessons import FrozenMemory, frozen_memory  # brings the database along
+def _load_lessons(pool: str, known: FrozenPast | None) -> FailureMemory:
+    from orchestrator.failure_memory.lessons import FrozenMemory, freeze_memory  # brings the database along
 
-    return frozen_memory(pool) if known is None else FrozenMemory(known.lessons)
+    return freeze_memory(pool) if known is None else FrozenMemory(known.lessons)
 
 
 def check_orchestrators(trials: Sequence[Trial], make: MakeForTrial) -> None:
@@ -242,7 +242,7 @@ def find_reference_plan(query: str) -> Turn | None:
 def build_result_row(trial: Trial, episode: Episode, same_work: WorkKey) -> ResultRow:
     """A finished, graded episode in figures."""
     assert episode.ended is not None and episode.graded is not None, "attempt ends and grades episodes"
-    measured = totals(episode)
+    measured = compute_totals(episode)
     access = score_access(episode, trial.task.oracle_turn, same_work)
     slot = trial.slot
     return ResultRow(

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.engine.episode import Episode
-from orchestrator.traces.episode_totals import Totals, totals
+from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals
 from pool_registry.actions import Status
 from pool_registry.pool import Limits
 from trainer.errors import InvalidRecipe
@@ -38,7 +38,7 @@ class Sample:
     task: Task
     episode: Episode
     limits: Limits
-    totals: Totals
+    totals: EpisodeTotals
 
     @property
     def correct(self) -> bool:
@@ -49,7 +49,7 @@ Term = Callable[[Sample, Sequence[Sample]], float | None]
 
 
 def sample_of(task: Task, episode: Episode, limits: Limits) -> Sample:
-    return Sample(task, episode, limits, totals(episode))
+    return Sample(task, episode, limits, compute_totals(episode))
 
 
 def accuracy(sample: Sample, _group: Sequence[Sample]) -> float:

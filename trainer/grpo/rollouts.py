@@ -17,8 +17,8 @@ from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from orchestrator.plan import Turn
-from orchestrator.prompt import PromptStyle, observation_text, opening
-from orchestrator.retrieval.choose_workers import narrowed, shown_to
+from orchestrator.prompt import PromptStyle, observation_text, opening_messages
+from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import JsonValue, Status, Usage
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import strip_special
@@ -99,7 +99,7 @@ def fitting(tasks: Sequence[Task], pool: LivePool, chat: ChatTokens, manner: Man
     """The tasks whose prompt leaves room for a whole turn. Raises TrainingFailed when none does."""
 
     def size(task: Task) -> int:
-        return len(chat.prompt(opening(task.query, pool, manner.dialect, manner.style))) + manner.turn_tokens
+        return len(chat.prompt(opening_messages(task.query, pool, manner.dialect, manner.style))) + manner.turn_tokens
 
     sizes = [size(task) for task in tasks]
     kept = [task for task, tokens in zip(tasks, sizes, strict=True) if tokens <= manner.max_length]
@@ -123,8 +123,8 @@ class LearningPolicy:
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises TrainingFailed when the backend does; the episode then ends as orchestrator_failed."""
-        shown = await shown_to(episode, self._pool) if self._manner.style == "full" else None
-        pool = narrowed(self._pool, shown)
+        shown = await choose_shown(episode, self._pool) if self._manner.style == "full" else None
+        pool = narrow_pool(self._pool, shown)
         self._read(episode, pool)
         context = self.transcript.ids
         room = min(self._manner.turn_tokens, self._manner.max_length - len(context))
@@ -140,7 +140,7 @@ class LearningPolicy:
     def _read(self, episode: Episode, pool: LivePool) -> None:
         """Put in front of the next turn what it answers to."""
         if not self.transcript.prompt:
-            opened = opening(episode.query, pool, self._manner.dialect, self._manner.style)
+            opened = opening_messages(episode.query, pool, self._manner.dialect, self._manner.style)
             self.transcript.prompt = self._chat.prompt(opened)
             return
         last = episode.rounds[-2]

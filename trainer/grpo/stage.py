@@ -19,7 +19,7 @@ from datasets import Dataset
 from transformers import PrinterCallback
 from trl import GRPOConfig  # type: ignore[attr-defined]  # lazily exported
 
-from orchestrator.dialects import dialect_named
+from orchestrator.dialects import find_dialect
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
@@ -109,7 +109,7 @@ def manner_of(recipe: Recipe, max_rounds: int) -> Manner:
     """How this recipe puts its model to work."""
     model, grpo = recipe.model, recipe.grpo
     longest = grpo.rollouts.max_length if grpo else 1_000_000
-    return Manner(dialect_named(model.dialect), model.prompt, model.turn_tokens, longest, max_rounds)
+    return Manner(find_dialect(model.dialect), model.prompt, model.turn_tokens, longest, max_rounds)
 
 
 def _rollout_function(

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from orchestrator.dialects import dialect_named
+from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.plan import Turn
-from orchestrator.prompt import PromptStyle, observation_text, opening
-from orchestrator.retrieval.choose_workers import choose, narrowed
+from orchestrator.prompt import PromptStyle, observation_text, opening_messages
+from orchestrator.retrieval.choose_workers import narrow_pool, select_workers
 from orchestrator.traces.store import TraceStore
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Message
@@ -73,11 +73,11 @@ def demonstration(
     episode: Episode, pool: LivePool, dialect: str, style: PromptStyle, max_rounds: int, source: str
 ) -> Demonstration:
     """An episode as the conversation that a model in this dialect would have had."""
-    written_as = dialect_named(dialect)
+    written_as = find_dialect(dialect)
     called = {run.step.worker for run in episode.steps.values()}
-    seen = narrowed(pool, choose(episode.query, pool, called)) if style == "full" else pool
+    seen = narrow_pool(pool, select_workers(episode.query, pool, called)) if style == "full" else pool
     names = list(seen.workers)
-    messages = [Said(role=m.role, content=m.content) for m in opening(episode.query, seen, written_as, style)]
+    messages = [Said(role=m.role, content=m.content) for m in opening_messages(episode.query, seen, written_as, style)]
     for done in episode.rounds:
         if done.turn is None:
             continue
@@ -98,7 +98,7 @@ def starred_demonstrations(
     traces: TraceStore, pool: LivePool, model: ModelSettings, rounds: int
 ) -> Iterator[Demonstration]:
     """The traces on this pool that a person starred. Those without an answer are left out."""
-    for key in traces.starred(pool.pool.name):
+    for key in traces.list_starred(pool.pool.name):
         episode = traces.episode(key)
         if episode.ended is not None and episode.ended.outcome == "answered":
             yield demonstration(episode, pool, model.dialect, model.prompt, rounds, "starred")

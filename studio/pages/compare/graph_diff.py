@@ -9,15 +9,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.engine.episode import Episode
-from orchestrator.graphs.alignment import Aligned
-from orchestrator.graphs.diff import ACCESS, ARGUMENTS, MOVED, WORKER, GraphDiff, Pair, PlacedStep, diff, placed_steps
+from orchestrator.graphs.alignment import AlignedGraph
+from orchestrator.graphs.diff import (
+    ACCESS,
+    ARGUMENTS,
+    MOVED,
+    WORKER,
+    GraphDiff,
+    PlacedStep,
+    StepPair,
+    diff_steps,
+    place_steps,
+)
 from studio.episode_documents.view import SHORT, instruction
 
 
-def diff_document(reference: tuple[Episode, Aligned], other: tuple[Episode, Aligned]) -> dict[str, Any]:
+def diff_document(reference: tuple[Episode, AlignedGraph], other: tuple[Episode, AlignedGraph]) -> dict[str, Any]:
     """What changes from the reference to the other; `marks` are by step id of the other."""
     (first, laid_out), (second, aligned) = reference, other
-    found = diff(placed_steps(first), placed_steps(second))
+    found = diff_steps(place_steps(first), place_steps(second))
     marks = {str(pair.right.id): list(pair.changes) or ["same"] for pair in found.pairs}
     return {
         "counts": found.counts(),
@@ -28,7 +38,7 @@ def diff_document(reference: tuple[Episode, Aligned], other: tuple[Episode, Alig
     }
 
 
-def _ghost(gone: PlacedStep, laid_out: Aligned) -> dict[str, Any]:
+def _ghost(gone: PlacedStep, laid_out: AlignedGraph) -> dict[str, Any]:
     """A step that the reference has and the other has not, where it stands in the reference."""
     x, y = laid_out.layout.places[gone.id]
     return {"id": gone.id, "x": round(x), "y": round(y), **_told(gone)}
@@ -64,12 +74,12 @@ def _entries(
         yield {"what": ["removed"], "left": each.id, "right": None, "slot": reference_slots[each.id], "says": [says]}
 
 
-def _same(pair: Pair) -> str:
+def _same(pair: StepPair) -> str:
     numbers = "" if pair.left.id == pair.right.id else f" (step {pair.left.id} of the reference)"
     return f"{_called(pair.right)} is the same{numbers}"
 
 
-def _sentences(pair: Pair, theirs: Mapping[int, int]) -> Iterator[str]:
+def _sentences(pair: StepPair, theirs: Mapping[int, int]) -> Iterator[str]:
     name = _called(pair.right)
     one, other = pair.left.step, pair.right.step
     if WORKER in pair.changes:

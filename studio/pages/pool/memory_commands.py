@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from orchestrator.failure_memory.lessons import MAX_READ, OFF, ReflectionRow
-from orchestrator.failure_memory.write_lesson import RULE, has_failed, remember
+from orchestrator.failure_memory.lessons import MAX_READ, OFF, LessonRow
+from orchestrator.failure_memory.write_lesson import RULE, has_failed, keep_lesson
 from orchestrator.traces.store import TraceFilter
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
@@ -52,7 +52,7 @@ class MemoryDesk:
     def _forget(self, request: Mapping[str, Any]) -> Reply:
         pool = self._pool(request)
         lesson = version(request, "lesson") if request.get("lesson") else None
-        gone = self._runtime.store.reflections.forget(pool.name, lesson)
+        gone = self._runtime.store.lessons.forget(pool.name, lesson)
         return self._told(pool, f"Forgot {gone} {'lesson' if gone == 1 else 'lessons'}")
 
     def _learn(self, request: Mapping[str, Any]) -> Reply:
@@ -61,7 +61,7 @@ class MemoryDesk:
         pool, store = self._pool(request), self._runtime.store
         if pool.limits.memory == OFF:
             raise InvalidPool([("memory", "the memory is off; choose who writes it first")])
-        known = {row.episode for row in store.reflections.of_pool(pool.name)}
+        known = {row.episode for row in store.lessons.of_pool(pool.name)}
         keys = [
             row.id
             for state in FAILED
@@ -85,13 +85,13 @@ class MemoryDesk:
                 if task and task.split == "test":
                     tests += 1
                 else:
-                    learnt += await remember(episode, live, store.reflections) is not None
+                    learnt += await keep_lesson(episode, live, store.lessons) is not None
         return learnt, tests
 
 
 def memory_document(runtime: Runtime, pool: Pool) -> dict[str, Any]:
     """What the drawer shows of a pool's memory, newest lesson first."""
-    store = runtime.store.reflections
+    store = runtime.store.lessons
     agents = [spec.name for spec in pool.agents()]
     mode = pool.limits.memory
     gone = [] if mode in (OFF, RULE, *agents) else [mode]
@@ -105,7 +105,7 @@ def memory_document(runtime: Runtime, pool: Pool) -> dict[str, Any]:
     }
 
 
-def _lesson(row: ReflectionRow) -> dict[str, Any]:
+def _lesson(row: LessonRow) -> dict[str, Any]:
     return {
         "id": row.id,
         "query": row.query[:300],

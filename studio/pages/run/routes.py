@@ -61,7 +61,7 @@ def routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/episodes/{episode_id}/star")
     def starred(episode_id: str) -> JSONResponse:
-        return JSONResponse({"on": _row(runtime, episode_id).id in runtime.store.traces.starred()})
+        return JSONResponse({"on": _row(runtime, episode_id).id in runtime.store.traces.list_starred()})
 
     @router.post("/episodes/{episode_id}/star")
     def star(episode_id: str, wanted: Star) -> JSONResponse:

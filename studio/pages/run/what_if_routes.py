@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from orchestrator.engine.edits import AddStep, AnyEdit, ChangeStep, Edit, RemoveStep, RunAgain, SetAnswer
 from orchestrator.engine.episode import Episode, Round
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, InvalidEdits
-from orchestrator.graphs.diff import diff, placed_steps
+from orchestrator.graphs.diff import diff_steps, place_steps
 from orchestrator.plan import Step
 from orchestrator.traces.store import EpisodeRow, Store
 from orchestrator.what_if import Variation, vary
@@ -171,7 +171,7 @@ def variations_document(store: Store, episode_id: str) -> dict[str, Any]:
         "kept": len(what_if.kept),
         "rerun": sum(run.started_at is not None for run in episode.steps.values()),
         "edits": [_edit(edit, origin, what_if.round) for edit in what_if.edits],
-        "differences": diff(placed_steps(origin), placed_steps(episode)).counts(),
+        "differences": diff_steps(place_steps(origin), place_steps(episode)).counts(),
         "variations": made,
     }
 

@@ -41,7 +41,7 @@ def trace_rows(runtime: Runtime, asked: Mapping[str, str]) -> dict[str, Any]:
         offset=_offset(asked.get("offset")),
     )
     rows = traces.search(wanted)
-    starred = set(traces.starred())
+    starred = set(traces.list_starred())
     return {
         "rows": [{**_document(row), "starred": row.id in starred} for row in rows[:PAGE_SIZE]],
         "more": len(rows) > PAGE_SIZE,

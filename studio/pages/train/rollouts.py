@@ -83,7 +83,7 @@ class RolloutBrowser:
         steps = sorted(index.steps)
         chosen = step if step in index.steps else (steps[-1] if steps else None)
         groups = index.groups(chosen, first, MAX_GROUPS) if chosen is not None else []
-        starred = set(self._runtime.store.traces.starred()) if groups else set()
+        starred = set(self._runtime.store.traces.list_starred()) if groups else set()
         return {
             "step": chosen,
             "steps": steps,

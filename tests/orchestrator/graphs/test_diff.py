@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.graphs.alignment import align, shared_slots
-from orchestrator.graphs.diff import PlacedStep, diff, pairing, placed_steps
+from orchestrator.graphs.alignment import align, assign_slots
+from orchestrator.graphs.diff import PlacedStep, diff_steps, pair_steps, place_steps
 from orchestrator.graphs.layered_layout import NODE_HEIGHT, NODE_WIDTH
 from orchestrator.plan import Step, Turn
 from tests.orchestrator.graphs.test_episode_graph import episode
@@ -25,7 +25,7 @@ def step(k: int, text: str, worker: str = "tool", access: Sequence[int] = ()) ->
 
 def placed(*steps: Step) -> tuple[PlacedStep, ...]:
     """Steps of one round, in their places."""
-    return placed_steps(episode((Turn(steps), {}), outcome=None))
+    return place_steps(episode((Turn(steps), {}), outcome=None))
 
 
 @st.composite
@@ -41,13 +41,13 @@ def plans(draw: st.DrawFn) -> tuple[PlacedStep, ...]:
             steps.append(Step(k, draw(st.sampled_from(["sql", "reader", "calculator"])), {"text": text}, tuple(access)))
         known += size
         rounds.append((Turn(tuple(steps)), {}))
-    return placed_steps(episode(*rounds, outcome=None))
+    return place_steps(episode(*rounds, outcome=None))
 
 
 @settings(max_examples=60, deadline=None)
 @given(plans())
 def test_a_graph_does_not_differ_from_itself(plan):
-    found = diff(plan, plan)
+    found = diff_steps(plan, plan)
     assert found.empty and found.counts()["same"] == len(plan)
     assert all(pair.left == pair.right for pair in found.pairs)
 
@@ -55,7 +55,7 @@ def test_a_graph_does_not_differ_from_itself(plan):
 @settings(max_examples=60, deadline=None)
 @given(plans(), plans())
 def test_the_other_way_round_what_was_added_is_removed(left, right):
-    there, back = diff(left, right), diff(right, left)
+    there, back = diff_steps(left, right), diff_steps(right, left)
     assert there.added == back.removed and there.removed == back.added
     assert {(pair.left.id, pair.right.id, pair.changes) for pair in there.pairs} == {
         (pair.right.id, pair.left.id, pair.changes) for pair in back.pairs
@@ -65,7 +65,7 @@ def test_the_other_way_round_what_was_added_is_removed(left, right):
 @settings(max_examples=60, deadline=None)
 @given(plans(), plans())
 def test_every_step_is_told_of_once(left, right):
-    found = diff(left, right)
+    found = diff_steps(left, right)
     assert sorted([pair.left.id for pair in found.pairs] + [each.id for each in found.removed]) == [p.id for p in left]
     assert sorted([pair.right.id for pair in found.pairs] + [e.id for e in found.added]) == sorted(p.id for p in right)
     assert found.empty == (not found.added and not found.removed and all(not pair.changes for pair in found.pairs))
@@ -79,15 +79,15 @@ def test_a_step_that_is_left_out_is_the_one_that_is_removed(plan, data):
     if not plan:
         return
     gone = data.draw(st.sampled_from(plan))
-    found = diff(plan, [each for each in plan if each is not gone])
+    found = diff_steps(plan, [each for each in plan if each is not gone])
     assert gone in found.removed and not found.added and len(found.removed) == 1
 
 
 def test_a_step_is_known_by_what_it_does_not_by_its_number():
     left = placed(step(1, "Paris"), step(2, "Oslo"), step(3, "$1 $2", access=[1, 2]))
     right = placed(step(1, "Oslo"), step(2, "Paris"), step(3, "$2 $1", access=[2, 1]))
-    assert pairing(left, right) == {1: 2, 2: 1, 3: 3}
-    assert diff(left, right).empty
+    assert pair_steps(left, right) == {1: 2, 2: 1, 3: 3}
+    assert diff_steps(left, right).empty
 
 
 @pytest.mark.parametrize(
@@ -105,20 +105,20 @@ def test_a_step_is_known_by_what_it_does_not_by_its_number():
 def test_each_change_of_a_step_is_named(changed, said):
     rest = (step(1, "Paris"), step(2, "weather $1", access=[1]), step(3, "trains", access=[1]))
     before = step(4, "both of $2", access=[2, 3])
-    found = diff(placed(*rest, before), placed(*rest, changed))
+    found = diff_steps(placed(*rest, before), placed(*rest, changed))
     assert {pair.right.id: pair.changes for pair in found.pairs if pair.changes} == {4: said}
 
 
 def test_the_same_step_in_another_round_has_moved():
-    one = placed_steps(episode((Turn((step(1, "a"), step(2, "b"))), {}), outcome=None))
-    two = placed_steps(episode((Turn((step(1, "a"),)), {}), (Turn((step(2, "b"),)), {}), outcome=None))
-    assert [pair.changes for pair in diff(one, two).pairs] == [(), ("moved",)]
+    one = place_steps(episode((Turn((step(1, "a"), step(2, "b"))), {}), outcome=None))
+    two = place_steps(episode((Turn((step(1, "a"),)), {}), (Turn((step(2, "b"),)), {}), outcome=None))
+    assert [pair.changes for pair in diff_steps(one, two).pairs] == [(), ("moved",)]
 
 
 def test_an_access_entry_that_lost_its_step_is_a_change():
     left = placed(step(1, "Paris"), step(2, "weather of Oslo", "agent", access=[1]))
     right = placed(step(1, "weather of Oslo", "agent"))
-    found = diff(left, right)
+    found = diff_steps(left, right)
     assert [each.id for each in found.removed] == [1]
     assert found.pairs[0].changes == ("access", "moved")
 
@@ -127,11 +127,11 @@ def test_an_access_entry_that_lost_its_step_is_a_change():
 @given(st.lists(plans(), min_size=1, max_size=4), st.data())
 def test_slots_are_shared_by_pairs_and_by_nothing_else(sides, data):
     reference = data.draw(st.integers(0, len(sides) - 1))
-    slots = shared_slots(sides, reference)
+    slots = assign_slots(sides, reference)
     for side, known in zip(sides, slots, strict=True):
         assert set(known) == {each.id for each in side}
         assert len(set(known.values())) == len(known), "two steps of one episode share no slot"
-        expected = {theirs: slots[reference][ours] for ours, theirs in pairing(sides[reference], side).items()}
+        expected = {theirs: slots[reference][ours] for ours, theirs in pair_steps(sides[reference], side).items()}
         assert {k: known[k] for k in expected} == expected
 
 
@@ -139,7 +139,7 @@ def test_what_two_others_add_alike_has_one_slot():
     base = placed(step(1, "Paris"))
     one = placed(step(1, "Paris"), step(2, "check $1", "agent", access=[1]))
     two = placed(step(1, "look", "agent"), step(2, "Paris"), step(3, "check $2", "agent", access=[2]))
-    slots = shared_slots([base, one, two])
+    slots = assign_slots([base, one, two])
     assert slots[1][2] == slots[2][3] and slots[2][1] not in slots[1].values()
 
 

@@ -16,7 +16,7 @@ from orchestrator.engine.events import (
 )
 from orchestrator.graphs.episode_graph import ANSWER, episode_graph
 from orchestrator.plan import Step, Turn
-from orchestrator.traces.episode_totals import critical_path, totals
+from orchestrator.traces.episode_totals import compute_totals, critical_path
 from pool_registry.actions import Observation, Status, Usage
 from tests.orchestrator.support.engine import ALL, engine_kinds, step
 
@@ -90,7 +90,7 @@ def test_a_malformed_step_keeps_only_edges_from_earlier_steps():
 
 def test_an_empty_episode_is_an_empty_graph():
     assert len(episode_graph(replay("e", []))) == 0
-    assert totals(replay("e", [])).speedup is None
+    assert compute_totals(replay("e", [])).speedup is None
 
 
 def test_totals_and_critical_path_of_a_known_episode():
@@ -98,7 +98,7 @@ def test_totals_and_critical_path_of_a_known_episode():
         (Turn(DIAMOND, usage=Usage(10, 5, 0.1)), {1: 1.0, 2: 2.0, 3: 3.0, 4: 1.0}), (Turn(answer="$4"), {}), failed=[2]
     )
     assert critical_path(known) == [1, 3, 4]
-    found = totals(known)
+    found = compute_totals(known)
     assert found.critical_path_s == pytest.approx(2 + 5)
     assert found.serial_s == pytest.approx(2 + 7)
     assert found.wall_s == pytest.approx(5.0) and found.speedup == pytest.approx(9 / 5)
@@ -116,4 +116,4 @@ def test_the_critical_path_runs_through_every_round():
 
 def test_totals_of_an_episode_in_flight():
     flying = episode((Turn((step(1), step(2))), {1: 1.0}), outcome=None)
-    assert totals(flying).speedup is None and totals(flying).statuses == {"OK": 1, "PENDING": 1}
+    assert compute_totals(flying).speedup is None and compute_totals(flying).statuses == {"OK": 1, "PENDING": 1}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.engine.episode import StepRun
 from orchestrator.plan import Step
-from orchestrator.policies.cascade import Judged, judged
+from orchestrator.policies.cascade import JudgedReply, judge_reply
 from orchestrator.policies.registry import make_orchestrator
 from pool_registry.actions import Observation, Status
 from pool_registry.calls.live_pool import live_pool
@@ -123,17 +123,17 @@ def observed(value: object) -> StepRun:
     ],
 )
 def test_how_sure_an_agent_says_it_is(said, text, confidence):
-    assert judged(observed(said)) == Judged(text, confidence)
+    assert judge_reply(observed(said)) == JudgedReply(text, confidence)
 
 
 @given(st.text() | st.recursive(st.none() | st.floats(allow_nan=False) | st.text(), st.lists))
 def test_any_reply_can_be_judged(said):
-    assert 0 <= judged(observed(said)).confidence <= 100
+    assert 0 <= judge_reply(observed(said)).confidence <= 100
 
 
 def test_a_failed_step_is_never_trusted():
     failed = StepRun(Step(1, "a"), 1, observation=Observation.failed(Status.TIMEOUT, "timeout", "Confidence: 100"))
-    assert not judged(failed).trusted
+    assert not judge_reply(failed).trusted
 
 
 # group_chat: everybody sees what was said

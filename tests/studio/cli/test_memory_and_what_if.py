@@ -74,7 +74,7 @@ def test_an_edited_run_is_a_trace_of_its_own_with_the_difference(studio, episode
     store = open_store(choose_home(home))
     try:
         row = store.traces.row(told["episode"])
-        assert row.what_if_of == episode and store.traces.starred() == [told["episode"]]
+        assert row.what_if_of == episode and store.traces.list_starred() == [told["episode"]]
     finally:
         store.close()
     plain = studio("what-if", episode, "--edit", CHANGE).output

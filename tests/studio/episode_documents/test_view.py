@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from orchestrator.engine.episode import replay
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
-from orchestrator.plan import Shown, Step, Turn
+from orchestrator.plan import ShownWorkers, Step, Turn
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.actions import Observation, Status, Usage
 from pool_registry.pool import Pool
@@ -85,7 +85,7 @@ def test_the_detail_of_a_turn_has_its_text():
 
 
 def test_of_a_large_pool_the_view_says_what_was_shown_best_first():
-    shown = Shown({"calc": 0.25, "read": 0.5}, of=200, by="meaning and words")
+    shown = ShownWorkers({"calc": 0.25, "read": 0.5}, of=200, by="meaning and words")
     events = [*EVENTS[:2], TurnTaken(1, replace(EVENTS[2].turn, shown=shown), 0.5), *EVENTS[3:]]
     turn = episode_view(replay("e", events), ROW, POOL, 1)["turns"][0]
     assert turn["shown"] == {"count": 2, "of": 200}

@@ -47,7 +47,7 @@ def test_a_failed_run_is_remembered_once_it_is_switched_on_and_shown_to_the_next
     told = send("set_memory", memory="rule")
     assert told["memory"]["mode"] == "rule" and told["state"]["pool"]["limits"]["memory"] == "rule"
     second = ran(runtime, name)
-    wait(lambda: runtime.store.reflections.count(name) == 1)
+    wait(lambda: runtime.store.lessons.count(name) == 1)
     (lesson,) = send("memory")["memory"]["lessons"]
     assert lesson["episode"] == second and "It answered -1, which is wrong" in lesson["sentence"]
     third = runtime.store.traces.episode(ran(runtime, name))

@@ -317,7 +317,7 @@ def test_a_star_is_kept_and_only_our_own_page_may_set_it(client, runtime, job):
     address = f"/api/episodes/{episode}/star"
     assert client.get(address).json() == {"on": False}
     assert client.post(address, json={"on": True}).json() == {"on": True}
-    assert client.get(address).json() == {"on": True} and episode in runtime.store.traces.starred()
+    assert client.get(address).json() == {"on": True} and episode in runtime.store.traces.list_starred()
     assert next(r for r in client.get("/api/traces?text=" + episode).json()["rows"])["starred"]
     foreign = client.post(address, json={"on": False}, headers={"origin": "http://evil.invalid"})
     assert foreign.status_code == 403 and client.get(address).json() == {"on": True}

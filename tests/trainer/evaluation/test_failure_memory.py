@@ -8,8 +8,8 @@ import json
 import pytest
 
 from orchestrator.engine.events import TaskRef
-from orchestrator.failure_memory.lessons import ReflectionStore
-from orchestrator.failure_memory.write_lesson import remember
+from orchestrator.failure_memory.lessons import LessonStore
+from orchestrator.failure_memory.write_lesson import keep_lesson
 from orchestrator.traces.store import open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.storage.data_folder import find_home
@@ -54,8 +54,8 @@ def test_the_rows_with_and_without_memory_differ_by_what_was_learnt(endpoint, ho
             failed = await run_task(first.task, make(first), live, store.traces)
             before = []
             await run_trials(plan_trials(name, TASKS), live, make, before.append, sink=store.traces)
-            assert store.reflections.count("p") == 0, "an evaluation writes no lessons"
-            await remember(failed, live, store.reflections)
+            assert store.lessons.count("p") == 0, "an evaluation writes no lessons"
+            await keep_lesson(failed, live, store.lessons)
             rows = {}
             for condition in ("seen", "memory"):
                 rows[condition] = []
@@ -80,12 +80,12 @@ def test_lessons_of_another_pool_reach_no_evaluation(endpoint, home):
     async def once():
         async with live_pool(other) as live:
             (first,) = plan_trials("model:boss:plan", TASKS[:1])
-            await remember(
-                await run_task(first.task, make_by_name(live)(first), live, store.traces), live, store.reflections
+            await keep_lesson(
+                await run_task(first.task, make_by_name(live)(first), live, store.traces), live, store.lessons
             )
         async with live_pool(pool_of(endpoint, "boss")) as live:
             return await evaluate_orchestrator("model:boss:plan", TASKS, live, sink=store.traces, condition="memory")
 
     assert asyncio.run(once()).mean == 0.0
-    assert ReflectionStore(store.engine).count("other") == 1
+    assert LessonStore(store.engine).count("other") == 1
     store.close()

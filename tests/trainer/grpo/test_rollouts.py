@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.dialects import dialect_named
+from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.events import TaskRef
-from orchestrator.prompt import conversation
-from orchestrator.retrieval.choose_workers import narrowed
+from orchestrator.prompt import build_messages
+from orchestrator.retrieval.choose_workers import narrow_pool
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, add_kind
@@ -113,7 +113,7 @@ def an_engine(chat: ChatTokens, pool: LivePool, **changes: Any) -> RolloutEngine
     manner = {"turn_tokens": 200, "max_length": 4000, "max_rounds": 6, "style": "query", **changes}
     limits = {key: manner.pop(key) for key in ("concurrency", "max_cost") if key in manner}
     terms = reward_terms([RewardSettings(term="accuracy")])
-    return RolloutEngine("learner", pool, chat, Manner(dialect_named("plan"), **manner), terms, NoSink(), **limits)
+    return RolloutEngine("learner", pool, chat, Manner(find_dialect("plan"), **manner), terms, NoSink(), **limits)
 
 
 def a_task(query: str = "q", index: int = 0) -> Task:
@@ -166,7 +166,7 @@ def test_the_transcript_is_the_chat_template_of_the_conversation(chat, turns, st
     turns = [*turns, answer_of("right")]
     rollout, _ = one_episode(chat, turns, style=style, max_length=100_000)
     episode, pool = rollout.sample.episode, a_pool()
-    told = conversation(episode, pool, dialect_named("plan"), len(turns), style)[:-1]
+    told = build_messages(episode, pool, find_dialect("plan"), len(turns), style)[:-1]
     messages = [{"role": message.role, "content": message.content} for message in told]
     assert rollout.transcript.ids == chat.tokenizer.apply_chat_template(messages, return_dict=False)
     assert learnt_text(chat, rollout) == "".join(f"{done.turn.text}<|end|>" for done in episode.rounds)
@@ -182,9 +182,9 @@ def test_of_a_large_pool_a_rollout_sees_what_a_model_in_use_sees(chat, monkeypat
     task = a_task("say words of kind 17")
     rollout = asyncio.run(an_engine(chat, pool, style="full", max_rounds=2).episode(task, generator))
     episode = rollout.sample.episode
-    seen = narrowed(pool, episode.shown)
+    seen = narrow_pool(pool, episode.shown)
     assert len(seen.workers) == 4 and "repeats17" in seen.workers and len(episode.rounds) == 2
-    used = conversation(episode, seen, dialect_named("plan"), 2)[:-1]
+    used = build_messages(episode, seen, find_dialect("plan"), 2)[:-1]
     messages = [{"role": message.role, "content": message.content} for message in used]
     assert rollout.transcript.ids == chat.tokenizer.apply_chat_template(messages, return_dict=False)
     assert [done.turn.shown is None for done in episode.rounds] == [False, True]
@@ -217,13 +217,13 @@ def test_a_turn_gets_what_is_left_of_the_episodes_length(chat):
 
 def test_tasks_whose_prompt_leaves_no_room_for_a_turn_are_left_out(chat):
     pool = a_pool()
-    manner = Manner(dialect_named("plan"), "query", 200, 260, 1)
+    manner = Manner(find_dialect("plan"), "query", 200, 260, 1)
     short, long = a_task("short"), a_task("a very long query " * 50)
     assert fitting([long, short], pool, chat, manner) == [short]
 
 
 def test_when_no_prompt_fits_the_job_ends_with_what_to_change(chat):
-    manner = Manner(dialect_named("plan"), "full", 200, 64, 1)
+    manner = Manner(find_dialect("plan"), "full", 200, 64, 1)
     with pytest.raises(TrainingFailed, match=r"max_length.*prompt: query") as caught:
         fitting([a_task()], a_pool(), chat, manner)
     assert caught.value.code == "max_length"
