@@ -40,18 +40,18 @@ def serve(
     from pydantic import ValidationError
 
     from studio.model_server.request import RequestLimits
-    from studio.model_server.server import Place, serve_http, serve_stdio
-    from studio.model_server.service import Offer
+    from studio.model_server.server import ServeOptions, serve_http, serve_stdio
+    from studio.model_server.service import ServedModel
 
     try:
         limits = RequestLimits(max_tokens=max_tokens, max_cost=max_cost, deadline_s=deadline)
     except ValidationError as error:
         raise PoolError("--max-cost and --deadline must be above 0") from error
-    offer = Offer(pool, orchestrator, name, limits, at_once)
+    model = ServedModel(pool, orchestrator, name, limits, at_once)
     if mcp:
-        serve_stdio(offer, home)
+        serve_stdio(model, home)
     else:
-        serve_http(offer, Place(host, port, tuple(token or ()), home))
+        serve_http(model, ServeOptions(host, port, tuple(token or ()), home))
 
 
 @users.command("add")

@@ -8,13 +8,13 @@ from typing import Any
 from orchestrator.engine.events import EpisodeEnded
 
 TRACE_HEADER = "x-podium-trace"
-# An episode has cost time and money: official clients would start it twice more on their own.
-ONCE = {"x-should-retry": "false"}
+# Official clients repeat a failed request twice. An episode costs time and money, so they are told not to.
+NO_RETRY = {"x-should-retry": "false"}
 _STATUS = {"deadline": 504, "stopped": 503, "orchestrator_failed": 502, "max_cost": 422, "max_rounds": 422}
 
 
 class ApiError(Exception):
-    """A refusal or a failure: HTTP status, a sentence, and the fields of the API's error object."""
+    """An error response: HTTP status, message, and the fields of the API's error object."""
 
     def __init__(
         self,
@@ -34,23 +34,23 @@ class ApiError(Exception):
         return {"error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}}
 
 
-def unsupported(param: str, message: str) -> ApiError:
-    """A parameter or content that the pool cannot honour."""
+def not_supported(param: str, message: str) -> ApiError:
+    """A parameter or content that the model server does not support."""
     return ApiError(400, message, "unsupported_parameter", param)
 
 
-def wrong(param: str, message: str) -> ApiError:
-    """A parameter that is not what it should be."""
+def invalid_value(param: str, message: str) -> ApiError:
+    """A parameter with a wrong type or value."""
     return ApiError(400, message, "invalid_value", param)
 
 
-def failure_of(ended: EpisodeEnded, episode: str) -> ApiError | None:
+def episode_error(ended: EpisodeEnded, episode: str) -> ApiError | None:
     """Why an episode has no answer to send, or None.
 
-    `max_tokens` is no failure: the API has a word of its own for it (`length`, `incomplete`).
+    `max_tokens` is not an error: the API has its own term for it (`length`, `incomplete`).
     """
     if ended.outcome in ("answered", "max_tokens"):
         return None
     message = ended.reason or ended.outcome
-    headers = {TRACE_HEADER: episode, **ONCE}
+    headers = {TRACE_HEADER: episode, **NO_RETRY}
     return ApiError(_STATUS[ended.outcome], f"{message} The trace is {episode}.", ended.outcome, headers=headers)

@@ -13,14 +13,14 @@ from pydantic import BaseModel, Field
 
 from studio.frame.sse import KEEP_ALIVE_S
 from studio.model_server.chat_completions import answer_text
-from studio.model_server.errors import ApiError, failure_of
+from studio.model_server.errors import ApiError, episode_error
 from studio.model_server.progress import Progress
 from studio.model_server.request import RequestLimits
 from studio.model_server.service import Service
 
 
-class Asked(BaseModel):
-    """What a call returns."""
+class AskResult(BaseModel):
+    """What the tool `ask` returns."""
 
     answer: str
     trace: str = Field(description="The id of the trace: the studio opens it at /?episode=ID.")
@@ -29,8 +29,8 @@ class Asked(BaseModel):
     cost: float = Field(description="US dollars.")
 
 
-def mcp_server(service: Callable[[], Service]) -> MCPServer[None]:
-    """The server. `service` is asked for at each call, when the event loop runs."""
+def create_mcp_server(service: Callable[[], Service]) -> MCPServer[None]:
+    """The MCP server. `service` is called with each tool call: it exists only once the event loop runs."""
     server: MCPServer[None] = MCPServer(
         "podium",
         instructions="Podium answers a question with a whole pool of agents and tools. Use `ask`.",
@@ -38,30 +38,30 @@ def mcp_server(service: Callable[[], Service]) -> MCPServer[None]:
     )
 
     @server.tool()
-    async def ask(query: str, context: Context[None]) -> Asked:
+    async def ask(query: str, context: Context[None]) -> AskResult:
         """Ask the orchestrator: it decides which agents and tools of its pool to call, and answers."""
         try:
-            running = service().start_episode(query, RequestLimits(), _user(context))
-        except ApiError as error:
-            raise ToolError(str(error)) from error
+            served = service().start_episode(query, RequestLimits(), _token_owner(context))
+        except ApiError as refusal:
+            raise ToolError(str(refusal)) from refusal
         progress = Progress()
         try:
-            async for event in running.events(KEEP_ALIVE_S):
-                line = progress.line(event) if event is not None else None
+            async for event in served.events(KEEP_ALIVE_S):
+                line = progress.describe(event) if event is not None else None
                 if line is not None:
-                    await context.report_progress(progress.done, progress.known or None, line.rstrip())
-            episode, ended = await running.result()
+                    await context.report_progress(progress.done, progress.total or None, line.rstrip())
+            episode, ended = await served.result()
         finally:
-            running.stop()
-        failure = failure_of(ended, running.id)
-        if failure is not None:
-            raise ToolError(f"{failure.code}: {failure}")
+            served.stop()
+        error = episode_error(ended, served.id)
+        if error is not None:
+            raise ToolError(f"{error.code}: {error}")
         if ended.outcome != "answered":
-            raise ToolError(f"{ended.outcome}: {ended.reason} The trace is {running.id}.")
+            raise ToolError(f"{ended.outcome}: {ended.reason} The trace is {served.id}.")
         usage = episode.usage
-        return Asked(
+        return AskResult(
             answer=answer_text(ended),
-            trace=running.id,
+            trace=served.id,
             steps=len(episode.steps),
             tokens=usage.tokens,
             cost=usage.cost,
@@ -70,7 +70,7 @@ def mcp_server(service: Callable[[], Service]) -> MCPServer[None]:
     return server
 
 
-def _user(context: Context[None]) -> str:
-    """Whose token came with the HTTP request; "" over stdio."""
+def _token_owner(context: Context[None]) -> str:
+    """The owner of the HTTP request's token; "" over stdio."""
     request = context.request_context.request
     return str(getattr(getattr(request, "state", None), "user", "")) if request is not None else ""

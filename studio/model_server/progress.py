@@ -1,4 +1,4 @@
-"""An episode's events as lines of text: what a client shows as the model's reasoning while it waits."""
+"""An episode's events as lines of text, which a client shows as the model's reasoning while it waits."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, as_text
 from pool_registry.text import one_line, shorten
 
-MAX_WHAT = 100  # characters of what a step was asked
+MAX_CHARS = 100  # of a step's arguments or error
 
 
 class Progress:
-    """Follows one episode. Says what runs and how it ended, never what a worker returned."""
+    """Follows one episode. Its lines say what runs and how it ended, never what a worker returned."""
 
     def __init__(self) -> None:
         self._steps: dict[int, Step] = {}
         self.done = 0
 
     @property
-    def known(self) -> int:
-        """How many steps there are so far."""
+    def total(self) -> int:
+        """How many steps are planned so far."""
         return len(self._steps)
 
-    def line(self, event: Event) -> str | None:
-        """The event as a line that ends with a line break, or None when there is nothing to say."""
+    def describe(self, event: Event) -> str | None:
+        """The event as a line that ends with a line break, or None for events without one."""
         match event:
             case TurnTaken():
-                return self._turn(event.round, event.turn)
+                return self._describe_turn(event.round, event.turn)
             case StepStarted():
                 step = self._steps[event.step]
-                asked = one_line("; ".join(as_text(value) for value in event.arguments.values()))
-                return f"Step {event.step} {step.worker}: {shorten(asked, MAX_WHAT)}\n"
+                arguments = one_line("; ".join(as_text(value) for value in event.arguments.values()))
+                return f"Step {event.step} {step.worker}: {shorten(arguments, MAX_CHARS)}\n"
             case StepEnded():
                 self.done += 1
-                return f"Step {event.step} {self._steps[event.step].worker} {_outcome(event.observation)}\n"
+                return f"Step {event.step} {self._steps[event.step].worker} {_describe_outcome(event.observation)}\n"
         return None
 
-    def _turn(self, number: int, turn: Turn) -> str:
+    def _describe_turn(self, number: int, turn: Turn) -> str:
         self._steps |= {step.id: step for step in turn.steps}
         if turn.error is not None:
             return f"Round {number} could not be used: {turn.error}\n"
         if not turn.steps:
             return f"Round {number}: the answer\n"
-        return f"Round {number}: {', '.join(_planned(step) for step in turn.steps)}\n"
+        return f"Round {number}: {', '.join(_describe_step(step) for step in turn.steps)}\n"
 
 
-def _planned(step: Step) -> str:
+def _describe_step(step: Step) -> str:
     sees = f" (sees {', '.join(map(str, step.access))})" if step.access else ""
     return f"{step.id} {step.worker}{sees}"
 
 
-def _outcome(observation: Observation) -> str:
-    took = f"{observation.status} in {observation.latency_s:.2f} s"
-    return took if observation.error is None else f"{took}: {shorten(observation.error.message, MAX_WHAT)}"
+def _describe_outcome(observation: Observation) -> str:
+    ended = f"{observation.status} in {observation.latency_s:.2f} s"
+    return ended if observation.error is None else f"{ended}: {shorten(observation.error.message, MAX_CHARS)}"

@@ -1,7 +1,7 @@
-"""What a client may ask of the served model: the requests of both APIs, checked.
+"""Parses and checks the requests of both APIs.
 
-Nothing is ignored in silence. A parameter that the pool cannot honour is refused with the reason, unless it
-stands at the value that means what happens anyway; a parameter that nobody knows is refused, too.
+No parameter is ignored silently. One that the pool cannot honour is refused with the reason, unless its value asks
+for what happens anyway; an unknown parameter is refused, too.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from starlette.requests import Request
 
 from pool_registry.kinds import field_problems
 from pool_registry.pool import Limits
-from studio.model_server.conversation import as_query, chat_messages, response_items
-from studio.model_server.errors import ApiError, unsupported, wrong
+from studio.model_server.conversation import build_query, parse_input, parse_messages
+from studio.model_server.errors import ApiError, invalid_value, not_supported
 
 MAX_BODY_BYTES = 4 * 2**20
 
@@ -25,7 +25,7 @@ _SAMPLING = "each worker of the pool has its own sampling settings; leave it out
 _TOOLS = "the pool's own workers are its tools, and the orchestrator chooses among them; leave it out"
 _FORMAT = "the answer is free text; give a worker of the pool an output schema instead"
 _STATELESS = "nothing is kept between requests; send the whole conversation"
-# parameter -> (the values at which it changes nothing, why others are refused)
+# parameter -> (values that change nothing, why other values are refused)
 NEUTRAL: dict[str, tuple[tuple[object, ...], str]] = {
     "n": ((1,), "one episode gives one answer; send the request several times for several"),
     "temperature": ((1,), _SAMPLING),
@@ -63,7 +63,7 @@ NEUTRAL: dict[str, tuple[tuple[object, ...], str]] = {
 # Labels for the provider's own bookkeeping: they never change an answer.
 LABELS = {"user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
 
-Asked = TypeVar("Asked", bound="_Common")
+RequestT = TypeVar("RequestT", bound="_RequestBase")
 
 
 class RequestLimits(BaseModel):
@@ -77,20 +77,20 @@ class RequestLimits(BaseModel):
     max_steps: int | None = Field(default=None, ge=1)
 
 
-def tightened(limits: Limits, *asked: RequestLimits) -> Limits:
-    """The smallest of each limit."""
+def tighten_limits(limits: Limits, *others: RequestLimits) -> Limits:
+    """The smallest value of each limit."""
     smallest: dict[str, float] = {}
-    for one in (limits, *asked):
+    for source in (limits, *others):
         for name in RequestLimits.model_fields:
-            value = getattr(one, name)
+            value = getattr(source, name)
             if value is not None:
                 smallest[name] = min(value, smallest.get(name, value))
     return limits.model_copy(update=smallest)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A checked request: what to run, within which limits, and how to send it back."""
+class EpisodeRequest:
+    """A checked request of either API: the query, its limits, and how to send the result."""
 
     query: str
     limits: RequestLimits
@@ -98,7 +98,7 @@ class Wanted:
     include_usage: bool = False
 
 
-class _Common(BaseModel):
+class _RequestBase(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     model: str
@@ -111,51 +111,56 @@ class StreamOptions(BaseModel):
     include_obfuscation: bool | None = None
 
 
-class ChatRequest(_Common):
+class ChatRequest(_RequestBase):
     messages: Sequence[object] = Field(min_length=1)
     stream_options: StreamOptions | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
 
-    def wanted(self) -> Wanted:
-        """Raises ApiError naming what cannot be used."""
-        tokens = [each for each in (self.max_tokens, self.max_completion_tokens) if each is not None]
+    def episode_request(self) -> EpisodeRequest:
+        """Check the request's content. Raises ApiError naming what cannot be used."""
+        tokens = [count for count in (self.max_tokens, self.max_completion_tokens) if count is not None]
         limits = _with_tokens(self.podium, min(tokens, default=None))
         usage = self.stream_options is not None and self.stream_options.include_usage
-        query = as_query(chat_messages(self.messages), "messages")
-        return Wanted(query, limits, bool(self.stream), usage)
+        query = build_query(parse_messages(self.messages), "messages")
+        return EpisodeRequest(query, limits, bool(self.stream), usage)
 
 
-class ResponsesRequest(_Common):
+class ResponsesRequest(_RequestBase):
     input: str | Sequence[object] = Field(min_length=1)
     instructions: str | None = None
     stream_options: StreamOptions | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
     reasoning: dict[str, Any] | None = None
 
-    def wanted(self) -> Wanted:
-        """Raises ApiError naming what cannot be used."""
+    def episode_request(self) -> EpisodeRequest:
+        """Check the request's content. Raises ApiError naming what cannot be used."""
         if self.reasoning and self.reasoning.get("effort") is not None:
-            raise unsupported("reasoning.effort", _SAMPLING)
+            raise not_supported("reasoning.effort", _SAMPLING)
         limits = _with_tokens(self.podium, self.max_output_tokens)
-        return Wanted(as_query(response_items(self.input, self.instructions), "input"), limits, bool(self.stream))
+        return EpisodeRequest(
+            build_query(parse_input(self.input, self.instructions), "input"), limits, bool(self.stream)
+        )
 
 
-async def read(request: Request, kind: type[Asked], model: str) -> Asked:
-    """The checked request. Raises ApiError: too large, no JSON, a wrong or unsupported parameter, another model."""
-    asked = _valid(kind, _parsed(await _body(request)))
-    for name, value in (asked.model_extra or {}).items():
+async def read_request(http: Request, kind: type[RequestT], model: str) -> RequestT:
+    """Read and check a request.
+
+    Raises ApiError when it is too large or not JSON, has a wrong or unsupported parameter, or names another model.
+    """
+    request = _validate(kind, _parse_json(await _read_body(http)))
+    for name, value in (request.model_extra or {}).items():
         _check_extra(name, value)
-    if asked.model != model:
-        raise unknown_model(asked.model, model)
-    return asked
+    if request.model != model:
+        raise unknown_model(request.model, model)
+    return request
 
 
-def unknown_model(asked: str, model: str) -> ApiError:
-    return ApiError(404, f"there is no model {asked[:80]!r} here; use {model!r}", "model_not_found", "model")
+def unknown_model(name: str, model: str) -> ApiError:
+    return ApiError(404, f"there is no model {name[:80]!r} here; use {model!r}", "model_not_found", "model")
 
 
-async def _body(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     too_large = ApiError(413, f"the request is larger than {MAX_BODY_BYTES:,} bytes", "request_too_large")
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_BODY_BYTES:
@@ -168,21 +173,21 @@ async def _body(request: Request) -> bytes:
     return bytes(body)
 
 
-def _parsed(body: bytes) -> object:
+def _parse_json(body: bytes) -> object:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", "invalid_json") from error
 
 
-def _valid(kind: type[Asked], document: object) -> Asked:
+def _validate(kind: type[RequestT], document: object) -> RequestT:
     if not isinstance(document, dict):
         raise ApiError(400, "the body must be a JSON object", "invalid_json")
     try:
         return kind.model_validate(document)
     except ValidationError as error:
         where, what = field_problems(error)[0]
-        raise wrong(where, f"{where}: {what}") from error
+        raise invalid_value(where, f"{where}: {what}") from error
 
 
 def _check_extra(name: str, value: object) -> None:
@@ -191,8 +196,8 @@ def _check_extra(name: str, value: object) -> None:
     if name not in NEUTRAL:
         raise ApiError(400, f"unknown parameter {name[:80]!r}", "unknown_parameter", name[:80])
     allowed, why = NEUTRAL[name]
-    if not any(type(value) in (type(each), float) and value == each for each in allowed):
-        raise unsupported(name, f"{name} is not supported: {why}")
+    if not any(type(value) in (type(neutral), float) and value == neutral for neutral in allowed):
+        raise not_supported(name, f"{name} is not supported: {why}")
 
 
 def _with_tokens(limits: RequestLimits, tokens: int | None) -> RequestLimits:

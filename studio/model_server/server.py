@@ -20,8 +20,8 @@ from pool_registry.storage.data_folder import choose_home
 from studio.access.accounts import Tokens
 from studio.access.request_guards import LOOPBACK
 from studio.frame.ports import HOST, check_port
-from studio.model_server.server_record import Served, remove, write
-from studio.model_server.service import Offer, Service
+from studio.model_server.server_record import ServerRecord, remove_record, write_record
+from studio.model_server.service import ServedModel, Service
 from studio.prepare import prepare_store
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ REPORT_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServeOptions:
     """Where to serve and whom to let in. `tokens` are references."""
 
     host: str = HOST
@@ -45,28 +45,28 @@ class Place:
         return self.host in LOOPBACK
 
 
-def serve_http(offer: Offer, place: Place) -> None:
-    """Serve until interrupted. Raises what keeps it from starting, before the port is opened."""
-    check_port(place.port, place.host)
-    store = _store(place.home)
+def serve_http(model: ServedModel, options: ServeOptions) -> None:
+    """Serve until interrupted. Raises before the port is opened when the server cannot start."""
+    check_port(options.port, options.host)
+    store = _open_store(options.home)
     try:
-        app = _app(store, offer, place)
+        app = _create_app(store, model, options)
     except BaseException:
         store.close()
         raise
-    _run(app, store, offer, place)
+    _run_server(app, store, model, options)
 
 
-def serve_stdio(offer: Offer, home: str | None) -> None:
-    """Serve as an MCP server on stdin and stdout until the client goes away. Nothing else may print."""
-    from studio.model_server.mcp import mcp_server
+def serve_stdio(model: ServedModel, home: str | None) -> None:
+    """Serve as an MCP server on stdin and stdout until the client disconnects. Nothing else may print."""
+    from studio.model_server.mcp import create_mcp_server
 
-    store = _store(home)
+    store = _open_store(home)
 
     async def main() -> None:
-        service = Service(store, offer)
+        service = Service(store, model)
         try:
-            await mcp_server(lambda: service).run_stdio_async()
+            await create_mcp_server(lambda: service).run_stdio_async()
         finally:
             await service.close()
 
@@ -76,44 +76,44 @@ def serve_stdio(offer: Offer, home: str | None) -> None:
         store.close()
 
 
-def _store(home: str | None) -> Store:
+def _open_store(home: str | None) -> Store:
     chosen = choose_home(home)  # checkpoints and workers' data are looked up in it
     expect_many_episodes()
     return prepare_store(str(chosen.root))
 
 
-def _app(store: Store, offer: Offer, place: Place) -> FastAPI:
-    if not place.loopback and not place.tokens and not Tokens(store.engine).list():
+def _create_app(store: Store, model: ServedModel, options: ServeOptions) -> FastAPI:
+    if not options.loopback and not options.tokens and not Tokens(store.engine).list():
         raise StorageError(
-            f"{place.host} can be reached by others, so clients need a token; make one first with "
+            f"{options.host} can be reached by others, so clients need a token; make one first with "
             "`podium tokens add NAME`, or give one with --token env:NAME"
         )
-    asyncio.run(_try(store, offer))
+    asyncio.run(_check_model(store, model))
 
-    from studio.model_server.app import create_serve_app
+    from studio.model_server.app import create_model_app
 
-    return create_serve_app(store, offer, loopback=place.loopback, references=place.tokens)
+    return create_model_app(store, model, loopback=options.loopback, references=options.tokens)
 
 
-async def _try(store: Store, offer: Offer) -> None:
-    """Raise now what would be a failed start-up later: a pool or an orchestrator that is not there."""
+async def _check_model(store: Store, model: ServedModel) -> None:
+    """Raise now what would otherwise fail at start-up: an unknown pool or orchestrator."""
     from orchestrator.policies.registry import make_orchestrator
 
-    pool = open_live_pool(store.pools.latest(offer.pool).pool)
+    pool = open_live_pool(store.pools.latest(model.pool).pool)
     try:
-        make_orchestrator(offer.orchestrator, pool)
+        make_orchestrator(model.orchestrator, pool)
     finally:
         await pool.close()
 
 
-def _run(app: FastAPI, store: Store, offer: Offer, place: Place) -> None:
+def _run_server(app: FastAPI, store: Store, model: ServedModel, options: ServeOptions) -> None:
     import uvicorn
 
     server = uvicorn.Server(
         uvicorn.Config(
             app,
-            host=place.host,
-            port=place.port,
+            host=options.host,
+            port=options.port,
             log_level="warning",
             lifespan="on",  # a start-up that fails ends the server instead of leaving half of one
             timeout_graceful_shutdown=1,
@@ -121,7 +121,7 @@ def _run(app: FastAPI, store: Store, offer: Offer, place: Place) -> None:
         )
     )
     stopped = threading.Event()
-    reporter = threading.Thread(target=_report, args=(server, app, store, offer, place, stopped), daemon=True)
+    reporter = threading.Thread(target=_report_state, args=(server, app, store, model, options, stopped), daemon=True)
     reporter.start()
     try:
         server.run()
@@ -130,37 +130,42 @@ def _run(app: FastAPI, store: Store, offer: Offer, place: Place) -> None:
         reporter.join(timeout=5)
 
 
-def _report(
-    server: uvicorn.Server, app: FastAPI, store: Store, offer: Offer, place: Place, stopped: threading.Event
+def _report_state(
+    server: uvicorn.Server,
+    app: FastAPI,
+    store: Store,
+    model: ServedModel,
+    options: ServeOptions,
+    stopped: threading.Event,
 ) -> None:
-    """Keep this server's record true until it stops, and say where it is as soon as it answers."""
-    last = _record(store, offer, place)
-    write(store.home, last)
+    """Keep this server's record up to date until it stops, and print its address as soon as it answers."""
+    last = _new_record(store, model, options)
+    write_record(store.home, last)
     try:
         while not stopped.wait(REPORT_S if server.started else 0.05):
             service: Service | None = getattr(app.state, "service", None)
             if not server.started or service is None:
                 continue
             if last.state == "starting":
-                typer.echo(f"Serving {offer.name}: {last.url}  (stop with Ctrl-C)")
+                typer.echo(f"Serving {model.name}: {last.url}  (stop with Ctrl-C)")
             now = last.model_copy(
                 update={"state": "ready", "running": service.running, "answered": service.started - service.running}
             )
             if now != last:
-                write(store.home, now)
+                write_record(store.home, now)
                 last = now
     finally:
-        remove(store.home, last)
+        remove_record(store.home, last)
 
 
-def _record(store: Store, offer: Offer, place: Place) -> Served:
-    return Served(
-        host=place.host,
-        port=place.port,
-        pool=offer.pool,
-        version=store.pools.latest(offer.pool).version,
-        orchestrator=offer.orchestrator,
-        model=offer.name,
+def _new_record(store: Store, model: ServedModel, options: ServeOptions) -> ServerRecord:
+    return ServerRecord(
+        host=options.host,
+        port=options.port,
+        pool=model.pool,
+        version=store.pools.latest(model.pool).version,
+        orchestrator=model.orchestrator,
+        model=model.name,
         owner=this_process(),
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         state="starting",

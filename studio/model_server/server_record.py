@@ -1,6 +1,6 @@
-"""What is being served from a data folder: one small file for each server, written by the server itself.
+"""The servers of a data folder: each running server keeps one small file there.
 
-The studio only reads them, so it finds servers that were started from a shell, or before it was.
+The studio only reads these files, so it also finds servers that were started from a shell or before the studio.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home
 
 
-class Served(BaseModel):
-    """A running server. `owner` is its process, `running` how many requests it is answering just now."""
+class ServerRecord(BaseModel):
+    """A running server. `owner` is its process, `running` the number of requests that it is answering."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -42,49 +42,49 @@ class Served(BaseModel):
         return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{self.port}/v1"
 
 
-def folder(home: Home) -> Path:
-    place = home.root / "serve"
-    place.mkdir(exist_ok=True)
-    return place
+def record_folder(home: Home) -> Path:
+    """The folder of the records; created when it is missing."""
+    folder = home.root / "serve"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
-def write(home: Home, served: Served) -> None:
-    """Readers see the old file or the new one, never half of it."""
-    path = folder(home) / f"{served.port}.json"
-    write_atomically(path, served.model_dump_json())
+def write_record(home: Home, server: ServerRecord) -> None:
+    """Write a server's file, replacing the one before."""
+    write_atomically(record_folder(home) / f"{server.port}.json", server.model_dump_json())
 
 
-def remove(home: Home, served: Served) -> None:
-    """Take the file away, unless another server has written its own in its place."""
-    path = folder(home) / f"{served.port}.json"
-    current = _read(path)
-    if current is not None and current.owner == served.owner:
+def remove_record(home: Home, server: ServerRecord) -> None:
+    """Remove a server's file, unless another server on the same port has replaced it."""
+    path = record_folder(home) / f"{server.port}.json"
+    current = _read_record(path)
+    if current is not None and current.owner == server.owner:
         path.unlink(missing_ok=True)
 
 
-def served(home: Home) -> list[Served]:
-    """The servers that run, by port. Files of those that were killed are cleared away."""
-    found = []
-    for path in folder(home).glob("*.json"):
-        one = _read(path)
-        if one is not None and is_alive(one.owner):
-            found.append(one)
+def list_servers(home: Home) -> list[ServerRecord]:
+    """The running servers, by port. Files of killed servers are removed."""
+    servers = []
+    for path in record_folder(home).glob("*.json"):
+        server = _read_record(path)
+        if server is not None and is_alive(server.owner):
+            servers.append(server)
         else:
             path.unlink(missing_ok=True)
-    return sorted(found, key=lambda one: one.port)
+    return sorted(servers, key=lambda server: server.port)
 
 
-def stop(home: Home, port: int) -> Served:
-    """Ask the server on `port` to stop; it answers what it has begun for a second more. Raises StorageError."""
-    for one in served(home):
-        if one.port == port:
-            os.kill(int(one.owner.partition(":")[0]), signal.SIGTERM)
-            return one
+def stop_server(home: Home, port: int) -> ServerRecord:
+    """Ask the server on `port` to stop; requests in flight get one more second. Raises StorageError."""
+    for server in list_servers(home):
+        if server.port == port:
+            os.kill(int(server.owner.partition(":")[0]), signal.SIGTERM)
+            return server
     raise StorageError(f"nothing is served on port {port} from this data folder")
 
 
-def _read(path: Path) -> Served | None:
+def _read_record(path: Path) -> ServerRecord | None:
     try:
-        return Served.model_validate_json(path.read_text())
+        return ServerRecord.model_validate_json(path.read_text())
     except (OSError, ValidationError):
         return None

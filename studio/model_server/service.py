@@ -23,20 +23,20 @@ from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
 from studio.episodes import RecordedRun, make_orchestrator_with_memory, prepare_run
 from studio.model_server.errors import ApiError
-from studio.model_server.request import RequestLimits, tightened
+from studio.model_server.request import RequestLimits, tighten_limits
 
 CLOSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What is served: a pool and an orchestrator under one name, with the server's own limits."""
+class ServedModel:
+    """A pool and an orchestrator under one model name, with the server's own limits."""
 
     pool: str
     orchestrator: str
     model: str = ""
     limits: RequestLimits = field(default_factory=RequestLimits)
-    at_once: int = 128
+    max_concurrency: int = 128
 
     @property
     def name(self) -> str:
@@ -99,17 +99,17 @@ class ServedEpisode:
 class Service:
     """Answers requests with one pool and one orchestrator. Make and close it on the event loop that serves.
 
-    Raises PoolNotFound, InvalidPool or UnknownOrchestrator when the offer cannot be served.
+    Raises PoolNotFound, InvalidPool or UnknownOrchestrator when the model cannot be served.
     """
 
-    def __init__(self, store: Store, offer: Offer) -> None:
-        self.store, self.offer = store, offer
-        stored = store.pools.latest(offer.pool)
+    def __init__(self, store: Store, model: ServedModel) -> None:
+        self.store, self.model = store, model
+        stored = store.pools.latest(model.pool)
         self._pool: LivePool = open_live_pool(stored.pool, Recall(DatabaseShelf(store.engine)))
         self._tasks: set[asyncio.Task[Episode]] = set()
         self._episodes: set[ServedEpisode] = set()
         self.started = 0
-        make_orchestrator_with_memory(store, self._pool, offer.orchestrator)  # raises now what every request would
+        make_orchestrator_with_memory(store, self._pool, model.orchestrator)  # raises now what every request would
         self._warming = asyncio.create_task(self._warm_up())
 
     @property
@@ -126,14 +126,14 @@ class Service:
 
         Episodes read the pool's failure memory but add nothing to it: queries of strangers are not learnt from.
         """
-        if len(self._episodes) >= self.offer.at_once:
-            message = f"{self.offer.at_once} requests are being answered; try again in a moment"
+        if len(self._episodes) >= self.model.max_concurrency:
+            message = f"{self.model.max_concurrency} requests are being answered; try again in a moment"
             raise ApiError(429, message, "rate_limit_exceeded", headers={"retry-after": "1"})
-        allowed = tightened(self._pool.pool.limits, self.offer.limits, limits)
+        allowed = tighten_limits(self._pool.pool.limits, self.model.limits, limits)
         episode = ServedEpisode(self.store)
         try:
             run = prepare_run(
-                self.store, self._pool, self.offer.orchestrator, query,
+                self.store, self._pool, self.model.orchestrator, query,
                 user=user, limits=allowed, sink=episode, graded=False,
             )  # fmt: skip
         except InvalidQuery as error:
@@ -159,6 +159,6 @@ class Service:
 
     async def _warm_up(self) -> None:
         """Load a checkpoint before the first request; errors are reported to that request."""
-        if self.offer.orchestrator in checkpoint_names():
+        if self.model.orchestrator in checkpoint_names():
             with suppress(OrchestratorError, WorkerFault):
-                await warm_up(self.offer.orchestrator)
+                await warm_up(self.model.orchestrator)

@@ -35,8 +35,8 @@ def edge(studio: Studio, model: EdgeModel) -> Iterator[Studio]:
     store.pools.save(edge_pool(model.url))
     store.close()
     yield studio
-    for one in server_record.served(find_home(studio.home)):
-        server_record.stop(find_home(studio.home), one.port)
+    for one in server_record.list_servers(find_home(studio.home)):
+        server_record.stop_server(find_home(studio.home), one.port)
 
 
 def snippet(page: Page, tab: str) -> str:

@@ -41,7 +41,7 @@ class ServeDesk:
     def document(self) -> dict[str, Any]:
         """Everything the page draws."""
         self._reap()
-        served = server_record.served(self._home)
+        served = server_record.list_servers(self._home)
         return {
             "servers": [{**one.model_dump(exclude={"owner"}), "url": one.url} for one in served],
             "tokens": [{"name": known.name, "created_at": known.created_at} for known in self._tokens.list()],
@@ -70,7 +70,7 @@ class ServeDesk:
 
     def stop(self, asked: Mapping[str, Any]) -> Reply:
         """Stop the server on a port. Raises StorageError when there is none."""
-        stopped = server_record.stop(self._home, _port(asked))
+        stopped = server_record.stop_server(self._home, _port(asked))
         return Reply(f"{stopped.model} is no longer served.")
 
     def add_token(self, asked: Mapping[str, Any]) -> Reply:
@@ -84,7 +84,7 @@ class ServeDesk:
         return Reply(f"The token {name} opens nothing any more.")
 
     def _spawn(self, arguments: list[str]) -> tuple[subprocess.Popen[bytes], Path]:
-        log = server_record.folder(self._home) / f"start-{time.time_ns()}.log"
+        log = server_record.record_folder(self._home) / f"start-{time.time_ns()}.log"
         command = [sys.executable, "-m", "studio", "serve", f"--home={self._home.root}", *arguments]
         with log.open("wb") as out:
             process = subprocess.Popen(  # noqa: S603  our own program
@@ -100,7 +100,7 @@ class ServeDesk:
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 raise StorageError(_last_words(log))
-            if any(one.port == port and one.state == "ready" for one in server_record.served(self._home)):
+            if any(one.port == port and one.state == "ready" for one in server_record.list_servers(self._home)):
                 log.unlink(missing_ok=True)
                 return
             time.sleep(0.1)

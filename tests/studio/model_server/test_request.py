@@ -14,10 +14,17 @@ from orchestrator.engine.events import StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, Status
 from pool_registry.pool import Limits
-from studio.model_server.conversation import as_query, chat_messages, response_items
+from studio.model_server.conversation import build_query, parse_input, parse_messages
 from studio.model_server.errors import ApiError
 from studio.model_server.progress import Progress
-from studio.model_server.request import MAX_BODY_BYTES, ChatRequest, RequestLimits, ResponsesRequest, read, tightened
+from studio.model_server.request import (
+    MAX_BODY_BYTES,
+    ChatRequest,
+    RequestLimits,
+    ResponsesRequest,
+    read_request,
+    tighten_limits,
+)
 
 texts = st.text(min_size=1).filter(str.strip)
 anything = st.recursive(
@@ -37,7 +44,7 @@ def sent(body: bytes, kind=ChatRequest, **headers: str):
 
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     request = Request({"type": "http", "method": "POST", "headers": raw, "path": "/"}, receive)
-    return asyncio.run(read(request, kind, "m")).wanted()
+    return asyncio.run(read_request(request, kind, "m")).episode_request()
 
 
 def chat(**fields: object):
@@ -52,14 +59,14 @@ def refused(**fields: object) -> ApiError:
 
 @given(texts)
 def test_one_message_is_the_query_unchanged(text):
-    assert as_query(chat_messages([{"role": "user", "content": text}]), "messages") == text
-    assert as_query(response_items(text, None), "input") == text
+    assert build_query(parse_messages([{"role": "user", "content": text}]), "messages") == text
+    assert build_query(parse_input(text, None), "input") == text
 
 
 @given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), texts), min_size=1), texts)
 def test_earlier_turns_stand_labelled_and_in_order_before_the_question(earlier, last):
     messages = [{"role": role, "content": text} for role, text in earlier]
-    query = as_query(chat_messages([*messages, {"role": "user", "content": last}]), "messages")
+    query = build_query(parse_messages([*messages, {"role": "user", "content": last}]), "messages")
     assert query.endswith(f"\n\nNow:\n{last}")
     at = 0
     for role, text in earlier:
@@ -168,7 +175,7 @@ def test_a_responses_request_carries_instructions_and_leaves_out_our_own_reasoni
 )
 def test_limits_only_ever_tighten_the_pools(one, other):
     pool = Limits(max_cost=2.0)
-    found = tightened(pool, one, other)
+    found = tighten_limits(pool, one, other)
     Limits.model_validate(found.model_dump())
     for name in RequestLimits.model_fields:
         asked = [value for each in (pool, one, other) if (value := getattr(each, name)) is not None]
@@ -193,8 +200,8 @@ def test_progress_says_how_steps_end_and_never_what_they_return():
         TurnTaken(2, Turn(error="no JSON"), 0.9),
         TurnTaken(3, Turn(answer="42"), 1.0),
     ]
-    said = "".join(progress.line(event) or "" for event in events)
-    assert said.splitlines() == [
+    lines = "".join(progress.describe(event) or "" for event in events)
+    assert lines.splitlines() == [
         "Round 1: 1 sql, 2 python (sees 1)",
         "Step 1 sql: select 1",
         "Step 1 sql OK in 0.50 s",
@@ -202,4 +209,4 @@ def test_progress_says_how_steps_end_and_never_what_they_return():
         "Round 2 could not be used: no JSON",
         "Round 3: the answer",
     ]
-    assert (progress.done, progress.known) == (2, 2)
+    assert (progress.done, progress.total) == (2, 2)

@@ -266,11 +266,11 @@ def test_running_servers_are_on_record_and_stop_when_asked(home):
     place = find_home(home)
     with serving(home, "--pool", "edge", "--orchestrator", "direct:agent") as url:
         port = int(url.rpartition(":")[2])
-        _until(lambda: any(one.port == port and one.state == "ready" for one in server_record.served(place)))
-        found = next(one for one in server_record.served(place) if one.port == port)
+        _until(lambda: any(one.port == port and one.state == "ready" for one in server_record.list_servers(place)))
+        found = next(one for one in server_record.list_servers(place) if one.port == port)
         assert (found.pool, found.model, found.url) == ("edge", MODEL, f"{url}/v1")
-        server_record.stop(place, port)
-        _until(lambda: all(one.port != port for one in server_record.served(place)))
+        server_record.stop_server(place, port)
+        _until(lambda: all(one.port != port for one in server_record.list_servers(place)))
     assert not (place.root / "serve" / f"{port}.json").exists()
 
 
