@@ -20,7 +20,8 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Limits
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
-from trainer.evaluation.trials import Evaluation, evaluate_orchestrator
+from trainer.evaluation.trials import evaluate_orchestrator
+from trainer.results.summary import Evaluation
 from trainer.tasks import SUITES
 
 ORCHESTRATORS = (

@@ -22,7 +22,7 @@ from trainer.tasks import SUITES, find_task, suite_named
 from trainer.tasks.task import Task
 
 if TYPE_CHECKING:
-    from trainer.evaluation.trials import Evaluation
+    from trainer.results.summary import Evaluation
 
 app = typer.Typer(
     help="Tasks with exact answers, training and evaluation of orchestrators.",
@@ -62,13 +62,13 @@ def show_task(
     """Print a task: its query, its answer and the oracle's plan."""
     from trainer.cli.terminal_tables import print_rich, task_document, task_text
 
-    chosen = load_source_tasks(source, family, level, split, index + 1)
-    if chosen is None:
+    source_tasks = load_source_tasks(source, family, level, split, index + 1)
+    if source_tasks is None:
         task = find_task(family or "", level, split, index)
-    elif 0 <= index < len(chosen):
-        task = chosen[index]
+    elif 0 <= index < len(source_tasks):
+        task = source_tasks[index]
     else:
-        raise UnknownTask(f"{source} has {len(chosen):,} tasks like this; choose an index from 0 on")
+        raise UnknownTask(f"{source} has {len(source_tasks):,} tasks like this; choose an index from 0 on")
     if as_json:
         typer.echo(json.dumps(task_document(task), indent=1, ensure_ascii=False))
     else:
@@ -77,7 +77,7 @@ def show_task(
 
 @tasks_app.command("check")
 def check_file(file: Annotated[Path, typer.Argument(help="JSONL, one task per line.")]) -> None:
-    """Read a file of your own tasks and tell every problem in it. Exit code 2 when no line is a task."""
+    """Read a file of your own tasks and list every problem in it. Exit code 2 when no line is a task."""
     from trainer.cli.terminal_tables import print_rich, task_file_text
     from trainer.tasks.sources.jsonl import load_tasks
 
@@ -119,15 +119,15 @@ def evaluate(
     from trainer.cli.terminal_tables import evaluation_text, print_rich
 
     if recipe is not None:
-        start_job(load_recipe(recipe).only("evaluate"), detach=False, home=home)
+        start_job(load_recipe(recipe).with_only("evaluate"), detach=False, home=home)
         return
     if orchestrator is None:
         raise UnknownTask("say what to evaluate: --orchestrator NAME, or a RECIPE with an evaluate stage")
-    chosen = load_source_tasks(source, family, level, split, tasks, seed) or load_family_tasks(
-        family or "", level, split, tasks
-    )
-    how = EvaluationOptions(orchestrator, pool, condition, concurrency, samples, seed)
-    result = asyncio.run(run_evaluation(how, chosen, home))
+    chosen = load_source_tasks(source, family, level, split, tasks, seed)
+    if not chosen:
+        chosen = load_family_tasks(family or "", level, split, tasks)
+    options = EvaluationOptions(orchestrator, pool, condition, concurrency, samples, seed)
+    result = asyncio.run(run_evaluation(options, chosen, home))
     if as_json:
         typer.echo(result.model_dump_json(indent=1))
     else:
@@ -136,7 +136,7 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
-    """What the command is to measure, and how."""
+    """The options of `evaluate` that say what is measured and how."""
 
     orchestrator: str
     pool: str
@@ -149,7 +149,7 @@ class EvaluationOptions:
 def load_source_tasks(
     source: str | None, family: str | None, level: int, split: str, count: int, seed: int = 0
 ) -> list[Task] | None:
-    """Tasks from a source; None where a family was given instead. Raises TrainerError."""
+    """Load tasks from a source; None where a family was given instead. Raises TrainerError."""
     if (source is None) == (family is None):
         raise UnknownTask("say where the tasks come from: give either --family or --source")
     if source is None:
@@ -160,14 +160,14 @@ def load_source_tasks(
 
 
 def load_family_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
-    """The first tasks of every wanted cell. Raises UnknownTask."""
+    """Load the first `count` tasks of each family and level (\"all\" and 0 stand for every one). Raises UnknownTask."""
     suites = list(SUITES.values()) if family == "all" else [suite_named(family)]
-    cells = [(suite, each) for suite in suites for each in (suite.levels if level == 0 else (level,))]
-    return [suite.task(each, split, index) for suite, each in cells for index in range(count)]
+    cells = [(suite, number) for suite in suites for number in (suite.levels if level == 0 else (level,))]
+    return [suite.task(number, split, index) for suite, number in cells for index in range(count)]
 
 
-async def run_evaluation(asked: EvaluationOptions, tasks: list[Task], home: str | None) -> Evaluation:
-    """Evaluate with the data folder's pool and traces. Returns when every event is on disk."""
+async def run_evaluation(options: EvaluationOptions, tasks: list[Task], home: str | None) -> Evaluation:
+    """Evaluate on the data folder's pool and record traces there. Returns when every event is on disk."""
     from orchestrator.engine.gc_settings import expect_many_episodes
     from pool_registry.calls.live_pool import live_pool
     from trainer.evaluation.trials import evaluate_orchestrator as evaluate_tasks
@@ -176,25 +176,25 @@ async def run_evaluation(asked: EvaluationOptions, tasks: list[Task], home: str 
 
     expect_many_episodes()
     with open_data_folder(home) as store:
-        chosen, renaming = changed_pool(asked.condition, load_pool(store, asked.pool), asked.seed)
+        chosen, renaming = changed_pool(options.condition, load_pool(store, options.pool), options.seed)
         store.pools.save(chosen)
         async with live_pool(chosen) as live:
             result = await evaluate_tasks(
-                asked.orchestrator,
+                options.orchestrator,
                 in_words_of(renaming, tasks),
                 live,
                 sink=store.traces,
-                concurrency=asked.concurrency,
-                samples=asked.samples,
-                seed=asked.seed,
-                condition=asked.condition,
+                concurrency=options.concurrency,
+                samples=options.samples,
+                seed=options.seed,
+                condition=options.condition,
             )
         store.traces.flush()
     return result
 
 
 def main() -> None:
-    """The command line; errors that a person can mend are one line on stderr and exit code 2."""
+    """Run the command line. Errors that a person can fix are one line on stderr and exit code 2."""
     try:
         app(prog_name="python -m trainer")
     except (TrainerError, OrchestratorError, PoolError) as error:

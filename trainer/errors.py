@@ -1,10 +1,18 @@
-"""The exceptions of this room. Each message says what to do next."""
+"""The exceptions of this room. Each message says what to do next.
+
+TrainerError
+    UnknownTask, UnusableTasks, UnknownReference
+    InvalidRecipe
+    TrainingFailed
+    SpendCapReached
+    JobNotFound, JobRefused
+"""
 
 from __future__ import annotations
 
 
 class TrainerError(Exception):
-    """Anything a person can mend in how tasks, training or an evaluation was asked for."""
+    """An error that a person can fix in a task, a recipe, a job or an evaluation."""
 
 
 class UnknownTask(TrainerError):
@@ -34,11 +42,11 @@ class TrainingFailed(TrainerError):
 
 
 class UnknownReference(TrainerError):
-    """There is no evaluation like the one that is to be compared with."""
+    """The evaluation that others are to be compared with does not exist."""
 
 
 class SpendCapReached(TrainerError):
-    """A job has spent what its recipe allows. What it has measured so far stays, and it can go on."""
+    """A job has spent what its recipe allows. Its results so far are kept, and it can be resumed."""
 
 
 class JobNotFound(TrainerError):

@@ -1,4 +1,4 @@
-"""The process of a job: takes it from the queue, runs its stages, keeps its row true, explains failures."""
+"""The process of a job: claims it from the queue, runs its stages, keeps its row up to date, explains failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, Trainin
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobStore
 from trainer.learner.generator import is_out_of_memory
-from trainer.recipe import GrpoSettings, Recipe
+from trainer.memory_fit.advice import EDITS
+from trainer.recipe import Recipe
 
 log = logging.getLogger(__name__)
 BEAT_S = 5.0
@@ -24,42 +25,44 @@ BEAT_S = 5.0
 
 @dataclass(slots=True)
 class _JobProgress:
-    """Where the job is, shared with the heartbeat. `steps` are all of the job's, where that is known only now."""
+    """How far the job is, shared with the heartbeat. `steps` is the total where it is only known while it runs."""
 
     stage: str = ""
     steps: int | None = None
 
 
 def run_job(job: str, store: Store, jobs: JobStore) -> bool:
-    """Run a queued job in this process. True when it is done or was stopped on request, False when it failed
-    or could not be claimed. Never raises for what training does: the row says what happened.
+    """Run a queued job in this process.
+
+    Returns True when it is done or was stopped on request, False when it failed or could not be claimed. Failures of
+    training are never raised: the job's row describes them.
     """
     if not jobs.claim(job):
         log.info("job %s cannot start now: another one runs, or it is not queued", job)
         return False
     job_folder = jobs.folder(job)
-    with _StopSignals(job_folder), _Heartbeat(jobs, job, job_folder) as place:
-        state, code, message = _run(job, store, jobs, job_folder, place)
+    with _StopSignals(job_folder), _Heartbeat(jobs, job, job_folder) as progress:
+        state, code, message = _run(job, store, jobs, job_folder, progress)
     log.info("job %s is %s%s", job, state, f": {message}" if message else "")
     jobs.finish(job, state, code, message)
     jobs.start_next()
     return state != "failed"
 
 
-def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, place: _JobProgress) -> tuple[str, str, str]:
+def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress: _JobProgress) -> tuple[str, str, str]:
     recipe: Recipe | None = None
 
-    def tell(stage: str, steps: int) -> None:
-        place.stage = stage
+    def on_stage(stage: str, steps: int) -> None:
+        progress.stage = stage
         if recipe is not None and recipe.stages == ("evaluate",):
-            place.steps = steps
+            progress.steps = steps
         log.info("stage %s: %d %s", stage, steps, "episodes" if stage == "evaluate" else "steps")
 
     try:
         from trainer.run_recipe import load_pool, run_recipe
 
         recipe = jobs.recipe(job)
-        finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, tell)
+        finished = run_recipe(recipe, store, load_pool(store, recipe.pool), job_folder, on_stage)
     except SpendCapReached as reached:
         return "stopped", "max_cost", str(reached)
     except Exception as error:
@@ -70,7 +73,7 @@ def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, place: _
 
 
 def explain_failure(error: BaseException, recipe: Recipe | None) -> tuple[str, str]:
-    """Why a job failed: a machine-readable word and a sentence with the next action."""
+    """Explain why a job failed: (machine-readable code, sentence with the next action)."""
     if isinstance(error, BaseExceptionGroup):
         return explain_failure(error.exceptions[0], recipe)
     if isinstance(error, TrainingFailed):
@@ -89,44 +92,25 @@ def explain_failure(error: BaseException, recipe: Recipe | None) -> tuple[str, s
 
 
 def suggest_smaller(recipe: Recipe | None) -> str:
-    """Concrete edits that need less memory, the gentlest first."""
+    """Name concrete edits that need less memory."""
     if recipe is None:
         return "Make the batch smaller"
-    edits = []
-    if recipe.sft is not None and recipe.sft.batch > 1:
-        half = recipe.sft.batch // 2
-        edits.append(f"sft.batch: {half} with sft.accumulation: {recipe.sft.accumulation * recipe.sft.batch // half}")
-    if recipe.grpo is not None and recipe.grpo.micro_batch > 1:
-        edits.append(f"grpo.micro_batch: {_smaller_divisor(recipe.grpo)}")
-    if not recipe.model.checkpointing:
-        edits.append("model.checkpointing: true")
-    if recipe.model.precision == "float32":
-        edits.append("model.precision: bfloat16")
-    if recipe.model.lora is None:
-        edits.append("model.lora: {} (an adapter instead of every weight)")
-    if recipe.grpo is not None and recipe.grpo.rollouts.backend == "vllm-colocate":
-        edits.append(f"grpo.rollouts.vllm_memory: {recipe.grpo.rollouts.vllm_memory / 2:g}")
+    edits = [edit[0] for change in EDITS if (edit := change(recipe)) is not None]
     return f"Change one of these and start again: {'; '.join(edits)}" if edits else "Choose a smaller base model"
 
 
-def _smaller_divisor(grpo: GrpoSettings) -> int:
-    """The largest micro batch up to half of the present one that divides a step's episodes."""
-    episodes = grpo.rollouts.prompts * grpo.rollouts.group
-    return next(size for size in range(grpo.micro_batch // 2, 0, -1) if episodes % size == 0)
-
-
 class _Heartbeat:
-    """Writes the row every few seconds while the block runs."""
+    """Writes the job's row every BEAT_S seconds while the block runs, in a thread of its own."""
 
     def __init__(self, jobs: JobStore, job: str, job_folder: JobFolder) -> None:
         self._jobs, self._job, self._job_folder = jobs, job, job_folder
-        self._place = _JobProgress()
+        self._progress = _JobProgress()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, name="heartbeat", daemon=True)
 
     def __enter__(self) -> _JobProgress:
         self._thread.start()
-        return self._place
+        return self._progress
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
@@ -141,25 +125,25 @@ class _Heartbeat:
         rows = read_lines(self._job_folder.metrics)
         step = max((int(str(row.get("step", 0))) for row in rows), default=0)
         try:
-            self._jobs.beat(self._job, self._place.stage, step, self._place.steps)
+            self._jobs.beat(self._job, self._progress.stage, step, self._progress.steps)
         except Exception:
             log.warning("the heartbeat could not be written", exc_info=True)
 
 
 class _StopSignals:
-    """SIGTERM and SIGINT stop the job with a checkpoint instead of losing what it learnt since the last."""
+    """While the block runs, SIGTERM and SIGINT stop the job with a checkpoint instead of killing it."""
 
     def __init__(self, job_folder: JobFolder) -> None:
         self._job_folder = job_folder
-        self._before: dict[int, object] = {}
+        self._previous: dict[int, object] = {}
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
-                self._before[number] = signal.signal(number, self._stop)
+                self._previous[number] = signal.signal(number, self._stop)
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:

@@ -242,7 +242,7 @@ class EvaluateSettings(RecipeSection):
 
     @property
     def episodes(self) -> int:
-        """How many episodes that makes, as far as it says so: a source may hold fewer tasks."""
+        """The most episodes that this section asks for; a source may hold fewer tasks."""
         return len(self.orchestrators) * self.count * self.samples * len(self.conditions)
 
 
@@ -270,23 +270,39 @@ class Recipe(RecipeSection):
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """What this recipe does, in order."""
+        """The stages of this recipe, in the order in which they run."""
         return tuple(stage for stage in STAGES if getattr(self, stage) is not None)
 
-    def only(self, stage: str) -> Recipe:
-        """This recipe with one of its stages. Raises InvalidRecipe when it has no such stage."""
+    def complete_evaluate(self) -> EvaluateSettings:
+        """Return the evaluate section with its empty fields filled from the other sections.
+
+        Tasks come from the tasks section, rounds from GRPO's rollouts. Only for a recipe with that section.
+        """
+        assert self.evaluate is not None, "the caller knows that the recipe has this stage"
+        settings = self.evaluate
+        rounds = settings.max_rounds or (self.grpo.rollouts.max_rounds if self.grpo else None)
+        source, levels = settings.source or self.tasks.source, settings.levels or self.tasks.levels
+        return settings.model_copy(update={"source": source, "levels": levels, "max_rounds": rounds})
+
+    def with_only(self, stage: str) -> Recipe:
+        """Return this recipe with one of its stages. Raises InvalidRecipe when it has no such stage."""
         if stage not in self.stages:
             raise InvalidRecipe([(stage, f"this recipe has no {stage} section; it has: {', '.join(self.stages)}")])
         return self.model_copy(update={other: None for other in self.stages if other != stage})
 
 
 def parse_recipe(text: str) -> Recipe:
-    """The recipe in a YAML document. Raises InvalidRecipe with every problem and the key it is at."""
+    """Parse a recipe from YAML. Raises InvalidRecipe with every problem and its key."""
     if len(text) > MAX_RECIPE_BYTES:
         raise InvalidRecipe([("", f"a recipe has at most {MAX_RECIPE_BYTES:,} characters")])
     try:
         document = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError, AttributeError) as error:  # the last two: a date 2020-13-45
+    except (
+        yaml.YAMLError,
+        RecursionError,
+        ValueError,
+        AttributeError,
+    ) as error:  # the last two: 2020-13-45
         raise InvalidRecipe([("", f"this is not YAML: {error}")]) from error
     if not isinstance(document, dict):
         raise InvalidRecipe([("", "a recipe is a mapping such as 'pool: starter'")])
@@ -297,35 +313,34 @@ def parse_recipe(text: str) -> Recipe:
 
 
 def dump_recipe(recipe: Recipe) -> str:
-    """The YAML of a recipe, every key written out: the inverse of `parse_recipe`."""
+    """Write a recipe as YAML with every key: the inverse of `parse_recipe`."""
     document = recipe.model_dump(mode="json")
-    text = _to_yaml(document, as_it_is=True)
+    text = _to_yaml(document, allow_unicode=True)
     plain = all(letter.isprintable() or letter == "\n" for letter in text)
-    return text if plain else _to_yaml(document, as_it_is=False)  # YAML takes some control characters for line ends
+    return text if plain else _to_yaml(document, allow_unicode=False)  # YAML reads some control characters as line ends
 
 
-def _to_yaml(document: dict[str, object], as_it_is: bool) -> str:
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=as_it_is, width=110)
+def _to_yaml(document: dict[str, object], allow_unicode: bool) -> str:
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=allow_unicode, width=110)
     return text
 
 
 def load_recipe(reference: str) -> Recipe:
-    """The recipe in a file, or the preset of that name. Raises InvalidRecipe."""
+    """Load the preset of this name, or else the recipe file at this path. Raises InvalidRecipe."""
     path = asset(PRESETS) / f"{reference}.yaml"
     if reference not in list_presets():
         path = Path(reference).expanduser()
     try:
         return parse_recipe(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        known = ", ".join(list_presets())
         reason = getattr(error, "strerror", None) or "not text"
         raise InvalidRecipe(
-            [("", f"{reference} is no recipe file ({reason}) and no preset; presets: {known}")]
+            [("", f"{reference} is no recipe file ({reason}) and no preset; presets: {', '.join(list_presets())}")]
         ) from error
 
 
 def list_presets() -> list[str]:
-    """The recipes that ship, gentlest first."""
+    """List the names of the recipes that ship, the least demanding first."""
     order = [
         "cpu-first-steps",
         "cpu-smollm2",
@@ -335,17 +350,17 @@ def list_presets() -> list[str]:
         "paramanager-paper",
         "evaluate-baselines",
     ]
-    there = {path.stem for path in asset(PRESETS).glob("*.yaml")}
-    return [name for name in order if name in there] + sorted(there.difference(order))
+    available = {path.stem for path in asset(PRESETS).glob("*.yaml")}
+    return [name for name in order if name in available] + sorted(available.difference(order))
 
 
 _ALTERNATIVES = ("str", "list[str]")  # what pydantic adds to the key where a value may be one of two types
 
 
 def _list_problems(error: ValidationError) -> list[tuple[str, str]]:
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for item in error.errors(include_url=False):
         key = ".".join(str(part) for part in item["loc"] if part not in _ALTERNATIVES)
-        found.setdefault(key, PLAIN_WORDS.get(item["type"], item["msg"].removeprefix("Value error, ")))
-    deeper = {key.rpartition(".")[0] for key in found}
-    return [(key, what) for key, what in found.items() if key == "" or key not in deeper]
+        problems.setdefault(key, PLAIN_WORDS.get(item["type"], item["msg"].removeprefix("Value error, ")))
+    deeper = {key.rpartition(".")[0] for key in problems}
+    return [(key, what) for key, what in problems.items() if key == "" or key not in deeper]

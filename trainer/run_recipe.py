@@ -1,4 +1,4 @@
-"""Runs what a recipe says, stage by stage, in one job folder. Called by the job's own process."""
+"""Runs the stages of a recipe in one job folder. Called by the job's own process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.checkpoints import complete_steps, read_checkpoint
@@ -18,7 +19,7 @@ from pool_registry.pool import Pool
 from pool_registry.starter import seed_starter
 from trainer.errors import TrainingFailed, UnknownTask
 from trainer.jobs.job_folder import JobFolder
-from trainer.recipe import Recipe
+from trainer.recipe import EvaluateSettings, ModelSettings, Recipe, TaskSettings
 from trainer.tasks.sources.source import source_named
 from trainer.tasks.task import Task
 
@@ -26,27 +27,27 @@ if TYPE_CHECKING:
     from trainer.learner.load_and_save import TrainingContext
 
 log = logging.getLogger(__name__)
-OnStage = Callable[[str, int], None]
+OnStage = Callable[[str, int], None]  # (stage, its steps or episodes), called as a stage begins
 
 
-def run_recipe(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, tell: OnStage) -> bool:
-    """Every stage of the recipe, going on where an interrupted run stopped. False when stopped on request.
+def run_recipe(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_stage: OnStage) -> bool:
+    """Run every stage, continuing where an interrupted run stopped. Returns False when stopped on request.
 
-    `tell(stage, steps)` is called as a stage begins. Raises TrainingFailed, InvalidRecipe, WorkerFault,
-    UnknownOrchestrator or StorageError; each says what to do next.
+    Raises TrainingFailed, InvalidRecipe, WorkerFault, UnknownOrchestrator or StorageError; each message says what to
+    do next.
     """
     expect_many_episodes()
-    resumed = job_folder.find_intact_checkpoint()
-    job_folder.truncate_after(resumed[0] if resumed else 0)
+    checkpoint = job_folder.find_intact_checkpoint()
+    job_folder.truncate_after(checkpoint[0] if checkpoint else 0)
     try:
-        trained = _train(recipe, store, pool, job_folder, tell) if recipe.sft or recipe.grpo else True
-        return trained and (recipe.evaluate is None or _evaluate(recipe, store, pool, job_folder, tell))
+        if (recipe.sft or recipe.grpo) and not _train(recipe, store, pool, job_folder, on_stage):
+            return False
+        return recipe.evaluate is None or _evaluate(recipe, store, pool, job_folder, on_stage)
     finally:
         store.traces.flush()
 
 
-def _train(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, tell: OnStage) -> bool:
-    """The stages that train. False when stopped on request."""
+def _train(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_stage: OnStage) -> bool:
     from trainer.learner.load_and_save import TrainingContext, configure_libraries
 
     configure_libraries(recipe.threads)
@@ -54,14 +55,13 @@ def _train(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, tell
     with asyncio.Runner() as runner:
         live = runner.run(_open_pool(pool))
         try:
-            return _run_stages(
-                TrainingContext(recipe, tasks, live, store, job_folder, runner, check=measure_checkpoint), tell
-            )
+            context = TrainingContext(recipe, tasks, live, store, job_folder, runner, check=measure_checkpoint)
+            return _run_training_stages(context, on_stage)
         finally:
             runner.run(live.close())
 
 
-def _run_stages(training: TrainingContext, tell: OnStage) -> bool:
+def _run_training_stages(training: TrainingContext, on_stage: OnStage) -> bool:
     recipe, job_folder = training.recipe, training.job_folder
     start = None
     if recipe.sft is not None:
@@ -69,49 +69,50 @@ def _run_stages(training: TrainingContext, tell: OnStage) -> bool:
 
         newest = job_folder.find_newest_checkpoint()
         if newest is None or newest[0] < recipe.sft.steps:
-            tell("sft", recipe.sft.steps)
+            on_stage("sft", recipe.sft.steps)
             if not run_sft(training):
                 return False
         start = _find_last_checkpoint(job_folder, "sft")
     if recipe.grpo is not None:
         from trainer.grpo.stage import run_grpo
 
-        offset = recipe.sft.steps if recipe.sft else 0
+        offset = recipe.sft.steps if recipe.sft else 0  # a job counts the steps of both stages
         newest = job_folder.find_newest_checkpoint()
         if newest is None or newest[0] < offset + recipe.grpo.steps:
-            tell("grpo", recipe.grpo.steps)
+            on_stage("grpo", recipe.grpo.steps)
             if not run_grpo(training, start, offset):
                 return False
     return True
 
 
-def choose_orchestrators(recipe: Recipe, job_folder: JobFolder) -> list[str]:
-    """What the evaluate stage measures: the recipe's choice, or where it began and what every stage made."""
-    if recipe.evaluate is not None and recipe.evaluate.orchestrators:
-        return list(recipe.evaluate.orchestrators)
-    job = job_folder.path.name
-    made = {read_checkpoint(folder).stage: step for step, folder in reversed(complete_steps(job_folder.checkpoints))}
-    begun = recipe.model.start or ("base" if recipe.model.base == TINY else "")
-    return [*([begun] if begun else []), *(f"{job}@{step}" for step in made.values())]
-
-
-def _evaluate(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, tell: OnStage) -> bool:
-    """The evaluate stage. False when stopped on request."""
+def _evaluate(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_stage: OnStage) -> bool:
     from trainer.evaluation.stage import EvaluationStage
 
     if recipe.threads:
         from trainer.learner.load_and_save import configure_libraries
 
         configure_libraries(recipe.threads)
+    settings = recipe.complete_evaluate()
     newest = job_folder.find_newest_checkpoint()
-    names = choose_orchestrators(recipe, job_folder)
-    stage = EvaluationStage(recipe, names, pool, store, job_folder, newest[0] if newest else 0)
+    names = choose_orchestrators(settings, recipe.model, job_folder)
+    stage = EvaluationStage(settings, names, pool, store, job_folder, newest[0] if newest else 0)
     with asyncio.Runner() as runner:
-        return runner.run(stage.run(lambda episodes: tell("evaluate", episodes)))
+        return runner.run(stage.run(lambda episodes: on_stage("evaluate", episodes)))
 
 
-def _find_last_checkpoint(job_folder: JobFolder, stage: str) -> Any:
-    """The folder of a stage's last checkpoint."""
+def choose_orchestrators(settings: EvaluateSettings, model: ModelSettings, job_folder: JobFolder) -> list[str]:
+    """Name what the evaluate stage measures: the recipe's list, or else the start and the last of every stage."""
+    if settings.orchestrators:
+        return list(settings.orchestrators)
+    job = job_folder.path.name
+    last_steps = {
+        read_checkpoint(folder).stage: step for step, folder in reversed(complete_steps(job_folder.checkpoints))
+    }
+    start = model.start or ("base" if model.base == TINY else "")
+    return [*([start] if start else []), *(f"{job}@{step}" for step in last_steps.values())]
+
+
+def _find_last_checkpoint(job_folder: JobFolder, stage: str) -> Path:
     for _, folder in complete_steps(job_folder.checkpoints):
         if read_checkpoint(folder).stage == stage:
             return folder
@@ -119,43 +120,56 @@ def _find_last_checkpoint(job_folder: JobFolder, stage: str) -> Any:
 
 
 def load_training_tasks(recipe: Recipe, pool: Pool) -> list[Task]:
-    """The tasks of the train split. Raises TrainingFailed when there are none, the pool lacks a worker, or
-    checkpoints are to be measured and there is nothing to measure them on."""
+    """Load the tasks of the train split.
+
+    Raises TrainingFailed when there are none, when the pool lacks a worker that they need, or when checkpoints are
+    to be measured and there is no validation task.
+    """
+    validation: list[Task] = []
     if any(section.saving.check_tasks for section in (recipe.sft, recipe.grpo) if section is not None):
         try:
-            _load_tasks(recipe, pool, "validation", 1)
+            validation = _load_tasks(recipe.tasks, "validation", 1)
         except UnknownTask as error:
             raise TrainingFailed("tasks", f"{error}. Add some, or set saving.check_tasks: 0") from error
-    return _load_tasks(recipe, pool, "train", recipe.tasks.count)
+    tasks = _load_tasks(recipe.tasks, "train", recipe.tasks.count)
+    if recipe.sft is not None and recipe.sft.demonstrations.teacher == "oracle":
+        _check_workers([*tasks, *validation], pool)
+    return tasks
 
 
-def _load_tasks(recipe: Recipe, pool: Pool, split: str, count: int) -> list[Task]:
-    tasks = source_named(recipe.tasks.source).tasks(split, count, levels=recipe.tasks.levels)
+def _load_tasks(settings: TaskSettings, split: str, count: int) -> list[Task]:
+    tasks = source_named(settings.source).tasks(split, count, levels=settings.levels)
     if not tasks:
-        raise TrainingFailed("tasks", f"{recipe.tasks.source} has no task in the {split} split at these levels")
-    known = {spec.name for spec in pool.enabled}
-    missing = sorted({name for task in tasks for name in task.workers} - known)
-    if missing and recipe.sft is not None and recipe.sft.demonstrations.teacher == "oracle":
+        raise TrainingFailed("tasks", f"{settings.source} has no task in the {split} split at these levels")
+    return tasks
+
+
+def _check_workers(tasks: list[Task], pool: Pool) -> None:
+    """Raise TrainingFailed when the pool lacks a worker that a reference plan calls."""
+    missing = sorted({name for task in tasks for name in task.workers} - {spec.name for spec in pool.enabled})
+    if missing:
         raise TrainingFailed(
             "pool", f"the pool {pool.name} lacks {', '.join(missing)}, which these tasks' reference plans call; "
             "add them on the Pool page, choose other tasks (tasks.source), or another teacher"
         )  # fmt: skip
-    return tasks
 
 
 def load_pool(store: Store, name: str) -> Pool:
-    """The pool called `name`; the starter pool is there without having been saved."""
+    """Load the newest version of a pool. The starter pool is made first where it was never saved."""
     if name == "starter":
         seed_starter(store.pools)
     return store.pools.latest(name).pool
 
 
 async def _open_pool(pool: Pool) -> LivePool:
-    return open_live_pool(pool)
+    return open_live_pool(pool)  # a coroutine: workers start on the runner's event loop
 
 
 def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, count: int) -> Mapping[str, float]:
-    """The share of `count` validation tasks that the model solves greedily, and of its turns that are turns."""
+    """Let the model solve `count` validation tasks greedily.
+
+    Returns `check/correct` (share of tasks) and `check/valid_turns` (share of turns that could be parsed).
+    """
     from trainer.grpo.rollouts import RolloutEngine, figures
     from trainer.grpo.stage import manner_of
     from trainer.grpo.token_transcript import ChatTokens
@@ -163,7 +177,7 @@ def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, co
     from trainer.learner.transformers_generator import TransformersGenerator
 
     recipe = training.recipe
-    tasks = _load_tasks(recipe, training.pool.pool, "validation", count)[:count]
+    tasks = _load_tasks(recipe.tasks, "validation", count)[:count]
     rounds = recipe.grpo.rollouts.max_rounds if recipe.grpo else 2
     generator = TransformersGenerator(model, tokenizer, SamplingParams(0.0))
     manner = replace(manner_of(recipe, rounds), max_length=1_000_000)
@@ -174,7 +188,7 @@ def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, co
         return figures(groups, [], [])
 
     try:
-        found = training.runner.run(run())
+        measured = training.runner.run(run())
     finally:
         generator.close()
-    return {"check/correct": found["rollout/correct"], "check/valid_turns": found["rollout/valid_turns"]}
+    return {"check/correct": measured["rollout/correct"], "check/valid_turns": measured["rollout/valid_turns"]}

@@ -189,9 +189,9 @@ def test_every_default_is_allowed_by_its_own_rule():
 
 def test_one_stage_can_be_taken_out_and_a_missing_one_is_told():
     recipe = parse_recipe("{sft: {}, evaluate: {}}")
-    assert recipe.stages == ("sft", "evaluate") and recipe.only("sft").stages == ("sft",)
+    assert recipe.stages == ("sft", "evaluate") and recipe.with_only("sft").stages == ("sft",)
     with pytest.raises(InvalidRecipe, match="no grpo section"):
-        recipe.only("grpo")
+        recipe.with_only("grpo")
 
 
 @pytest.mark.parametrize("name", list_presets() or [pytest.param("none", marks=pytest.mark.skip("no presets ship"))])

@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trainer.recipe import Recipe
 
 RecipeFile = Annotated[str, typer.Argument(help="A recipe's YAML file, or the name of a preset.")]
-Detach = Annotated[bool, typer.Option("--detach", help="Queue it and return at once.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Queue the job and return at once.")]
 Job = Annotated[str, typer.Argument(help="The job's id.")]
 
 jobs_app = typer.Typer(help="Jobs: list, show, stop, resume.", no_args_is_help=True)
@@ -35,12 +35,12 @@ def add_job_commands(app: typer.Typer) -> None:
 
 def sft(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
     """Fine-tune on demonstrations: the recipe's sft stage."""
-    start_job(load_recipe(recipe).only("sft"), detach, home)
+    start_job(load_recipe(recipe).with_only("sft"), detach, home)
 
 
 def grpo(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
     """Reinforcement learning on whole episodes: the recipe's grpo stage."""
-    start_job(load_recipe(recipe).only("grpo"), detach, home)
+    start_job(load_recipe(recipe).with_only("grpo"), detach, home)
 
 
 def train(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
@@ -58,7 +58,7 @@ def start_job(recipe: Recipe, detach: bool, home: str | None) -> None:
             return
         typer.echo(f"{row.id}: Ctrl-C stops it; `python -m trainer jobs show {row.id}` says how far it is", err=True)
         ended = row
-        while ended.state == "queued":  # another terminal that waits may be faster
+        while ended.state == "queued":  # the claim may be lost to another waiting terminal
             _wait_for_turn(jobs, row)
             ended = _run_here(row.id, store, jobs)
     if ended.state == "failed":
@@ -68,7 +68,7 @@ def start_job(recipe: Recipe, detach: bool, home: str | None) -> None:
 
 
 def run(job: Job, home: HomeOption = None) -> None:
-    """Run a queued job in this process (how jobs are started; you want `train`)."""
+    """Run a queued job in this process (used to start jobs; you want `train`)."""
     with open_jobs(home) as (store, jobs):
         jobs.get(job)  # says so when there is no such job
         ended = _run_here(job, store, jobs)
@@ -77,15 +77,15 @@ def run(job: Job, home: HomeOption = None) -> None:
 
 def recipes(as_json: JsonOption = False) -> None:
     """The recipes that ship."""
-    found = [(name, load_recipe(name)) for name in list_presets()]
+    presets = {name: load_recipe(name) for name in list_presets()}
     if as_json:
-        typer.echo(
-            json.dumps([{"name": name, "title": recipe.title, "stages": recipe.stages} for name, recipe in found])
-        )
+        rows = [{"name": name, "title": recipe.title, "stages": recipe.stages} for name, recipe in presets.items()]
+        typer.echo(json.dumps(rows))
         return
     from trainer.cli.terminal_tables import print_rich, table_of
 
-    print_rich(table_of(("recipe", "stages", "what it is"), [(n, "+".join(r.stages), r.title) for n, r in found]))
+    lines = [(name, "+".join(recipe.stages), recipe.title) for name, recipe in presets.items()]
+    print_rich(table_of(("recipe", "stages", "what it is"), lines))
 
 
 def demonstrations(
@@ -107,12 +107,12 @@ def demonstrations(
 
 
 def compare(
-    jobs: Annotated[list[str], typer.Argument(help="Evaluation jobs; what several measured, the last one says.")],
+    jobs: Annotated[list[str], typer.Argument(help="Evaluation jobs; of equal results the last one counts.")],
     reference: Annotated[
         str | None,
         typer.Option(help="An orchestrator, or JOB/ORCHESTRATOR. Default: the recipe's, or the first orchestrator."),
     ] = None,
-    by: Annotated[str | None, typer.Option(help="Take apart by family or level.")] = None,
+    by: Annotated[str | None, typer.Option(help="Break down by family or level.")] = None,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="For a model card.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Every figure, for a spreadsheet.")] = False,
     as_json: JsonOption = False,
@@ -123,17 +123,17 @@ def compare(
     from trainer.results import tables
 
     with open_jobs(home) as (_, store):
-        found = compare_jobs(store, jobs, reference, by)
+        comparison = compare_jobs(store, jobs, reference, by)
     if as_json:
-        typer.echo(json.dumps([line.document() for line in found.lines], indent=1))
+        typer.echo(json.dumps([row.document() for row in comparison.rows], indent=1))
     elif as_csv:
-        typer.echo(tables.render_csv(found.lines, found.reference), nl=False)
+        typer.echo(tables.render_csv(comparison.rows, comparison.reference), nl=False)
     elif as_markdown:
-        typer.echo(tables.render_markdown(found.lines, found.reference))
+        typer.echo(tables.render_markdown(comparison.rows, comparison.reference))
     else:
         from trainer.cli.terminal_tables import comparison_text, print_rich
 
-        print_rich(comparison_text(found.lines, found.reference))
+        print_rich(comparison_text(comparison.rows, comparison.reference))
 
 
 @jobs_app.command("list")
@@ -158,22 +158,22 @@ def show_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> 
 
     with open_jobs(home) as (_, jobs):
         jobs.mark_lost()
-        row, job_folder = jobs.get(job), jobs.folder(job)
+        job_row, job_folder = jobs.get(job), jobs.folder(job)
     figures = read_lines(job_folder.metrics)
-    shown = job_document(row) | {
+    document = job_document(job_row) | {
         "folder": str(job_folder.path),
         "checkpoints": [f"{job}@{step}" for step, _ in complete_steps(job_folder.checkpoints)],
         "figures": figures[-1] if figures else {},
         "evaluations": [
-            {key: each.get(key) for key in ("orchestrator", "condition", "tasks", "samples", "mean", "interval")}
-            for each in read_lines(job_folder.evaluations)
+            {key: row.get(key) for key in ("orchestrator", "condition", "tasks", "samples", "mean", "interval")}
+            for row in read_lines(job_folder.evaluations)
         ],
         "log": read_log_tail(job_folder.log),
     }
     if as_json:
-        typer.echo(json.dumps(shown, indent=1))
+        typer.echo(json.dumps(document, indent=1))
         return
-    for key, value in shown.items():
+    for key, value in document.items():
         typer.echo(f"{key:12} {value}" if key != "log" else f"log\n{value}")
 
 
@@ -186,15 +186,15 @@ def stop_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> 
 
 @jobs_app.command("resume")
 def resume_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """Let a stopped or failed job go on from its last complete checkpoint, detached."""
+    """Continue a stopped or failed job from its last complete checkpoint, detached."""
     with open_jobs(home) as (_, jobs):
         row = jobs.resume(job)
         jobs.start_next()
         _print_state(row, as_json)
 
 
-def job_document(row: JobRow) -> dict[str, Any]:
-    """A job for programs; times in ISO 8601, UTC."""
+def job_document(row: JobRow) -> dict[str, object]:
+    """The JSON document of a job; times in ISO 8601, UTC."""
     return {
         key: f"{value.replace(tzinfo=None).isoformat()}Z" if hasattr(value, "isoformat") else value
         for key, value in row.model_dump().items()
@@ -202,7 +202,7 @@ def job_document(row: JobRow) -> dict[str, Any]:
 
 
 def read_log_tail(path: Path, chars: int = 4000) -> str:
-    """The end of a log file."""
+    """Read the last characters of a log file; empty where there is none."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - chars))
@@ -216,11 +216,11 @@ def _print_state(row: JobRow, as_json: bool) -> None:
 
 
 def _wait_for_turn(jobs: JobStore, row: JobRow) -> None:
-    told = False
-    while (busy := jobs.running()) is not None:
-        if not told:
+    announced = False
+    while (busy := jobs.find_running()) is not None:
+        if not announced:
             typer.echo(f"{row.id} waits for {busy.id} to end (one job at a time)", err=True)
-            told = True
+            announced = True
         time.sleep(1.0)
 
 
@@ -233,7 +233,7 @@ def _run_here(job: str, store: Store, jobs: JobStore) -> JobRow:
 
 
 def write_log_to(file: Path) -> None:
-    """Log lines go to the job's file, and to the terminal where there is one."""
+    """Write log lines to the job's file, and to the terminal where there is one."""
     handlers: list[logging.Handler] = [logging.FileHandler(file, encoding="utf-8")]
     if sys.stderr.isatty():
         handlers.append(logging.StreamHandler())

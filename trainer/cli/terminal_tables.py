@@ -1,4 +1,4 @@
-"""What the trainer's commands print: tasks and evaluations, for people and for programs."""
+"""What the trainer's commands print about tasks and evaluations, for people and for programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.layers import layer_sizes
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.text import one_line, shorten
-from trainer.evaluation.trials import Evaluation
+from trainer.results.summary import Evaluation
 from trainer.results.tables import TEXT_COLUMNS, ReferenceRows, TableRow, build_tables
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.sources.jsonl import TaskFile
@@ -25,16 +25,16 @@ from trainer.tasks.task import Task
 PREVIEW = 5
 
 
-def print_rich(what: RenderableType) -> None:
+def print_rich(content: RenderableType) -> None:
     """Print to standard output; a pipe gets lines of 120 characters and no colour."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=120)
-    console.print(what)
+    console.print(content)
 
 
 def families_table() -> Table:
-    """The suites, and what the plan of each level looks like."""
+    """The table of all families: the size and depth of the plans of each level."""
     table = _new_table("family", "level", "steps", "deep", "wide", "workers", "what it asks")
     for name, suite in SUITES.items():
         for level in suite.levels:
@@ -55,7 +55,7 @@ def families_table() -> Table:
 
 
 def task_document(task: Task) -> dict[str, JsonValue]:
-    """A task for programs; `plan` is the JSON object that a trained model would write, if known."""
+    """The JSON document of a task; `plan` is what a trained model should write, None without a reference plan."""
     ref = task.ref
     return {
         "family": ref.family,
@@ -69,24 +69,24 @@ def task_document(task: Task) -> dict[str, JsonValue]:
 
 
 def task_text(task: Task) -> Group:
-    """A task for people: query, answer and the oracle's plan."""
+    """Show a task: query, answer and the oracle's plan."""
     ref = task.ref
-    told = [
+    lines = [
         Text(f"{ref.family} level {ref.level}, {ref.split} {ref.index}"),
         Text(f"Query:  {task.query}"),
         Text(f"Answer: {as_text(task.expected)}"),
     ]
     if task.oracle_turn is None:
-        return Group(*told, Text("There is no reference plan."))
+        return Group(*lines, Text("There is no reference plan."))
     table = _new_table("step", "worker", "sees", "arguments")
     for step in task.oracle_turn.steps:
         seen = ", ".join(map(str, step.access)) or "nothing"
         table.add_row(str(step.id), step.worker, seen, Text(_arguments_text(step.arguments)))
-    return Group(*told, table, Text(f"The plan answers {as_text(task.oracle_turn.answer)}"))
+    return Group(*lines, table, Text(f"The plan answers {as_text(task.oracle_turn.answer)}"))
 
 
 def task_file_text(name: str, read: TaskFile) -> Group:
-    """A file of tasks for people: how many are good, every problem, the first five."""
+    """Show a file of tasks: how many are usable, every problem, the first five."""
     splits = _counts_text(dict(Counter(task.ref.split for task in read.tasks)))
     bad = len({line for line, _ in read.problems})
     table = _new_table("line", "split", "graded by", "query", "answer")
@@ -107,7 +107,7 @@ def _arguments_text(arguments: Any) -> str:
 
 
 def evaluation_text(evaluation: Evaluation) -> Group:
-    """An evaluation for people: a row per cell, and the whole when there are several."""
+    """Show an evaluation: one row per family, level and split, and a total when there are several."""
     table = _new_table(
         "family", "level", "split", "tasks", "mean", "95 %", "p50 s", "p95 s", "speed-up", "tokens", "cost $"
     )
@@ -135,15 +135,15 @@ def evaluation_text(evaluation: Evaluation) -> Group:
     )
 
 
-def comparison_text(lines: Sequence[TableRow], reference: ReferenceRows) -> Group:
-    """Evaluations side by side, for people."""
+def comparison_text(rows: Sequence[TableRow], reference: ReferenceRows) -> Group:
+    """Show evaluations side by side."""
     shown: list[RenderableType] = []
-    for title, columns in build_tables(lines, reference):
+    for title, columns in build_tables(rows, reference):
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for column in columns:
             table.add_column(column.head, justify="left" if column.head in TEXT_COLUMNS else "right", overflow="fold")
-        for line in lines:
-            table.add_row(*(Text(column.cell(line)) for column in columns))
+        for row in rows:
+            table.add_row(*(Text(column.cell(row)) for column in columns))
         shown += [Text(f"\n{title}", style="bold"), table]
     return Group(*shown)
 
@@ -166,7 +166,7 @@ def _new_table(*columns: str) -> Table:
 
 
 def table_of(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A plain table."""
+    """Build a plain table from column heads and rows of text."""
     table = _new_table(*heads)
     for row in rows:
         table.add_row(*row)

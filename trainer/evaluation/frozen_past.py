@@ -1,9 +1,8 @@
-"""What an evaluation knows of the past: the record that a router decides by, and the lessons that the condition
-`memory` shows.
+"""The past that an evaluation may read: the track record of agents for a router, lessons for the condition `memory`.
 
-Both are read once, before the job's first episode, and kept in its folder. So the job's own episodes change no
-decision of it, and a job that was killed or stopped decides as it did before. Recorded episodes of the very queries
-that are asked are left out: what is measured must not have been seen, and a second job must not know more.
+Both are read once, before the job's first episode, and kept in its folder. The job's own episodes therefore change
+none of its decisions, and a resumed job decides as before. Recorded episodes of the queries under evaluation are left
+out: a measurement must not use earlier answers to the same question, and a second job must not have an advantage.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ class FrozenPast:
 _FILE = TypeAdapter(dict[str, FrozenPast])
 
 
-def freeze_past(file: Path, store: Store, pools: Collection[str], asked: Collection[str]) -> Mapping[str, FrozenPast]:
-    """What was known of these pools, by their names, when this was first asked: `file` remembers it. A pool that a
-    recipe has got since then is looked up now. Blocks: use a thread.
+def freeze_past(file: Path, store: Store, pools: Collection[str], queries: Collection[str]) -> Mapping[str, FrozenPast]:
+    """Return the past of these pools by name, as it was at the first call: `file` keeps it.
 
-    Raises TrainingFailed when the file is damaged, StorageError.
+    A pool that is not in the file yet is read now. Episodes of `queries` are left out. Blocks: call it in a thread.
+    Raises TrainingFailed when the file is damaged, and StorageError.
     """
-    known = _read_file(file)
-    missing = [pool for pool in pools if pool not in known]
+    past = _read_file(file)
+    missing = [pool for pool in pools if pool not in past]
     if missing:
-        known |= {pool: _read_past(store, pool, frozenset(asked)) for pool in missing}
-        write_atomically(file, _FILE.dump_json(known))
-    return known
+        past |= {pool: _read_past(store, pool, frozenset(queries)) for pool in missing}
+        write_atomically(file, _FILE.dump_json(past))
+    return past
 
 
-def _read_past(store: Store, pool: str, asked: frozenset[str]) -> FrozenPast:
-    record = (alone for alone in read_solo_episodes(store.engine, pool) if alone.query not in asked)
+def _read_past(store: Store, pool: str, queries: frozenset[str]) -> FrozenPast:
+    record = (alone for alone in read_solo_episodes(store.engine, pool) if alone.query not in queries)
     return FrozenPast(tuple(record), tuple(PoolMemory(store.lessons, pool).lessons()))
 
 
@@ -60,5 +59,5 @@ def _read_file(file: Path) -> dict[str, FrozenPast]:
     except ValidationError as error:
         raise TrainingFailed(
             "known", f"{file} is damaged. Without it a resumed router may decide otherwise than before: start a new "
-            "job, or delete the file and resume to go on with what is known now"
+            "job, or delete the file and resume to read the past again"
         ) from error  # fmt: skip

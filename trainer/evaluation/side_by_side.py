@@ -1,4 +1,4 @@
-"""What jobs have measured, put side by side: reads their results and finds the reference."""
+"""Puts the results of several evaluation jobs side by side."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from trainer.results.tables import BREAKDOWNS, ReferenceRows, TableRow, build_ta
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The lines of the tables and what they are compared with."""
+    """The rows of the tables and the orchestrator that they are compared with."""
 
-    lines: list[TableRow]
+    rows: list[TableRow]
     reference: ReferenceRows
 
 
 def compare_jobs(
-    jobs: JobStore, names: Sequence[str], reference: str | None = None, apart: str | None = None
+    jobs: JobStore, names: Sequence[str], reference: str | None = None, breakdown: str | None = None
 ) -> Comparison:
-    """The tables of some evaluation jobs; what several of them measured, the last one says.
+    """Compare the results of evaluation jobs. Where several measured the same episode slot, the last job counts.
 
-    Without `reference` it is the one of the last job's recipe, or the first orchestrator. Raises JobNotFound, and
-    UnknownReference when nothing was measured, or the reference or `apart` is not to be found.
+    Without `reference` the one of the last job's recipe is used, or the first orchestrator. `breakdown` is one of
+    BREAKDOWNS. Raises JobNotFound, and UnknownReference when there are no results, or no such reference or breakdown.
     """
-    if apart is not None and apart not in BREAKDOWNS:
-        raise UnknownReference(f"results cannot be taken apart by {apart!r}; use one of: {', '.join(BREAKDOWNS)}")
+    if breakdown is not None and breakdown not in BREAKDOWNS:
+        raise UnknownReference(f"results cannot be broken down by {breakdown!r}; use one of: {', '.join(BREAKDOWNS)}")
     rows: dict[Slot, ResultRow] = {}
     for name in names:
         rows |= {row.slot: row for row in read_results(jobs.folder(jobs.get(name).id).results)}
     if not rows:
         raise UnknownReference(f"{', '.join(names)} measured nothing (yet); run an evaluation first")
-    wanted = _find_recipe_reference(jobs, names[-1]) if reference is None else reference
-    found = find_reference(jobs.folder(names[-1]).path.parent, list(rows.values()), wanted)
-    return Comparison(build_table_rows(list(rows.values()), found, apart), found)
+    results = list(rows.values())
+    name = _read_recipe_reference(jobs, names[-1]) if reference is None else reference
+    against = find_reference(jobs.folder(names[-1]).path.parent, results, name)
+    return Comparison(build_table_rows(results, against, breakdown), against)
 
 
-def _find_recipe_reference(jobs: JobStore, job: str) -> str:
+def _read_recipe_reference(jobs: JobStore, job: str) -> str:
     try:
         recipe = jobs.recipe(job)
-    except (InvalidRecipe, OSError):  # a damaged recipe does not take the results with it
+    except (InvalidRecipe, OSError):  # results stay readable when the recipe is damaged
         return ""
     return recipe.evaluate.reference if recipe.evaluate is not None else ""

@@ -1,7 +1,7 @@
-"""The evaluate stage of a job: every orchestrator, in every condition of the pool, on every task, some times.
+"""The evaluate stage of a job: every orchestrator, in every condition of the pool, on every task and sample.
 
-Each finished episode is one line of results.jsonl, written once its trace is on disk. What has a line is never
-run again: a job that was killed, stopped or has met its spend cap goes on with the samples that are missing.
+Each finished episode is one line of results.jsonl, written once its trace is on disk. An episode with a line is
+never run again: a job that was killed, was stopped or reached its spend cap continues with the missing samples.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName
@@ -20,12 +19,12 @@ from orchestrator.policies.registry import POLICIES, find_policy
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.kinds import kind_of
-from pool_registry.pool import Limits, Pool
+from pool_registry.pool import Pool
 from trainer.errors import SpendCapReached, TrainingFailed
 from trainer.evaluation.frozen_past import FrozenPast, freeze_past
 from trainer.evaluation.trials import MakeForTrial, Trial, check_orchestrators, make_by_name, plan_trials, run_trials
 from trainer.jobs.job_folder import JobFolder, read_lines
-from trainer.recipe import Recipe
+from trainer.recipe import EvaluateSettings
 from trainer.results.rows import ResultRow, Slot, append_result, read_results, repair_last_line
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference
@@ -35,60 +34,61 @@ from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
 EVERY_AGENT = "direct:each"
-NOTE_S = 1.0  # between two notes of how far it is
-TELL_S = 30.0  # between two lines in the log that say so
+METRICS_S = 1.0  # between two lines of metrics.jsonl about the progress
+LOG_S = 30.0  # between two lines of the log about it
 
 
 class EvaluationProgress:
-    """What of the wanted episodes is done, by earlier processes of the job too. `spent` is in US dollars and
-    counts every episode of the job, also those that its recipe no longer asks for."""
+    """How many of the planned episodes are done, those of earlier processes of the job included.
 
-    def __init__(self, wanted: set[Slot], rows: Sequence[ResultRow]) -> None:
-        self.wanted = wanted
+    `spent` is in US dollars and counts every episode of the job, also those that its recipe no longer plans.
+    """
+
+    def __init__(self, planned: set[Slot], rows: Sequence[ResultRow]) -> None:
+        self.planned = planned
         self.rows: dict[Slot, ResultRow] = {}
         self.done, self.spent = 0, 0.0
         self._costs: dict[str, tuple[float, int]] = {}
         for row in rows:
-            self.take(row)
+            self.add(row)
 
-    def take(self, row: ResultRow) -> None:
+    def add(self, row: ResultRow) -> None:
         self.rows[row.slot] = row
-        self.done += row.slot in self.wanted
+        self.done += row.slot in self.planned
         self.spent += row.cost
         cost, count = self._costs.get(row.orchestrator, (0.0, 0))
         self._costs[row.orchestrator] = (cost + row.cost, count + 1)
 
-    def typical_cost(self, orchestrator: str) -> float:
-        """What an episode of this orchestrator has cost, on average."""
+    def mean_cost(self, orchestrator: str) -> float:
+        """The mean cost of an episode of this orchestrator, in US dollars; 0 before its first."""
         cost, count = self._costs.get(orchestrator, (0.0, 0))
         return cost / count if count else 0.0
 
 
 @dataclass(slots=True)
 class Pace:
-    """How one orchestrator's episodes come along in this process. Others take longer or shorter: it is asked for no
-    more than its own."""
+    """The speed of one orchestrator's episodes in this process, for an estimate of the time that is left."""
 
     count: int
     done: int = 0
     began: float = field(default_factory=time.monotonic)
 
     def text(self) -> str:
-        """How many are done, and in about how many seconds the rest is, at this pace."""
+        """Describe how many are done and about how many seconds the others need."""
         left = (self.count - self.done) * (time.monotonic() - self.began) / max(1, self.done)
         return f"{self.done} of {self.count} done, about {left:,.0f} s to go"
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationCell:
-    """One orchestrator in one condition, on a pool that is open."""
+    """One orchestrator in one condition, on an open pool. `past` is given where it reads the past."""
 
     orchestrator: str
     condition: str
     pool: LivePool
     trials: Sequence[Trial]
     renaming: Mapping[str, str]
-    known: FrozenPast | None = None
+    past: FrozenPast | None = None
 
     @property
     def title(self) -> str:
@@ -96,16 +96,16 @@ class EvaluationCell:
 
     @property
     def reads_the_past(self) -> bool:
-        """Whether it goes by recorded episodes or lessons."""
+        """Whether it decides by recorded episodes or is shown lessons."""
         policy = find_policy(self.orchestrator)
         return (policy is not None and policy.reads_traces) or self.condition == memory.__name__
 
-    def make(self) -> MakeForTrial:
-        """Its orchestrator, for every trial anew."""
-        return make_by_name(self.pool, self.called, self.known)
+    def maker(self) -> MakeForTrial:
+        """Return the function that makes its orchestrator, a new one for every trial."""
+        return make_by_name(self.pool, self.rename_orchestrator, self.past)
 
-    def called(self, name: str) -> str:
-        """What an orchestrator's name is in this pool: direct:solver is another one where solver has a new name."""
+    def rename_orchestrator(self, name: str) -> str:
+        """Rename the worker in an orchestrator's name as in this pool: direct:solver where solver has a new name."""
         parsed = OrchestratorName.parse(name)
         if parsed.policy not in POLICIES:
             return name
@@ -113,179 +113,188 @@ class EvaluationCell:
 
 
 class EvaluationStage:
-    """Runs the stage. `names` are the orchestrators, `step` is where training ended (0 without)."""
+    """Runs the stage. `names` are the orchestrators, `step` is the last step of training before it (0 without)."""
 
     def __init__(
-        self, recipe: Recipe, names: Sequence[str], pool: Pool, store: Store, job_folder: JobFolder, step: int = 0
+        self,
+        settings: EvaluateSettings,
+        names: Sequence[str],
+        pool: Pool,
+        store: Store,
+        job_folder: JobFolder,
+        step: int = 0,
     ) -> None:
-        assert recipe.evaluate is not None, "the recipe has this stage"
-        self._settings = recipe.evaluate
+        self._settings = settings
         self._names, self._pool = expand_agents(names, pool), pool
         self._store, self._job_folder, self._step = store, job_folder, step
-        self._limits = choose_limits(recipe, pool)
-        self._source = self._settings.source or recipe.tasks.source
-        self._tasks = load_evaluation_tasks(recipe, self._source)
+        self._limits = pool.limits
+        if settings.max_rounds is not None:
+            self._limits = pool.limits.model_copy(update={"max_rounds": settings.max_rounds})
+        self._tasks = load_evaluation_tasks(settings)
         self._progress = EvaluationProgress(set(), [])
-        self._noted_at = 0.0
-        self._told_at = time.monotonic()
+        self._wrote_metrics_at = 0.0
+        self._logged_at = time.monotonic()
 
-    async def run(self, tell: Callable[[int], None]) -> bool:
-        """Measure what is not measured yet; `tell` hears how many episodes there are in all. False when stopped
-        on request.
+    async def run(self, on_start: Callable[[int], None]) -> bool:
+        """Run the missing episodes; `on_start` is given the number of all. Returns False when stopped on request.
 
         Raises SpendCapReached, and what an orchestrator, a source or a pool raises when it cannot be used.
         """
         repair_last_line(self._job_folder.results)
-        async with AsyncExitStack() as opened:
-            cells = [cell for name in self._settings.conditions for cell in await self._cells(name, opened)]
-            cells = await self._informed(_select_runnable(cells))
+        async with AsyncExitStack() as pools:
+            cells = [cell for name in self._settings.conditions for cell in await self._open_cells(name, pools)]
+            cells = await self._add_past(_select_runnable(cells))
             self._check_reference()
-            wanted = {trial.slot for cell in cells for trial in cell.trials}
-            self._progress = EvaluationProgress(wanted, read_results(self._job_folder.results))
-            tell(len(wanted))
-            self._note()
+            planned = {trial.slot for cell in cells for trial in cell.trials}
+            self._progress = EvaluationProgress(planned, read_results(self._job_folder.results))
+            on_start(len(planned))
+            self._write_metrics()
             for cell in cells:
                 if not await self._measure(cell):
                     return False
         return True
 
     def _check_reference(self) -> None:
-        """Raise UnknownReference before anything is spent, not when the table is drawn."""
+        """Raise UnknownReference now, before anything is spent, and not when the tables are drawn."""
         if self._settings.reference and self._settings.reference not in self._names:
             find_reference(self._job_folder.path.parent, [], self._settings.reference)
 
-    async def _cells(self, condition: str, opened: AsyncExitStack) -> list[EvaluationCell]:
-        """One cell per orchestrator. The changed pool is saved as a version, for traces name it."""
+    async def _open_cells(self, condition: str, pools: AsyncExitStack) -> list[EvaluationCell]:
+        """Open one cell per orchestrator. A changed pool is saved as a version, because traces refer to it."""
         settings = self._settings
         pool, renaming = changed_pool(condition, self._pool, settings.seed)
         if pool != self._pool:
             self._store.pools.save(pool)
-        live = await opened.enter_async_context(live_pool(pool))
+        live = await pools.enter_async_context(live_pool(pool))
         tasks = in_words_of(renaming, self._tasks)
-        how: dict[str, Any] = {"source": self._source, "condition": condition, "seed": settings.seed}
-        how |= {"samples": settings.samples, "temperature": settings.temperature}
-        return [
-            EvaluationCell(name, condition, live, plan_trials(name, tasks, **how), renaming) for name in self._names
-        ]
 
-    async def _informed(self, cells: list[EvaluationCell]) -> list[EvaluationCell]:
-        """The cells with what their pools' traces and lessons told when the job began, where that is needed."""
+        def cell(name: str) -> EvaluationCell:
+            trials = plan_trials(
+                name,
+                tasks,
+                source=settings.source,
+                condition=condition,
+                samples=settings.samples,
+                temperature=settings.temperature,
+                seed=settings.seed,
+            )
+            return EvaluationCell(name, condition, live, trials, renaming)
+
+        return [cell(name) for name in self._names]
+
+    async def _add_past(self, cells: list[EvaluationCell]) -> list[EvaluationCell]:
+        """Give the cells that need it the traces and lessons of their pools as they were when the job began."""
         pools = dict.fromkeys(cell.pool.pool.name for cell in cells if cell.reads_the_past)
         if not pools:
             return cells
-        asked = {task.query for task in self._tasks}
-        file, store = self._job_folder.frozen_past, self._store
-        known = await asyncio.to_thread(freeze_past, file, store, list(pools), asked)
-        return [replace(cell, known=known.get(cell.pool.pool.name)) for cell in cells]
+        queries = {task.query for task in self._tasks}
+        past = await asyncio.to_thread(freeze_past, self._job_folder.frozen_past, self._store, list(pools), queries)
+        return [replace(cell, past=past.get(cell.pool.pool.name)) for cell in cells]
 
     async def _measure(self, cell: EvaluationCell) -> bool:
-        """Run what is missing of a cell and, when nothing is any more, write its summary."""
+        """Run the missing episodes of a cell, then write its summary. Returns whether every one was run."""
         missing = [trial for trial in cell.trials if trial.slot not in self._progress.rows]
         if missing:
             log.info("%s: %d of %d episodes to run", cell.title, len(missing), len(cell.trials))
         pace = Pace(len(missing))
-        whole = await run_trials(
+        complete = await run_trials(
             missing,
             cell.pool,
-            cell.make(),
+            cell.maker(),
             lambda row: self._keep(row, cell, pace),
             sink=self._store.traces,
             settle=self._store.traces.flush,
             limits=self._limits,
             concurrency=self._settings.concurrency,
-            proceed=lambda running: not self._job_folder.stop_requested and self._affords(cell, running + 1),
+            proceed=lambda running: not self._job_folder.stop_requested and self._can_afford(cell, running + 1),
         )
-        self._note()
-        if whole:
+        self._write_metrics()
+        if complete:
             self._summarize(cell)
         elif not self._job_folder.stop_requested:
-            raise SpendCapReached(self._spent(cell))
-        return whole
+            raise SpendCapReached(self._describe_spending(cell))
+        return complete
 
-    def _affords(self, cell: EvaluationCell, episodes: int) -> bool:
-        """Whether the spend cap has room for so many more episodes that cost what this orchestrator's have cost.
-        The first ones start without that knowledge."""
+    def _can_afford(self, cell: EvaluationCell, episodes: int) -> bool:
+        """Whether the spend cap has room for so many episodes more, at this orchestrator's mean cost so far.
+
+        The first episodes start without knowing it.
+        """
         cap, done = self._settings.max_cost, self._progress
         if cap is None:
             return True
-        return done.spent < cap and done.spent + episodes * done.typical_cost(cell.orchestrator) <= cap
+        return done.spent < cap and done.spent + episodes * done.mean_cost(cell.orchestrator) <= cap
 
-    def _spent(self, cell: EvaluationCell) -> str:
+    def _describe_spending(self, cell: EvaluationCell) -> str:
         done = self._progress
         return (
-            f"${done.spent:.4f} spent on {done.done:,} of {len(done.wanted):,} episodes; evaluate.max_cost is "
+            f"${done.spent:.4f} spent on {done.done:,} of {len(done.planned):,} episodes; evaluate.max_cost is "
             f"${self._settings.max_cost:g} and an episode of {cell.orchestrator} costs about "
-            f"${done.typical_cost(cell.orchestrator):.4f}. What is finished counts. To go on, raise "
+            f"${done.mean_cost(cell.orchestrator):.4f}. What is finished counts. To go on, raise "
             f"evaluate.max_cost in the job's recipe.yaml and resume"
         )
 
     def _keep(self, row: ResultRow, cell: EvaluationCell, pace: Pace) -> None:
         append_result(self._job_folder.results, row)
-        self._progress.take(row)
+        self._progress.add(row)
         pace.done += 1
-        if time.monotonic() - self._told_at >= TELL_S:
-            self._told_at = time.monotonic()
-            done, total = self._progress.done, len(self._progress.wanted)
+        if time.monotonic() - self._logged_at >= LOG_S:
+            self._logged_at = time.monotonic()
+            done, total = self._progress.done, len(self._progress.planned)
             log.info("%s: %s; %d of %d episodes of the job", cell.title, pace.text(), done, total)
-        if time.monotonic() - self._noted_at >= NOTE_S:
-            self._note()
+        if time.monotonic() - self._wrote_metrics_at >= METRICS_S:
+            self._write_metrics()
 
-    def _note(self) -> None:
-        """How far it is, for whoever watches. Without training before it, episodes are the job's steps."""
-        self._noted_at = time.monotonic()
-        done, total = self._progress.done, len(self._progress.wanted)
+    def _write_metrics(self) -> None:
+        """Write the progress to metrics.jsonl. Without training before it, episodes count as the job's steps."""
+        self._wrote_metrics_at = time.monotonic()
+        done, total = self._progress.done, len(self._progress.planned)
         figures = {"evaluate/done": done, "evaluate/total": total, "evaluate/cost": self._progress.spent}
         self._job_folder.append_metrics("evaluate", self._step or done, figures)
 
     def _summarize(self, cell: EvaluationCell) -> None:
-        known = [(row.get("orchestrator"), row.get("condition")) for row in read_lines(self._job_folder.evaluations)]
-        if (cell.orchestrator, cell.condition) in known:
+        lines = read_lines(self._job_folder.evaluations)
+        if (cell.orchestrator, cell.condition) in [(line.get("orchestrator"), line.get("condition")) for line in lines]:
             return
         rows = [self._progress.rows[trial.slot] for trial in cell.trials]
-        found = summarize(cell.orchestrator, rows, cell.condition)
-        self._job_folder.append_evaluation(found.model_dump(mode="json"))
-        log.info("%s: %.3f [%.3f, %.3f]", cell.title, found.mean, *found.interval)
+        summary = summarize(cell.orchestrator, rows, cell.condition)
+        self._job_folder.append_evaluation(summary.model_dump(mode="json"))
+        log.info("%s: %.3f [%.3f, %.3f]", cell.title, summary.mean, *summary.interval)
 
 
 def _select_runnable(cells: Sequence[EvaluationCell]) -> list[EvaluationCell]:
-    """The cells whose orchestrator can be made. Raises UnknownOrchestrator for one that can be in no condition;
-    where only an ablation takes away what it needs, that cell is left out, and the log says so."""
+    """Select the cells whose orchestrator can be made.
+
+    Where a condition takes away what an orchestrator needs, that cell is left out and the log says so. Raises
+    UnknownOrchestrator for one that cannot be made in any condition.
+    """
     kept: list[EvaluationCell] = []
     refused: dict[str, UnknownOrchestrator] = {}
     for cell in cells:
         try:
-            check_orchestrators(cell.trials, cell.make())
+            check_orchestrators(cell.trials, cell.maker())
         except UnknownOrchestrator as error:
             refused.setdefault(cell.orchestrator, error)
             log.warning("%s is not measured: %s", cell.title, error)
         else:
             kept.append(cell)
-    made = {cell.orchestrator for cell in kept}
-    for name, why in refused.items():
-        if name not in made:
-            raise why
+    runnable = {cell.orchestrator for cell in kept}
+    for name, reason in refused.items():
+        if name not in runnable:
+            raise reason
     return kept
 
 
-def load_evaluation_tasks(recipe: Recipe, source: str) -> list[Task]:
-    """What is asked. Raises TrainingFailed when there is nothing, UnknownTask or UnusableTasks."""
-    settings = recipe.evaluate
-    assert settings is not None
-    levels = settings.levels or recipe.tasks.levels
-    tasks = source_named(source).tasks(settings.split, settings.count, seed=settings.seed, levels=levels)
+def load_evaluation_tasks(settings: EvaluateSettings) -> list[Task]:
+    """Load the tasks to evaluate on. Raises TrainingFailed when there is none, UnknownTask or UnusableTasks."""
+    source = source_named(settings.source)
+    tasks = source.tasks(settings.split, settings.count, seed=settings.seed, levels=settings.levels)
     if not tasks:
-        raise TrainingFailed("tasks", f"{source} has no task in the {settings.split} split at these levels")
+        raise TrainingFailed("tasks", f"{settings.source} has no task in the {settings.split} split at these levels")
     return tasks
 
 
 def expand_agents(names: Sequence[str], pool: Pool) -> list[str]:
-    """The names with `direct:each` spelt out: every agent of the pool alone."""
+    """Replace `direct:each` by one `direct:AGENT` for every agent of the pool; duplicates are dropped."""
     agents = [f"direct:{spec.name}" for spec in pool.enabled if kind_of(spec).role == "agent"]
-    return list(dict.fromkeys(each for name in names for each in (agents if name == EVERY_AGENT else [name])))
-
-
-def choose_limits(recipe: Recipe, pool: Pool) -> Limits:
-    """The pool's limits with the recipe's rounds, those it was trained with where it says none."""
-    assert recipe.evaluate is not None
-    trained = recipe.grpo.rollouts.max_rounds if recipe.grpo else pool.limits.max_rounds
-    return pool.limits.model_copy(update={"max_rounds": recipe.evaluate.max_rounds or trained})
+    return list(dict.fromkeys(item for name in names for item in (agents if name == EVERY_AGENT else [name])))

@@ -1,9 +1,9 @@
-"""Runs an orchestrator on tasks and says how good it is. Every episode is recorded as an ordinary trace.
+"""Runs an orchestrator on tasks and grades it. Every episode is recorded as an ordinary trace.
 
-What is reproducible: tasks, conditions and their pools depend on the recipe's seed alone, and each sample of a
-task has a seed of its own for how turns are drawn. Fixed policies and local models therefore do the same again
-(a model up to rounding: who shares its batch can tip a token), as long as the workers they call do. Endpoints of
-others, and times, never repeat exactly.
+What is reproducible: tasks, conditions and their pools depend on the recipe's seed alone, and each sample of a task
+has a sampling seed of its own. Fixed policies and local models therefore repeat their results as long as the workers
+they call do (a model up to rounding: the other rows of its batch can change a token). Remote endpoints and times
+never repeat exactly.
 """
 
 from __future__ import annotations
@@ -37,29 +37,17 @@ from trainer.tasks.pool_conditions import memory
 from trainer.tasks.suite import seeded
 from trainer.tasks.task import Task
 
-__all__ = [
-    "Evaluation",
-    "MakeForTrial",
-    "Trial",
-    "evaluate_orchestrator",
-    "grade_episode",
-    "make_inner_orchestrator",
-    "plan_trials",
-    "run_task",
-    "run_trials",
-]
-
 if TYPE_CHECKING:
     from orchestrator.failure_memory.lessons import FailureMemory
     from orchestrator.traces.agent_track_record import TrackRecord
     from trainer.evaluation.frozen_past import FrozenPast
 
-SAMPLING_TEMPERATURE = 1.0  # the temperature of several samples (ParaManager, arXiv 2604.17009); one sample is greedy
+SAMPLING_TEMPERATURE = 1.0  # of several samples (ParaManager, arXiv 2604.17009); one sample is greedy
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One episode to run: its slot, its task, and how a model is to draw its turns."""
+    """One episode to run: its slot, its task, and how a model samples its turns."""
 
     slot: Slot
     task: Task
@@ -82,18 +70,17 @@ async def evaluate_orchestrator(
     seed: int = 0,
     condition: str = "seen",
 ) -> Evaluation:
-    """Run and grade every task `samples` times, at most `concurrency` episodes at a time, within the pool's
-    limits or these.
+    """Run and grade every task `samples` times, at most `concurrency` episodes at a time.
 
-    `make` gives the orchestrator of a trial; without it `orchestrator` is looked up by name.
-    Raises UnknownOrchestrator, before anything runs, when the name does not resolve on this pool.
+    `limits` replaces the pool's. `make` makes the orchestrator of a trial; without it `orchestrator` is looked up by
+    name. Raises UnknownOrchestrator, before anything runs, when the name does not resolve on this pool.
     """
     trials = plan_trials(orchestrator, tasks, condition=condition, samples=samples, seed=seed)
     make = make or make_by_name(pool)
     check_orchestrators(trials, make)
     rows: list[ResultRow] = []
     await run_trials(trials, pool, make, rows.append, sink=sink, concurrency=concurrency, limits=limits)
-    order = {trial.slot: place for place, trial in enumerate(trials)}
+    order = {trial.slot: position for position, trial in enumerate(trials)}
     return summarize(orchestrator, sorted(rows, key=lambda row: order[row.slot]), condition)
 
 
@@ -107,10 +94,11 @@ def plan_trials(
     temperature: float | None = None,
     seed: int = 0,
 ) -> list[Trial]:
-    """Every sample of every task, first all tasks once: what was done before a stop then covers all of them.
+    """List a trial for every sample of every task: the first sample of all tasks first, so that a run that is
+    stopped early has covered many tasks.
 
-    Without a temperature one sample is greedy and several are drawn at 1.0. The seed of a sample depends on
-    `seed`, the task and the number of the sample, and not on who orchestrates.
+    Without `temperature` one sample is greedy and several are sampled at 1.0. The seed of a sample depends on `seed`,
+    the task and the number of the sample, and not on the orchestrator.
     """
     heat = temperature if temperature is not None else SAMPLING_TEMPERATURE if samples > 1 else 0.0
     keys = [make_task_key(task, source) for task in tasks]
@@ -122,8 +110,8 @@ def plan_trials(
 
 
 def make_task_key(task: Task, source: str = GENERATED) -> TaskKey:
-    """What names a task in results. A generated one is the same whatever selection it was drawn with, a file's
-    is known by the file's name."""
+    """Make the key of a task in results: the same for a generated task whatever selection of families it was drawn
+    with; tasks of a file carry the file's name without its folder."""
     ref = task.ref
     if ref.level > 0 and ref.family in SUITES:
         source = GENERATED
@@ -132,37 +120,42 @@ def make_task_key(task: Task, source: str = GENERATED) -> TaskKey:
     return TaskKey(source, ref.family, ref.level, ref.split, ref.index)
 
 
-def make_by_name(pool: LivePool, called: Callable[[str], str] = str, known: FrozenPast | None = None) -> MakeForTrial:
-    """Orchestrators by the name in the trial's slot, made anew for each (the oracle needs the task's plan).
-    `called` is what that name is in this pool, where workers go by other names. What a policy reads in the traces it
-    reads once: the episodes of an evaluation do not change its own choices. So are the lessons of the pool's failures,
-    which trials in the condition `memory` are shown. Both are `known`, where that is given."""
-    record = _open_record(known) if known is not None else None
-    make = cache(lambda name: orchestrator_factory(name, pool, record))
-    lessons = cache(lambda: _load_lessons(pool.pool.name, known))
+def make_by_name(pool: LivePool, rename: Callable[[str], str] = str, past: FrozenPast | None = None) -> MakeForTrial:
+    """Return the function that makes the orchestrator named in a trial's slot, a new one for every trial (the oracle
+    needs the task's plan).
 
-    def made(trial: Trial) -> Orchestrator:
-        orchestrator = make(called(trial.slot.orchestrator))(trial.task.oracle_turn, trial.draw)
+    `rename` turns that name into the one on this pool, where workers may have other names. Traces that a policy reads
+    and lessons that trials in the condition `memory` are shown are read once, so that the episodes of an evaluation
+    do not influence it; both come from `past` where it is given.
+    """
+    record = _open_record(past) if past is not None else None
+    make = cache(lambda name: orchestrator_factory(name, pool, record))
+    lessons = cache(lambda: _load_lessons(pool.pool.name, past))
+
+    def make_for(trial: Trial) -> Orchestrator:
+        orchestrator = make(rename(trial.slot.orchestrator))(trial.task.oracle_turn, trial.draw)
         return with_memory(orchestrator, lessons()) if trial.slot.condition == memory.__name__ else orchestrator
 
-    return made
+    return make_for
 
 
-def _open_record(known: FrozenPast) -> Callable[[], TrackRecord]:
-    from orchestrator.traces.agent_track_record import TrackRecord  # brings the database along
+def _open_record(past: FrozenPast) -> Callable[[], TrackRecord]:
+    from orchestrator.traces.agent_track_record import TrackRecord  # imports the database
 
-    return lambda: TrackRecord(known.record)
+    return lambda: TrackRecord(past.record)
 
 
-def _load_lessons(pool: str, known: FrozenPast | None) -> FailureMemory:
-    from orchestrator.failure_memory.lessons import FrozenMemory, freeze_memory  # brings the database along
+def _load_lessons(pool: str, past: FrozenPast | None) -> FailureMemory:
+    from orchestrator.failure_memory.lessons import FrozenMemory, freeze_memory  # imports the database
 
-    return freeze_memory(pool) if known is None else FrozenMemory(known.lessons)
+    return freeze_memory(pool) if past is None else FrozenMemory(past.lessons)
 
 
 def check_orchestrators(trials: Sequence[Trial], make: MakeForTrial) -> None:
-    """Raise UnknownOrchestrator if their orchestrator cannot be made for the first of them, or for the first whose
-    task has no reference plan."""
+    """Raise UnknownOrchestrator when the orchestrator of these trials cannot be made.
+
+    Tried on the first trial and on the first whose task has no reference plan.
+    """
     without_plan = (trial for trial in trials if trial.task.oracle_turn is None)
     for trial in (*trials[:1], *islice(without_plan, 1)):
         make(trial)
@@ -180,10 +173,12 @@ async def run_trials(
     concurrency: int = 8,
     proceed: Callable[[int], bool] = lambda _: True,
 ) -> bool:
-    """Run and grade trials, at most `concurrency` at a time; `keep` gets each row as its episode has ended, after
-    `settle` has returned (in a thread: it waits until the trace is on disk). `proceed` is asked before each, told how
-    many run; when it says no, what runs is finished and may be followed by more if it then says yes. Returns
-    whether every trial was run."""
+    """Run and grade trials, at most `concurrency` at a time. Returns whether every one was run.
+
+    `keep` is given a row when its episode has ended and `settle` has returned; `settle` runs in a thread and waits
+    until the trace is on disk. `proceed` is called before each trial with the number of running ones: on False no
+    new trial starts until a running one has ended and `proceed` is called again.
+    """
     waiting = deque(trials)
     same_work = identify_work(pool.pool)
     running = 0
@@ -203,15 +198,15 @@ async def run_trials(
         await asyncio.gather(*lanes)
         return not waiting
     finally:
-        for each in lanes:
-            each.cancel()
+        for task in lanes:
+            task.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
 
 
 async def run_task(
     task: Task, orchestrator: Orchestrator, pool: LivePool, sink: Sink, limits: Limits | None = None
 ) -> Episode:
-    """One episode on one task, graded into its trace."""
+    """Run one episode on a task and grade it; the verdict is the last event of its trace."""
     spec = EpisodeSpec(task.query, task=task.ref)
     episode = await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, resolve=make_inner_orchestrator)
     await grade_episode(episode, task, sink, pool)
@@ -219,29 +214,29 @@ async def run_task(
 
 
 async def grade_episode(episode: Episode, task: Task, sink: Sink, pool: LivePool) -> bool:
-    """Append the verdict to the trace and return it; `pool` holds the judge where a task has one."""
+    """Append the verdict to the trace and return it. `pool` holds the judge where the task has one."""
     assert episode.ended is not None, "only finished episodes are graded"
-    found = await grade_answer(task, episode.answer, pool)
-    graded = Graded(found.correct, as_text(task.expected), episode.ended.at)
+    verdict = await grade_answer(task, episode.answer, pool)
+    graded = Graded(verdict.correct, as_text(task.expected), episode.ended.at)
     episode.apply(graded)
     sink.append(episode.id, graded)
-    return found.correct
+    return verdict.correct
 
 
 def make_inner_orchestrator(name: str, query: str, pool: LivePool) -> Orchestrator:
-    """How a recursive worker gets the orchestrator of its inner episode."""
+    """Make the orchestrator of a recursive worker's inner episode; the oracle gets the plan of the inner query."""
     return make_orchestrator(name, pool, find_reference_plan(query))
 
 
 def find_reference_plan(query: str) -> Turn | None:
-    """The oracle's plan, when the query is one that a suite can write."""
+    """Return the reference plan of a query that a generated family wrote; None for any other query."""
     task = recognize(query)
     return task.oracle_turn if task else None
 
 
 def build_result_row(trial: Trial, episode: Episode, same_work: WorkKey) -> ResultRow:
-    """A finished, graded episode in figures."""
-    assert episode.ended is not None and episode.graded is not None, "attempt ends and grades episodes"
+    """Measure a finished, graded episode."""
+    assert episode.ended is not None and episode.graded is not None, "run_task ends and grades episodes"
     measured = compute_totals(episode)
     access = score_access(episode, trial.task.oracle_turn, same_work)
     slot = trial.slot

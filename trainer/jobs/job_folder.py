@@ -1,15 +1,15 @@
 """A job's folder: what training writes and what the page reads. No database here: files only.
 
-recipe.yaml            what was asked for
-log.txt                what the process printed
+recipe.yaml            the recipe of the job
+log.txt                the output of the job's process
 metrics.jsonl          one object per line: step, stage, figures
 rollouts.jsonl         one line per group of episodes (GRPO)
-demonstrations.jsonl   what SFT learnt from
+demonstrations.jsonl   what SFT learns from
 results.jsonl          one line per evaluated episode (results/rows.py)
-known.json             what an evaluation knew of the past when it began (evaluation/frozen_past.py)
-evaluations.jsonl      what the evaluate stage measured, by orchestrator and condition
+known.json             the recorded past that an evaluation reads (evaluation/frozen_past.py)
+evaluations.jsonl      one line per orchestrator and condition of the evaluate stage
 checkpoints/STEP/      complete checkpoints (orchestrator/checkpoints.py)
-stop                   exists when somebody asked to stop
+stop                   exists once the job was asked to stop
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class JobFolder:
 
     @property
     def draft(self) -> Path:
-        """Where the trainer writes a checkpoint before it is renamed to its place."""
+        """Where the trainer writes a checkpoint before it is moved to `checkpoints`."""
         return self.path / "draft"
 
     @property
@@ -93,24 +93,26 @@ class JobFolder:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether the job was asked to stop."""
         return self.stop_file.exists()
 
     def append_metrics(self, stage: str, step: int, figures: Mapping[str, float]) -> None:
-        """Append figures of a step."""
+        """Append the figures of a step to metrics.jsonl."""
         self._append(self.metrics, {"stage": stage, "step": step, "at": time.time(), **figures})
 
     def append_group(self, group: Mapping[str, JsonValue]) -> None:
-        """Append a group of episodes."""
+        """Append a group of episodes to rollouts.jsonl."""
         self._append(self.rollouts, group)
 
     def append_evaluation(self, evaluation: Mapping[str, JsonValue]) -> None:
-        """Append what an orchestrator was measured to be."""
+        """Append the summary of an orchestrator in one condition to evaluations.jsonl."""
         self._append(self.evaluations, evaluation)
 
     def truncate_after(self, step: int) -> None:
-        """Drop figures and groups beyond `step`: training resumes there and will write them again. A last line
-        that a kill has torn goes, too; what was spent stays spent."""
+        """Drop lines beyond `step`, where training resumes: they will be written again.
+
+        A last line that a kill has torn is dropped too. The money spent so far is carried over in a new line.
+        """
         spent = [float(str(row["cost/total"])) for row in read_lines(self.metrics) if "cost/total" in row]
         self._drop_after(step)
         if spent and spent[-1] > 0:
@@ -122,7 +124,7 @@ class JobFolder:
             write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
 
     def find_intact_checkpoint(self) -> tuple[int, Path] | None:
-        """The newest checkpoint with every file as it was saved; newer ones that are damaged are put aside."""
+        """Find the newest checkpoint whose files match their hashes; damaged ones that are newer are renamed."""
         for step, folder in complete_steps(self.checkpoints):
             try:
                 read_checkpoint(folder, verify=True)
@@ -134,38 +136,40 @@ class JobFolder:
         return None
 
     def find_newest_checkpoint(self) -> tuple[int, Path] | None:
-        """The newest complete checkpoint."""
+        """Find the newest complete checkpoint: (step, folder)."""
         return next(iter(complete_steps(self.checkpoints)), None)
 
     def save_checkpoint(self, drafted: Path, checkpoint: Checkpoint) -> Path:
-        """Seal a drafted checkpoint and move it to its place, all or nothing."""
+        """Seal a drafted checkpoint and move it to `checkpoints/STEP`, all or nothing. Returns its folder."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         seal(drafted, checkpoint)
-        place = self.checkpoints / str(checkpoint.step)
-        if place.exists():  # left incomplete by a job that was killed, or written again after a resume
-            shutil.rmtree(place)
-        drafted.rename(place)
-        return place
+        target = self.checkpoints / str(checkpoint.step)
+        if target.exists():  # incomplete after a kill, or written again after a resume
+            shutil.rmtree(target)
+        drafted.rename(target)
+        return target
 
     def prune_checkpoints(self, keep: int) -> None:
-        """Remove old checkpoints, but never the newest `keep`, the last of a stage or the best one. What a kill
-        left half-removed goes, too."""
+        """Remove old checkpoints, but never the newest `keep`, the last of a stage or the best one.
+
+        Incomplete folders that a kill left behind are removed too.
+        """
         steps = complete_steps(self.checkpoints)
-        whole = {folder for _, folder in steps}
+        complete = {folder for _, folder in steps}
         for folder in self.checkpoints.iterdir():
-            if folder.name.isdigit() and folder not in whole:
+            if folder.name.isdigit() and folder not in complete:
                 shutil.rmtree(folder, ignore_errors=True)
         manifests = {step: read_checkpoint(folder) for step, folder in steps}
         last = {manifest.stage: step for step, manifest in sorted(manifests.items())}
         best = max(manifests, key=lambda step: (manifests[step].metrics.get(BEST_METRIC, -1.0), step), default=None)
-        spared = {step for step, _ in steps[:keep]} | set(last.values()) | {best}
+        kept = {step for step, _ in steps[:keep]} | set(last.values()) | {best}
         for step, folder in steps:
-            if step not in spared:
+            if step not in kept:
                 shutil.rmtree(folder)
 
     @staticmethod
     def _append(path: Path, row: Mapping[str, JsonValue]) -> None:
-        """One write of a whole line: a reader never sees half of it, and a kill loses at most the last."""
+        """Append a line in one write: a reader never sees half of it, and a kill loses at most the last line."""
         line = (json.dumps(row, ensure_ascii=False) + "\n").encode()
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
@@ -175,7 +179,7 @@ class JobFolder:
 
 
 def read_lines(path: Path, offset: int = 0) -> list[dict[str, JsonValue]]:
-    """The complete lines of a JSONL file from a byte offset on; a torn last line is left out."""
+    """Read the complete lines of a JSONL file from a byte offset on; a torn last line is left out."""
     try:
         with path.open("rb") as file:
             file.seek(offset)
@@ -186,7 +190,7 @@ def read_lines(path: Path, offset: int = 0) -> list[dict[str, JsonValue]]:
     for line in text.split(b"\n")[:-1]:
         try:
             row = json.loads(line)
-        except ValueError:  # torn by a kill in the middle of a write; what follows is whole again
+        except ValueError:  # torn by a kill in the middle of a write; the lines after it are whole
             continue
         if isinstance(row, dict):
             rows.append(row)
@@ -194,7 +198,7 @@ def read_lines(path: Path, offset: int = 0) -> list[dict[str, JsonValue]]:
 
 
 def new_manifest(recipe: Recipe, pool: Pool, stage: str, step: int, adapter: bool, base: str) -> Checkpoint:
-    """The manifest of a checkpoint of this job, before its files are listed."""
+    """Build the manifest of a checkpoint of this job; `seal` adds the hashes of its files."""
     return Checkpoint.model_validate(
         {
             "name": f"{recipe.name}-{stage}-{step}",

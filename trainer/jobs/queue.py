@@ -1,8 +1,8 @@
 """Jobs: training that outlives the page. One queue, one job at a time, each a detached process.
 
-A job is a row (state, owner, heartbeat) and a folder (job_folder.py). Its process is known by pid and start
-time, so that a reused pid is never taken for it. The studio only reads. When a job ends it starts the next
-one in the queue; whoever submits a job starts it when nothing runs.
+A job is a row (state, owner, heartbeat) and a folder (job_folder.py). Its process is identified by pid and start
+time, so that a reused pid is never mistaken for it. The studio only reads. A job that ends starts the next one in
+the queue; a job that is submitted while nothing runs is started by the submitting process.
 
     queued -> running -> done | failed | stopped        running -> stopping -> stopped
     stopped, failed -> queued (resume)
@@ -29,11 +29,11 @@ from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 
 ACTIVE = ("running", "stopping")
-STALE_S = 60.0  # a heartbeat older than this is worth a question; nothing is killed for it
+STALE_S = 60.0  # an older heartbeat is shown as a warning; no process is killed for it
 
 
 class JobRow(SQLModel, table=True):
-    """One job. `kind` names its stages, `code` says why it failed in one machine-readable word."""
+    """One job. `kind` names its stages; `code` is the machine-readable reason of a failure."""
 
     __tablename__ = "job"
 
@@ -65,8 +65,10 @@ class JobStore:
         self._home = home
 
     def submit(self, recipe: Recipe, here: bool = False) -> JobRow:
-        """Put a job at the end of the queue. `start_next` starts it when nothing runs; with `here` it leaves
-        that to this process for as long as it lives."""
+        """Put a job at the end of the queue. `start_next` starts it when nothing runs.
+
+        With `here` this process will run it itself: no other process starts it while this one lives.
+        """
         key = f"{recipe.name[:32].strip('-_').replace('_', '-')}-{secrets.token_hex(3)}"
         job_folder = self.folder(key).create()
         job_folder.recipe.write_text(dump_recipe(recipe), encoding="utf-8")
@@ -75,7 +77,7 @@ class JobStore:
             steps = recipe.evaluate.episodes
         row = JobRow(id=key, kind="+".join(recipe.stages), name=recipe.name, steps=steps, created_at=_now())
         row.owner = this_process() if here else ""
-        with self._changing() as session:
+        with self._lock_jobs() as session:
             session.add(row)
         return row
 
@@ -83,11 +85,11 @@ class JobStore:
         return JobFolder(self._home.jobs / job)
 
     def recipe(self, job: str) -> Recipe:
-        """The recipe of a job. Raises InvalidRecipe when its file was damaged."""
+        """Read the recipe of a job. Raises InvalidRecipe when its file is damaged."""
         return parse_recipe(self.folder(job).recipe.read_text(encoding="utf-8"))
 
     def get(self, job: str) -> JobRow:
-        """One job. Raises JobNotFound."""
+        """Read the row of a job. Raises JobNotFound."""
         with Session(self._engine) as session:
             row = session.get(JobRow, job)
         if row is None:
@@ -95,13 +97,13 @@ class JobStore:
         return row
 
     def all(self, limit: int = 200) -> list[JobRow]:
-        """Jobs, newest first. Those whose process is gone are marked before."""
+        """List the newest jobs first, after marking those whose process is gone."""
         self.mark_lost()
         with Session(self._engine) as session:
             return list(session.exec(select(JobRow).order_by(col(JobRow.created_at).desc()).limit(limit)))
 
-    def running(self) -> JobRow | None:
-        """The job that runs now."""
+    def find_running(self) -> JobRow | None:
+        """Return the job that runs now, if any."""
         self.mark_lost()
         with Session(self._engine) as session:
             return session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE))).first()
@@ -109,7 +111,7 @@ class JobStore:
     def stop(self, job: str) -> JobRow:
         """Ask a job to save a checkpoint and end; a queued one leaves the queue. Raises JobRefused."""
         self.mark_lost()
-        with self._changing() as session:
+        with self._lock_jobs() as session:
             row = self._row(session, job)
             if row.state == "queued":
                 row.state, row.ended_at = "stopped", _now()
@@ -127,7 +129,7 @@ class JobStore:
         Raises JobRefused.
         """
         self.mark_lost()
-        with self._changing() as session:
+        with self._lock_jobs() as session:
             row = self._row(session, job)
             if row.state not in ("stopped", "failed"):
                 raise JobRefused(f"job {job} is {row.state}: only stopped and failed jobs can be resumed")
@@ -140,7 +142,7 @@ class JobStore:
     def claim(self, job: str) -> bool:
         """Make this process the owner of a queued job; False when another job runs or it is not queued."""
         self.mark_lost()
-        with self._changing() as session:
+        with self._lock_jobs() as session:
             row = self._row(session, job)
             busy = session.exec(select(JobRow.id).where(col(JobRow.state).in_(ACTIVE))).first()
             if busy is not None or row.state != "queued":
@@ -151,30 +153,30 @@ class JobStore:
         return True
 
     def beat(self, job: str, stage: str, step: int, steps: int | None = None) -> None:
-        """Say that the job's process lives, and how far it is; `steps`: of how many, where that is known better."""
-        with self._changing() as session:
+        """Record that the job's process is alive and at which step; `steps` replaces the total where it is given."""
+        with self._lock_jobs() as session:
             row = self._row(session, job)
             row.steps = row.steps if steps is None else steps
             row.heartbeat, row.stage, row.step = _now(), stage, step
             session.add(row)
 
     def finish(self, job: str, state: str, code: str = "", message: str = "") -> None:
-        """The job's process has ended it."""
-        with self._changing() as session:
+        """Record how the job ended."""
+        with self._lock_jobs() as session:
             row = self._row(session, job)
             row.state, row.code, row.message, row.ended_at = state, code, message, _now()
             session.add(row)
 
     def mark_lost(self) -> None:
-        """Jobs whose process is gone have failed; say so, and that they can be resumed."""
+        """Mark active jobs whose process is gone as failed (or stopped), so that they can be resumed."""
         with Session(self._engine) as session:
             rows = session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE))).all()
         for row in rows:
             if not is_alive(row.owner):
-                self._mark(row.id, row.owner)
+                self._mark_one_lost(row.id, row.owner)
 
-    def _mark(self, job: str, owner: str) -> None:
-        with self._changing() as session:
+    def _mark_one_lost(self, job: str, owner: str) -> None:
+        with self._lock_jobs() as session:
             row = self._row(session, job)
             if row.state in ACTIVE and row.owner == owner:
                 stopped = row.state == "stopping"
@@ -184,8 +186,8 @@ class JobStore:
                 session.add(row)
 
     def start_next(self) -> str | None:
-        """Start the oldest queued job as a detached process when nothing runs. Returns its id."""
-        if self.running() is not None:
+        """Start the oldest queued job as a detached process when nothing runs. Returns its id, or None."""
+        if self.find_running() is not None:
             return None
         with Session(self._engine) as session:
             row = session.exec(select(JobRow).where(JobRow.state == "queued").order_by(col(JobRow.created_at))).first()
@@ -196,8 +198,8 @@ class JobStore:
         return row.id
 
     @contextmanager
-    def _changing(self) -> Iterator[Session]:
-        """`writing`, while no other process changes a job: in SQLite that is so anyway."""
+    def _lock_jobs(self) -> Iterator[Session]:
+        """Open a write session that excludes writes of other processes; SQLite does so in any case."""
         with writing(self._engine) as session:
             if self._engine.dialect.name == "postgresql":
                 session.connection().exec_driver_sql("LOCK TABLE job IN SHARE ROW EXCLUSIVE MODE")
@@ -212,7 +214,7 @@ class JobStore:
 
 
 def _spawn(command: Sequence[str], job_folder: JobFolder) -> None:
-    """A process of its own session: it outlives the studio, the terminal and the browser."""
+    """Start a process in a session of its own: it outlives the studio, the terminal and the browser."""
     with job_folder.log.open("ab") as log:
         subprocess.Popen(  # noqa: S603  our own interpreter and module, no shell
             list(command),

@@ -149,14 +149,12 @@ def test_two_runs_with_the_same_seeds_give_the_same_table(store, jobs, sums):
     first, second = (compare_jobs(jobs, [run(recipe, store, jobs)]) for _ in range(2))
 
     def told(found):
-        parts = build_tables(found.lines, found.reference)[:-1]  # the last one holds times
-        return [
-            (title, [[column.cell(line) for column in columns] for line in found.lines]) for title, columns in parts
-        ]
+        parts = build_tables(found.rows, found.reference)[:-1]  # the last one holds times
+        return [(title, [[column.cell(line) for column in columns] for line in found.rows]) for title, columns in parts]
 
     assert told(first) == told(second)
-    assert len(first.lines) == 6 and first.lines[1].paired.losses > 0
-    drawn = [line.figures.shares for line in first.lines if line.orchestrator == "random_plan"]
+    assert len(first.rows) == 6 and first.rows[1].paired.losses > 0
+    drawn = [line.figures.shares for line in first.rows if line.orchestrator == "random_plan"]
     assert len(drawn) == 3
     other = compare_jobs(jobs, [run(recipe.model_copy(update={"evaluate": recipe.evaluate.model_copy(
         update={"seed": 5})}), store, jobs)])  # fmt: skip
@@ -255,7 +253,11 @@ def test_an_orchestrator_that_only_an_ablation_takes_away_is_left_out_there(capl
         found = stage._select_runnable(cells)
         with pytest.raises(UnknownOrchestrator):
             stage._select_runnable(cells[1:2])
-        return [each.title for each in found], cells[2].called("direct:solver"), cells[2].called("JOB@4")
+        return (
+            [each.title for each in found],
+            cells[2].rename_orchestrator("direct:solver"),
+            cells[2].rename_orchestrator("JOB@4"),
+        )
 
     titles, renamed, checkpoint = asyncio.run(kept())
     assert titles == ["direct:solver", "direct:solver, renamed", "oracle, without:solver"]
@@ -313,7 +315,7 @@ def test_a_torn_line_loses_itself_alone(tmp_path, caplog):
 
 
 def test_the_log_says_how_far_each_orchestrator_is(store, jobs, sums, monkeypatch, caplog):
-    monkeypatch.setattr(stage, "TELL_S", 0.0)
+    monkeypatch.setattr(stage, "LOG_S", 0.0)
     save_pool(store)
     with caplog.at_level("INFO", "trainer.evaluation.stage"):
         run(a_recipe(sums, orchestrators=["oracle", "random_plan"], count=3, concurrency=1), store, jobs)
@@ -328,10 +330,10 @@ def test_a_saved_evaluation_is_the_reference_of_a_later_one(store, jobs, sums):
     later = run(a_recipe(sums, orchestrators=["random_plan"], reference=f"{saved}/oracle"), store, jobs)
     found = compare_jobs(jobs, [later])
     assert found.reference.label == f"oracle ({saved})"
-    assert (found.lines[0].paired.tasks, found.lines[0].paired.wins) == (20, 0) and found.lines[0].paired.losses > 0
+    assert (found.rows[0].paired.tasks, found.rows[0].paired.wins) == (20, 0) and found.rows[0].paired.losses > 0
     assert compare_jobs(jobs, [later], saved).reference.label == found.reference.label
     both = compare_jobs(jobs, [saved, later], "random_plan")
-    assert [(line.orchestrator, line.paired is None) for line in both.lines] == [
+    assert [(line.orchestrator, line.paired is None) for line in both.rows] == [
         ("oracle", False),
         ("random_plan", True),
     ]
@@ -371,7 +373,7 @@ def test_the_compare_command_prints_every_form(store, jobs, sums):
 def test_a_name_cannot_break_a_markdown_table(store, jobs, sums):
     save_pool(store)
     found = compare_jobs(jobs, [run(a_recipe(sums, count=2), store, jobs)])
-    line = found.lines[0]
+    line = found.rows[0]
     odd = type(line)("a|b", line.condition, line.part, True, line.figures, None)
     assert "a\\|b (best single worker)" in render_markdown([odd], found.reference)
     assert list(csv.reader(io.StringIO(render_csv([odd], found.reference))))[1][0] == "a|b"

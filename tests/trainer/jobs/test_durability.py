@@ -269,11 +269,11 @@ def eight_claim_at_once(store: Store, jobs: JobStore) -> None:
 def test_a_killed_job_has_failed_even_before_its_parent_has_looked(store, jobs):
     key = jobs.submit(QUICK).id
     process = claimer(store.home.root, key)
-    assert claimed_by(process) == f"['{key}']\n" and jobs.running().id == key
+    assert claimed_by(process) == f"['{key}']\n" and jobs.find_running().id == key
     process.kill()  # and nobody waits for it: it stays in the process table
     row = until(lambda: next((row for row in jobs.all() if row.state == "failed"), None), 10)
     assert (row.id, row.code) == (key, "killed") and "resume" in row.message
-    assert jobs.running() is None and jobs.resume(key).state == "queued"
+    assert jobs.find_running() is None and jobs.resume(key).state == "queued"
     process.communicate(timeout=60)
 
 
@@ -291,12 +291,12 @@ def test_a_job_that_was_killed_while_it_stopped_is_stopped(store, jobs):
 
 def test_a_reused_pid_is_not_taken_for_the_job(store, jobs):
     key = jobs.submit(QUICK).id
-    assert jobs.claim(key) and jobs.running().id == key
+    assert jobs.claim(key) and jobs.find_running().id == key
     with writing(store.engine) as session:
         row = session.get(JobRow, key)
         row.owner = f"{os.getpid()}:1.00"  # the pid of a living process that began at another time
         session.add(row)
-    assert jobs.running() is None and jobs.get(key).code == "killed"
+    assert jobs.find_running() is None and jobs.get(key).code == "killed"
 
 
 @pytest.mark.slow

@@ -15,7 +15,8 @@ from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from scripts.build_tiny_base import ASSISTANT, USER, build_tokenizer, made_up, new_model, scrambled
-from trainer.evaluation.trials import Evaluation, evaluate_orchestrator
+from trainer.evaluation.trials import evaluate_orchestrator
+from trainer.results.summary import Evaluation
 from trainer.tasks.sources.source import source_named
 
 SHIPPED = [name for name in STARTERS if is_complete(starter_folder(name))]
