@@ -1,7 +1,7 @@
 """Checkpoints: trained orchestrators as folders, found by name and read back.
 
-A folder is a checkpoint once its `podium.json` is there: it is written last, and it names every other
-file with its size and hash. What has no manifest, or does not match it, was interrupted and is not used.
+A folder is a checkpoint once its `podium.json` is there: the manifest is written last and names every other file with
+its size and hash. A folder without a manifest, or that does not match it, was interrupted and is not used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OF_JOB = re.compile(r"([a-z0-9][a-z0-9-]{2,60})(?:@([0-9]{1,9}))?")
 
 
 class FileMark(BaseModel):
-    """What a file must look like. Sizes in bytes."""
+    """The size in bytes and the hash of a file."""
 
     size: int
     sha256: str
@@ -57,10 +57,10 @@ class TrainedPool(BaseModel):
 
 
 class Checkpoint(BaseModel):
-    """Base model + weights + dialect + pool version + recipe + metrics: all that using it again needs.
+    """The manifest: base model, weights, dialect, pool version, recipe and metrics, all that using it again needs.
 
-    `kind` says whether the folder holds a whole model or an adapter for `base`. `prompt` is how a query was
-    put to the model while it learnt; it must be put the same way when it is used.
+    `kind` says whether the folder holds a whole model or an adapter for `base`. `prompt` is the style in which
+    queries were put to the model in training; it must be used with the same one.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -99,20 +99,20 @@ def read_checkpoint(folder: Path, verify: bool = False) -> Checkpoint:
     Raises UnknownOrchestrator when there is none, or when a file is missing or damaged.
     """
     try:
-        found = Checkpoint.model_validate_json((folder / MANIFEST).read_bytes())
+        checkpoint = Checkpoint.model_validate_json((folder / MANIFEST).read_bytes())
     except (OSError, ValidationError) as error:
         raise UnknownOrchestrator(
             f"{folder} holds no complete checkpoint ({MANIFEST}: {_first_line(error)})"
         ) from error
-    for file, mark in found.files.items():
+    for file, mark in checkpoint.files.items():
         path = folder / file
         if not path.is_file() or path.stat().st_size != mark.size or (verify and _sha256(path) != mark.sha256):
             raise UnknownOrchestrator(f"the checkpoint {folder} is damaged: {file} is not the file that was saved")
-    return found
+    return checkpoint
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether a folder holds a checkpoint that was written to its end."""
+    """Whether a folder holds a complete checkpoint."""
     try:
         read_checkpoint(folder)
     except UnknownOrchestrator:
@@ -129,8 +129,10 @@ def checkpoint_names() -> list[str]:
 
 def complete_steps(checkpoints: Path) -> list[tuple[int, Path]]:
     """The complete checkpoints in a job's folder by step, newest first."""
-    found = [(int(each.name), each) for each in checkpoints.glob("*") if each.name.isdigit() and is_complete(each)]
-    return sorted(found, reverse=True)
+    steps = [
+        (int(folder.name), folder) for folder in checkpoints.glob("*") if folder.name.isdigit() and is_complete(folder)
+    ]
+    return sorted(steps, reverse=True)
 
 
 def starter_folder(name: str) -> Path:
@@ -139,7 +141,7 @@ def starter_folder(name: str) -> Path:
 
 
 def seal(folder: Path, checkpoint: Checkpoint) -> Checkpoint:
-    """Write the manifest, last: from now on the folder is a checkpoint. Everything is flushed to disk before."""
+    """Flush all files to disk, then write the manifest: from now on the folder is a checkpoint."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
     marks = {str(path.relative_to(folder)): _flush_and_mark(path) for path in files}
     sealed = checkpoint.model_copy(update={"files": marks})
@@ -151,12 +153,12 @@ def _find_folder(name: str) -> Path | None:
     if name in STARTERS:
         folder = starter_folder(name)
         return folder if is_complete(folder) else None
-    found = _OF_JOB.fullmatch(name)
-    if found is not None:
-        steps = complete_steps(find_home().jobs / found[1] / "checkpoints")
-        wanted = [folder for step, folder in steps if found[2] is None or step == int(found[2])]
-        if wanted:
-            return wanted[0]
+    match = _OF_JOB.fullmatch(name)
+    if match is not None:
+        steps = complete_steps(find_home().jobs / match[1] / "checkpoints")
+        matches = [folder for step, folder in steps if match[2] is None or step == int(match[2])]
+        if matches:
+            return matches[0]
     folder = Path(name).expanduser()
     return folder if (folder / MANIFEST).is_file() else None
 

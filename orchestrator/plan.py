@@ -116,21 +116,21 @@ def count_quoted_chars(value: JsonValue, values: Mapping[int, JsonValue]) -> int
 
 
 def _quotes(value: JsonValue) -> list[int]:
-    found: list[int] = []
-    _collect(value, found)
-    return found
+    ids: list[int] = []
+    _collect(value, ids)
+    return ids
 
 
-def _collect(value: JsonValue, found: list[int]) -> None:
+def _collect(value: JsonValue, ids: list[int]) -> None:
     if isinstance(value, str):
         if "$" in value:
-            found.extend(int(k) for k in REFERENCE.findall(value) if k != "$")
+            ids.extend(int(k) for k in REFERENCE.findall(value) if k != "$")
     elif isinstance(value, list | tuple):
         for item in value:
-            _collect(item, found)
+            _collect(item, ids)
     elif isinstance(value, dict | Mapping):
         for item in value.values():
-            _collect(item, found)
+            _collect(item, ids)
 
 
 def substitute(value: JsonValue, values: Mapping[int, JsonValue]) -> JsonValue:
@@ -151,13 +151,13 @@ def _substitute_text(text: str, values: Mapping[int, JsonValue]) -> JsonValue:
     whole = REFERENCE.fullmatch(text)
     if whole is not None and whole.group(1) != "$":
         return values[int(whole.group(1))]
-    return REFERENCE.sub(lambda found: "$" if found.group(1) == "$" else as_text(values[int(found.group(1))]), text)
+    return REFERENCE.sub(lambda match: "$" if match.group(1) == "$" else as_text(values[int(match.group(1))]), text)
 
 
 def renumber_quotes(value: JsonValue, ids: Mapping[int, int]) -> JsonValue:
     """`value` with every `$k` quoting `ids[k]` instead; `$$`, and what `ids` does not know, stay as they are."""
     if isinstance(value, str):
-        return REFERENCE.sub(lambda found: _other_id(found, ids), value) if "$" in value else value
+        return REFERENCE.sub(lambda match: _other_id(match, ids), value) if "$" in value else value
     if isinstance(value, dict | Mapping):
         return {key: renumber_quotes(item, ids) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -171,9 +171,9 @@ def renumber_step(step: Step, ids: Mapping[int, int]) -> Step:
     return replace(step, id=ids[step.id], arguments=arguments, access=tuple(ids.get(k, k) for k in step.access))
 
 
-def _other_id(found: re.Match[str], ids: Mapping[int, int]) -> str:
-    k = found.group(1)
-    return found.group() if k == "$" else f"${ids.get(int(k), k)}"
+def _other_id(match: re.Match[str], ids: Mapping[int, int]) -> str:
+    k = match.group(1)
+    return match.group() if k == "$" else f"${ids.get(int(k), k)}"
 
 
 def check_turn(turn: Turn, pool: LivePool, earlier: Collection[int]) -> Turn:
@@ -184,32 +184,32 @@ def check_turn(turn: Turn, pool: LivePool, earlier: Collection[int]) -> Turn:
     """
     if turn.error is not None:
         return replace(turn, steps=())
-    known = set(earlier)
+    earlier_ids = set(earlier)
     steps = []
     for step in turn.steps:
-        if step.id in known:
+        if step.id in earlier_ids:
             return replace(turn, steps=(), error=f"there is a step {step.id} already; ids count on")
-        steps.append(check_step(step, pool, known))
-        known.add(step.id)
+        steps.append(check_step(step, pool, earlier_ids))
+        earlier_ids.add(step.id)
     try:
         answer = storable(turn.answer)
     except (ValueError, RecursionError) as error:  # a policy's bug: dialects have looked at it
         return replace(turn, steps=(), answer=None, error=f"the answer cannot be kept: {error}")
-    unknown = references(answer) - known
+    unknown = references(answer) - earlier_ids
     if unknown:
         message = f"the answer quotes {_list(unknown, '$')}, but there is no such step"
         return replace(turn, steps=(), error=message)
     return replace(turn, steps=tuple(steps), answer=answer)
 
 
-def check_step(step: Step, pool: LivePool, known: Collection[int]) -> Step:
+def check_step(step: Step, pool: LivePool, earlier_ids: Collection[int]) -> Step:
     """`step`, marked when it breaks a rule that is decidable before it runs."""
     worker = pool.workers.get(step.worker)
     if worker is None:
         return step.with_problem(pool.unknown_worker(step.worker))
     step = with_shorthand(step, worker)
     for k in step.access:
-        if k not in known:
+        if k not in earlier_ids:
             what = "itself" if k == step.id else f"step {k}, which is not an earlier step"
             return step.with_problem(f"step {step.id} may not see {what}; access takes ids of earlier steps")
     quoted = step.references
@@ -232,18 +232,18 @@ def fit_arguments(arguments: Mapping[str, JsonValue], schema: Mapping[str, JsonV
     """Arguments after `$k` was replaced, in the types the schema asks for where that loses nothing:
     a value quoted into a string parameter becomes its text, "42.5" into a number parameter 42.5."""
     properties = schema.get("properties")
-    known = properties if isinstance(properties, Mapping) else {}
-    return {name: _fit(value, _type_of(known.get(name))) for name, value in arguments.items()}
+    rules = properties if isinstance(properties, Mapping) else {}
+    return {name: _fit(value, _type_of(rules.get(name))) for name, value in arguments.items()}
 
 
 def _type_of(rule: object) -> object:
     return rule.get("type") if isinstance(rule, Mapping) else None  # a rule may also be just `true`
 
 
-def _fit(value: JsonValue, wanted: object) -> JsonValue:
-    if wanted == "string" and not isinstance(value, str):
+def _fit(value: JsonValue, expected: object) -> JsonValue:
+    if expected == "string" and not isinstance(value, str):
         return as_text(value)
-    if wanted in ("number", "integer") and isinstance(value, str) and len(value) < 100:
+    if expected in ("number", "integer") and isinstance(value, str) and len(value) < 100:
         return _number(value.strip())
     return value
 

@@ -1,13 +1,13 @@
-"""What if a recorded round had been planned otherwise? Edits it and runs only what the edits can change.
+"""What-ifs: a recorded round is edited, and only what the edits can change runs again.
 
-A variation of an episode has its rounds up to the edited one. What came before is taken over whole; in the edited
-round a step is called anew when it was edited, or may see a step that is called anew; every other step keeps its
-observation, at no cost. Later rounds are dropped: the orchestrator wrote them from observations that may be others
-now. So the variation ends with the edited round, whose answer is worked out anew from its `$k`.
+A variation of an episode has its rounds up to the edited one. Earlier rounds are kept whole. In the edited round a
+step is called again when it was edited, or when it may see a step that is called again; every other step keeps its
+observation, at no cost. Later rounds are dropped: the orchestrator wrote them from observations that may differ now.
+So the variation ends with the edited round, whose answer is computed again from its `$k`.
 
-Steps are numbered anew, in an order in which nobody sees what comes later; edits name them by their numbers in the
-recorded episode. The result is an ordinary trace that says what it varies, checked like any other plan: access
-lists are enforced, on the version of the pool that the recorded episode ran on.
+Steps are renumbered in a topological order; edits name them by their numbers in the recorded episode.
+The result is an ordinary trace that says what it varies, checked like any other plan: access lists are enforced, on
+the version of the pool that the recorded episode ran on.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Problems = list[tuple[str, str]]
 class Variation:
     """An episode with one round edited, ready to run.
 
-    `turns` are its rounds under their new numbers, `kept` the steps whose observation is taken over (new number to
-    old), `rerun` those that are called, `ids` the new numbers by those that the edits use. `dropped` rounds of the
-    recorded episode come after the edited one.
+    `turns` are its rounds under their new numbers, `kept` the steps whose observation is kept (new number to old),
+    `rerun` those that are called, `ids` the new numbers by those that the edits use. `dropped` is how many rounds of
+    the recorded episode come after the edited one.
     """
 
     origin: Episode
@@ -51,15 +51,15 @@ class Variation:
     dropped: int
 
     def observations(self) -> dict[int, Observation]:
-        """The observations that are taken over, by new number. They took no time and cost nothing now."""
-        known = self.origin.observations()
-        return {new: replace(known[old], latency_s=0.0, usage=NO_USAGE) for new, old in self.kept.items()}
+        """The kept observations by new number, with no latency and no usage: nothing was called for them."""
+        recorded = self.origin.observations()
+        return {new: replace(recorded[old], latency_s=0.0, usage=NO_USAGE) for new, old in self.kept.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class EditedRound:
-    """The edited round under the old numbers: its steps, those that an edit touched or that never ended, its
-    answer, and the numbers of steps in earlier rounds."""
+    """The round under its old numbers, with the edits made. `touched` are the steps that an edit changed or that
+    never ended, `earlier` the numbers of steps in earlier rounds."""
 
     steps: Mapping[int, Step]
     touched: frozenset[int]
@@ -81,7 +81,7 @@ def vary(episode: Episode, number: int, edits: Sequence[AnyEdit], pool: LivePool
     if edits:
         ids |= {k: new for new, k in enumerate(order, max(draft.earlier, default=0) + 1)}
     ended = episode.observations()
-    before = [each for each in episode.rounds if each.number < number]
+    before = [earlier for earlier in episode.rounds if earlier.number < number]
     edited = _build_turn(done, draft, order, ids) if edits else _keep_turn(done)
     return Variation(
         origin=episode,
@@ -96,7 +96,7 @@ def vary(episode: Episode, number: int, edits: Sequence[AnyEdit], pool: LivePool
 
 
 async def run_variation(
-    wanted: Variation,
+    variation: Variation,
     pool: LivePool,
     *,
     episode_id: str = "",
@@ -108,22 +108,22 @@ async def run_variation(
 ) -> Episode:
     """Run a variation to its end as an episode of its own. Never raises for what workers do."""
     limits = pool.pool.limits
-    limits = limits.model_copy(update={"max_rounds": max(limits.max_rounds, len(wanted.turns) + 1)})
+    limits = limits.model_copy(update={"max_rounds": max(limits.max_rounds, len(variation.turns) + 1)})
     spec = EpisodeSpec(
-        wanted.origin.query,
+        variation.origin.query,
         task=task,
         id=episode_id,
-        what_if=WhatIf(wanted.origin.id, wanted.round, wanted.edits, wanted.kept),
-        kept=wanted.observations(),
+        what_if=WhatIf(variation.origin.id, variation.round, variation.edits, variation.kept),
+        kept=variation.observations(),
         user=user,
     )
-    resolve = _resolve_as_origin(resolve, wanted.origin) if resolve is not None else None
-    orchestrator = EditedTurns(wanted.turns)
+    resolve = _resolve_as_origin(resolve, variation.origin) if resolve is not None else None
+    orchestrator = EditedTurns(variation.turns)
     return await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, budget=budget, resolve=resolve)
 
 
 class EditedTurns:
-    """The orchestrator of a variation: it has its turns written down."""
+    """The orchestrator of a variation: it replays fixed turns."""
 
     name = NAME
 
@@ -141,7 +141,7 @@ class EditedTurns:
 def _resolve_as_origin(resolve: Resolve, origin: Episode) -> Resolve:
     """Inner episodes that run "the same" orchestrator get the recorded episode's, not a person."""
     name = origin.started.orchestrator if origin.started else NAME
-    return lambda asked, query, pool: resolve(name if asked == NAME else asked, query, pool)
+    return lambda requested, query, pool: resolve(name if requested == NAME else requested, query, pool)
 
 
 # Planning
@@ -224,18 +224,18 @@ def _is_same(old: Step | None, new: Step) -> bool:
 def _find_problems(draft: EditedRound, gone: Collection[int], pool: LivePool) -> Problems:
     """What is wrong with the edited round, at its steps and its answer."""
     problems = Problems()
-    known = draft.earlier | draft.steps.keys()
+    ids = draft.earlier | draft.steps.keys()
     for k, step in draft.steps.items():
-        missed = [each for each in step.access if each in gone]
+        missed = [other for other in step.access if other in gone]
         if missed and not (step.problem and k not in draft.touched):
             listed = ", ".join(map(str, missed))
             problems.append((str(k), f"it may see step {listed}, which is removed; take that out of its access"))
         elif k in draft.touched:
-            problem = check_step(step, pool, known - {k}).problem
+            problem = check_step(step, pool, ids - {k}).problem
             problems += [(str(k), problem)] if problem else []
-    problems += [(str(k), said) for k, said in _find_cycles(draft)]
+    problems += _find_cycles(draft)
     try:
-        unknown = references(storable(draft.answer)) - known
+        unknown = references(storable(draft.answer)) - ids
     except (ValueError, RecursionError) as error:
         return [*problems, ("answer", f"the answer cannot be kept: {error}")]
     if unknown:
@@ -245,8 +245,8 @@ def _find_problems(draft: EditedRound, gone: Collection[int], pool: LivePool) ->
 
 
 def _build_graph(draft: EditedRound) -> nx.DiGraph:
-    """The round's steps, with an edge from each to those that wait for it. A step that was malformed as recorded
-    waits for nobody: nothing can change how it ended."""
+    """The round's steps, with an edge from each to those that wait for it. A step that was malformed when it was
+    recorded waits for none: nothing can change how it ended."""
     graph = nx.DiGraph()
     graph.add_nodes_from(draft.steps)
     for k, step in draft.steps.items():
@@ -266,13 +266,13 @@ def _find_cycles(draft: EditedRound) -> Problems:
 
 
 def _sort_steps(draft: EditedRound) -> list[int]:
-    """The steps in an order in which nobody sees what comes later, the old order where that is free."""
+    """The steps in a topological order, the old order among steps that do not depend on each other."""
     places = {k: place for place, k in enumerate(draft.steps)}
     return list(nx.lexicographical_topological_sort(_build_graph(draft), key=places.__getitem__))
 
 
 def _find_called_steps(draft: EditedRound) -> set[int]:
-    """The steps that are called: those touched, and all that may see, directly or not, one that is called."""
+    """The steps to call: the touched ones and all that depend on them, directly or not."""
     graph = _build_graph(draft)
     return set(draft.touched).union(*(nx.descendants(graph, k) for k in draft.touched))
 
@@ -281,12 +281,12 @@ def _find_called_steps(draft: EditedRound) -> set[int]:
 
 
 def _keep_turn(done: Round) -> Turn:
-    """A turn as it was taken; it costs nothing now."""
+    """The turn of an unedited round, without its usage: no model is asked again."""
     return replace(done.turn or Turn(), usage=NO_USAGE)
 
 
 def _build_turn(done: Round, draft: EditedRound, order: Sequence[int], ids: Mapping[int, int]) -> Turn:
-    """The edited turn under the new numbers, written out as an orchestrator would have written it."""
+    """The edited turn under the new numbers, with its text in dialect `plan`."""
     steps = tuple(renumber_step(draft.steps[k], ids) for k in order)
     old = done.turn or Turn()
     turn = Turn(steps, renumber_quotes(draft.answer, ids), shown=old.shown, recalled=old.recalled)

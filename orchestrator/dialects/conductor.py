@@ -60,13 +60,13 @@ class ConductorDialect:
             return long
         text = clean_text(text)
         lists = _find_lists(text)
-        missing = [name for name, found in lists.items() if found is None]
+        missing = [name for name, values in lists.items() if values is None]
         if missing:
             return Turn(error=f"no list was found for: {', '.join(missing)}", text=text)
-        columns = [found for found in lists.values() if found is not None]
+        columns = [values for values in lists.values() if values is not None]
         lengths = {len(column) for column in columns}
         if len(lengths) != 1 or lengths == {0} or max(lengths) > MAX_TURN_STEPS:
-            counts = ", ".join(f"{name} has {len(found or ())}" for name, found in lists.items())
+            counts = ", ".join(f"{name} has {len(values or ())}" for name, values in lists.items())
             return Turn(error=f"the three lists must be equally long and not empty: {counts}", text=text)
         steps = tuple(
             _parse_step(first_id + index, worker, subtask, access, workers)
@@ -83,26 +83,26 @@ class ConductorDialect:
 
 def _find_lists(text: str) -> dict[str, list[object] | None]:
     """The list after the last occurrence of each label. A label inside another's list is text, not a label."""
-    found = sorted(
+    labels = sorted(
         (match.start(), match.end(), name)
         for name, label in _LABELS.items()
         for match in deque(label.finditer(text), maxlen=MAX_LABELS)
     )
-    written: dict[str, str] = {}
+    lists: dict[str, str] = {}
     covered = 0
-    for start, bracket, name in found:
+    for start, bracket, name in labels:
         if start >= covered:
             end = _find_closing_bracket(text, bracket)
-            written[name] = text[bracket : end or len(text)]
+            lists[name] = text[bracket : end or len(text)]
             covered = end or covered
-    return {name: _parse_list(written[name]) if name in written else None for name in _LABELS}
+    return {name: _parse_list(lists[name]) if name in lists else None for name in _LABELS}
 
 
-def _parse_list(written: str) -> list[object] | None:
+def _parse_list(text: str) -> list[object] | None:
     try:
-        value: object = parse_json(written)
+        value: object = parse_json(text)
     except ValueError:
-        value = _parse_literal(written)
+        value = _parse_literal(text)
     return value if isinstance(value, list) else None
 
 
@@ -118,8 +118,8 @@ def _parse_literal(text: str) -> object:
 def _find_closing_bracket(text: str, start: int) -> int | None:
     """Index just after the bracket that closes the one at `start`, None when nothing does."""
     depth, quote = 0, ""
-    for found in _STRUCTURE.finditer(text, start):
-        char = found.group()
+    for match in _STRUCTURE.finditer(text, start):
+        char = match.group()
         if quote:
             quote = "" if char == quote else quote
         elif char in "\"'":
@@ -129,7 +129,7 @@ def _find_closing_bracket(text: str, start: int) -> int | None:
         elif char == "]":
             depth -= 1
             if depth == 0:
-                return found.end()
+                return match.end()
     return None
 
 

@@ -47,30 +47,30 @@ class PlanDialect:
         if long is not None:
             return long
         text = clean_text(text)
-        found = _find_last_turn(text)
-        if found is None:
+        document = _find_last_turn(text)
+        if document is None:
             return Turn(error='no JSON object with "steps" or "answer" was found', text=text)
-        steps = found.get("steps")
+        steps = document.get("steps")
         steps = [] if steps is None else steps
         if not isinstance(steps, list) or len(steps) > MAX_TURN_STEPS:
             return Turn(error=f'"steps" must be a list of at most {MAX_TURN_STEPS} steps', text=text)
-        if not steps and found.get("answer") is None:
+        if not steps and document.get("answer") is None:
             return Turn(error='a turn needs "steps" or an "answer"', text=text)
         parsed = tuple(_parse_step(item, first_id + index) for index, item in enumerate(steps))
-        return replace(parse_answer(found.get("answer"), text), steps=parsed)
+        return replace(parse_answer(document.get("answer"), text), steps=parsed)
 
     def format(self, turn: Turn, workers: Sequence[str]) -> str:
-        written: dict[str, JsonValue] = {}
+        document: dict[str, JsonValue] = {}
         if turn.steps:
-            written["steps"] = [_format_step(step) for step in turn.steps]
+            document["steps"] = [_format_step(step) for step in turn.steps]
         if turn.has_answer:
-            written["answer"] = turn.answer
-        return json.dumps(written, ensure_ascii=False)
+            document["answer"] = turn.answer
+        return json.dumps(document, ensure_ascii=False)
 
 
 def _find_last_turn(text: str) -> dict[str, JsonValue] | None:
     """The last JSON object in `text` that looks like a turn. Bounded work on any text."""
-    found: dict[str, JsonValue] | None = None
+    turn: dict[str, JsonValue] | None = None
     effort, end = _MAX_EFFORT, 0
     for candidate in _OBJECT.finditer(text):
         if effort <= 0:
@@ -80,8 +80,8 @@ def _find_last_turn(text: str) -> dict[str, JsonValue] | None:
         value, end, cost = _read(text, candidate.start())
         effort -= cost
         if isinstance(value, dict) and ("steps" in value or "answer" in value):
-            found = value
-    return found
+            turn = value
+    return turn
 
 
 def _read(text: str, start: int) -> tuple[JsonValue, int, int]:

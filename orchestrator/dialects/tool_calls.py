@@ -59,13 +59,13 @@ class ToolCallsDialect:
         if long is not None:
             return long
         text = clean_text(text)
-        said = _THOUGHT.sub("", text)
-        calls = [found.group(1) for found in _CALL.finditer(said)]
+        visible = _THOUGHT.sub("", text)
+        calls = [match.group(1) for match in _CALL.finditer(visible)]
         if len(calls) > MAX_TURN_STEPS:
             return Turn(error=f"a turn may hold {MAX_TURN_STEPS} calls at most", text=text)
         if calls:
             return Turn(tuple(_parse_call(call, first_id + index) for index, call in enumerate(calls)), text=text)
-        answer = said.strip()
+        answer = visible.strip()
         if not answer:
             return Turn(error="the turn holds neither a call nor an answer", text=text)
         quoted = _QUOTE.fullmatch(answer) or _ESCAPED.fullmatch(answer)
@@ -101,10 +101,10 @@ def _parse_call(call: str, step_id: int) -> Step:
 
 def _format_call(step: Step) -> str:
     call = {"name": step.worker, "arguments": {**step.arguments, "access": list(step.access)}}
-    written = json.dumps(call, ensure_ascii=False)
-    if _TAG.search(written):  # inside a string: must not read as structure
-        written = written.replace("<", "\\u003c")
-    return f"<tool_call>\n{written}\n</tool_call>"
+    text = json.dumps(call, ensure_ascii=False)
+    if _TAG.search(text):  # inside a string: must not read as structure
+        text = text.replace("<", "\\u003c")
+    return f"<tool_call>\n{text}\n</tool_call>"
 
 
 def _describe_function(worker: LiveWorker) -> Mapping[str, JsonValue]:

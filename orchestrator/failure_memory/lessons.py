@@ -1,7 +1,7 @@
-"""What is remembered of a pool's failed episodes, and which of it fits a query.
+"""The lessons of a pool's failed episodes, and which of them fit a query.
 
-A lesson belongs to the pool, by name, whose episode it was made of, and is never read on another. Only an
-orchestrating model whose pool has `limits.memory` on is shown lessons; reflection.py says how they are written.
+A lesson belongs to the pool, by name, on which its episode ran, and is never used on another. Only an orchestrating
+model whose pool has `limits.memory` on is shown lessons; write_lesson.py says how they are written.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ BY_MEANING, BY_WORDS = "meaning", "words"
 
 
 class LessonRow(SQLModel, table=True):
-    """One lesson. `written_by` is "rule" or an agent's name, `instead_of` why the agent that was to write it did
-    not, `tokens` and `cost` (US dollars) what its writing took."""
+    """One lesson. `written_by` is "rule" or an agent's name, `instead_of` why the chosen agent did not write it,
+    `tokens` and `cost` (US dollars) what writing it took."""
 
     __tablename__ = "reflection"
 
@@ -50,7 +50,7 @@ class LessonRow(SQLModel, table=True):
 
 
 class FailureMemory(Protocol):
-    """Where an orchestrating model gets its lessons from."""
+    """The source of an orchestrating model's lessons."""
 
     async def recall(self, query: str) -> RecalledLessons: ...
 
@@ -62,7 +62,7 @@ class LessonStore:
         self._engine = engine
 
     def add(self, row: LessonRow) -> None:
-        """Keep a lesson in the place of the one that this episode had before, if any."""
+        """Store a lesson; it replaces the one of the same episode."""
         with writing(self._engine) as session:
             session.connection().execute(delete(LessonRow).where(col(LessonRow.episode) == row.episode))
             session.add(row)
@@ -89,7 +89,7 @@ class LessonStore:
 
 
 def build_row(pool: str, lesson: Lesson, instead_of: str = "", tokens: int = 0, cost: float = 0.0) -> LessonRow:
-    """A lesson as it is stored."""
+    """The row of a lesson."""
     return LessonRow(
         pool=pool,
         episode=lesson.episode,
@@ -105,7 +105,7 @@ def build_row(pool: str, lesson: Lesson, instead_of: str = "", tokens: int = 0, 
 
 @dataclass(frozen=True, slots=True)
 class PoolMemory:
-    """A pool's memory as it stands at each query."""
+    """A pool's memory, read again at each query."""
 
     store: LessonStore
     pool: str
@@ -125,7 +125,7 @@ def find_memory(pool: Pool, store: LessonStore) -> PoolMemory | None:
 
 
 def freeze_memory(pool: str) -> FrozenMemory:
-    """The lessons of a pool, by its name, in this process's data folder at this moment. Raises StorageError."""
+    """A snapshot of a pool's lessons in this process's data folder. Raises StorageError."""
     engine = open_engine(find_home())
     try:
         return FrozenMemory(tuple(PoolMemory(LessonStore(engine), pool).lessons()))
@@ -135,7 +135,7 @@ def freeze_memory(pool: str) -> FrozenMemory:
 
 @dataclass(frozen=True, slots=True)
 class FrozenMemory:
-    """A memory as it stood at one moment: the same query gets the same lessons, whatever is learnt meanwhile."""
+    """A snapshot of a memory: the same query gets the same lessons, whatever is learnt later."""
 
     lessons: tuple[Lesson, ...]
 
@@ -149,12 +149,12 @@ def recall_similar(query: str, lessons: Sequence[Lesson]) -> RecalledLessons:
         likeness, least, by = compare_words(query, lessons), LIKE_BY_WORDS, BY_WORDS
     else:
         likeness, least, by = compare_meanings(query, lessons), LIKE_BY_MEANING, BY_MEANING
-    found: dict[str, Lesson] = {}
+    matches: dict[str, Lesson] = {}
     for score, place in sorted((-score, place) for place, score in enumerate(likeness) if score >= least):
         lesson = replace(lessons[place], similarity=round(-score, 4))
-        if len(found) < MAX_SHOWN:
-            found.setdefault(lesson.sentence, lesson)
-    return RecalledLessons(tuple(found.values()), len(lessons), by)
+        if len(matches) < MAX_SHOWN:
+            matches.setdefault(lesson.sentence, lesson)
+    return RecalledLessons(tuple(matches.values()), len(lessons), by)
 
 
 def compare_meanings(query: str, lessons: Sequence[Lesson]) -> list[float]:
@@ -166,7 +166,7 @@ def compare_meanings(query: str, lessons: Sequence[Lesson]) -> list[float]:
 
 
 def compare_words(query: str, lessons: Sequence[Lesson]) -> list[float]:
-    """Dice's coefficient (1945) of the words that say something: twice those in common over those of both."""
+    """Dice's coefficient (1945) of the content words: twice those in common over the words of both."""
     mine = Counter(content_words(query[:MAX_QUERY_CHARS]))
     return [_dice(mine, Counter(content_words(lesson.query[:MAX_QUERY_CHARS]))) for lesson in lessons]
 

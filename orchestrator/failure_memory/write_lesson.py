@@ -1,9 +1,9 @@
-"""What there is to learn from an episode that failed, in one sentence (after Reflexion, arXiv 2303.11366).
+"""Writes the lesson of an episode that failed, in one sentence (after Reflexion, arXiv 2303.11366).
 
 An episode failed when its answer was graded wrong, or when it ended without one. The sentence is written by rule
-from the states of turns and steps, or by an agent of the pool that reads the attempt; which, stands beside it. The
-expected answer is never looked at: a lesson says what went wrong, not what would have been right. memory.py keeps
-lessons and finds them again.
+from the states of turns and steps, or by an agent of the pool that reads the attempt; the lesson says which. The
+expected answer is never read: a lesson says what went wrong, not what would have been right. lessons.py stores lessons
+and finds those that fit a query.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ASK = "What should be done otherwise next time? One sentence."
 
 
 def has_failed(episode: Episode) -> bool:
-    """Whether there may be something to learn: a person's own variations and inner episodes are left out."""
+    """Whether an episode failed in a way to learn from: what-ifs and inner episodes are left out."""
     started, ended = episode.started, episode.ended
     if started is None or ended is None or started.depth or started.what_if is not None:
         return False
@@ -53,8 +53,8 @@ def has_failed(episode: Episode) -> bool:
 
 
 async def keep_lesson(episode: Episode, pool: LivePool, store: LessonStore) -> LessonRow | None:
-    """Keep the lesson of an episode that has ended, if it failed and the pool's memory is on. A database that
-    refuses costs the lesson, never the episode: the log says so then."""
+    """Store the lesson of an episode that has ended, if it failed and the pool's memory is on. A database error
+    is logged and costs the lesson, never the episode."""
     row = await write_lesson(episode, pool)
     if row is None:
         return None
@@ -67,31 +67,27 @@ async def keep_lesson(episode: Episode, pool: LivePool, store: LessonStore) -> L
 
 
 async def write_lesson(episode: Episode, pool: LivePool) -> LessonRow | None:
-    """The lesson of an episode, written as the pool's limits say; None when it is off or there is none.
-
-    An agent that cannot write it is no reason to lose the lesson: it is written by rule then, and says so.
-    """
+    """The lesson of an episode, by the author that the pool's limits name; None when memory is off or nothing is to
+    be learnt. Where the agent fails to write it, it is written by rule, and `instead_of` says why."""
     author = pool.pool.limits.memory
-    ruled = write_by_rule(episode) if author != OFF and has_failed(episode) else None
-    if ruled is None:
+    rule_sentence = write_by_rule(episode) if author != OFF and has_failed(episode) else None
+    if rule_sentence is None:
         return None
-    name = pool.pool.name
+    name, by_rule = pool.pool.name, _build_lesson(episode, rule_sentence, RULE)
     if author == RULE:
-        return build_row(name, _build_lesson(episode, ruled, RULE))
+        return build_row(name, by_rule)
     worker = pool.workers.get(author)
     if worker is None:
-        return build_row(name, _build_lesson(episode, ruled, RULE), f"this pool has no enabled agent {author!r}")
+        return build_row(name, by_rule, f"this pool has no enabled agent {author!r}")
     attempt = (Visible(1, "attempt", Observation(Status.OK, attempt_text(episode))),)
     try:
         completion = await worker.complete(agent_messages(ROLE, ASK, attempt), room=SENTENCE_TOKENS)
     except WorkerFault as fault:
-        return build_row(
-            name, _build_lesson(episode, ruled, RULE), f"{author}: {fault.code}: {fault}"[:MAX_REASON_CHARS]
-        )
-    said, usage = first_sentence(completion.text), completion.usage
-    if not said:
-        return build_row(name, _build_lesson(episode, ruled, RULE), f"{author} wrote nothing", usage.tokens, usage.cost)
-    return build_row(name, _build_lesson(episode, said, author), "", usage.tokens, usage.cost)
+        return build_row(name, by_rule, f"{author}: {fault.code}: {fault}"[:MAX_REASON_CHARS])
+    sentence, usage = first_sentence(completion.text), completion.usage
+    if not sentence:
+        return build_row(name, by_rule, f"{author} wrote nothing", usage.tokens, usage.cost)
+    return build_row(name, _build_lesson(episode, sentence, author), "", usage.tokens, usage.cost)
 
 
 def _build_lesson(episode: Episode, sentence: str, author: str) -> Lesson:
@@ -99,33 +95,33 @@ def _build_lesson(episode: Episode, sentence: str, author: str) -> Lesson:
 
 
 def write_by_rule(episode: Episode) -> str | None:
-    """The lesson as the states of turns and steps tell it; None when no turn came about at all (the orchestrator
-    could not be asked): that says nothing about how to plan."""
+    """The lesson that the states of turns and steps give; None when the orchestrator could not be asked at all, which
+    says nothing about how to plan."""
     if all(done.turn is None or done.turn.failed for done in episode.rounds):
         return None
     causes = [*_describe_parse_errors(episode), *_describe_failures(episode)]
     if causes:
         return _clean_line(f"{_describe_ending(episode)}: {'; '.join(causes[:2])}.")
     if not episode.steps:
-        return _clean_line(f"{_describe_ending(episode)}, without calling anybody: plan steps.")
+        return _clean_line(f"{_describe_ending(episode)}, without calling a worker: plan steps.")
     called = ", ".join(dict.fromkeys(run.step.worker for run in episode.steps.values()))
     return _clean_line(
-        f"{_describe_ending(episode)}, though every step went well (it called {called}): plan it otherwise."
+        f"{_describe_ending(episode)}, though every step went well (it called {called}): plan it differently."
     )
 
 
 def _describe_ending(episode: Episode) -> str:
     if episode.answer is not None:
         return f"It answered {_clip_piece(as_text(episode.answer))}, which is wrong"
-    reason = episode.ended.reason if episode.ended and episode.ended.reason else "it just ended"
+    reason = episode.ended.reason if episode.ended and episode.ended.reason else "no reason was recorded"
     return f"It gave no answer ({_clip_piece(reason.rstrip('.'))})"
 
 
 def _describe_parse_errors(episode: Episode) -> Iterator[str]:
-    ill = [done.turn.error for done in episode.rounds if done.turn and done.turn.error and not done.turn.failed]
-    if ill:
-        often = f"{len(ill)} of {len(episode.rounds)} turns were none" if len(ill) > 1 else "a turn was none"
-        yield f"{often}: {_clip_piece(ill[0])}"
+    errors = [done.turn.error for done in episode.rounds if done.turn and done.turn.error and not done.turn.failed]
+    if errors:
+        many = f"{len(errors)} of {len(episode.rounds)} turns" if len(errors) > 1 else "a turn"
+        yield f"{many} could not be parsed: {_clip_piece(errors[0])}"
 
 
 def _describe_failures(episode: Episode) -> Iterator[str]:
@@ -135,7 +131,7 @@ def _describe_failures(episode: Episode) -> Iterator[str]:
     if not own:
         return
     first = own[0].observation
-    assert first is not None and first.error is not None, "they are chosen so"
+    assert first is not None and first.error is not None, "`own` holds steps with an error only"
     more = f", and {len(failed) - 1} more failed" if len(failed) > 1 else ""
     what = f"{first.status} {first.error.code}: {_clip_piece(first.error.message)}"
     yield f"step {own[0].step.id} ({own[0].step.worker}) ended in {what}{more}"
@@ -150,7 +146,7 @@ def _clip_piece(text: str) -> str:
 
 
 def attempt_text(episode: Episode) -> str:
-    """The attempt as an agent reads it that is to learn from it: all but what the right answer would have been."""
+    """The attempt as the agent that writes its lesson reads it, without the expected answer."""
     lines = [f"Question: {episode.query}"]
     for done in episode.rounds:
         lines += [f"Turn {done.number}: {_clip_turn(done)}", observation_text(done, 0)] if done.turn else []
@@ -163,7 +159,7 @@ def _clip_turn(done: Round) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of what an agent wrote, in one line that fits a prompt; "" when there is none."""
+    """The first sentence of an agent's reply, in one line that fits a prompt; "" when it is empty."""
     return _clean_line(re.split(r"(?<=[.!?])\s+(?=[A-Z\"'(])", _clean_line(text, len(text)), maxsplit=1)[0])
 
 

@@ -32,19 +32,19 @@ def align(episodes: Sequence[Episode], pools: Sequence[Pool | None], reference: 
     """The graphs of some episodes in one system of coordinates; steps are paired with those of the reference."""
     steps = [place_steps(episode) for episode in episodes]
     slots = assign_slots(steps, reference)
-    names = [_name_nodes(placed, known) for placed, known in zip(steps, slots, strict=True)]
+    names = [_name_nodes(placed, numbers) for placed, numbers in zip(steps, slots, strict=True)]
     columns = _first_columns(steps)
     graphs = [episode_graph(episode, pool) for episode, pool in zip(episodes, pools, strict=True)]
     union = nx.DiGraph()
     for graph, placed, named in zip(graphs, steps, names, strict=True):
-        layers: dict[int | str, int] = {each.id: columns[each.round] + each.depth for each in placed}
+        layers: dict[int | str, int] = {step.id: columns[step.round] + step.depth for step in placed}
         layers[ANSWER] = max(columns.values())
         nx.set_node_attributes(graph, layers, "layer")
         union.add_nodes_from((named[v], {"layer": layer}) for v, layer in graph.nodes(data="layer"))
         union.add_edges_from((named[u], named[v]) for u, v in graph.edges)
     layout = compute_layout(union)
     parts = [_cut_layout(layout, graph, named) for graph, named in zip(graphs, names, strict=True)]
-    return [AlignedGraph(*each) for each in zip(graphs, parts, slots, strict=True)]
+    return [AlignedGraph(*row) for row in zip(graphs, parts, slots, strict=True)]
 
 
 def assign_slots(sides: Sequence[Sequence[PlacedStep]], reference: int = 0) -> list[dict[int, int]]:
@@ -57,23 +57,24 @@ def assign_slots(sides: Sequence[Sequence[PlacedStep]], reference: int = 0) -> l
         return slots
     slots[reference] = {placed.id: slot for slot, placed in enumerate(sides[reference], start=1)}
     extra: list[PlacedStep] = []  # one for each slot that the reference lacks; its id is the slot
-    for side, known in zip(sides, slots, strict=True):
-        if known is slots[reference]:
+    for side, own_slots in zip(sides, slots, strict=True):
+        if own_slots is slots[reference]:
             continue
-        known.update({theirs: slots[reference][ours] for ours, theirs in pair_steps(sides[reference], side).items()})
-        added = [placed for placed in side if placed.id not in known]
-        known.update({theirs: slot for slot, theirs in pair_steps(extra, added).items()})
+        pairs = pair_steps(sides[reference], side)
+        own_slots.update({theirs: slots[reference][ours] for ours, theirs in pairs.items()})
+        added = [placed for placed in side if placed.id not in own_slots]
+        own_slots.update({theirs: slot for slot, theirs in pair_steps(extra, added).items()})
         for placed in added:
-            if placed.id not in known:
-                known[placed.id] = len(slots[reference]) + len(extra) + 1
-                extra.append(replace(placed, step=replace(placed.step, id=known[placed.id])))
+            if placed.id not in own_slots:
+                own_slots[placed.id] = len(slots[reference]) + len(extra) + 1
+                extra.append(replace(placed, step=replace(placed.step, id=own_slots[placed.id])))
     return slots
 
 
 def _first_columns(sides: Sequence[Sequence[PlacedStep]]) -> dict[int, int]:
     """The column at which each round begins, wide enough for the deepest of all sides; and the one after the last."""
     depths: dict[int, int] = {}
-    for placed in (each for side in sides for each in side):
+    for placed in (step for side in sides for step in side):
         depths[placed.round] = max(depths.get(placed.round, 0), placed.depth + 1)
     columns, following = {}, 0
     for number in sorted(depths):

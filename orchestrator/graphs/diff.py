@@ -64,10 +64,10 @@ class GraphDiff:
     def counts(self) -> dict[str, int]:
         """How many steps are the same, added and removed, and how many differ in what. A step may differ in
         several ways."""
-        told = Counter({"same": sum(not pair.changes for pair in self.pairs)})
-        told.update(change for pair in self.pairs for change in pair.changes)
-        told.update({"added": len(self.added), "removed": len(self.removed)})
-        return {name: told[name] for name in ("same", *CHANGES, "added", "removed")}
+        totals = Counter({"same": sum(not pair.changes for pair in self.pairs)})
+        totals.update(change for pair in self.pairs for change in pair.changes)
+        totals.update({"added": len(self.added), "removed": len(self.removed)})
+        return {name: totals[name] for name in ("same", *CHANGES, "added", "removed")}
 
 
 def place_steps(episode: Episode) -> tuple[PlacedStep, ...]:

@@ -1,7 +1,11 @@
-"""Places a layered DAG: columns by the node attribute `layer`, few crossings, straight long edges.
+"""The layout of a layered DAG: columns by the node attribute `layer`, few crossings, straight long edges.
 
-The steps of Sugiyama, Tagawa and Toda (1981): dummy nodes for edges that cross columns, barycentre
-sweeps for the order in each column, then repeated averaging for the heights. Units are pixels.
+The method of Sugiyama, Tagawa and Toda (1981), in four stages:
+1. every edge that crosses columns is cut into a chain of dummy nodes, one in each column that it crosses;
+2. barycentre sweeps, left to right and back, order the nodes of each column so that few edges cross;
+3. heights are pulled towards the mean of each node's neighbours, as far as order and gaps allow;
+4. edges run through their dummy nodes.
+Units are pixels; x grows to the right, y downwards.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ NODE_WIDTH, NODE_HEIGHT = 200, 86
 COLUMN_GAP, ROW_GAP, DUMMY_HEIGHT = 64, 20, 12
 TOP = 48  # room for the lane's heading
 ORDER_SWEEPS, HEIGHT_SWEEPS = 8, 12
-MAX_VIAS = 600  # 50 steps that all see each other would have 18,000 and take seconds
+MAX_DUMMIES = 600  # 50 steps that all see each other would have 18,000 and take seconds
 
 Node = Hashable
 Point = tuple[float, float]
@@ -24,7 +28,8 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """`places` are the nodes' upper left corners, `routes` the points that an edge runs through."""
+    """`places` are the nodes' upper left corners, `routes` the points that an edge runs through, from the right side
+    of its source to the left side of its target."""
 
     places: dict[Node, Point]
     routes: dict[tuple[Node, Node], list[Point]]
@@ -46,6 +51,7 @@ def compute_layout(graph: nx.DiGraph) -> GraphLayout:
     proper, chains = _insert_dummies(graph)
     columns = _order_columns(proper)
     middle = _compute_heights(proper, columns)
+    # Heights are relative so far, around 0: move everything down so that the highest node begins at TOP.
     top = min((middle[v] - _height(v) / 2 for v in middle), default=0.0)
     middle = {v: y - top + TOP for v, y in middle.items()}
     places = {v: (_x(graph.nodes[v]["layer"]), middle[v] - NODE_HEIGHT / 2) for v in graph}
@@ -71,18 +77,21 @@ def svg_path(points: Iterable[Point]) -> str:
 
 
 def _insert_dummies(graph: nx.DiGraph) -> tuple[nx.DiGraph, dict[tuple[Node, Node], list[_Dummy]]]:
+    """The graph with a chain of dummy nodes in place of each edge that crosses columns, and the chain of each edge
+    (empty for neighbouring columns). Edges beyond MAX_DUMMIES stay whole."""
     proper = nx.DiGraph()
     chains: dict[tuple[Node, Node], list[_Dummy]] = {}
     for v, layer in graph.nodes(data="layer"):
         proper.add_node(v, layer=layer)
     layers = dict(graph.nodes(data="layer"))
-    left = MAX_VIAS
+    budget = MAX_DUMMIES
+    # Short edges first: once the budget is spent, the longest edges of a crowded graph run straight, through cards.
     for source, target in sorted(graph.edges, key=lambda edge: layers[edge[1]] - layers[edge[0]]):
-        between = range(layers[source] + 1, layers[target])
-        left -= len(between)  # the longest edges of a crowded graph run straight
-        chain = [_Dummy(source, target, layer) for layer in between] if left >= 0 else []
-        for via in chain:
-            proper.add_node(via, layer=via.layer)
+        crossed = range(layers[source] + 1, layers[target])
+        budget -= len(crossed)
+        chain = [_Dummy(source, target, layer) for layer in crossed] if budget >= 0 else []
+        for dummy in chain:
+            proper.add_node(dummy, layer=dummy.layer)
         nx.add_path(proper, [source, *chain, target])
         chains[source, target] = chain
     return proper, chains
@@ -98,20 +107,21 @@ def _order_columns(graph: nx.DiGraph) -> list[list[Node]]:
     after = {v: list(graph.successors(v)) for v in graph}
     position = {v: index for column in columns for index, v in enumerate(column)}
     for sweep in range(ORDER_SWEEPS):
+        # A forward sweep orders each column by the one to its left, a backward sweep by the one to its right.
         forward = sweep % 2 == 0
         neighbours = before if forward else after
         for layer in range(count) if forward else range(count - 1, -1, -1):
             wish = {v: fmean([position[u] for u in neighbours[v]] or [position[v]]) for v in columns[layer]}
-            columns[layer].sort(key=wish.__getitem__)
+            columns[layer].sort(key=wish.__getitem__)  # stable: equal wishes keep their order, so sweeps settle
             position.update({v: index for index, v in enumerate(columns[layer])})
     return columns
 
 
 def _compute_heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node, float]:
-    """The middle of each node: pulled to its neighbours' mean, order and distances kept."""
+    """The y of each node's middle: pulled towards its neighbours' mean; order and gaps are kept."""
     middle: dict[Node, float] = {}
     neighbours = {v: list(nx.all_neighbors(graph, v)) for v in graph}
-    for column in columns:
+    for column in columns:  # to begin with, every column is packed tightly and centred on 0
         y = -sum(_height(v) + ROW_GAP for v in column) / 2
         for v in column:
             middle[v] = y + _height(v) / 2
@@ -124,13 +134,17 @@ def _compute_heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node,
 
 
 def _spread_column(column: list[Node], wish: dict[Node, float]) -> dict[Node, float]:
-    """Heights near the wishes that do not overlap: the mean of packing downwards and packing upwards."""
+    """Heights near the wishes that do not overlap: the mean of packing downwards and packing upwards.
+
+    Packing downwards pushes a node below its wish where the one above is in the way, upwards above it; both keep every
+    gap, and so does their mean, because a gap is a linear bound.
+    """
     down: dict[Node, float] = {}
     up: dict[Node, float] = {}
     for order, packed, sign in ((column, down, 1), (column[::-1], up, -1)):
         last: Node | None = None
         for v in order:
-            limit = wish[v] if last is None else packed[last] + sign * _distance(last, v)
+            limit = wish[v] if last is None else packed[last] + sign * _distance(last, v)  # the nearest free place
             packed[v] = max(wish[v], limit) if sign > 0 else min(wish[v], limit)
             last = v
     return {v: (down[v] + up[v]) / 2 for v in column}
@@ -139,14 +153,17 @@ def _spread_column(column: list[Node], wish: dict[Node, float]) -> dict[Node, fl
 def _route(
     edge: tuple[Node, Node], chain: list[_Dummy], places: dict[Node, Point], middle: dict[Node, float]
 ) -> list[Point]:
+    """The points of an edge: level across every column that it crosses, so that it never cuts a card there."""
     source, target = edge
     points = [(places[source][0] + NODE_WIDTH, middle[source])]
-    for via in chain:
-        points += [(_x(via.layer), middle[via]), (_x(via.layer) + NODE_WIDTH, middle[via])]
+    for dummy in chain:
+        x, y = _x(dummy.layer), middle[dummy]
+        points += [(x, y), (x + NODE_WIDTH, y)]
     return [*points, (places[target][0], middle[target])]
 
 
 def _x(layer: int) -> float:
+    """The left side of a column."""
     return float(layer * (NODE_WIDTH + COLUMN_GAP))
 
 
@@ -155,4 +172,5 @@ def _height(v: Node) -> float:
 
 
 def _distance(above: Node, below: Node) -> float:
+    """The least distance between the middles of two neighbours in a column."""
     return (_height(above) + _height(below)) / 2 + ROW_GAP

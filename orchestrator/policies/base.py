@@ -1,4 +1,4 @@
-"""What the fixed policies share: turns that no model writes."""
+"""Helpers of the fixed policies, whose turns are written by code."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ _DIALECT = PlanDialect()
 
 
 def agent_step(step_id: int, worker: str, instruction: str, access: Sequence[int] = ()) -> Step:
-    """A step that asks an agent."""
+    """A step that calls an agent."""
     return Step(step_id, worker, {"instruction": instruction}, tuple(access))
 
 
 def write_turn(steps: Sequence[Step], answer: str | None = None) -> Turn:
-    """The turn together with its text in dialect `plan`, as a model would have written it."""
+    """A turn with its text in dialect `plan`, as a model would have written it."""
     turn = Turn(tuple(steps), answer)
     return Turn(turn.steps, turn.answer, text=_DIALECT.format(turn, ()))
 
 
 def read_limit(episode: Episode, name: str) -> int:
     """A limit of this episode: `max_rounds`, `max_steps`."""
-    assert episode.started is not None, "an orchestrator is asked in a running episode"
+    assert episode.started is not None, "turns are taken in a running episode"
     value = episode.started.limits[name]
     assert isinstance(value, int), f"{name} is counted"
     return value
 
 
 def only_turn(episode: Episode, turn: Turn) -> Turn:
-    """`turn` in the first round; afterwards a fixed policy has nothing to add."""
+    """`turn` in the first round, and an error afterwards: a fixed policy has no second plan."""
     if len(episode.rounds) <= 1:
         return turn
     return Turn(error="this orchestrator has one plan, and its answer step failed", failed=True)

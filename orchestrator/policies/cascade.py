@@ -2,7 +2,7 @@
 (after FrugalGPT, arXiv 2305.05176).
 
 The check: the call went well, the reply is not empty, and the agent says that it is at least CONFIDENT sure. A reply
-that says nothing about that is not trusted. The last agent is not checked: nobody comes after it.
+that says nothing about that is not trusted. The last agent is not checked.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class JudgedReply:
 
 
 class CascadePolicy:
-    """`agents` with the cheapest first. Where a pool allows fewer rounds than it has agents, those before the last
-    one are left out."""
+    """`agents` come with the cheapest first. Where the limits allow fewer rounds than there are agents, the last one
+    stays and those before it are left out."""
 
     name = "cascade"
 
@@ -68,7 +68,7 @@ class CascadePolicy:
 
 
 def judge_reply(run: StepRun) -> JudgedReply:
-    """What the check reads in a step's reply."""
+    """The text and the stated confidence of a step's reply."""
     if run.observation is None or not run.observation.ok:
         return JudgedReply("", 0.0)
     text = as_text(run.observation.value)
@@ -81,17 +81,17 @@ def judge_reply(run: StepRun) -> JudgedReply:
 
 
 def parse_percentage(number: str) -> float:
-    """ "85" and "0.85" are both 85; nobody can be more than 100 sure."""
+    """A confidence in per cent, at most 100: "85" and "0.85" are both 85."""
     value = float(number)
     return min(100.0, 100 * value if "." in number and value <= 1 else value)
 
 
 def sort_by_price(agents: Sequence[str], pool: LivePool) -> list[str]:
-    """Agents by their declared prices; equal ones in the pool's order."""
+    """The agents by price, the cheapest first; equal ones in the pool's order."""
     return sorted(agents, key=lambda name: reference_price(name, pool))
 
 
 def reference_price(agent: str, pool: LivePool) -> float:
-    """US dollars for a call of a thousand tokens in and a thousand out."""
+    """The price in US dollars of a call with a thousand tokens in and a thousand out."""
     spec = pool.workers[agent].spec
     return (spec.price_in + spec.price_out) / 1000 + spec.price_call

@@ -1,8 +1,8 @@
-"""`group_chat`: the agents speak in turns, each sees everything that was said, and a chair ends it
+"""`group_chat`: the agents speak in turns, each sees all earlier replies, and a chair decides when it ends
 (after AutoGen, arXiv 2308.08155).
 
-One lap is one turn: every speaker once, then the chair, who answers or lets them speak again. In the last lap that
-the limits allow the chair has to answer.
+One lap is one turn: every speaker once, then the chair, which answers or starts another lap. In the last lap that the
+limits allow the chair has to answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CONTINUE = re.compile(r"\W*(?:CONTINUE\b|[Cc]ontinue\W*$)")
 
 
 class GroupChatPolicy:
-    """`chair` speaks after the other agents; alone in a pool it only concludes."""
+    """`chair` speaks after the other agents; as a pool's only agent it just answers."""
 
     def __init__(self, agents: Sequence[str], chair: str) -> None:
         self.name = f"group_chat:{chair}"
@@ -42,15 +42,15 @@ class GroupChatPolicy:
             return self._lap(episode)
         verdict = list(episode.steps.values())[-1]
         observation = verdict.observation
-        said = as_text(observation.value).strip() if observation is not None and observation.ok else ""
-        if said and not _CONTINUE.match(said):
-            return write_turn([], escape(said))
+        decision = as_text(observation.value).strip() if observation is not None and observation.ok else ""
+        if decision and not _CONTINUE.match(decision):
+            return write_turn([], escape(decision))
         if lap > self._laps(episode):
             return Turn(error=f"the chair, {self._chair}, has not given an answer", failed=True)
         return self._lap(episode)
 
     def _lap(self, episode: Episode) -> Turn:
-        """Everybody speaks once; each may see all that was said before, in this lap and in earlier ones."""
+        """A turn in which every agent speaks once and may see all earlier steps, of this lap and of those before."""
         first, query = episode.next_step_id, escape(episode.query)
         speakers = self._speakers[: read_limit(episode, "max_steps") - 1]
         steps = [_add_speech(first + place, agent, SPEAK + query) for place, agent in enumerate(speakers)]
@@ -60,7 +60,7 @@ class GroupChatPolicy:
         return write_turn([*steps, _add_speech(chair, self._chair, CONCLUDE + query)], f"${chair}")
 
     def _laps(self, episode: Episode) -> int:
-        """How many laps fit into this episode's limits."""
+        """The number of laps that fit into this episode's limits."""
         if not self._speakers:
             return 1
         by_steps = read_limit(episode, "max_steps") // (len(self._speakers) + 1)
@@ -68,7 +68,7 @@ class GroupChatPolicy:
 
 
 def choose_chair(agents: Sequence[str]) -> str:
-    """Who leads when nobody was named: an agent called so, one that checks answers, or the last."""
+    """The default chair: the agent `chair`, the agent `verifier`, or the last one."""
     return next((name for name in ("chair", "verifier") if name in agents), agents[-1])
 
 

@@ -26,12 +26,11 @@ TURN_TOKENS = 512  # a worker's own limit is made for its answers, which may be 
 
 
 class ModelPolicy:
-    """Asks `model` directly, not as a step, for one turn after the other.
+    """Asks `model` for every turn, directly and not as a step.
 
-    `max_rounds` is how many turns it has learnt to take: the last of them is announced to it as such.
+    `max_rounds` is how many turns it was trained to take: the prompt of the last one says so.
     `draw` says how turns are sampled; without it as the model is configured (a checkpoint: greedily).
-    `memory` is where lessons of earlier failures come from; a model that has learnt one prompt by heart
-    (style `query`) reads none.
+    `memory` gives lessons of earlier failures; a model trained on the query alone (style `query`) gets none.
     """
 
     def __init__(
@@ -84,20 +83,20 @@ class ModelPolicy:
         )
 
     def _rounds(self, episode: Episode) -> int:
-        """How many turns the episode can have: by its own limits, and by what the model has learnt."""
+        """The number of turns that the episode can have, by its limits and by the model's training."""
         limits = episode.started.limits if episode.started else {}
         return min(self._max_rounds, int(str(limits.get("max_rounds", self._max_rounds))))
 
 
 def _with_round_seed(draw: Draw | None, episode: Episode) -> Draw | None:
-    """The draw of an episode's next turn: every round has a seed of its own."""
+    """The draw of an episode's next turn: each round has a seed of its own."""
     if draw is None or draw.seed is None:
         return draw
     return replace(draw, seed=draw.seed * 1009 + len(episode.rounds))
 
 
 def with_memory(orchestrator: Orchestrator, memory: FailureMemory | None) -> Orchestrator:
-    """`orchestrator` with this failure memory, if it is one that reads any: a language model that is told the rules."""
+    """`orchestrator` with this failure memory, if it reads one: a language model whose prompt holds the pool."""
     if isinstance(orchestrator, ModelPolicy) and orchestrator.reads_memory:
         orchestrator.memory = memory
     return orchestrator
@@ -109,7 +108,7 @@ def agent_policy(pool: LivePool, agent: str, dialect: Dialect, draw: Draw | None
 
 
 def checkpoint_policy(pool: LivePool, name: str, draw: Draw | None = None) -> ModelPolicy:
-    """A trained checkpoint as the orchestrator. Raises UnknownOrchestrator when there is none called so."""
+    """A trained checkpoint as the orchestrator. Raises UnknownOrchestrator when no checkpoint has this name."""
     folder, checkpoint = find_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
     dialect = find_dialect(checkpoint.dialect)

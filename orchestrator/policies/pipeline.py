@@ -1,6 +1,7 @@
 """`pipeline`: a planner, a solver that sees the plan, a verifier that sees both and answers.
 
-Agents named planner, solver and verifier take their parts; otherwise the pool's agents in order.
+Agents named planner, solver and verifier take these roles; a role without such an agent goes to the pool's agents in
+order.
 """
 
 from __future__ import annotations

