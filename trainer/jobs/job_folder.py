@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -30,7 +29,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import write_atomically
 from pool_registry.pool import Pool
 from trainer.recipe import Recipe
-from trainer.results.rows import RESULTS
+from trainer.results.rows import RESULTS, append_line
 
 log = logging.getLogger(__name__)
 BEST_METRIC = "check/correct"
@@ -169,13 +168,7 @@ class JobFolder:
 
     @staticmethod
     def _append(path: Path, row: Mapping[str, JsonValue]) -> None:
-        """Append a line in one write: a reader never sees half of it, and a kill loses at most the last line."""
-        line = (json.dumps(row, ensure_ascii=False) + "\n").encode()
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            os.write(handle, line)
-        finally:
-            os.close(handle)
+        append_line(path, json.dumps(row, ensure_ascii=False))
 
 
 def read_lines(path: Path, offset: int = 0) -> list[dict[str, JsonValue]]:

@@ -1,6 +1,6 @@
-"""Result rows by task: what every figure with an interval and every paired difference starts from.
+"""Groups result rows by task, the unit of every interval and of every paired difference.
 
-Grouping is the dear part of comparing, so it is done once for a set of rows and what it finds is handed around.
+Grouping is the slow part of a comparison, so it is done once for a set of rows and the groups are passed around.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trainer.results.statistics import Estimate, bootstrap_mean
 
 
 class PairKey(NamedTuple):
-    """What is paired: a task, in a condition unless conditions are what is compared."""
+    """The key by which tasks are paired. `condition` is "" where conditions are compared with each other."""
 
     task: TaskKey
     condition: str
@@ -23,7 +23,7 @@ class PairKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The rows of one task, how many of them were right, and their share: the task's score."""
+    """The rows of one task, how many of them were right, and the share of those: the task's score in [0, 1]."""
 
     rows: tuple[ResultRow, ...]
     right: int
@@ -34,18 +34,20 @@ SamplesByTask = Mapping[PairKey, Samples]
 
 
 def group_by_task(rows: Iterable[ResultRow], *, across_conditions: bool = False) -> SamplesByTask:
-    """The rows apart by task, in the order of the tasks; of several conditions a task counts once in each, with
-    `across_conditions` once in all."""
-    found: dict[PairKey, list[ResultRow]] = {}
+    """Group rows by task, in the order of the tasks.
+
+    Where rows are of several conditions a task counts once in each; with `across_conditions` it counts once.
+    """
+    groups: dict[PairKey, list[ResultRow]] = {}
     for row in rows:
-        unit = PairKey(row.task_key, "" if across_conditions else row.condition, row.query)
-        found.setdefault(unit, []).append(row)
-    return {unit: _count_right(found[unit]) for unit in sorted(found)}
+        key = PairKey(row.task_key, "" if across_conditions else row.condition, row.query)
+        groups.setdefault(key, []).append(row)
+    return {key: _count_right(groups[key]) for key in sorted(groups)}
 
 
 def estimate_mean(tasks: SamplesByTask) -> Estimate:
-    """mean@k and nothing else, in a fraction of the time of all figures: for tables of many cells."""
-    return bootstrap_mean([each.score for each in tasks.values()])
+    """Estimate mean@k alone, in a fraction of the time of all figures: for tables of many cells."""
+    return bootstrap_mean([samples.score for samples in tasks.values()])
 
 
 def _count_right(rows: list[ResultRow]) -> Samples:

@@ -1,8 +1,8 @@
-"""What evaluations say about orchestrators: figures with intervals, and who is worth their cost.
+"""Computes the figures of orchestrators from result rows, with intervals, and which ones are worth their cost.
 
-Pure functions over result rows (rows.py). The unit is the task: a task's score is the share of its samples
-that were right, every task counts the same, and intervals are resampled over tasks, because samples of one
-task are no independent evidence. No figure depends on the order of the rows. Differences: paired.py.
+Pure functions over result rows (rows.py). The unit is the task: a task's score is the share of its samples that were
+right, every task counts the same, and intervals are resampled over tasks, because samples of one task are not
+independent. No figure depends on the order of the rows. Differences: paired.py.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class _Frozen(BaseModel):
 
 
 class Figures(_Frozen):
-    """Everything about one set of episodes.
+    """The figures of one set of episodes.
 
-    `k` is the number of samples that every task has at least; `mean` is mean@k, `pass_at_k` the chance that one
-    of k samples is right, `pass_all_k` (pass^k) that all are. `valid_turns` is the share of turns that were
-    turns; `recovery` the share of episodes with a failed call that were right all the same, `failed_episodes`
-    how many had one. `cost` in US dollars, `cost` and `tokens` for all episodes together, `*_per_episode` means.
-    `busy_s` is the time in which at least one episode ran; `speedup` what steps and turns would take one after
-    another over what the episode took. `turns`, `steps`, `depth`, `width` are means over episodes.
+    `k` is the number of samples that every task has at least; `mean` is mean@k, `pass_at_k` the chance that one of
+    k samples is right, `pass_all_k` (pass^k) that all are. `valid_turns` is the share of turns that could be parsed;
+    `recovery` the share of right answers among the `failed_episodes`, those with a failed call. `cost` (US dollars)
+    and `tokens` are sums over all episodes, `*_per_episode` means. `busy_s` is the time in which at least one episode
+    ran; `speedup` the mean of serial time (all steps and turns one after another) over the episode's time. `turns`,
+    `steps`, `depth`, `width` are means over episodes.
     `access_precision`, `access_recall`, `matched`, `extra_steps`, `extra_depth` and `overshared_chars` compare with
     the reference plan (evaluation/access_score.py); None where no task has one. `entropy` of worker use is in bits,
     `shares` are those of all calls.
@@ -74,7 +74,7 @@ class Figures(_Frozen):
 
 
 class ParetoPoint(_Frozen):
-    """An orchestrator's price and score; `efficient` when none is as cheap and better, or as good and cheaper."""
+    """An orchestrator's price and score; `efficient`: no other one is as cheap and better, or as good and cheaper."""
 
     name: str
     price: float
@@ -83,15 +83,15 @@ class ParetoPoint(_Frozen):
 
 
 def compute_figures(rows: Collection[ResultRow]) -> Figures:
-    """The figures of these rows; they may be of several conditions, a task then counts once in each."""
+    """Compute the figures of these rows. Where they are of several conditions a task counts once in each."""
     return compute_grouped_figures(group_by_task(rows))
 
 
 def compute_grouped_figures(tasks: SamplesByTask) -> Figures:
-    """The figures of rows that were grouped by task already."""
-    rows = [row for each in tasks.values() for row in each.rows]
-    scores = [(each.right, len(each.rows)) for each in tasks.values()]
-    k = min((samples for _, samples in scores), default=0)
+    """Compute the figures of rows that are grouped by task already."""
+    rows = [row for samples in tasks.values() for row in samples.rows]
+    scores = [(samples.right, len(samples.rows)) for samples in tasks.values()]
+    k = min((count for _, count in scores), default=0)
     calls = _sum_counts(row.workers for row in rows)
     failed = [row for row in rows if row.failed_calls]
     turns = sum(row.turns for row in rows)
@@ -135,7 +135,7 @@ def compute_grouped_figures(tasks: SamplesByTask) -> Figures:
 
 
 def group_rows(rows: Iterable[ResultRow], key: GroupKey | str) -> dict[str, list[ResultRow]]:
-    """The rows apart by a key, in the order of first appearance."""
+    """Group rows by a key, in the order of first appearance."""
     parts: dict[str, list[ResultRow]] = {}
     for row in rows:
         parts.setdefault(str(getattr(row, key)), []).append(row)
@@ -143,33 +143,35 @@ def group_rows(rows: Iterable[ResultRow], key: GroupKey | str) -> dict[str, list
 
 
 def compute_figures_by(rows: Iterable[ResultRow], key: GroupKey) -> dict[str, Figures]:
-    """The figures by orchestrator, family, level, condition, split or source."""
+    """Compute the figures of each group of rows."""
     return {value: compute_figures(part) for value, part in group_rows(rows, key).items()}
 
 
-def find_pareto_points(found: Mapping[str, Figures], price: Price = "cost") -> list[ParetoPoint]:
-    """Who is worth their price: US dollars an episode, tokens an episode, or median seconds. Cheapest first."""
-    prices = {name: _get_price(each, price) for name, each in found.items()}
+def find_pareto_points(figures: Mapping[str, Figures], price: Price = "cost") -> list[ParetoPoint]:
+    """Rank orchestrators by price (US dollars or tokens per episode, or median seconds), the cheapest first, and mark
+    the Pareto front."""
+    prices = {name: _get_price(row, price) for name, row in figures.items()}
 
-    def beaten(name: str) -> bool:
-        mine = (prices[name], -found[name].mean.mean)
-        others = ((prices[other], -found[other].mean.mean) for other in found)
+    def is_dominated(name: str) -> bool:
+        mine = (prices[name], -figures[name].mean.mean)
+        others = ((prices[other], -figures[other].mean.mean) for other in figures)
         return any(other != mine and other[0] <= mine[0] and other[1] <= mine[1] for other in others)
 
     points = [
-        ParetoPoint(name=name, price=prices[name], mean=found[name].mean, efficient=not beaten(name)) for name in found
+        ParetoPoint(name=name, price=prices[name], mean=figures[name].mean, efficient=not is_dominated(name))
+        for name in figures
     ]
     return sorted(points, key=lambda point: (point.price, -point.mean.mean, point.name))
 
 
-def find_best_single(found: Mapping[str, Figures]) -> str | None:
-    """Which `direct:AGENT` row has the highest mean (the cheaper one of two); None when none got a task right."""
-    single = [name for name in found if name.startswith(DIRECT) and found[name].mean.mean > 0]
-    return min(single, key=lambda name: (-found[name].mean.mean, found[name].cost_per_episode, name), default=None)
+def find_best_single(figures: Mapping[str, Figures]) -> str | None:
+    """Find the `direct:AGENT` with the highest mean (of equal ones the cheapest); None when none solved a task."""
+    single = [name for name in figures if name.startswith(DIRECT) and figures[name].mean.mean > 0]
+    return min(single, key=lambda name: (-figures[name].mean.mean, figures[name].cost_per_episode, name), default=None)
 
 
 def compute_busy_s(rows: Iterable[ResultRow]) -> float:
-    """How long at least one episode ran, in seconds: pauses between a kill and a resume do not count."""
+    """Compute the seconds in which at least one episode ran: pauses between a kill and a resume do not count."""
     total, until = 0.0, float("-inf")
     for start, end in sorted((row.at - row.wall_s, row.at) for row in rows):
         total += max(0.0, end - max(start, until))
@@ -177,18 +179,18 @@ def compute_busy_s(rows: Iterable[ResultRow]) -> float:
     return total
 
 
-def _get_price(found: Figures, price: Price) -> float:
-    return {"cost": found.cost_per_episode, "tokens": found.tokens_per_episode, "p50_s": found.p50_s}[price]
+def _get_price(figures: Figures, price: Price) -> float:
+    return {"cost": figures.cost_per_episode, "tokens": figures.tokens_per_episode, "p50_s": figures.p50_s}[price]
 
 
 def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """All counts together, the largest first, without those of nothing."""
+    """Add up counts by name, the largest first; names with a count of 0 are left out."""
     total: dict[str, int] = {}
-    for each in counts:
-        for name, count in each.items():
+    for row in counts:
+        for name, count in row.items():
             total[name] = total.get(name, 0) + count
-    there = [(name, count) for name, count in total.items() if count > 0]
-    return dict(sorted(there, key=lambda item: (-item[1], item[0])))
+    positive = [(name, count) for name, count in total.items() if count > 0]
+    return dict(sorted(positive, key=lambda item: (-item[1], item[0])))
 
 
 def _divide(part: int | None, whole: int | None) -> float | None:
@@ -196,6 +198,6 @@ def _divide(part: int | None, whole: int | None) -> float | None:
 
 
 def _mean_of_present(values: Iterable[float | None]) -> float | None:
-    """The mean of what is there; None without anything."""
-    there = [value for value in values if value is not None]
-    return mean(there) if there else None
+    """Compute the mean of the values that are not None; None when there is none."""
+    present = [value for value in values if value is not None]
+    return mean(present) if present else None

@@ -1,7 +1,7 @@
-"""One orchestrator against another, task by task: the difference with its interval, who won where, and why.
+"""Compares one orchestrator with another, task by task: the difference with its interval, and the tasks behind it.
 
-`gap` gives the figures of a pair alone; `changed` and `change` tell the tasks behind its counts, a few at a time,
-because a page shows fifty of ten thousand; `paired` gives all of it at once.
+`compute_difference` gives the figures alone. `select_tasks` and `describe_change` give the tasks behind them a few at
+a time, because a page shows fifty of ten thousand. `compare_paired` gives all of it at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DIRECTIONS: dict[Direction, Callable[[float], bool]] = {  # by the score's diffe
 
 
 class TaskChange(BaseModel):
-    """One task under both: scores are shares of right samples, `episodes` the traces behind them."""
+    """The scores of one task under both orchestrators (shares of right samples), and the ids of its episodes."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -38,10 +38,10 @@ class TaskChange(BaseModel):
 
 
 class PairedDifference(BaseModel):
-    """The figures of an orchestrator against a reference on the tasks that both have done.
+    """An orchestrator against a reference on the tasks that both have done.
 
-    `difference` is the mean over tasks of score minus reference score, with a 95 % interval over tasks; `p` that
-    of the exact sign test. `unpaired` counts tasks that only one of them has done: they count for nothing here.
+    `difference` is the mean over tasks of score minus reference score, with a 95 % interval over tasks. `p` is the
+    p-value of the exact sign test. `unpaired` counts tasks that only one of them has done; they are left out.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -56,7 +56,7 @@ class PairedDifference(BaseModel):
 
 
 class PairedComparison(PairedDifference):
-    """The figures and every task behind them."""
+    """The difference and every task behind it."""
 
     improved: tuple[TaskChange, ...]
     regressed: tuple[TaskChange, ...]
@@ -66,22 +66,24 @@ class PairedComparison(PairedDifference):
 def compare_paired(
     rows: Collection[ResultRow], reference_rows: Collection[ResultRow], *, across_conditions: bool = False
 ) -> PairedComparison:
-    """One orchestrator's rows against a reference's, task by task. The sides change places and every sign with
-    them. With `across_conditions` a task pairs with itself in whatever condition it was done: what an ablation
-    or a renamed pool costs."""
+    """Compare one orchestrator's rows with a reference's, task by task. Exchanging the two changes every sign.
+
+    With `across_conditions` a task is paired with itself in any other condition: the cost of an ablation or of a
+    renamed pool.
+    """
     mine = group_by_task(rows, across_conditions=across_conditions)
     theirs = group_by_task(reference_rows, across_conditions=across_conditions)
     tasks = {
-        which: tuple(describe_change(unit, mine, theirs) for unit in select_tasks(which, mine, theirs))
-        for which in DIRECTIONS
+        direction: tuple(describe_change(key, mine, theirs) for key in select_tasks(direction, mine, theirs))
+        for direction in DIRECTIONS
     }
     return PairedComparison.model_validate({**dict(compute_difference(mine, theirs)), **tasks})
 
 
 def compute_difference(mine: SamplesByTask, theirs: SamplesByTask) -> PairedDifference:
-    """`paired` without the tasks: of rows that were grouped already, in a fraction of the time."""
-    differences = [each.score - theirs[unit].score for unit, each in mine.items() if unit in theirs]
-    wins, losses = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
+    """Compute what `compare_paired` does, without the tasks and from grouped rows: a fraction of the time."""
+    differences = [samples.score - theirs[key].score for key, samples in mine.items() if key in theirs]
+    wins, losses = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
     return PairedDifference(
         tasks=len(differences),
         unpaired=len(mine) + len(theirs) - 2 * len(differences),
@@ -93,22 +95,22 @@ def compute_difference(mine: SamplesByTask, theirs: SamplesByTask) -> PairedDiff
     )
 
 
-def select_tasks(which: Direction, mine: SamplesByTask, theirs: SamplesByTask) -> list[PairKey]:
-    """The tasks that were improved, regressed or left equal, in the order of the tasks."""
-    counts = DIRECTIONS[which]
-    return [unit for unit, each in mine.items() if unit in theirs and counts(each.score - theirs[unit].score)]
+def select_tasks(direction: Direction, mine: SamplesByTask, theirs: SamplesByTask) -> list[PairKey]:
+    """Select the tasks that improved, regressed or stayed equal, in the order of the tasks."""
+    matches = DIRECTIONS[direction]
+    return [key for key, samples in mine.items() if key in theirs and matches(samples.score - theirs[key].score)]
 
 
-def describe_change(unit: PairKey, mine: SamplesByTask, theirs: SamplesByTask) -> TaskChange:
-    """What became of a task that both have done."""
+def describe_change(key: PairKey, mine: SamplesByTask, theirs: SamplesByTask) -> TaskChange:
+    """Describe the change of a task that both have done."""
     return TaskChange(
-        task=unit.task,
-        condition=unit.condition,
-        query=unit.query,
-        score=mine[unit].score,
-        reference_score=theirs[unit].score,
-        episodes=_list_episodes(mine[unit]),
-        reference_episodes=_list_episodes(theirs[unit]),
+        task=key.task,
+        condition=key.condition,
+        query=key.query,
+        score=mine[key].score,
+        reference_score=theirs[key].score,
+        episodes=_list_episodes(mine[key]),
+        reference_episodes=_list_episodes(theirs[key]),
     )
 
 

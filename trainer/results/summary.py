@@ -1,4 +1,4 @@
-"""The summary of one orchestrator in one condition, a line of `evaluations.jsonl`; computed from result rows."""
+"""Summarizes one orchestrator in one condition, from result rows: a line of `evaluations.jsonl`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from trainer.results.rows import ResultRow
 
 
 class Evaluation(BaseModel):
-    """What an evaluation measured. Times in seconds, cost in US dollars; intervals are 95 %, over tasks.
+    """The results of an evaluation. Times in seconds, cost in US dollars, 95 % intervals over tasks.
 
-    `mean` is mean@samples, `pass_at_k` and `pass_all_k` (pass^k) say how often one of the samples, or all of
-    them, were right. `family` and `split` are "all" and `level` is 0 where the tasks differ in them; `cells` then
-    holds the figures by family, level and split. `turns` counts turns, `turn_errors` those that were none; `steps`
-    and `width` (how many steps could run at once) are means over episodes. `wall_s` is how long at least one
-    episode ran.
+    `mean` is mean@samples; `pass_at_k` and `pass_all_k` (pass^k) are the chances that one of the samples, or all of
+    them, are right. `family` and `split` are "all" and `level` is 0 where the tasks differ in them; `cells` then
+    holds the figures by family, level and split. `turns` counts turns, `turn_errors` those that could not be parsed.
+    `steps` and `width` (the most steps that could run at once) are means over episodes. `wall_s` is the time in which
+    at least one episode ran.
     """
 
     orchestrator: str
@@ -48,43 +48,43 @@ class Evaluation(BaseModel):
 
 
 def summarize(orchestrator: str, rows: Sequence[ResultRow], condition: str = "seen") -> Evaluation:
-    """The figures of all rows, and of each cell when there are several."""
+    """Summarize all rows, and each family, level and split when there are several."""
     cells: dict[tuple[str, int, str], list[ResultRow]] = {}
     for row in rows:
         cells.setdefault((row.family, row.level, row.split), []).append(row)
     whole = _summarize_rows(orchestrator, condition, rows)
     if len(cells) < 2:
         return whole
-    parts = [_summarize_rows(orchestrator, condition, each) for each in cells.values()]
+    parts = [_summarize_rows(orchestrator, condition, cell) for cell in cells.values()]
     return whole.model_copy(update={"cells": parts})
 
 
 def _summarize_rows(orchestrator: str, condition: str, rows: Sequence[ResultRow]) -> Evaluation:
-    found = compute_figures(rows)
+    figures = compute_figures(rows)
     return Evaluation(
         orchestrator=orchestrator,
         condition=condition,
         family=_common_value([row.family for row in rows]),
         level=int(_common_value([str(row.level) for row in rows], "0")),
         split=_common_value([row.split for row in rows]),
-        tasks=found.tasks,
-        samples=found.k,
-        mean=found.mean.mean,
-        interval=(found.mean.low, found.mean.high),
-        pass_at_k=found.pass_at_k.mean,
-        pass_all_k=found.pass_all_k.mean,
-        statuses=found.statuses,
+        tasks=figures.tasks,
+        samples=figures.k,
+        mean=figures.mean.mean,
+        interval=(figures.mean.low, figures.mean.high),
+        pass_at_k=figures.pass_at_k.mean,
+        pass_all_k=figures.pass_all_k.mean,
+        statuses=figures.statuses,
         turns=sum(row.turns for row in rows),
         turn_errors=sum(row.turn_errors for row in rows),
-        steps=found.steps,
-        width=found.width,
-        outcomes=found.outcomes,
-        wall_s=found.busy_s,
-        p50_s=found.p50_s,
-        p95_s=found.p95_s,
-        speedup=found.speedup,
-        tokens=found.tokens,
-        cost=found.cost,
+        steps=figures.steps,
+        width=figures.width,
+        outcomes=figures.outcomes,
+        wall_s=figures.busy_s,
+        p50_s=figures.p50_s,
+        p95_s=figures.p95_s,
+        speedup=figures.speedup,
+        tokens=figures.tokens,
+        cost=figures.cost,
         episodes=[row.episode for row in rows],
     )
 

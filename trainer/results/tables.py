@@ -1,7 +1,7 @@
 """Evaluations as tables: for a terminal, a model card (Markdown), a spreadsheet (CSV) and programs (JSON).
 
-A line is one orchestrator in one condition (and in one family or level, where those are taken apart). The tables
-say the same for the same rows; only the last one holds times, which differ from run to run.
+A row is one orchestrator in one condition (and in one family or level, where the results are broken down). Equal
+results give equal tables, except for the last one: it holds times, which differ from run to run.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import io
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from pool_registry.actions import JsonValue
 from trainer.errors import UnknownReference
 from trainer.results.figures import Figures, compute_figures, find_best_single, group_rows
 from trainer.results.paired import PairedComparison, compare_paired
@@ -20,12 +20,12 @@ from trainer.results.rows import RESULTS, ResultRow, list_orchestrators, read_re
 from trainer.results.statistics import Estimate
 
 BREAKDOWNS = ("family", "level")
-TEXT_COLUMNS = ("orchestrator", "condition", "part", "most used")  # columns of words stand on the left
+TEXT_COLUMNS = ("orchestrator", "condition", "part", "most used")  # aligned to the left
 
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One line of the tables. `paired` is None for the reference itself and where nothing can be paired."""
+    """One row of the tables. `paired` is None for the reference itself and where no task can be paired."""
 
     orchestrator: str
     condition: str
@@ -34,22 +34,22 @@ class TableRow:
     figures: Figures
     paired: PairedComparison | None
 
-    def document(self) -> dict[str, Any]:
-        """The line for programs; of the paired tasks those that changed."""
-        compared = self.paired.model_dump(mode="json", exclude={"equal"}) if self.paired else None
+    def document(self) -> dict[str, JsonValue]:
+        """The JSON document of the row; of the paired tasks it lists those that changed."""
+        paired = self.paired.model_dump(mode="json", exclude={"equal"}) if self.paired else None
         return {
             "orchestrator": self.orchestrator,
             "condition": self.condition,
             "part": self.part,
             "best_single": self.best_single,
             "figures": self.figures.model_dump(mode="json"),
-            "paired": compared,
+            "paired": paired,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRows:
-    """What every line is compared with: whose rows, and what to call them."""
+    """The rows that every other orchestrator is compared with, and their name in the tables."""
 
     label: str
     rows: Sequence[ResultRow]
@@ -57,172 +57,181 @@ class ReferenceRows:
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A column: its head, and the text of its cell in a row."""
+
     head: str
     cell: Callable[[TableRow], str]
 
 
 def find_reference(jobs: Path, rows: Sequence[ResultRow], name: str) -> ReferenceRows:
-    """The reference called `name`: an orchestrator of these rows (empty: the first), or JOB/ORCHESTRATOR, or JOB
-    when it measured only one. `jobs` is the folder of all jobs. Raises UnknownReference saying what there is."""
+    """Find the reference `name`: an orchestrator of these rows (empty: the first), or JOB/ORCHESTRATOR of another job,
+    or JOB when that measured only one.
+
+    `jobs` is the folder of all jobs. Raises UnknownReference, which lists the possible names.
+    """
     here = list_orchestrators(rows)
     if name in here or (not name and here):
-        wanted = name or here[0]
-        return ReferenceRows(wanted, [row for row in rows if row.orchestrator == wanted])
+        label = name or here[0]
+        return ReferenceRows(label, [row for row in rows if row.orchestrator == label])
     job, _, orchestrator = name.partition("/")
     saved = read_results(jobs / job / RESULTS) if job and Path(job).name == job else []
     there = list_orchestrators(saved)
     if not orchestrator and len(there) == 1:
         orchestrator = there[0]
     if orchestrator not in there:
-        known = ", ".join(here) or "none"
         beyond = f"; {job} measured: {', '.join(there)}" if there else ""
         raise UnknownReference(
-            f"there is no reference {name!r}: give an orchestrator of this evaluation ({known}) or "
+            f"there is no reference {name!r}: give an orchestrator of this evaluation ({', '.join(here) or 'none'}) or "
             f"JOB/ORCHESTRATOR of another{beyond}"
         )
     return ReferenceRows(f"{orchestrator} ({job})", [row for row in saved if row.orchestrator == orchestrator])
 
 
-def build_table_rows(rows: Collection[ResultRow], reference: ReferenceRows, apart: str | None = None) -> list[TableRow]:
-    """The lines, by condition, then by part, then in the order in which the orchestrators came. `apart` is one of
-    APART, or None."""
-    found: list[TableRow] = []
+def build_table_rows(
+    rows: Collection[ResultRow], reference: ReferenceRows, breakdown: str | None = None
+) -> list[TableRow]:
+    """Build the rows of the tables, ordered by condition, by part of the breakdown, and by orchestrator as they came.
+
+    `breakdown` is one of BREAKDOWNS, or None for one part called "all".
+    """
+    table: list[TableRow] = []
     for condition, in_condition in group_rows(rows, "condition").items():
-        for part, chosen in sorted(group_rows(in_condition, apart).items()) if apart else [("all", in_condition)]:
-            measured = {name: compute_figures(each) for name, each in group_rows(chosen, "orchestrator").items()}
-            single = find_best_single(measured)
-            theirs = [row for row in reference.rows if row.condition == condition and _is_in_part(row, apart, part)]
-            for name, mine in group_rows(chosen, "orchestrator").items():
-                itself = {row.episode for row in mine} == {row.episode for row in theirs}
-                against = compare_paired(mine, theirs) if theirs and not itself else None
-                line = TableRow(name, condition, part, name == single, measured[name], against)
-                found.append(line)
-    return found
+        parts = sorted(group_rows(in_condition, breakdown).items()) if breakdown else [("all", in_condition)]
+        for part, in_part in parts:
+            groups = group_rows(in_part, "orchestrator")
+            figures = {name: compute_figures(group) for name, group in groups.items()}
+            single = find_best_single(figures)
+            theirs = [row for row in reference.rows if row.condition == condition and _is_in_part(row, breakdown, part)]
+            for name, mine in groups.items():
+                is_reference = {row.episode for row in mine} == {row.episode for row in theirs}
+                paired = compare_paired(mine, theirs) if theirs and not is_reference else None
+                table.append(TableRow(name, condition, part, name == single, figures[name], paired))
+    return table
 
 
-def render_markdown(lines: Sequence[TableRow], reference: ReferenceRows) -> str:
-    """Tables for a model card, each under what it shows."""
+def render_markdown(rows: Sequence[TableRow], reference: ReferenceRows) -> str:
+    """Render the tables for a model card in Markdown, each under its title."""
     parts = []
-    for title, columns in build_tables(lines, reference):
+    for title, columns in build_tables(rows, reference):
         heads = " | ".join(column.head for column in columns)
-        body = [" | ".join(_escape(column.cell(line)) for column in columns) for line in lines]
+        body = [" | ".join(_escape(column.cell(row)) for column in columns) for row in rows]
         rule = "|".join("---" if column.head in TEXT_COLUMNS else "---:" for column in columns)
         parts.append("\n".join([f"**{title}**", "", f"| {heads} |", f"|{rule}|", *(f"| {line} |" for line in body)]))
     return "\n\n".join(parts)
 
 
-def render_csv(lines: Sequence[TableRow], reference: ReferenceRows) -> str:
-    """One wide table of plain numbers; an empty cell is a figure that there is none of."""
-    rows = [_flatten(line, reference) for line in lines]
+def render_csv(rows: Sequence[TableRow], reference: ReferenceRows) -> str:
+    """Render one wide table of plain numbers; a cell is empty where there is no figure."""
+    flat = [_flatten(row, reference) for row in rows]
     text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), restval="")
+    if flat:
+        writer = csv.DictWriter(text, list(dict.fromkeys(key for row in flat for key in row)), restval="")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(flat)
     return text.getvalue()
 
 
-def build_tables(lines: Sequence[TableRow], reference: ReferenceRows) -> list[tuple[str, list[Column]]]:
-    """What is shown in which table. Columns that would say the same in every line are left out."""
-    name = [Column("orchestrator", lambda line: _format_name(line))]
-    if len({line.condition for line in lines}) > 1:
-        name.append(Column("condition", lambda line: line.condition))
-    if len({line.part for line in lines}) > 1:
-        name.append(Column("part", lambda line: line.part))
-    tasks = {(line.figures.tasks, line.figures.k) for line in lines}
+def build_tables(rows: Sequence[TableRow], reference: ReferenceRows) -> list[tuple[str, list[Column]]]:
+    """Build the columns of each table: (title, columns). Columns that are equal in every row are left out."""
+    name = [Column("orchestrator", lambda row: _format_name(row))]
+    if len({row.condition for row in rows}) > 1:
+        name.append(Column("condition", lambda row: row.condition))
+    if len({row.part for row in rows}) > 1:
+        name.append(Column("part", lambda row: row.part))
+    tasks = {(row.figures.tasks, row.figures.k) for row in rows}
     title = "Accuracy"
     if len(tasks) == 1:
         count, k = tasks.pop()
         title += f" on {count:,} tasks, {k} {'sample' if k == 1 else 'samples'} each"
     return [
-        (f"{title}; 95 % intervals over tasks; compared with {reference.label}", [*name, *_accuracy_columns(lines)]),
+        (f"{title}; 95 % intervals over tasks; compared with {reference.label}", [*name, *_accuracy_columns(rows)]),
         ("Protocol and access lists", [*name, *PROTOCOL]),
         ("Shape and workers", [*name, *SHAPE]),
         ("Cost and time", [*name, *PRICE]),
     ]
 
 
-def _accuracy_columns(lines: Sequence[TableRow]) -> list[Column]:
-    several = any(line.figures.k > 1 for line in lines)
+def _accuracy_columns(rows: Sequence[TableRow]) -> list[Column]:
+    several = any(row.figures.k > 1 for row in rows)
     passes = [
-        Column("pass@k", lambda line: _format_interval(line.figures.pass_at_k)),
-        Column("pass^k", lambda line: _format_interval(line.figures.pass_all_k)),
+        Column("pass@k", lambda row: _format_interval(row.figures.pass_at_k)),
+        Column("pass^k", lambda row: _format_interval(row.figures.pass_all_k)),
     ]
-    counts = [Column("tasks", lambda line: f"{line.figures.tasks:,}"), Column("k", lambda line: str(line.figures.k))]
-    uneven = len({(line.figures.tasks, line.figures.k) for line in lines}) > 1
+    counts = [Column("tasks", lambda row: f"{row.figures.tasks:,}"), Column("k", lambda row: str(row.figures.k))]
+    uneven = len({(row.figures.tasks, row.figures.k) for row in rows}) > 1
     return [
         *(counts if uneven else []),
-        Column("mean@k" if several else "mean", lambda line: _format_interval(line.figures.mean)),
+        Column("mean@k" if several else "mean", lambda row: _format_interval(row.figures.mean)),
         *(passes if several else []),
-        Column("difference", lambda line: _format_interval(line.paired.difference, "+") if line.paired else ""),
-        Column("won / lost / tied", lambda line: _format_counts(line.paired)),
-        Column("sign test", lambda line: f"p = {line.paired.p:.2g}" if line.paired else ""),
+        Column("difference", lambda row: _format_interval(row.paired.difference, "+") if row.paired else ""),
+        Column("won / lost / tied", lambda row: _format_counts(row.paired)),
+        Column("sign test", lambda row: f"p = {row.paired.p:.2g}" if row.paired else ""),
     ]
 
 
 PROTOCOL = [
-    Column("valid turns", lambda line: _format_share(line.figures.valid_turns)),
+    Column("valid turns", lambda row: _format_share(row.figures.valid_turns)),
     *(
-        Column(status, lambda line, status=status: f"{line.figures.statuses.get(status, 0):,}")  # type: ignore[misc]
+        Column(status, lambda row, status=status: f"{row.figures.statuses.get(status, 0):,}")  # type: ignore[misc]
         for status in ("OK", "PARSE_ERR", "EXEC_ERR", "TIMEOUT")
     ),
-    Column("recovered", lambda line: _format_part(line.figures.recovery, line.figures.failed_episodes)),
-    Column("plan matched", lambda line: _format_share(line.figures.matched)),
-    Column("access precision", lambda line: _format_share(line.figures.access_precision)),
-    Column("access recall", lambda line: _format_share(line.figures.access_recall)),
-    Column("over-shared chars", lambda line: _format_number(line.figures.overshared_chars, 0)),
+    Column("recovered", lambda row: _format_part(row.figures.recovery, row.figures.failed_episodes)),
+    Column("plan matched", lambda row: _format_share(row.figures.matched)),
+    Column("access precision", lambda row: _format_share(row.figures.access_precision)),
+    Column("access recall", lambda row: _format_share(row.figures.access_recall)),
+    Column("over-shared chars", lambda row: _format_number(row.figures.overshared_chars, 0)),
 ]
 SHAPE = [
-    Column("turns", lambda line: _format_number(line.figures.turns)),
-    Column("steps", lambda line: _format_number(line.figures.steps)),
-    Column("depth", lambda line: _format_number(line.figures.depth)),
-    Column("width", lambda line: _format_number(line.figures.width)),
-    Column("steps beyond the plan", lambda line: _format_number(line.figures.extra_steps)),
-    Column("depth beyond the plan", lambda line: _format_number(line.figures.extra_depth)),
-    Column("worker entropy, bits", lambda line: _format_number(line.figures.entropy)),
-    Column("most used", lambda line: _format_most_used(line.figures)),
+    Column("turns", lambda row: _format_number(row.figures.turns)),
+    Column("steps", lambda row: _format_number(row.figures.steps)),
+    Column("depth", lambda row: _format_number(row.figures.depth)),
+    Column("width", lambda row: _format_number(row.figures.width)),
+    Column("steps beyond the plan", lambda row: _format_number(row.figures.extra_steps)),
+    Column("depth beyond the plan", lambda row: _format_number(row.figures.extra_depth)),
+    Column("worker entropy, bits", lambda row: _format_number(row.figures.entropy)),
+    Column("most used", lambda row: _format_most_used(row.figures)),
 ]
 PRICE = [
-    Column("cost, $ an episode", lambda line: f"{line.figures.cost_per_episode:.5f}"),
-    Column("tokens an episode", lambda line: _format_number(line.figures.tokens_per_episode, 0)),
-    Column("p50, s", lambda line: _format_number(line.figures.p50_s)),
-    Column("p95, s", lambda line: _format_number(line.figures.p95_s)),
-    Column("speed-up over serial", lambda line: _format_number(line.figures.speedup)),
+    Column("cost, $ an episode", lambda row: f"{row.figures.cost_per_episode:.5f}"),
+    Column("tokens an episode", lambda row: _format_number(row.figures.tokens_per_episode, 0)),
+    Column("p50, s", lambda row: _format_number(row.figures.p50_s)),
+    Column("p95, s", lambda row: _format_number(row.figures.p95_s)),
+    Column("speed-up over serial", lambda row: _format_number(row.figures.speedup)),
 ]
 
 
-def _flatten(line: TableRow, reference: ReferenceRows) -> dict[str, Any]:
-    """Every figure of a line under a key of its own."""
-    flat: dict[str, Any] = {"orchestrator": line.orchestrator, "condition": line.condition, "part": line.part}
-    flat["best_single"] = int(line.best_single)
-    for key, value in line.figures.model_dump(mode="json").items():
+def _flatten(row: TableRow, reference: ReferenceRows) -> dict[str, JsonValue]:
+    """Flatten a row: every figure under a key of its own."""
+    flat: dict[str, JsonValue] = {"orchestrator": row.orchestrator, "condition": row.condition, "part": row.part}
+    flat["best_single"] = int(row.best_single)
+    for key, value in row.figures.model_dump(mode="json").items():
         flat |= _flatten_value(key, value)
     flat["reference"] = reference.label
-    if line.paired is not None:
-        found = line.paired.model_dump(mode="json", exclude={"improved", "regressed", "equal"})
-        for key, value in found.items():
+    if row.paired is not None:
+        paired = row.paired.model_dump(mode="json", exclude={"improved", "regressed", "equal"})
+        for key, value in paired.items():
             flat |= _flatten_value(f"paired_{key}", value)
     return flat
 
 
-def _flatten_value(key: str, value: Any) -> dict[str, Any]:
-    return {f"{key}_{inner}": each for inner, each in value.items()} if isinstance(value, dict) else {key: value}
+def _flatten_value(key: str, value: JsonValue) -> dict[str, JsonValue]:
+    return {f"{key}_{inner}": item for inner, item in value.items()} if isinstance(value, dict) else {key: value}
 
 
-def _is_in_part(row: ResultRow, apart: str | None, part: str) -> bool:
-    return apart is None or str(getattr(row, apart)) == part
+def _is_in_part(row: ResultRow, breakdown: str | None, part: str) -> bool:
+    return breakdown is None or str(getattr(row, breakdown)) == part
 
 
-def _format_name(line: TableRow) -> str:
-    return f"{line.orchestrator} (best single worker)" if line.best_single else line.orchestrator
+def _format_name(row: TableRow) -> str:
+    return f"{row.orchestrator} (best single worker)" if row.best_single else row.orchestrator
 
 
-def _format_interval(found: Estimate, sign: str = "") -> str:
-    return f"{found.mean:{sign}.3f} [{found.low:{sign}.3f}, {found.high:{sign}.3f}]"
+def _format_interval(estimate: Estimate, sign: str = "") -> str:
+    return f"{estimate.mean:{sign}.3f} [{estimate.low:{sign}.3f}, {estimate.high:{sign}.3f}]"
 
 
-def _format_counts(found: PairedComparison | None) -> str:
-    return f"{found.wins:,} / {found.losses:,} / {found.ties:,}" if found else ""
+def _format_counts(paired: PairedComparison | None) -> str:
+    return f"{paired.wins:,} / {paired.losses:,} / {paired.ties:,}" if paired else ""
 
 
 def _format_share(value: float | None) -> str:
@@ -237,8 +246,8 @@ def _format_number(value: float | None, digits: int = 2) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
 
 
-def _format_most_used(found: Figures) -> str:
-    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in list(found.shares.items())[:3])
+def _format_most_used(figures: Figures) -> str:
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in list(figures.shares.items())[:3])
 
 
 def _escape(text: str) -> str:
