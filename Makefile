@@ -6,11 +6,14 @@ SETUP := $(VENV)/.setup-$(shell cat pyproject.toml Makefile | cksum | cut -d' ' 
 VLLM := .venv-vllm
 VLLM_SETUP := $(VLLM)/.setup-$(shell cat pyproject.toml scripts/vllm_env.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm studio test check check-web fix system clean
+.PHONY: help setup vllm studio quick test test-all check check-web fix system clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
-	@echo "make test                set up and pass every check (what CI runs)"
+	@echo "make quick               the checkers, and the tests without browser, processes and models: while you work"
+	@echo "make test                the checkers, and every test that is not slow: before a pull request"
+	@echo "make test-all            the slow tests: kills, soaks, real training, model servers (CI runs both)"
+	@echo "make check               the checkers alone"
 	@echo "make setup               everything but starting"
 	@echo "make vllm                the environment that serves models with vLLM, beside the studio's"
 	@echo "make fix                 format and fix what ruff can"
@@ -41,9 +44,17 @@ studio: setup
 system:
 	@scripts/system-packages.sh
 
-# Two files at a time: on two cores that takes two thirds of the time, and most tests wait as long as they compute.
+# Two files at a time, in the order that tests/conftest.py gives them.
+PYTEST := $(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15
+
+quick: setup check
+	$(PYTEST) -m quick --ignore=tests/browser
+
 test: setup system check
-	$(PYTHON) -m pytest -n 2 --dist loadfile
+	$(PYTEST) -m "not slow"
+
+test-all: setup system
+	$(PYTEST) -m slow
 
 check: setup check-web
 	$(VENV)/bin/ruff check .

@@ -22,6 +22,8 @@ _FOLDER = tempfile.TemporaryDirectory(prefix="podium-tests-")
 os.environ["PODIUM_HOME"] = _FOLDER.name
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.pop("PODIUM_DATABASE_URL", None)
+if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: torch's threads would wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # They take seconds to import, in every worker process: tests import them in the function that needs them.
 TOO_HEAVY_TO_COLLECT = ("torch", "transformers", "trl", "gradio")
@@ -33,6 +35,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("browser")
     elif not any(item.iter_markers("medium")) and not any(item.iter_markers("slow")):
         item.add_marker("quick")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The browser's tests first and together, so that they share one studio, then what takes long: no worker is left
+    with a long file at the end."""
+    long = {item.path for item in items if "quick" not in item.keywords}
+    items.sort(key=lambda item: 0 if "browser" in item.keywords else 1 if item.path in long else 2)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.medium
+
 ROOT = Path(__file__).parents[1]
 PRINTS = {
     "run_a_plan": "answer: 54.0",

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "bench" / "executor.py"
 
 
+@pytest.mark.slow
 def test_the_engine_is_ahead_of_langgraph_on_every_workload():
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "--json", "--quick"], capture_output=True, text=True, timeout=240

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.medium
+
 CODE = """
 import sys, time
 started = time.perf_counter()

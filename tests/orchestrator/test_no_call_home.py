@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.medium
+
 QUESTION = "import {room}; from huggingface_hub import constants as c; print(c.HF_HUB_DISABLE_TELEMETRY)"
 
 

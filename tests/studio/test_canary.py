@@ -29,6 +29,8 @@ from studio.runtime import Runtime
 from tests.pool_registry.support.peer import Peer, peer
 from trainer.recipe import Recipe
 
+pytestmark = pytest.mark.medium
+
 ENV_KEY = "sk-canary/4711+env=secret&x"
 RING_KEY = "sk-canary/0815+ring=secret&y"
 ECHOES = ("echo", "echo_value", "echo_call", "echo_finish", "echo_refusal", "echo_400", "echo_429", "echo_500",

@@ -33,7 +33,7 @@ from trainer.recipe import Recipe, dump_recipe, parse_recipe
 from trainer.tasks import find_task
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.medium
 
 
 def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -187,6 +187,7 @@ def test_a_checkpoint_orchestrates_a_query(trained, monkeypatch):
     assert turn.error and newest.ended.outcome == "max_rounds"  # it has learnt next to nothing
 
 
+@pytest.mark.slow
 def test_a_job_that_is_told_to_stop_saves_and_goes_on_when_resumed(tmp_path, tiny_base):  # noqa: F811
     home = tmp_path / "home"
     sft = {"steps": 40, "batch": 1, "demonstrations": {"faults": 0}, "saving": {"every": 20, "check_tasks": 0}}

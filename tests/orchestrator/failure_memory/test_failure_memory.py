@@ -215,6 +215,7 @@ def test_a_database_that_refuses_costs_the_lesson_and_not_the_episode(store, tmp
 # Which lessons fit
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("words_only", [True, False])
 def test_lessons_of_like_queries_are_found_and_others_are_not(words_only, monkeypatch):
     if words_only:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.medium
+
 ROOT = Path(__file__).parents[3]
 TOY = """
 from orchestrator.policies.base import agent_step, only_turn, write_turn

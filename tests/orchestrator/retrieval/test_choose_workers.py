@@ -258,6 +258,7 @@ def test_words_alone_find_what_is_asked_in_plain_words():
     assert bench.recall(places)["recall"] >= 0.95
 
 
+@pytest.mark.medium
 @has_model
 def test_the_model_finds_what_words_do_not(sentence_model):
     """A tenth of the measured set, to be quick: its pool is smaller, so this is easier than bench/retrieval.py."""

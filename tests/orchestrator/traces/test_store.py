@@ -266,6 +266,7 @@ LOOP = textwrap.dedent("""
 WHOLE = ["episode_started", "turn_started", "turn_taken", *["step_started", "step_ended"] * 5, "episode_ended"]
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path):
     chance = random.Random(7)
     acknowledged: list[str] = []

@@ -10,6 +10,8 @@ import pytest
 from pool_registry.language_models.batched_model import LoadedModel, Sampling, _with_noise
 from pool_registry.language_models.model_files import TINY, model_path
 
+pytestmark = pytest.mark.medium
+
 CHAT = [{"role": "user", "content": "What is 36% of company 2164's paid sales revenue?"}]
 OTHER = [{"role": "user", "content": "How far is it from LIS to GRU, in kilometers?"}]
 

@@ -19,6 +19,8 @@ from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 
+pytestmark = pytest.mark.medium
+
 TINY = model_path("starter:tiny")
 PROMPTS = ["LIS to GRU", "memo 17", "irrigated land of Mexico", "company 2056 in Q2 2023"]
 TOKENS = 12

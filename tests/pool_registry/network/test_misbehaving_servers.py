@@ -21,6 +21,8 @@ from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.peer import peer
 
+pytestmark = pytest.mark.medium
+
 # What the chat kind makes of each behaviour; the other kinds, who expect no chat completion, may find some fine.
 FAULTS = {
     "unauthorized": "auth", "missing": "not_found", "broken": "server_error", "busy": "rate_limited",

@@ -16,6 +16,8 @@ from pool_registry.errors import WorkerFault
 from pool_registry.processes.child_process import start
 from tests.pool_registry.support.processes import alive, gone
 
+pytestmark = pytest.mark.medium
+
 PYTHON = (sys.executable, "-I", "-S", "-c")
 # Leaves group, session and parent behind, then tells its pid and minds neither a closed input nor SIGTERM.
 DAEMON = """

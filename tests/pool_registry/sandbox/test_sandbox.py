@@ -30,7 +30,7 @@ from pool_registry.worker import WorkerSpec
 from tests.machine import needs
 
 LEVELS = [level for level in Level if sys.platform.startswith("linux") and asyncio.run(runner._attack(level)) is None]
-pytestmark = needs(bool(LEVELS), "sandbox")
+pytestmark = [pytest.mark.medium, needs(bool(LEVELS), "sandbox")]
 
 
 class Jail:

@@ -55,6 +55,7 @@ def test_a_missing_pool_names_those_there_are(tmp_path):
         pools.latest("yours")
 
 
+@pytest.mark.medium
 def test_processes_that_save_at_once_lose_nothing(tmp_path):
     store(tmp_path)
     code = (

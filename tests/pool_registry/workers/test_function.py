@@ -19,6 +19,8 @@ from pool_registry.pool import Pool, check_pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.processes import gone
 
+pytestmark = pytest.mark.medium
+
 T = TypeVar("T")
 TOOLS = '''
 import asyncio, dataclasses, enum, os, subprocess, sys, time

@@ -14,6 +14,8 @@ from pool_registry.language_models import batched_model, model_files
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 
+pytestmark = pytest.mark.medium
+
 
 def spec(name: str = "solver", **config) -> WorkerSpec:
     config = {"model": "starter:smollm2", "max_tokens": 12, "role": "Answer in one short line.", **config}

@@ -23,6 +23,8 @@ from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
 from tests.pool_registry.support.processes import alive, gone
 
+pytestmark = pytest.mark.medium
+
 RAW = Path(__file__).parents[1] / "support" / "raw_mcp_server.py"
 SCHEMAS = {"echo": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}}
 T = TypeVar("T")

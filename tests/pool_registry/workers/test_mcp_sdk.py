@@ -25,6 +25,8 @@ from pool_registry.workers.mcp import McpServer
 from tests.pool_registry.support.peer import peer
 from tests.pool_registry.support.processes import gone
 
+pytestmark = pytest.mark.medium
+
 SERVER = Path(__file__).parents[1] / "support" / "mcp_server.py"
 START_S = 120.0  # the SDK takes 2 s of CPU to import, and a busy machine gives little of it
 

@@ -23,6 +23,8 @@ from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.documents import pdf
 from tests.pool_registry.support.openapi_service import served
 
+pytestmark = pytest.mark.medium
+
 PAGE = """<!doctype html><html><head><title>Bees &amp; wasps</title><style>p{}</style><script>alert(1)</script></head>
 <body><nav><a href=/>Home</a></nav><h1>Bees</h1><p>They <b>fly</b>
   far.</p><ul><li>honey bee</li><li>bumble bee</li></ul><table><tr><th>Kind</th><th>Wings</th></tr>

@@ -14,6 +14,8 @@ import pytest
 
 from trainer.tasks import find_task
 
+pytestmark = pytest.mark.medium
+
 QUERY = find_task("forge", 1, "test", 3).query
 
 

@@ -22,6 +22,8 @@ from studio.cli.what_if import read_edits
 from studio.prepare import prepare_store
 from tests.studio.support.recorded import record_run
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> str:

@@ -13,6 +13,8 @@ from pool_registry.storage.data_folder import find_home
 from studio.__main__ import app
 from studio.access.accounts import AccountError, Accounts, Tokens
 
+pytestmark = pytest.mark.medium
+
 PASSWORD = "correct horse battery"
 
 

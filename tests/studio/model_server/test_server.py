@@ -30,6 +30,8 @@ from tests.studio.support.edge_model import TOKENS_IN, TOKENS_OUT
 from tests.studio.support.served import PRICE_CALL, ended_row, free_port, opened, serving
 from trainer.tasks import find_task
 
+pytestmark = pytest.mark.medium
+
 __all__ = ["home", "model"]
 
 MODEL = "podium-edge"

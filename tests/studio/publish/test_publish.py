@@ -24,6 +24,8 @@ from studio.publish.publication_record import records
 from tests.studio.support.hub_stand_in import TOKEN, USER, Hub, Repo, client_environment, hub_stand_in
 from tests.studio.support.recorded import record_run
 
+pytestmark = pytest.mark.medium
+
 CANARY = "sk-canary/4711+env=secret&x-and-long-enough"
 KILLS = 20
 

@@ -41,6 +41,8 @@ from trainer.results.tables import build_tables, render_csv, render_markdown
 from trainer.tasks import find_task, pool_conditions
 from trainer.tasks.pool_conditions import changed_pool
 
+pytestmark = pytest.mark.medium
+
 CALCULATOR = WorkerSpec(name="calculator", kind="calculator", description="arithmetic")
 SOLVER = WorkerSpec(name="solver", kind="local_model", description="a model that no test here calls")
 KILLS, EPISODES = 12, 1000

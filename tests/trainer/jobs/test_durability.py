@@ -27,6 +27,8 @@ from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import parse_recipe
 
+pytestmark = pytest.mark.medium
+
 ROOT = Path(__file__).parents[3]
 KILLS, EVERY, SFT, GRPO = 40, 2, 24, 70
 RECIPE = f"""

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 
+pytestmark = pytest.mark.medium
+
 # torch and TRL are imported inside functions: collecting the tests must not load them.
 if TYPE_CHECKING:
     from trl import GRPOTrainer, SFTTrainer

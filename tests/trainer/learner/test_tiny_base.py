@@ -19,7 +19,14 @@ from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.results.summary import Evaluation
 from trainer.tasks.sources.source import source_named
 
+pytestmark = pytest.mark.medium
+
 SHIPPED = [name for name in STARTERS if is_complete(starter_folder(name))]
+TRAINED = [
+    pytest.param(name, marks=pytest.mark.slow if name.startswith("smollm2") else ())
+    for name in SHIPPED
+    if name != "base"
+]
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +120,7 @@ def test_the_base_ships_and_cannot_plan():
     assert result.mean == 0.0 and result.turn_errors == result.turns > 0
 
 
-@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "base"])
+@pytest.mark.parametrize("name", TRAINED)
 def test_a_trained_starter_plans_what_the_base_cannot(name):
     count = 8 if name.startswith("smollm2") else 24  # the larger model takes its time on two cores
     tasks = source_named("ledger,atlas,forge,itinerary").tasks("test", count, levels=(1, 2, 3))

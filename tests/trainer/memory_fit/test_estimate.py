@@ -18,6 +18,8 @@ from trainer.memory_fit.stages import GB, Allocation, Machine, detect_machine
 from trainer.recipe import Recipe, parse_recipe
 from trainer.tasks.sources.source import source_named
 
+pytestmark = pytest.mark.medium
+
 LLAMA = {
     "model_type": "llama",
     "hidden_size": 96,

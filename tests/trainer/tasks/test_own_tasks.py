@@ -19,6 +19,8 @@ from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.tasks.sources.jsonl import MAX_LINE_BYTES, load_tasks
 from trainer.tasks.sources.source import source_named
 
+pytestmark = pytest.mark.medium
+
 PLAN = {"steps": [{"worker": "calculator", "instruction": "6*7", "access": []}], "answer": "$1"}
 
 

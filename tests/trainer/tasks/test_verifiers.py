@@ -21,6 +21,8 @@ from trainer.evaluation.grading import grade_answer
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact, Judge, Matches, NumberWithin, OneOf, PythonCheck, SetOf
 
+pytestmark = pytest.mark.medium
+
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text())
 ANSWERS = st.recursive(
     SCALARS, lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(), inner), st.tuples(inner))
