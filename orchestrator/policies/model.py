@@ -16,7 +16,7 @@ from orchestrator.prompt import PromptStyle, build_messages
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.kinds import open_worker
-from pool_registry.language_models.completion import Draw, LanguageModel, Message
+from pool_registry.language_models.completion import CompletionOptions, Draw, LanguageModel, Message
 from pool_registry.worker import WorkerSpec
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ async def warm_up(name: str) -> None:
     """
     model = open_worker(checkpoint_worker(*find_checkpoint(name)))
     assert isinstance(model, LanguageModel), "a checkpoint is a local model"
-    await model.complete([Message("user", "?")], max_tokens=1)
+    await model.complete([Message("user", "?")], CompletionOptions(max_tokens=1))
 
 
 def checkpoint_worker(folder: Path, checkpoint: Checkpoint) -> WorkerSpec:

@@ -32,7 +32,7 @@ from pool_registry.actions import (
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, breaker_of
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.kinds import kind_of
-from pool_registry.language_models.completion import Completion, Draw, LanguageModel, Message
+from pool_registry.language_models.completion import Completion, CompletionOptions, Draw, LanguageModel, Message
 from pool_registry.schemas.output_check import BadOutput, Handoff, compile_schema
 from pool_registry.secrets import redact, redact_value
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
@@ -113,14 +113,13 @@ class LiveWorker:
         if not isinstance(model, LanguageModel):
             raise WorkerFault("not_a_model", f"{self.spec.name} is no language model; choose an agent")
         limit = max(room, getattr(self.worker.config, "max_tokens", 0)) or None
+        options = CompletionOptions(tools, limit, draw)
         async with self._slots:
             if self._rate is not None:
                 await self._rate.acquire()
             try:
                 async with asyncio.timeout(self.spec.timeout_s):
-                    completion = await self._retrying(
-                        lambda: model.complete(messages, tools=tools, max_tokens=limit, draw=draw)
-                    )
+                    completion = await self._retrying(lambda: model.complete(messages, options))
             except TimeoutError:
                 sentence = f"{self.spec.name} did not answer within {self.spec.timeout_s:g} s"
                 raise WorkerFault("timeout", sentence) from None

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text
 from pool_registry.text import excerpt
-from pool_registry.worker import Call, Reply, Visible, one_string
+from pool_registry.worker import Visible, one_string
 
 DEFAULT_VISIBLE_CHARS = 20_000
 # Control tokens of chat templates: in a worker's output they are data and must not read as structure.
@@ -50,19 +50,25 @@ class Draw:
     seed: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CompletionOptions:
+    """What one request sets: function definitions for the model's own tool calls; the limit and the sampling in the
+    place of those that the worker is configured with."""
+
+    tools: Sequence[Mapping[str, JsonValue]] | None = None
+    max_tokens: int | None = None
+    draw: Draw | None = None
+
+
+DEFAULT_OPTIONS = CompletionOptions()
+
+
 @runtime_checkable
 class LanguageModel(Protocol):
     """A worker that can also be asked directly, as an orchestrator."""
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Mapping[str, JsonValue]] | None = None,
-        max_tokens: int | None = None,
-        draw: Draw | None = None,
-    ) -> Completion:
-        """`draw` in the place of how the worker is configured to draw."""
+    async def complete(self, messages: Sequence[Message], options: CompletionOptions = DEFAULT_OPTIONS) -> Completion:
+        """Ask the model. Raises WorkerFault."""
         ...
 
 
@@ -83,13 +89,6 @@ def agent_messages(
 
 
 INSTRUCTION = one_string("instruction", "What to do, in plain words.")  # the parameters of every agent
-
-
-async def answer(model: LanguageModel, call: Call, role_prompt: str, max_visible_chars: int) -> Reply:
-    """What an agent says to its instruction and to what it may see."""
-    messages = agent_messages(role_prompt, call.text("instruction"), call.visible, max_visible_chars)
-    completion = await model.complete(messages)
-    return Reply(completion.text, completion.usage, completion.prompt)
 
 
 def prompt_text(messages: Sequence[Message]) -> str:

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from pool_registry import secrets
 from pool_registry.actions import JsonValue, Usage, clean_text
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models import providers
-from pool_registry.language_models.completion import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
+from pool_registry.language_models.completion import (
+    DEFAULT_OPTIONS,
+    Completion,
+    CompletionOptions,
+    Message,
+    prompt_text,
+)
 from pool_registry.network import http_client, provider_errors
 from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
-from pool_registry.worker import Call, Reply, Worker
+from pool_registry.workers._agent_base import DEFAULT_ROLE, Agent, AgentConfig
 
 MAX_TOKENS = 10**9  # per call; who counts more is lying
-DEFAULT_ROLE = "You are a careful worker. Do what the instruction says and reply with the result alone."
 
 
-class ChatConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ChatConfig(AgentConfig):
     base_url: str = Field(default="http://127.0.0.1:8000/v1", description="Up to and without /chat/completions.")
     model: str = Field(min_length=1, description="The model's name at that endpoint.")
     api_key: str = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
@@ -60,8 +63,7 @@ class ChatConfig(BaseModel):
         return Reach(private=self.allow_private, typed=True)
 
 
-class Chat(Worker[ChatConfig]):
-    role = "agent"
+class Chat(Agent[ChatConfig]):
     label = "Chat model"
     summary = "Any OpenAI-compatible endpoint."
     icon = "M4 5h16v11H9l-5 4z M8 9h8 M8 12h5"
@@ -69,33 +71,19 @@ class Chat(Worker[ChatConfig]):
     remote = True
     sample = {"instruction": "Say hello in one word."}
 
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        return INSTRUCTION
-
-    async def call(self, call: Call) -> Reply:
-        return await answer(self, call, self.config.role, self.config.max_visible_chars)
-
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Mapping[str, JsonValue]] | None = None,
-        max_tokens: int | None = None,
-        draw: Draw | None = None,
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Message], options: CompletionOptions = DEFAULT_OPTIONS) -> Completion:
         """Ask the endpoint. A seed is not sent: some refuse a request that has one. Raises WorkerFault."""
         config = self.config
         body: dict[str, JsonValue] = {
             "model": config.model,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
-            "temperature": config.temperature if draw is None else draw.temperature,
-            config.token_limit: max_tokens or config.max_tokens,
+            "temperature": config.temperature if options.draw is None else options.draw.temperature,
+            config.token_limit: options.max_tokens or config.max_tokens,
             **config.extra,
         }
         body = {name: value for name, value in body.items() if value is not None}
-        if tools:
-            body["tools"] = list(tools)
+        if options.tools:
+            body["tools"] = list(options.tools)
         url = f"{config.base_url}/chat/completions"
         headers = providers.key_header(config.api_key)
         answer = await http_client.post_json(url, body, headers, self.spec.timeout_s, config.reach)

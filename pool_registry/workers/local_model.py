@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pool_registry.actions import JsonValue
 from pool_registry.language_models.batched_model import LoadedModel, Sampling, shared_model
-from pool_registry.language_models.completion import INSTRUCTION, Completion, Draw, Message, answer, prompt_text
+from pool_registry.language_models.completion import (
+    DEFAULT_OPTIONS,
+    Completion,
+    CompletionOptions,
+    Message,
+    prompt_text,
+)
 from pool_registry.language_models.model_files import STARTER, is_available, model_path
-from pool_registry.worker import Call, Reply, Worker
-from pool_registry.workers.chat import DEFAULT_ROLE
+from pool_registry.workers._agent_base import DEFAULT_ROLE, Agent, AgentConfig
 
 
-class LocalModelConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class LocalModelConfig(AgentConfig):
     model: str = Field(default=STARTER, min_length=1, description="starter:smollm2, a folder, or hub:owner/name.")
     adapter: str = Field(
         default="",
@@ -34,8 +36,7 @@ class LocalModelConfig(BaseModel):
     )
 
 
-class LocalModel(Worker[LocalModelConfig]):
-    role = "agent"
+class LocalModel(Agent[LocalModelConfig]):
     label = "Local model"
     summary = "A transformers checkpoint on this machine."
     icon = "M7 7h10v10H7z M10 3v4 M14 3v4 M10 17v4 M14 17v4 M3 10h4 M3 14h4 M17 10h4 M17 14h4"
@@ -50,27 +51,14 @@ class LocalModel(Worker[LocalModelConfig]):
             return "its model is converted from a package on this machine; use a model of the hub (hub:owner/name)"
         return "its model lies in a folder of this machine; publish it first and use hub:owner/name"
 
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        return INSTRUCTION
-
-    async def call(self, call: Call) -> Reply:
-        return await answer(self, call, self.config.role, self.config.max_visible_chars)
-
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Mapping[str, JsonValue]] | None = None,
-        max_tokens: int | None = None,
-        draw: Draw | None = None,
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Message], options: CompletionOptions = DEFAULT_OPTIONS) -> Completion:
         """Generate a reply. Raises WorkerFault when the model is missing or the prompt too long."""
         model = await asyncio.to_thread(self._load)
-        chosen = Sampling(self.config.temperature) if draw is None else Sampling(draw.temperature, draw.seed)
+        draw = options.draw
+        sampling = Sampling(self.config.temperature) if draw is None else Sampling(draw.temperature, draw.seed)
         chat = [{"role": message.role, "content": message.content} for message in messages]
-        limit = max_tokens or self.config.max_tokens
-        text, usage = await model.generate(chat, limit, chosen, tools, self._adapter)
+        limit = options.max_tokens or self.config.max_tokens
+        text, usage = await model.generate(chat, limit, sampling, options.tools, self._adapter)
         return Completion(text, usage, prompt_text(messages))
 
     async def check(self) -> str:

@@ -106,7 +106,7 @@ class Says(Worker[NoConfig]):
     async def call(self, call):
         raise AssertionError("a judge is asked directly, without its role")
 
-    async def complete(self, messages, *, tools=None, max_tokens=None, draw=None):
+    async def complete(self, messages, options=None):
         self.asked = messages
         if isinstance(self.says, Exception):
             raise self.says

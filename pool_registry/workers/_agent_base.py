@@ -1,0 +1,54 @@
+"""What the kinds of language models have in common: `chat` and `local_model`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from pool_registry.actions import JsonValue
+from pool_registry.language_models.completion import (
+    DEFAULT_OPTIONS,
+    INSTRUCTION,
+    Completion,
+    CompletionOptions,
+    Message,
+    agent_messages,
+)
+from pool_registry.worker import Call, Reply, Worker
+
+DEFAULT_ROLE = "You are a careful worker. Do what the instruction says and reply with the result alone."
+
+
+class AgentConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    if TYPE_CHECKING:  # each kind has these fields, at the place in its form where they belong
+        role: str
+        max_visible_chars: int
+
+
+C = TypeVar("C", bound=AgentConfig)
+
+
+class Agent(Worker[C]):
+    """A language model under a role prompt."""
+
+    role = "agent"
+
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]:
+        return INSTRUCTION
+
+    async def call(self, call: Call) -> Reply:
+        """Send the role, what the step may see and the instruction; return what the model wrote."""
+        config = self.config
+        messages = agent_messages(config.role, call.text("instruction"), call.visible, config.max_visible_chars)
+        completion = await self.complete(messages)
+        return Reply(completion.text, completion.usage, completion.prompt)
+
+    @abstractmethod
+    async def complete(self, messages: Sequence[Message], options: CompletionOptions = DEFAULT_OPTIONS) -> Completion:
+        """Ask the model. Raises WorkerFault."""
