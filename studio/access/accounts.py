@@ -1,7 +1,7 @@
 """Who may use the studio and its served models: people with passwords, clients with tokens.
 
-Passwords are kept as argon2id hashes. Tokens and session keys are 256 random bits, so a plain SHA-256 of them
-is as hard to turn around as they are to guess; the originals are shown or set once and kept nowhere.
+Passwords are stored as argon2id hashes. Tokens and session keys are 256 random bits, so their plain SHA-256 is as hard
+to invert as they are to guess. The originals are shown or set once and stored nowhere.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 MIN_PASSWORD_CHARS = 10
 MAX_PASSWORD_CHARS = 1024
 SESSION_LASTS = timedelta(days=14)
-TOKEN_PREFIX = "podium_"  # noqa: S105  so that secret scanners can know one
-# Who the request at hand comes from; "" where nobody logs in. Gradio's queued events have it as `username`.
+TOKEN_PREFIX = "podium_"  # noqa: S105  secret scanners recognize tokens by it
+# Who sent the current request; "" without login. In Gradio's queued events it is `request.username`.
 current_user: ContextVar[str] = ContextVar("current_user", default="")
 
 
 class AccountError(PoolError):
-    """What is wrong with a name or a password, or who is not there."""
+    """Raised for an unusable name or password, and for unknown users and tokens."""
 
 
 class AccountRow(SQLModel, table=True):
@@ -68,8 +68,8 @@ class TokenRow(SQLModel, table=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """An account or a token, as it is listed."""
+class ListedName:
+    """An account or a token in a list."""
 
     name: str
     created_at: str
@@ -82,52 +82,52 @@ class Accounts:
         self._engine = engine
 
     def add(self, name: str, password: str) -> None:
-        """Let a person in, or give a known one a new password (which ends their sessions). Raises AccountError."""
+        """Add a person, or change the password of an existing one, which ends their sessions. Raises AccountError."""
         _check_name(name)
         if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
             raise AccountError(f"a password needs {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS:,} characters")
-        hashed = _hasher().hash(password)
+        password_hash = _password_hasher().hash(password)
         with writing(self._engine) as session:
             session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
-            session.merge(AccountRow(name=name, password_hash=hashed, created_at=_now()))
+            session.merge(AccountRow(name=name, password_hash=password_hash, created_at=_now()))
 
     def remove(self, name: str) -> None:
-        """Let a person in no longer; open sessions end at once. Raises AccountError."""
+        """Remove a person; their open sessions end at once. Raises AccountError."""
         with writing(self._engine) as session:
             row = session.get(AccountRow, name)
             if row is None:
-                raise AccountError(f"there is no user {name!r}; `podium users list` shows who there is")
+                raise AccountError(f"there is no user {name!r}; `podium users list` shows the users")
             session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
             session.delete(row)
 
-    def list(self) -> list[Known]:
+    def list(self) -> list[ListedName]:
         with Session(self._engine) as session:
             rows = session.exec(select(AccountRow).order_by(AccountRow.name))
-            return [Known(row.name, _iso(row.created_at)) for row in rows]
+            return [ListedName(row.name, _iso(row.created_at)) for row in rows]
 
     def check(self, name: str, password: str) -> bool:
-        """Whether this is the person's password. Takes as long for people who are not there."""
+        """Whether this is the person's password. Takes equally long for unknown names."""
         with Session(self._engine) as session:
             row = session.get(AccountRow, name)
-        return _matches(row.password_hash if row else _nobody(), password) and row is not None
+        return _verify_password(row.password_hash if row else _unmatchable_hash(), password) and row is not None
 
     def open_session(self, name: str) -> str:
-        """A new session of a person; returns the cookie's value. Sessions that ran out are cleared away."""
+        """Open a session of a person and return the cookie's value. Expired sessions are deleted."""
         key, now = secrets.token_urlsafe(32), _now()
         with writing(self._engine) as session:
             session.exec(delete(SessionRow).where(col(SessionRow.expires_at) < now))
-            session.add(SessionRow(key_hash=_hashed(key), user_name=name, expires_at=now + SESSION_LASTS))
+            session.add(SessionRow(key_hash=_hash_secret(key), user_name=name, expires_at=now + SESSION_LASTS))
         return key
 
     def session_user(self, key: str) -> str | None:
-        """Whose session this is, if it is open."""
+        """The user of an open session; None when it is unknown or has expired."""
         with Session(self._engine) as session:
-            row = session.get(SessionRow, _hashed(key))
+            row = session.get(SessionRow, _hash_secret(key))
         return row.user_name if row is not None and row.expires_at.replace(tzinfo=UTC) > _now() else None
 
     def close_session(self, key: str) -> None:
         with writing(self._engine) as session:
-            session.exec(delete(SessionRow).where(col(SessionRow.key_hash) == _hashed(key)))
+            session.exec(delete(SessionRow).where(col(SessionRow.key_hash) == _hash_secret(key)))
 
 
 class Tokens:
@@ -137,33 +137,32 @@ class Tokens:
         self._engine = engine
 
     def add(self, name: str) -> str:
-        """A new token, shown this once. Raises AccountError when the name is taken or no name."""
+        """Create a token and return it; only its hash is stored. Raises AccountError for a taken or unusable name."""
         _check_name(name)
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         with writing(self._engine) as session:
             if session.get(TokenRow, name) is not None:
-                raise AccountError(f"there is a token {name!r} already; remove it first, or choose another name")
-            session.add(TokenRow(name=name, token_hash=_hashed(token), created_at=_now()))
+                raise AccountError(f"a token {name!r} exists already; remove it first, or choose another name")
+            session.add(TokenRow(name=name, token_hash=_hash_secret(token), created_at=_now()))
         return token
 
     def remove(self, name: str) -> None:
-        """The token opens nothing any more, from now on. Raises AccountError."""
+        """Revoke a token at once. Raises AccountError."""
         with writing(self._engine) as session:
             row = session.get(TokenRow, name)
             if row is None:
-                raise AccountError(f"there is no token {name!r}; `podium tokens list` shows which there are")
+                raise AccountError(f"there is no token {name!r}; `podium tokens list` shows the tokens")
             session.delete(row)
 
-    def list(self) -> list[Known]:
+    def list(self) -> list[ListedName]:
         with Session(self._engine) as session:
-            return [
-                Known(row.name, _iso(row.created_at)) for row in session.exec(select(TokenRow).order_by(TokenRow.name))
-            ]
+            rows = session.exec(select(TokenRow).order_by(TokenRow.name))
+            return [ListedName(row.name, _iso(row.created_at)) for row in rows]
 
     def owner(self, token: str) -> str | None:
-        """The name of the client with this token."""
+        """The name of the client with this token; None when it is unknown."""
         with Session(self._engine) as session:
-            return session.exec(select(TokenRow.name).where(TokenRow.token_hash == _hashed(token))).first()
+            return session.exec(select(TokenRow.name).where(TokenRow.token_hash == _hash_secret(token))).first()
 
 
 def _check_name(name: str) -> None:
@@ -171,30 +170,30 @@ def _check_name(name: str) -> None:
         raise AccountError("a name has letters, digits and . _ @ + -, starts with a letter or digit, 64 at most")
 
 
-def _hashed(secret: str) -> str:
+def _hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 @cache
-def _hasher() -> PasswordHasher:
+def _password_hasher() -> PasswordHasher:
     from argon2 import PasswordHasher
 
     return PasswordHasher()
 
 
 @cache
-def _nobody() -> str:
-    """A hash that no password has."""
-    return _hasher().hash(secrets.token_urlsafe(32))
+def _unmatchable_hash() -> str:
+    """A hash that no password matches."""
+    return _password_hasher().hash(secrets.token_urlsafe(32))
 
 
-def _matches(hashed: str, password: str) -> bool:
+def _verify_password(password_hash: str, password: str) -> bool:
     from argon2.exceptions import VerificationError
 
     if len(password) > MAX_PASSWORD_CHARS:
         return False
     try:
-        return _hasher().verify(hashed, password)
+        return _password_hasher().verify(password_hash, password)
     except VerificationError:
         return False
 

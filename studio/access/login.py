@@ -1,7 +1,7 @@
-"""The wall in front of a studio that others can reach, and the page that opens it.
+"""The login of a studio that others can reach.
 
-Everything but the login page and its stylesheet needs a session. A session is a cookie that scripts cannot
-read and other sites' pages do not send; the database knows its hash and can end it.
+Everything but the login page and its stylesheet needs a session. A session is a cookie that scripts cannot read and
+that pages of other sites do not send. The database holds the cookie's hash, so that a session can be ended there.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ OPEN = ("/login", "/podium/web/", "/podium/fonts/")  # what the login page itsel
 MAX_FAILURES = 5
 FORGET_S = 300.0
 CHECKS_AT_ONCE = 2  # argon2 takes 64 MiB for each
-MAX_FORM_BYTES = 8192  # strangers may send one
+MAX_FORM_BYTES = 8192  # the form is read before anybody is logged in
 
 
 class LoginWall:
-    """Lets through who has a session; their name is in `request.state.user`."""
+    """Passes on requests with a session; the user's name is put in `request.state.user`."""
 
     def __init__(self, app: ASGIApp, accounts: Accounts) -> None:
         self._app, self._accounts = app, accounts
@@ -41,7 +41,7 @@ class LoginWall:
         key = session_key(scope)
         user = await asyncio.to_thread(self._accounts.session_user, key) if key else None
         if user is None:
-            await _turned_away(scope)(scope, receive, send)
+            await _refuse(scope)(scope, receive, send)
             return
         scope.setdefault("state", {})["user"] = user
         token = current_user.set(user)
@@ -56,47 +56,47 @@ def session_key(scope: Scope) -> str:
     for name, value in scope["headers"]:
         if name == b"cookie":
             try:
-                found = SimpleCookie(value.decode("latin-1")).get(COOKIE)
+                cookie = SimpleCookie(value.decode("latin-1")).get(COOKIE)
             except CookieError:
                 continue
-            if found is not None:
-                return found.value
+            if cookie is not None:
+                return cookie.value
     return ""
 
 
 def user_of(request: Request) -> str:
-    """Who asks; "" where nobody logs in."""
+    """The user of a request; "" where nobody logs in."""
     return str(getattr(request.state, "user", ""))
 
 
 @dataclass(slots=True)
-class Brake:
-    """Counts failed logins by name and by address; the fifth within five minutes closes the door for the rest
-    of them. Bounded: the oldest entries are forgotten first."""
+class LoginThrottle:
+    """Counts failed logins by name and by address. The fifth within five minutes blocks further tries until these five
+    minutes are over. At most `max_entries` are kept, the newest."""
 
     max_entries: int = 10_000
     _failures: OrderedDict[str, tuple[int, float]] = field(default_factory=OrderedDict)
 
     def wait_s(self, *keys: str) -> float:
-        """How long to wait before the next try; 0 when it may be now."""
+        """Seconds until the next try is allowed; 0 when it is allowed now."""
         now = time.monotonic()
-        waits = [since + FORGET_S - now for count, since in map(self._of, keys) if count >= MAX_FAILURES]
+        waits = [since + FORGET_S - now for count, since in map(self._failures_of, keys) if count >= MAX_FAILURES]
         return max(0.0, max(waits, default=0.0))
 
-    def failed(self, *keys: str) -> None:
+    def record_failure(self, *keys: str) -> None:
         now = time.monotonic()
         for key in keys:
-            count, since = self._of(key)
+            count, since = self._failures_of(key)
             self._failures[key] = (count + 1, since if count else now)
             self._failures.move_to_end(key)
         while len(self._failures) > self.max_entries:
             self._failures.popitem(last=False)
 
-    def succeeded(self, *keys: str) -> None:
+    def reset(self, *keys: str) -> None:
         for key in keys:
             self._failures.pop(key, None)
 
-    def _of(self, key: str) -> tuple[int, float]:
+    def _failures_of(self, key: str) -> tuple[int, float]:
         count, since = self._failures.get(key, (0, 0.0))
         return (count, since) if time.monotonic() - since < FORGET_S else (0, 0.0)
 
@@ -104,7 +104,7 @@ class Brake:
 def login_routes(accounts: Accounts) -> APIRouter:
     """The login page, logging in, logging out."""
     router = APIRouter()
-    brake, checks = Brake(), asyncio.Semaphore(CHECKS_AT_ONCE)
+    throttle, checks = LoginThrottle(), asyncio.Semaphore(CHECKS_AT_ONCE)
 
     @router.get("/login")
     async def page() -> Response:
@@ -112,18 +112,18 @@ def login_routes(accounts: Accounts) -> APIRouter:
 
     @router.post("/login")
     async def login(request: Request) -> Response:
-        fields = await _fields(request)
+        fields = await _read_form(request)
         name, password = fields.get("name", ""), fields.get("password", "")
         keys = (f"name {name[:64]}", f"address {request.client.host if request.client else ''}")
-        async with checks:  # tries that come at once are counted one after the other
-            wait = brake.wait_s(*keys)
+        async with checks:  # concurrent tries are counted one after the other
+            wait = throttle.wait_s(*keys)
             if wait > 0:
-                said = f"Too many failed logins. Try again in {wait / 60:.0f} min."
-                return _said(said if wait >= 60 else "Too many failed logins. Try again in a minute.", 429, wait)
+                when = f"{wait / 60:.0f} min" if wait >= 60 else "a minute"
+                return _report_problem(f"Too many failed logins. Try again in {when}.", 429, wait)
             if not await asyncio.to_thread(accounts.check, name, password):
-                brake.failed(*keys)
-                return _said("Name or password is wrong.", 401)
-        brake.succeeded(keys[0])
+                throttle.record_failure(*keys)
+                return _report_problem("Name or password is wrong.", 401)
+        throttle.reset(keys[0])
         answer = JSONResponse({"ok": True})
         _set_cookie(answer, request, await asyncio.to_thread(accounts.open_session, name))
         return answer
@@ -142,21 +142,21 @@ def login_routes(accounts: Accounts) -> APIRouter:
     return router
 
 
-async def _fields(request: Request) -> dict[str, str]:
-    """The form that was sent. Raises HTTPException when it is none, or far larger than one can be."""
+async def _read_form(request: Request) -> dict[str, str]:
+    """Read the login form. Raises HTTPException when the body is not a form or is too large."""
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > MAX_FORM_BYTES:
             raise HTTPException(413, "this is more than a name and a password")
     try:
-        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=8)
+        values = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=8)
     except ValueError as error:
         raise HTTPException(400, "send name and password as a form") from error
-    return {name: values[0] for name, values in found.items()}
+    return {name: entries[0] for name, entries in values.items()}
 
 
-def _said(sentence: str, status: int, wait_s: float = 0.0) -> JSONResponse:
+def _report_problem(sentence: str, status: int, wait_s: float = 0.0) -> JSONResponse:
     headers = {"retry-after": str(int(wait_s) + 1)} if wait_s else {}
     return JSONResponse({"ok": False, "said": sentence}, status, headers)
 
@@ -167,7 +167,7 @@ def _set_cookie(answer: Response, request: Request, key: str) -> None:
         key,
         max_age=int(SESSION_LASTS.total_seconds()),
         httponly=True,
-        samesite="lax",  # links from elsewhere find the person logged in; writes from elsewhere are refused anyway
+        samesite="lax",  # links from other sites find the person logged in; writes from other sites are refused anyway
         secure=request.url.scheme == "https",
     )
 
@@ -176,8 +176,8 @@ def _is_open(path: str) -> bool:
     return any(path == place or (place.endswith("/") and path.startswith(place)) for place in OPEN)
 
 
-def _turned_away(scope: Scope) -> Response:
-    """To the login page when a person opens a page, 401 for everything else."""
+def _refuse(scope: Scope) -> Response:
+    """Redirect to the login page when a browser opens a page; 401 for everything else."""
     if scope["type"] == "websocket":
         return Response(status_code=403)
     if scope["method"] == "GET" and b"text/html" in dict(scope["headers"]).get(b"accept", b""):

@@ -63,14 +63,14 @@ def traces(
 ) -> None:
     """Traces as JSON Lines, or as OpenTelemetry spans that Phoenix, Langfuse or Jaeger read (OTLP JSON)."""
     from orchestrator.traces.store import TraceFilter
-    from studio.export.formats import jsonl, otlp_document
+    from studio.export.formats import export_jsonl, export_otlp
 
     with open_prepared_store(home) as store:
         newest = TraceFilter(pool=pool, orchestrator=orchestrator, limit=last)
         ids = list(episode or ()) or [row.id for row in store.traces.search(newest)]
         if not ids:
             raise ExportRefused("no run matches; `podium export traces` without options takes the newest")
-        _write(jsonl(store, ids) if form == "jsonl" else json.dumps(otlp_document(store, ids)) + "\n", out)
+        _write(export_jsonl(store, ids) if form == "jsonl" else json.dumps(export_otlp(store, ids)) + "\n", out)
 
 
 @commands.command()
@@ -80,9 +80,9 @@ def graph(
     home: HomeOption = None,
 ) -> None:
     """An episode's graph as SVG or GraphML, or as a page that replays it. PNG: Export on the Run page."""
-    from studio.export.formats import page_of, svg_of, xml_of
+    from studio.export.formats import export_graphml, export_page, export_svg
 
-    writers = {".svg": svg_of, ".graphml": xml_of, ".html": page_of}
+    writers = {".svg": export_svg, ".graphml": export_graphml, ".html": export_page}
     if out.suffix not in writers:
         raise ExportRefused(f"the file must end in {', '.join(writers)}; a PNG is made by Export on the Run page")
     with open_prepared_store(home) as store:
@@ -97,10 +97,11 @@ def python(
     home: HomeOption = None,
 ) -> None:
     """A plain Python file that asks this pool through this orchestrator; it needs the packages alone."""
-    from studio.export.python_file import python_file
+    from studio.export.python_file import build_python_file
 
     with open_prepared_store(home) as store:
-        _write(python_file(store.pools.latest(pool).pool, orchestrator, out.name if out else "orchestrate.py"), out)
+        file = out.name if out else "orchestrate.py"
+        _write(build_python_file(store.pools.latest(pool).pool, orchestrator, file), out)
 
 
 def _write(text: str, out: Path | None) -> None:

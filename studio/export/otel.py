@@ -28,8 +28,8 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One episode with what is known about its pool; `outer` are the ids of the episodes around it, outermost first."""
+class TracedEpisode:
+    """One episode and its pool, if that is kept. `outer` are the ids of the episodes around it, outermost first."""
 
     episode: Episode
     pool: Pool | None = None
@@ -43,29 +43,29 @@ class Told:
         return _hex(f"{self.episode.id}/{part}", 16)
 
 
-def otlp(told: Iterable[Told], version: str) -> Json:
-    """An ExportTraceServiceRequest. Inner episodes are spans of the trace of the outermost one."""
-    spans = [span for each in told for span in _spans(each)]
+def build_export_request(episodes: Iterable[TracedEpisode], version: str) -> Json:
+    """An ExportTraceServiceRequest. Inner episodes are spans of the outermost episode's trace."""
+    spans = [span for traced in episodes for span in _spans(traced)]
     resource = {"attributes": _attributes({"service.name": "podium", "service.version": version})}
     scope = {"scope": {"name": "podium", "version": version}, "spans": spans, "schemaUrl": SCHEMA}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope], "schemaUrl": SCHEMA}]}
 
 
-def _spans(told: Told) -> Iterator[Json]:
-    episode = told.episode
+def _spans(traced: TracedEpisode) -> Iterator[Json]:
+    episode = traced.episode
     if episode.started is None:
         return
-    yield _episode_span(told)
+    yield _episode_span(traced)
     for done in episode.rounds:
-        yield _turn_span(told, done)
+        yield _turn_span(traced, done)
         for run in done.steps:
-            yield _step_span(told, run)
+            yield _step_span(traced, run)
 
 
-def _episode_span(told: Told) -> Json:
-    episode = told.episode
+def _episode_span(traced: TracedEpisode) -> Json:
+    episode = traced.episode
     started, ended = episode.started, episode.ended
-    assert started is not None, "asked before"
+    assert started is not None, "_spans has checked it"
     parent = ""
     if started.parent is not None:
         parent = _hex(f"{started.parent.episode}/step-{started.parent.step}", 16)
@@ -87,16 +87,16 @@ def _episode_span(told: Told) -> Json:
     }
     failed = ended is not None and ended.outcome != "answered"
     return _span(
-        told, "", f"invoke_agent {started.orchestrator}", INTERNAL,
+        traced, "", f"invoke_agent {started.orchestrator}", INTERNAL,
         (0.0, ended.at if ended else episode.last_at), values,
         error=(ended.outcome, ended.reason or "") if failed and ended else None, parent=parent,
     )  # fmt: skip
 
 
-def _turn_span(told: Told, done: Round) -> Json:
+def _turn_span(traced: TracedEpisode, done: Round) -> Json:
     turn = done.turn
-    assert told.episode.started is not None, "asked before"
-    model = told.episode.started.orchestrator
+    assert traced.episode.started is not None, "_spans has checked it"
+    model = traced.episode.started.orchestrator
     values = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": PROVIDER,
@@ -106,13 +106,13 @@ def _turn_span(told: Told, done: Round) -> Json:
         "podium.round": done.number,
         **(_usage(turn.usage) if turn else {}),
     }
-    ended = done.turn_ended_at if done.turn_ended_at is not None else told.episode.last_at
+    ended = done.turn_ended_at if done.turn_ended_at is not None else traced.episode.last_at
     error = ("parse_error" if not turn.failed else "orchestrator_failed", turn.error) if turn and turn.error else None
-    return _span(told, f"turn-{done.number}", f"chat {model}", CLIENT, (done.started_at, ended), values, error=error)
+    return _span(traced, f"turn-{done.number}", f"chat {model}", CLIENT, (done.started_at, ended), values, error=error)
 
 
-def _step_span(told: Told, run: StepRun) -> Json:
-    spec = told.pool.find_worker(run.step.worker) if told.pool else None
+def _step_span(traced: TracedEpisode, run: StepRun) -> Json:
+    spec = traced.pool.find_worker(run.step.worker) if traced.pool else None
     role = role_of(spec.kind) if spec is not None else "tool"
     seen = run.observation
     arguments = dict(run.arguments if run.arguments is not None else run.step.arguments)
@@ -123,7 +123,7 @@ def _step_span(told: Told, run: StepRun) -> Json:
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": run.step.worker,
             "gen_ai.tool.type": "function",
-            "gen_ai.tool.call.id": f"{told.episode.id}-{run.step.id}",
+            "gen_ai.tool.call.id": f"{traced.episode.id}-{run.step.id}",
             "gen_ai.tool.description": spec.description if spec else None,
             "gen_ai.tool.call.arguments": json.dumps(arguments, ensure_ascii=False),
             "gen_ai.tool.call.result": as_text(seen.value) if seen and seen.ok else None,
@@ -141,15 +141,15 @@ def _step_span(told: Told, run: StepRun) -> Json:
             **(_usage(seen.usage) if seen else {}),
         }
     start = run.started_at if run.started_at is not None else run.ended_at
-    last = told.episode.last_at
+    last = traced.episode.last_at
     times = (last if start is None else start, last if run.ended_at is None else run.ended_at)
     error = (seen.error.code, f"{seen.status}: {seen.error.message}") if seen and seen.error else None
-    links = [_link(told, k, is_used(run, k, role)) for k in run.step.access if k in told.episode.steps]
-    return _span(told, f"step-{run.step.id}", name, kind, times, values, error=error, links=links)
+    links = [_link(traced, k, is_used(run, k, role)) for k in run.step.access if k in traced.episode.steps]
+    return _span(traced, f"step-{run.step.id}", name, kind, times, values, error=error, links=links)
 
 
 def _span(
-    told: Told,
+    traced: TracedEpisode,
     part: str,
     name: str,
     kind: int,
@@ -160,13 +160,13 @@ def _span(
     links: list[Json] | None = None,
     parent: str | None = None,
 ) -> Json:
-    assert told.episode.started is not None, "asked before"
-    zero = datetime.fromisoformat(told.episode.started.started_at).timestamp()
+    assert traced.episode.started is not None, "_spans has checked it"
+    zero = datetime.fromisoformat(traced.episode.started.started_at).timestamp()
     start, end = (str(int((zero + max(0.0, at)) * 1e9)) for at in times)
     span: Json = {
-        "traceId": told.trace_id,
-        "spanId": told.span_id(part),
-        "parentSpanId": told.span_id() if parent is None else parent,
+        "traceId": traced.trace_id,
+        "spanId": traced.span_id(part),
+        "parentSpanId": traced.span_id() if parent is None else parent,
         "name": name,
         "kind": kind,
         "startTimeUnixNano": start,
@@ -178,9 +178,9 @@ def _span(
     return span
 
 
-def _link(told: Told, step: int, used: bool) -> Json:
+def _link(traced: TracedEpisode, step: int, used: bool) -> Json:
     attributes = _attributes({"podium.access.used": used, "podium.step": step})
-    return {"traceId": told.trace_id, "spanId": told.span_id(f"step-{step}"), "attributes": attributes}
+    return {"traceId": traced.trace_id, "spanId": traced.span_id(f"step-{step}"), "attributes": attributes}
 
 
 def _usage(usage: Usage) -> Json:

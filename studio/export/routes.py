@@ -1,5 +1,5 @@
-"""Downloads of what a page shows: an episode as JSON Lines, OpenTelemetry spans, picture, graph or page; a plain
-Python file of a pool with an orchestrator."""
+"""Downloads: an episode as JSON Lines, OpenTelemetry spans, picture, graph or page, and a pool with an orchestrator as
+a plain Python file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fastapi.responses import Response
 
 from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
 from pool_registry.errors import PoolError
-from studio.export.formats import jsonl, otlp_document, page_of, svg_of, xml_of
-from studio.export.python_file import python_file
+from studio.export.formats import export_graphml, export_jsonl, export_otlp, export_page, export_svg
+from studio.export.python_file import build_python_file
 from studio.runtime import Runtime
 
 
@@ -21,11 +21,11 @@ def export_routes(runtime: Runtime) -> APIRouter:
     router = APIRouter(prefix="/api")
     store = runtime.store
     formats: dict[str, tuple[str, Callable[[str], str]]] = {
-        "trace.jsonl": ("application/x-ndjson", lambda episode: jsonl(store, [episode])),
-        "otlp.json": ("application/json", lambda episode: json.dumps(otlp_document(store, [episode]), indent=1)),
-        "graph.svg": ("image/svg+xml", lambda episode: svg_of(store, episode)),
-        "graph.graphml": ("application/xml", lambda episode: xml_of(store, episode)),
-        "replay.html": ("text/html", lambda episode: page_of(store, episode)),
+        "trace.jsonl": ("application/x-ndjson", lambda episode: export_jsonl(store, [episode])),
+        "otlp.json": ("application/json", lambda episode: json.dumps(export_otlp(store, [episode]), indent=1)),
+        "graph.svg": ("image/svg+xml", lambda episode: export_svg(store, episode)),
+        "graph.graphml": ("application/xml", lambda episode: export_graphml(store, episode)),
+        "replay.html": ("text/html", lambda episode: export_page(store, episode)),
     }
 
     @router.get("/episodes/{episode_id}/export/{name}")
@@ -45,7 +45,7 @@ def export_routes(runtime: Runtime) -> APIRouter:
     @router.get("/export/python")
     def python(pool: str, orchestrator: str) -> Response:
         try:
-            content = python_file(store.pools.latest(pool).pool, orchestrator)
+            content = build_python_file(store.pools.latest(pool).pool, orchestrator)
         except (PoolError, OrchestratorError) as error:
             raise HTTPException(400, str(error)) from error
         headers = {"content-disposition": 'attachment; filename="orchestrate.py"'}

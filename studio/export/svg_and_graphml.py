@@ -1,4 +1,4 @@
-"""An episode's graph as a picture or a graph file: SVG from our own layout, GraphML through networkx."""
+"""An episode's graph as SVG, drawn from our own layout, or as GraphML, written by networkx."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ HEADING = 64  # room for the query above the graph
 INK, MUTE, LINE, CARD, LANE = "#0f172a", "#5b6780", "#ccd3e2", "#ffffff", "#f1f3f9"
 ROLES = {"agent": "#4f46e5", "tool": "#0e7490", "recursion": "#a21caf"}
 STATES = {"OK": "#12703a", "PARSE_ERR": "#b42318", "EXEC_ERR": "#b42318", "TIMEOUT": "#b45309"}
-_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters that XML cannot hold
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters that XML cannot hold
 
 
-def graph_svg(episode: Episode, headline: Any, pool: Pool | None = None) -> str:
+def draw_svg(episode: Episode, headline: Any, pool: Pool | None = None) -> str:
     """The graph as a stand-alone SVG; every text in it is data, never markup."""
     view = episode_view(episode, headline, pool, None)
     graph = view["graph"]
@@ -42,30 +42,30 @@ def graph_svg(episode: Episode, headline: Any, pool: Pool | None = None) -> str:
             "font-family": "Inter, ui-sans-serif, system-ui, sans-serif",
         },
     )
-    Xml.SubElement(root, "title").text = _fit(f"{view['episode']['orchestrator']}: {headline.query}")
-    _box(root, 0, 0, width, height, "#f6f7fb", "none", 0)
-    _text(root, MARGIN, MARGIN + 16, shorten(one_line(headline.query), int(width / 8.2), "…"), 15, INK, "600")
-    _text(root, MARGIN, MARGIN + 38, _facts(view), 12, MUTE)
+    Xml.SubElement(root, "title").text = _xml_text(f"{view['episode']['orchestrator']}: {headline.query}")
+    _draw_box(root, 0, 0, width, height, "#f6f7fb", "none", 0)
+    _draw_text(root, MARGIN, MARGIN + 16, shorten(one_line(headline.query), int(width / 8.2), "…"), 15, INK, "600")
+    _draw_text(root, MARGIN, MARGIN + 38, _facts(view), 12, MUTE)
     body = Xml.SubElement(root, "g", {"transform": f"translate({MARGIN},{HEADING + MARGIN})"})
     for lane in graph["lanes"]:
-        _box(body, lane["x"], 0, lane["width"], graph["height"] + 12, LANE, "none", 12)
-        _text(body, lane["x"] + 14, 24, f"{lane['label']}  {lane['note']}".strip(), 12, MUTE, "600")
+        _draw_box(body, lane["x"], 0, lane["width"], graph["height"] + 12, LANE, "none", 12)
+        _draw_text(body, lane["x"] + 14, 24, f"{lane['label']}  {lane['note']}".strip(), 12, MUTE, "600")
     for edge in graph["edges"]:
-        _path(body, edge["path"], MUTE if edge["used"] else LINE, "" if edge["used"] else "3 5")
+        _draw_path(body, edge["path"], MUTE if edge["used"] else LINE, "" if edge["used"] else "3 5")
     for path in graph["answer"]["paths"] if graph["answer"] else []:
-        _path(body, path, STATES["OK"], "")
+        _draw_path(body, path, STATES["OK"], "")
     for node in graph["nodes"]:
-        _card(body, node, graph["node_width"], graph["node_height"])
+        _draw_card(body, node, graph["node_width"], graph["node_height"])
     if graph["answer"]:
-        _answer(body, graph["answer"], view["episode"])
+        _draw_answer(body, graph["answer"], view["episode"])
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode")
 
 
-def graph_graphml(episode: Episode, pool: Pool | None = None) -> str:
+def write_graphml(episode: Episode, pool: Pool | None = None) -> str:
     """The graph as GraphML: nodes with worker, status, times and place, edges with `used`."""
     drawn = episode_graph(episode, pool)
     layout = compute_layout(drawn)
-    plain = nx.DiGraph(query=_fit(episode.query), episode=episode.id)
+    plain = nx.DiGraph(query=_xml_text(episode.query), episode=episode.id)
     for node, data in drawn.nodes(data=True):
         x, y = layout.places[node]
         plain.add_node(str(node), x=float(x), y=float(y), layer=int(data["layer"]), **_attributes(node, data, episode))
@@ -78,17 +78,18 @@ def graph_graphml(episode: Episode, pool: Pool | None = None) -> str:
 
 def _attributes(node: object, data: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
     if node == ANSWER:
-        return {"label": "answer", "value": _fit(as_text(episode.answer)) if episode.answer is not None else ""}
+        answer = "" if episode.answer is None else as_text(episode.answer)
+        return {"label": "answer", "value": _xml_text(answer)}
     run = data["run"]
     seen = run.observation
     return {
-        "label": _fit(f"{node} · {run.step.worker}"),
-        "worker": _fit(str(run.step.worker)),
+        "label": _xml_text(f"{node} · {run.step.worker}"),
+        "worker": _xml_text(str(run.step.worker)),
         "kind": data["kind"],
         "role": data["role"],
         "round": int(run.round),
         "status": run.state,
-        "instruction": _fit(instruction(run.step.arguments)),
+        "instruction": _xml_text(instruction(run.step.arguments)),
         "latency_s": float(seen.latency_s) if seen else 0.0,
         "tokens_in": int(seen.usage.tokens_in) if seen else 0,
         "tokens_out": int(seen.usage.tokens_out) if seen else 0,
@@ -97,34 +98,35 @@ def _attributes(node: object, data: Mapping[str, Any], episode: Episode) -> dict
     }
 
 
-def _card(parent: Xml.Element, node: Mapping[str, Any], width: float, height: float) -> None:
-    place = Xml.SubElement(parent, "g", {"transform": f"translate({node['x']},{node['y']})"})
+def _draw_card(parent: Xml.Element, node: Mapping[str, Any], width: float, height: float) -> None:
+    group = Xml.SubElement(parent, "g", {"transform": f"translate({node['x']},{node['y']})"})
     state = STATES.get(node["status"], MUTE)
-    _box(place, 0, 0, width, height, CARD, state if node["status"] not in ("OK", "PENDING", "RUNNING") else LINE, 11)
-    _box(place, 0, 8, 4, height - 16, ROLES.get(node["role"], MUTE), "none", 2)
-    _text(place, 15, 25, shorten(one_line(f"{node['id']} · {node['worker']}"), 19, "…"), 13, INK, "600")
-    _text(place, width - 12, 25, node["status"], 11, state, "600", anchor="end")
-    _text(place, 15, 47, shorten(one_line(node["instruction"]), 30, "…"), 11.5, MUTE)
+    border = LINE if node["status"] in ("OK", "PENDING", "RUNNING") else state
+    _draw_box(group, 0, 0, width, height, CARD, border, 11)
+    _draw_box(group, 0, 8, 4, height - 16, ROLES.get(node["role"], MUTE), "none", 2)
+    _draw_text(group, 15, 25, shorten(one_line(f"{node['id']} · {node['worker']}"), 19, "…"), 13, INK, "600")
+    _draw_text(group, width - 12, 25, node["status"], 11, state, "600", anchor="end")
+    _draw_text(group, 15, 47, shorten(one_line(node["instruction"]), 30, "…"), 11.5, MUTE)
     latency = "" if node["latency_s"] is None else f"{node['latency_s']:.2f} s"
-    _text(place, 15, height - 13, latency, 11, MUTE)
+    _draw_text(group, 15, height - 13, latency, 11, MUTE)
 
 
-def _answer(parent: Xml.Element, place: Mapping[str, Any], episode: Mapping[str, Any]) -> None:
+def _draw_answer(parent: Xml.Element, place: Mapping[str, Any], episode: Mapping[str, Any]) -> None:
     verdict = episode["verdict"]
     colour = STATES["EXEC_ERR"] if verdict and not verdict["correct"] else STATES["OK"]
     box = Xml.SubElement(parent, "g", {"transform": f"translate({place['x']:.0f},{place['y']:.0f})"})
-    _box(box, 0, 0, place["width"], place["height"], CARD, colour, 43)
-    _text(box, 24, 34, "Answer", 11.5, colour, "600")
-    _text(box, 24, 56, shorten(one_line(episode["answer"] or "not yet"), 22, "…"), 14, INK, "600")
+    _draw_box(box, 0, 0, place["width"], place["height"], CARD, colour, 43)
+    _draw_text(box, 24, 34, "Answer", 11.5, colour, "600")
+    _draw_text(box, 24, 56, shorten(one_line(episode["answer"] or "not yet"), 22, "…"), 14, INK, "600")
 
 
 def _facts(view: Mapping[str, Any]) -> str:
     episode, totals = view["episode"], view["totals"]
-    said = [f"{episode['orchestrator']} on {episode['pool']}", f"{totals['steps']} steps", f"{totals['wall_s']:.2f} s"]
-    return " · ".join(said)
+    facts = [f"{episode['orchestrator']} on {episode['pool']}", f"{totals['steps']} steps", f"{totals['wall_s']:.2f} s"]
+    return " · ".join(facts)
 
 
-def _box(
+def _draw_box(
     parent: Xml.Element, x: float, y: float, width: float, height: float, fill: str, stroke: str, radius: float
 ) -> None:
     values = {"x": x, "y": y, "width": width, "height": height, "rx": radius}
@@ -133,12 +135,12 @@ def _box(
     )
 
 
-def _path(parent: Xml.Element, d: str, stroke: str, dash: str) -> None:
+def _draw_path(parent: Xml.Element, d: str, stroke: str, dash: str) -> None:
     style = {"d": d, "fill": "none", "stroke": stroke, "stroke-width": "1.8"}
     Xml.SubElement(parent, "path", {**style, "stroke-dasharray": dash} if dash else style)
 
 
-def _text(
+def _draw_text(
     parent: Xml.Element,
     x: float,
     y: float,
@@ -156,8 +158,8 @@ def _text(
         "font-weight": weight,
         "text-anchor": anchor,
     }
-    Xml.SubElement(parent, "text", style).text = _fit(text)
+    Xml.SubElement(parent, "text", style).text = _xml_text(text)
 
 
-def _fit(text: str) -> str:
-    return _UNFIT.sub("\ufffd", text)
+def _xml_text(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", text)

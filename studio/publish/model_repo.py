@@ -48,9 +48,9 @@ def checkpoint_of(orchestrator: str, place: Path | None = None) -> Weights | Non
             raise UnknownOrchestrator(
                 f"{orchestrator} is an adapter for {checkpoint.base}, which only this machine has"
             )
-        from studio.export.checkpoint import merged  # imports torch
+        from studio.export.checkpoint import merge_adapter  # imports torch
 
-        return Weights(merged(orchestrator, place), checkpoint.model_copy(update={"kind": "full"}))
+        return Weights(merge_adapter(orchestrator, place), checkpoint.model_copy(update={"kind": "full"}))
     return Weights(folder, checkpoint)
 
 

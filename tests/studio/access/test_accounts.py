@@ -12,7 +12,7 @@ from orchestrator.traces.store import open_store
 from pool_registry.storage.data_folder import find_home
 from studio.access import accounts as accounts_module
 from studio.access.accounts import AccountError, Accounts, SessionRow, Tokens
-from studio.access.login import COOKIE, MAX_FAILURES, Brake
+from studio.access.login import COOKIE, MAX_FAILURES, LoginThrottle
 
 PASSWORD = "correct horse battery"
 
@@ -56,7 +56,7 @@ def test_a_session_ends_by_itself_and_by_logging_out(store, monkeypatch):
     monkeypatch.undo()
     people.open_session("ada")  # clears away what ran out
     with Session(store.engine) as session:
-        assert session.get(SessionRow, accounts_module._hashed(old)) is None
+        assert session.get(SessionRow, accounts_module._hash_secret(old)) is None
 
 
 @pytest.mark.parametrize(
@@ -83,16 +83,16 @@ def test_a_token_is_shown_once_and_works_until_it_is_removed(store, tmp_path):
 
 
 def test_the_brake_holds_one_key_and_forgets_the_oldest_when_full():
-    brake = Brake(max_entries=3)
+    throttle = LoginThrottle(max_entries=3)
     for _ in range(MAX_FAILURES):
-        assert brake.wait_s("a") == 0
-        brake.failed("a")
-    assert brake.wait_s("a") > 0 and brake.wait_s("b", "a") > 0 and brake.wait_s("b") == 0
-    brake.succeeded("a")
-    assert brake.wait_s("a") == 0
+        assert throttle.wait_s("a") == 0
+        throttle.record_failure("a")
+    assert throttle.wait_s("a") > 0 and throttle.wait_s("b", "a") > 0 and throttle.wait_s("b") == 0
+    throttle.reset("a")
+    assert throttle.wait_s("a") == 0
     for key in "abcd":
-        brake.failed(key)
-    assert len(brake._failures) == 3
+        throttle.record_failure(key)
+    assert len(throttle._failures) == 3
 
 
 @pytest.fixture(scope="module")

@@ -26,10 +26,10 @@ from pool_registry.actions import Observation, Usage
 from pool_registry.actions import Status as CallStatus
 from pool_registry.pool import Pool, export_pool, import_pool
 from pool_registry.worker import WorkerSpec
-from studio.export.formats import jsonl, otlp_document
-from studio.export.otel import Told, otlp
-from studio.export.python_file import python_file
-from studio.export.svg_and_graphml import graph_graphml, graph_svg
+from studio.export.formats import export_jsonl, export_otlp
+from studio.export.otel import TracedEpisode, build_export_request
+from studio.export.python_file import build_python_file
+from studio.export.svg_and_graphml import draw_svg, write_graphml
 from tests.studio.support.recorded import record_run
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -58,7 +58,7 @@ def attributes(span: Span) -> dict:
 
 def test_an_episode_is_read_as_spans_whose_tree_times_and_links_are_those_of_the_trace(runtime, episode):
     told = runtime.store.traces.episode(episode)
-    spans = spans_of(otlp_document(runtime.store, [episode]))
+    spans = spans_of(export_otlp(runtime.store, [episode]))
     root = next(span for span in spans if not span.parent_span_id)
     named = {attributes(span).get("podium.step"): span for span in spans if "podium.step" in attributes(span)}
     assert len(spans) == 1 + len(told.rounds) + len(told.steps)
@@ -97,7 +97,7 @@ def headline(query: str) -> SimpleNamespace:
 
 def test_a_failed_step_is_an_error_span_that_says_why_and_an_agent_tells_its_tokens():
     pool = Pool(name="p", workers=(WorkerSpec(name="w", kind="chat", description="d", config={"model": "m"}),))
-    spans = spans_of(otlp([Told(made("q", "w", "why", CallStatus.TIMEOUT), pool)], "1"))
+    spans = spans_of(build_export_request([TracedEpisode(made("q", "w", "why", CallStatus.TIMEOUT), pool)], "1"))
     step = next(span for span in spans if "podium.step" in attributes(span))
     assert step.status.code == Status.STATUS_CODE_ERROR and "TIMEOUT: why" in step.status.message
     assert attributes(step)["error.type"] == "broken" and attributes(step)["gen_ai.request.model"] == "m"
@@ -109,13 +109,13 @@ def test_a_failed_step_is_an_error_span_that_says_why_and_an_agent_tells_its_tok
 @given(st.text(max_size=60), st.text(min_size=1, max_size=60))
 def test_any_text_of_an_episode_stays_text_in_every_format(query, argument):
     episode = made(query, "w<&\"'", argument)
-    root = Xml.fromstring(graph_svg(episode, headline(query)))
+    root = Xml.fromstring(draw_svg(episode, headline(query)))
     assert root.tag == f"{SVG}svg" and {child.tag for child in root.iter()} <= {
         f"{SVG}{name}" for name in ("svg", "g", "rect", "path", "text", "title")
     }
-    graph = nx.read_graphml(io.BytesIO(graph_graphml(episode).encode()))
+    graph = nx.read_graphml(io.BytesIO(write_graphml(episode).encode()))
     assert set(graph.nodes) == {"1", "answer"} and graph.has_edge("1", "answer")
-    spans_of(otlp([Told(episode)], "1"))
+    spans_of(build_export_request([TracedEpisode(episode)], "1"))
 
 
 def test_graphml_and_svg_hold_every_step_and_edge_of_a_real_run(runtime, client, episode):
@@ -131,9 +131,9 @@ def test_graphml_and_svg_hold_every_step_and_edge_of_a_real_run(runtime, client,
 
 
 def test_json_lines_hold_the_whole_trace_and_unknown_formats_and_episodes_are_told(runtime, client, episode):
-    line = json.loads(jsonl(runtime.store, [episode]).splitlines()[0])
+    line = json.loads(export_jsonl(runtime.store, [episode]).splitlines()[0])
     assert line["id"] == episode and line["events"][0]["type"] == "episode_started"
-    assert client.get(f"/api/episodes/{episode}/export/trace.jsonl").text == jsonl(runtime.store, [episode])
+    assert client.get(f"/api/episodes/{episode}/export/trace.jsonl").text == export_jsonl(runtime.store, [episode])
     assert client.get(f"/api/episodes/{episode}/export/nonsense").status_code == 404
     assert client.get("/api/episodes/none/export/graph.svg").status_code == 404
 
@@ -143,7 +143,7 @@ def test_a_plain_python_file_answers_with_the_packages_alone(runtime, tmp_path):
 
     task = find_task("forge", 1, "test", 0)
     file = tmp_path / "orchestrate.py"
-    file.write_text(python_file(runtime.store.pools.latest("starter").pool, "starter-grpo"))
+    file.write_text(build_python_file(runtime.store.pools.latest("starter").pool, "starter-grpo"))
     alone = "import runpy, sys; sys.argv = sys.argv[1:]; sys.modules['studio'] = sys.modules['trainer'] = None; "
     run = alone + "runpy.run_path(sys.argv[0], run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", run, str(file), task.query], capture_output=True, text=True,
@@ -158,5 +158,5 @@ def test_a_plain_python_file_holds_the_pool_whatever_is_in_its_texts(description
     spec = WorkerSpec(name="w", kind="calculator", description=f'"""\\ {description}')
     pool = Pool(name="p", workers=(spec,))
     space: dict[str, object] = {"__name__": "exported"}
-    exec(compile(python_file(pool, "direct"), "exported", "exec"), space)
+    exec(compile(build_python_file(pool, "direct"), "exported", "exec"), space)
     assert import_pool(str(space["POOL"])) == import_pool(export_pool(pool))
