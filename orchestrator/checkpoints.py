@@ -122,7 +122,7 @@ def is_complete(folder: Path) -> bool:
 
 def checkpoint_names() -> list[str]:
     """Every checkpoint of this machine: the starters, then those of jobs, newest job first."""
-    starters = [name for name in STARTERS if is_complete(starter_folder(name))]
+    starters = [name for name in STARTERS if is_complete(starter_checkpoint(name))]
     jobs = sorted(find_home().jobs.glob("*/checkpoints"), key=lambda path: path.stat().st_mtime, reverse=True)
     return starters + [f"{folder.parent.name}@{step}" for folder in jobs for step, _ in complete_steps(folder)]
 
@@ -135,7 +135,7 @@ def complete_steps(checkpoints: Path) -> list[tuple[int, Path]]:
     return sorted(steps, reverse=True)
 
 
-def starter_folder(name: str) -> Path:
+def starter_checkpoint(name: str) -> Path:
     """Where the starter checkpoint called `name` ships."""
     return asset("starters") / STARTERS[name]
 
@@ -151,7 +151,7 @@ def seal(folder: Path, checkpoint: Checkpoint) -> Checkpoint:
 
 def _find_folder(name: str) -> Path | None:
     if name in STARTERS:
-        folder = starter_folder(name)
+        folder = starter_checkpoint(name)
         return folder if is_complete(folder) else None
     match = _OF_JOB.fullmatch(name)
     if match is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class OrchestratorError(Exception):
-    """Anything a person can mend in how an episode was asked for."""
+    """An error in a request for an episode that a person can correct."""
 
 
 class UnknownOrchestrator(OrchestratorError):
@@ -16,8 +16,8 @@ class InvalidQuery(OrchestratorError):
 
 
 class InvalidEdits(OrchestratorError):
-    """Edits of a recorded round break a rule; `problems` lists every one as (place, message), where the place is a
-    step's number, "answer", or "" for the whole."""
+    """Edits of a recorded round break rules; `problems` lists them as (place, message), where the place is a step's
+    number, "answer", or "" for the whole round."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         self.problems = problems
@@ -29,7 +29,7 @@ def _locate(where: str) -> str:
 
 
 class DamagedTrace(OrchestratorError):
-    """The events of a stored episode do not follow each other."""
+    """The events of a stored episode are out of order or incomplete."""
 
 
 class EpisodeNotFound(OrchestratorError):

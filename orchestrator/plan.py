@@ -1,9 +1,8 @@
-"""Steps, turns and the rules they obey: what may see what, and what `$k` means.
+"""Steps, turns and their rules: which steps a step may see, and what `$k` means.
 
-A turn is what an orchestrator emits: steps (a DAG whose edges are the access lists) and/or an answer.
-A rule that one step breaks marks that step as malformed (PARSE_ERR) and never the turn: one bad
-step does not sink a round. Only text that holds no turn at all, or an answer that quotes what does
-not exist, is an error of the whole turn.
+An orchestrator emits turns: steps (a DAG whose edges are the access lists) and/or an answer. A step that breaks a rule
+is marked as malformed (PARSE_ERR); the other steps of its turn run all the same. Only text that holds no turn at all,
+or an answer that quotes a step that does not exist, is an error of the whole turn.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ class Step:
         return frozenset(references(self.arguments))
 
     def with_problem(self, problem: str) -> Step:
-        """This step marked as PARSE_ERR; the first problem found is the one to tell."""
+        """This step marked as PARSE_ERR; a problem that it has already stays."""
         return self if self.problem else replace(self, problem=problem)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownWorkers:
-    """What an orchestrator was shown of a pool that is too large to show whole (retrieval.py): workers in pool
-    order with their scores for the query, how many there are, and what the scores rest on."""
+    """The workers of a large pool that an orchestrator was shown (retrieval/choose_workers.py), in pool order with
+    their scores for the query. `of` is how many workers the pool has, `by` the ranking method."""
 
     workers: Mapping[str, float]
     of: int
@@ -59,8 +58,8 @@ class ShownWorkers:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """One sentence about an earlier episode that failed on a similar query (reflection.py), how similar that query
-    is (1 is the same) and who wrote it: "rule", or an agent of the pool."""
+    """One sentence about an earlier episode that failed on a similar query (failure_memory/), the similarity of that
+    query (1 is the same) and its author: "rule", or an agent of the pool."""
 
     query: str
     sentence: str
@@ -71,8 +70,8 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class RecalledLessons:
-    """What a pool's failure memory gave an orchestrator for its query, most similar first: perhaps nothing. `of`
-    is how many lessons there were to choose from, `by` what their similarity rests on."""
+    """The lessons that a pool's failure memory gave an orchestrator for its query, most similar first; may be empty.
+    `of` is how many lessons the memory holds, `by` the measure of similarity."""
 
     lessons: tuple[Lesson, ...]
     of: int
@@ -81,12 +80,11 @@ class RecalledLessons:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What an orchestrator emitted: `steps` and/or `answer`, or `error` when it is no turn at all.
+    """The output of an orchestrator: `steps` and/or `answer`, or `error` where it could not be parsed.
 
-    `text` is the raw output, `prompt` what the orchestrating model was sent. `failed` says that the
-    orchestrator itself could not answer (its endpoint is down ...): there is no point in asking again.
-    `shown` stands in an episode's first turn, when not all workers were in the prompt, and `recalled`, when the
-    pool's failure memory is on.
+    `text` is the raw output, `prompt` the orchestrating model's input. `failed`: the orchestrator itself could not
+    answer (its endpoint is down ...), so there is no point in asking again. An episode's first turn holds `shown`
+    where not all workers were in the prompt, and `recalled` where the pool's failure memory is on.
     """
 
     steps: tuple[Step, ...] = ()
@@ -105,12 +103,12 @@ class Turn:
 
 
 def references(value: JsonValue) -> set[int]:
-    """Every step that a JSON value quotes as `$k`, in strings at any depth."""
+    """The ids of all steps that a JSON value quotes as `$k`, in strings at any depth."""
     return set(_quotes(value))
 
 
 def count_quoted_chars(value: JsonValue, values: Mapping[int, JsonValue]) -> int:
-    """How much text replacing every `$k` brings in: a short plan can ask for gigabytes."""
+    """The characters that replacing every `$k` brings in: a short plan can ask for gigabytes."""
     times = Counter(_quotes(value))
     return sum(count * len(as_text(values[k])) for k, count in times.items())
 
@@ -155,7 +153,7 @@ def _substitute_text(text: str, values: Mapping[int, JsonValue]) -> JsonValue:
 
 
 def renumber_quotes(value: JsonValue, ids: Mapping[int, int]) -> JsonValue:
-    """`value` with every `$k` quoting `ids[k]` instead; `$$`, and what `ids` does not know, stay as they are."""
+    """`value` with every `$k` quoting `ids[k]` instead; `$$` and ids that `ids` lacks stay as they are."""
     if isinstance(value, str):
         return REFERENCE.sub(lambda match: _other_id(match, ids), value) if "$" in value else value
     if isinstance(value, dict | Mapping):
@@ -177,10 +175,10 @@ def _other_id(match: re.Match[str], ids: Mapping[int, int]) -> str:
 
 
 def check_turn(turn: Turn, pool: LivePool, earlier: Collection[int]) -> Turn:
-    """`turn` with every malformed step marked, judged against the pool and the ids of earlier rounds.
+    """`turn` with every malformed step marked, checked against the pool and the step ids of earlier rounds.
 
-    An answer that quotes an unknown step makes the whole turn an error: none of its steps exists then,
-    so that the next turn may write them again under the same numbers.
+    An answer that quotes an unknown step makes the whole turn an error. Its steps are dropped, so that the next
+    turn may write them again under the same numbers.
     """
     if turn.error is not None:
         return replace(turn, steps=())
@@ -193,11 +191,11 @@ def check_turn(turn: Turn, pool: LivePool, earlier: Collection[int]) -> Turn:
         earlier_ids.add(step.id)
     try:
         answer = storable(turn.answer)
-    except (ValueError, RecursionError) as error:  # a policy's bug: dialects have looked at it
+    except (ValueError, RecursionError) as error:  # a bug of a policy: dialects have checked their answers
         return replace(turn, steps=(), answer=None, error=f"the answer cannot be kept: {error}")
     unknown = references(answer) - earlier_ids
     if unknown:
-        message = f"the answer quotes {_list(unknown, '$')}, but there is no such step"
+        message = f"the answer quotes {_join_ids(unknown, '$')}, but there is no such step"
         return replace(turn, steps=(), error=message)
     return replace(turn, steps=tuple(steps), answer=answer)
 
@@ -215,13 +213,15 @@ def check_step(step: Step, pool: LivePool, earlier_ids: Collection[int]) -> Step
     quoted = step.references
     hidden = quoted.difference(step.access)
     if hidden:
-        return step.with_problem(f"{_list(hidden, '$')} is used but not in access; add {_list(hidden)} to access")
+        return step.with_problem(
+            f"{_join_ids(hidden, '$')} is used but not in access; add {_join_ids(hidden)} to access"
+        )
     problem = None if quoted else worker.argument_problem(step.arguments)
     return step.with_problem(problem) if problem else step
 
 
 def with_shorthand(step: Step, worker: LiveWorker) -> Step:
-    """`instruction` stands for the worker's one required string parameter, whatever its name."""
+    """`step` with `instruction` renamed to the worker's one required string parameter, where it has one."""
     name = worker.instruction_parameter
     if name is None or name == "instruction" or step.arguments.keys() != {"instruction"}:
         return step
@@ -229,8 +229,8 @@ def with_shorthand(step: Step, worker: LiveWorker) -> Step:
 
 
 def fit_arguments(arguments: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Arguments after `$k` was replaced, in the types the schema asks for where that loses nothing:
-    a value quoted into a string parameter becomes its text, "42.5" into a number parameter 42.5."""
+    """Arguments, after `$k` was replaced, in the types of the schema where that loses nothing: for a string
+    parameter a value becomes its text, for a number parameter "42.5" becomes 42.5."""
     properties = schema.get("properties")
     rules = properties if isinstance(properties, Mapping) else {}
     return {name: _fit(value, _type_of(rules.get(name))) for name, value in arguments.items()}
@@ -249,7 +249,7 @@ def _fit(value: JsonValue, expected: object) -> JsonValue:
 
 
 def _number(text: str) -> JsonValue:
-    """The number that a text is ("1,234.5" too), or the text: nothing that JSON has no number for."""
+    """The number that a text holds ("1,234.5" too); the text itself where JSON has no such number."""
     if not _NUMBER.fullmatch(text):
         return text
     digits = text.replace(",", "")
@@ -261,10 +261,10 @@ def _number(text: str) -> JsonValue:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-def _list(ids: Collection[int], prefix: str = "") -> str:
+def _join_ids(ids: Collection[int], prefix: str = "") -> str:
     return ", ".join(f"{prefix}{k}" for k in sorted(ids))
 
 
 def escape(text: str) -> str:
-    """`text` written so that no `$` in it quotes a step: for queries that policies put into instructions."""
+    """`text` with every `$` doubled, so that none quotes a step: for queries inside instructions."""
     return text.replace("$", "$$")

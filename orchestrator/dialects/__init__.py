@@ -1,4 +1,4 @@
-"""How a turn is written as text. The table of dialects; each file is one of them."""
+"""The table of dialects: the ways to write a turn as text, one in each file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def find_dialect(name: str) -> Dialect:
-    """The dialect called `name`; UnknownOrchestrator lists the known ones."""
+    """The dialect called `name`. Raises UnknownOrchestrator with the list of dialects."""
     try:
         return DIALECTS[name]
     except KeyError:

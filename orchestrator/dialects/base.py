@@ -1,6 +1,6 @@
-"""What every dialect can do, and what their parsers share.
+"""The protocol of dialects, and helpers of their parsers.
 
-Parsers are total: any text gives a `Turn`, at worst one whose `error` tells the model what to change.
+Parsers never raise: any text gives a `Turn`, at worst one whose `error` tells the model what to change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_TURN_STEPS = 1000
 
 
 class Dialect(Protocol):
-    """One way to write a turn. `format` is the inverse of `parse` (for demonstrations and history)."""
+    """A way to write a turn. `format` is the inverse of `parse` (for demonstrations and history)."""
 
     @property
     def name(self) -> str: ...
@@ -38,7 +38,7 @@ class Dialect(Protocol):
 
 
 def check_length(text: str) -> Turn | None:
-    """An error turn when the text is longer than any turn may be; it is kept only in part."""
+    """An error turn with the beginning of the text when it is longer than any turn may be."""
     if len(text) <= MAX_TURN_CHARS:
         return None
     return Turn(
@@ -47,8 +47,8 @@ def check_length(text: str) -> Turn | None:
     )
 
 
-def parse_json(text: str) -> JsonValue:
-    """JSON or ValueError; never RecursionError."""
+def load_json(text: str) -> JsonValue:
+    """Parse JSON. Raises ValueError, also for deep nesting (never RecursionError)."""
     try:
         parsed: JsonValue = json.loads(text)
     except RecursionError as error:
@@ -67,9 +67,9 @@ def parse_answer(answer: object, text: str) -> Turn:
 def build_step(
     step_id: int, worker: object, arguments: object, access: object, all_ids: Sequence[int] | None = None
 ) -> Step:
-    """A step from what a model wrote, marked malformed where a field has the wrong shape.
+    """A step from the fields that a model wrote, marked as malformed where one has the wrong type.
 
-    `all_ids` is what "all" stands for as an access list, in dialects that know the word.
+    `all_ids` is the access list that "all" stands for, in dialects that have this word.
     """
     name = clean_text(worker) if isinstance(worker, str) else ""
     ids = parse_access(access, all_ids)
@@ -88,7 +88,7 @@ def build_step(
 
 
 def parse_access(access: object, all_ids: Sequence[int] | None = None) -> tuple[int, ...] | None:
-    """Step ids in order without repeats; None when it is not a list of whole numbers."""
+    """The step ids of an access list in order, without repeats; None when it is not a list of whole numbers."""
     if access is None:
         return ()
     if access == "all" and all_ids is not None:

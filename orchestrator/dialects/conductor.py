@@ -18,7 +18,7 @@ import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from orchestrator.dialects.base import MAX_TURN_STEPS, build_step, check_length, parse_json, shorthand
+from orchestrator.dialects.base import MAX_TURN_STEPS, build_step, check_length, load_json, shorthand
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue, clean_text
 from pool_registry.calls.live_pool import LivePool
@@ -82,7 +82,8 @@ class ConductorDialect:
 
 
 def _find_lists(text: str) -> dict[str, list[object] | None]:
-    """The list after the last occurrence of each label. A label inside another's list is text, not a label."""
+    """The list after the last occurrence of each label, None where it is missing. A label inside another label's
+    list is text."""
     labels = sorted(
         (match.start(), match.end(), name)
         for name, label in _LABELS.items()
@@ -100,7 +101,7 @@ def _find_lists(text: str) -> dict[str, list[object] | None]:
 
 def _parse_list(text: str) -> list[object] | None:
     try:
-        value: object = parse_json(text)
+        value: object = load_json(text)
     except ValueError:
         value = _parse_literal(text)
     return value if isinstance(value, list) else None
@@ -109,14 +110,14 @@ def _parse_list(text: str) -> list[object] | None:
 def _parse_literal(text: str) -> object:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "\d" in a model's string is no concern of ours
+            warnings.simplefilter("ignore")  # for example about "\d" in a model's string
             return ast.literal_eval(text)
     except _ERRORS:
         return None
 
 
 def _find_closing_bracket(text: str, start: int) -> int | None:
-    """Index just after the bracket that closes the one at `start`, None when nothing does."""
+    """The index after the bracket that closes the one at `start`; None when it is not closed."""
     depth, quote = 0, ""
     for match in _STRUCTURE.finditer(text, start):
         char = match.group()

@@ -69,7 +69,7 @@ class PlanDialect:
 
 
 def _find_last_turn(text: str) -> dict[str, JsonValue] | None:
-    """The last JSON object in `text` that looks like a turn. Bounded work on any text."""
+    """The last JSON object in `text` that has the keys of a turn. The work is bounded for any text."""
     turn: dict[str, JsonValue] | None = None
     effort, end = _MAX_EFFORT, 0
     for candidate in _OBJECT.finditer(text):
@@ -85,10 +85,10 @@ def _find_last_turn(text: str) -> dict[str, JsonValue] | None:
 
 
 def _read(text: str, start: int) -> tuple[JsonValue, int, int]:
-    """The JSON value at `start`, where it ends, and about how many characters that took to find out."""
+    """The JSON value at `start`, its end, and about how many characters were read to find that there is none."""
     try:
         value, end = _DECODER.raw_decode(text, start)
-    except json.JSONDecodeError as error:  # whose making counts the lines of the text so far
+    except json.JSONDecodeError as error:  # creating the error counts the lines of the text before it
         return None, start + 1, max(1, error.pos - start) + error.pos // 16
     except (ValueError, RecursionError):
         return None, start + 1, 20_000

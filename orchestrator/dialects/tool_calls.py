@@ -18,7 +18,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from orchestrator.dialects.base import MAX_TURN_STEPS, build_step, check_length, parse_json
+from orchestrator.dialects.base import MAX_TURN_STEPS, build_step, check_length, load_json
 from orchestrator.plan import Step, Turn, escape
 from pool_registry.actions import JsonValue, as_text, clean_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -81,7 +81,7 @@ class ToolCallsDialect:
 
 def _parse_call(call: str, step_id: int) -> Step:
     try:
-        parsed = parse_json(call.strip())
+        parsed = load_json(call.strip())
     except ValueError as error:
         return Step(step_id, "").with_problem(f"the call is not JSON: {error}")
     if not isinstance(parsed, Mapping):
@@ -89,7 +89,7 @@ def _parse_call(call: str, step_id: int) -> Step:
     arguments = parsed.get("arguments", {})
     if isinstance(arguments, str):  # APIs send the arguments as JSON text
         try:
-            arguments = parse_json(arguments)
+            arguments = load_json(arguments)
         except ValueError as error:
             return build_step(step_id, parsed.get("name"), {}, None).with_problem(f"arguments are not JSON: {error}")
     access = None

@@ -1,4 +1,4 @@
-"""What an episode may still use. One budget is shared by an episode and all episodes inside it."""
+"""The budget of an episode, shared by all episodes inside it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pool_registry.pool import Limits
 
 
 class Budget:
-    """Counts steps, tokens, cost and time against `Limits`; also carries the stop button.
+    """Counts steps, tokens, cost and time against `Limits`, and holds the stop signal.
 
     Bound to the running event loop. Times are `time.perf_counter()` seconds.
     """
@@ -25,7 +25,7 @@ class Budget:
         self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def stop(self) -> None:
-        """The stop button: everything still running ends, nothing new starts."""
+        """Stop the episode: what is running ends, nothing new starts."""
         if not self.stopped.done():
             self.stopped.set_result(None)
 
@@ -34,9 +34,9 @@ class Budget:
         return self.started + self.limits.deadline_s - time.perf_counter()
 
     async def wait_for(self, awaited: asyncio.Future[Any]) -> None:
-        """Return when `awaited` is done, at the latest at the deadline or at the press of the stop button.
+        """Return when `awaited` is done, at the deadline, or on `stop()`, whichever comes first.
 
-        `asyncio.wait` does the same at three times the price, twice in every round.
+        `asyncio.wait` does the same in three times the time, and this runs twice in every round.
         """
         loop = asyncio.get_running_loop()
         woken: asyncio.Future[None] = loop.create_future()
@@ -70,7 +70,7 @@ class Budget:
         return "deadline" if self.remaining_s <= 0 else None
 
     def admit_step(self) -> Failure | None:
-        """Count one more step, or say why it may not start."""
+        """Count one more step, or return why it may not start."""
         reached = self.check_limits()
         if reached is not None:
             return Failure(reached, explain_outcome(reached, self.limits))
@@ -81,7 +81,7 @@ class Budget:
 
 
 def explain_outcome(outcome: Outcome, limits: Limits) -> str:
-    """An outcome other than `answered` in a sentence for people."""
+    """A sentence for people about an outcome other than `answered`."""
     sentences: dict[str, str] = {
         "stopped": "Stopped by the user.",
         "deadline": f"The deadline of {limits.deadline_s:g} s passed.",

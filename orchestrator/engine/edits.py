@@ -1,6 +1,6 @@
-"""What a person changes in a recorded round, and the record of it in the trace of the episode that results.
+"""The edits of a what-if, and their record in the trace of the resulting episode.
 
-Data only, so that the events of a trace can hold it; what_if.py gives it its meaning.
+Plain data, so that the events of a trace can hold it; what_if.py applies it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AddStep:
 
 @dataclass(frozen=True, slots=True)
 class RemoveStep:
-    """Step `step` is gone."""
+    """Step `step` is removed."""
 
     step: int
     edit: Literal["remove"] = "remove"
@@ -46,7 +46,7 @@ class RemoveStep:
 
 @dataclass(frozen=True, slots=True)
 class RunAgain:
-    """Step `step` stays as it is and is called anew: its failure may have been an accident."""
+    """Step `step` is called again unchanged: its failure may have been temporary."""
 
     step: int
     edit: Literal["again"] = "again"
@@ -54,7 +54,7 @@ class RunAgain:
 
 @dataclass(frozen=True, slots=True)
 class SetAnswer:
-    """The turn's answer, which may quote steps as `$k`; None takes it away."""
+    """The turn's answer, which may quote steps as `$k`; None removes it."""
 
     answer: JsonValue
     edit: Literal["answer"] = "answer"
@@ -66,10 +66,10 @@ Edit: TypeAlias = Annotated[AnyEdit, Field(discriminator="edit")]
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The episode that this one varies: from which trace, which of its rounds was edited, and how.
+    """The origin of a what-if: the recorded episode, which of its rounds was edited, and how.
 
-    The edits name steps by their numbers there. `kept` maps each step of this episode whose observation was
-    taken over to the step there that made it; every other step was called anew.
+    The edits use the recorded episode's step numbers. `kept` maps each step of this episode whose observation was
+    kept to the recorded step that made it; every other step was called.
     """
 
     episode: str

@@ -1,7 +1,6 @@
-"""An episode: what its events add up to so far.
+"""An episode: the state that its events add up to.
 
-The loop that runs an episode, an orchestrator that reads it, the page and the trainer all look at
-this one object; it changes only by `apply(event)`.
+The episode loop, orchestrators, the page and the trainer all read this one object; only `apply(event)` changes it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
 
 @dataclass(slots=True)
 class StepRun:
-    """A step on its way: pending until `started_at`, running until `observation` is there."""
+    """A step and how far it is: pending until `started_at` is set, running until `observation` is."""
 
     step: Step
     round: int
@@ -56,7 +55,7 @@ class Round:
 
 @dataclass(slots=True)
 class Episode:
-    """Query, rounds, answer and everything measured on the way."""
+    """Query, rounds, answer and every measurement of an episode so far."""
 
     id: str
     started: EpisodeStarted | None = None
@@ -93,26 +92,28 @@ class Episode:
 
     @property
     def shown(self) -> ShownWorkers | None:
-        """The workers that its orchestrator was shown; None when that was the whole pool, or none at all."""
+        """The workers that the orchestrator was shown, where that was not the whole pool."""
         turns = (done.turn for done in self.rounds)
         return next((turn.shown for turn in turns if turn is not None and turn.shown is not None), None)
 
     @property
     def recalled(self) -> RecalledLessons | None:
-        """The lessons of earlier failures that its orchestrator was shown; None without a failure memory."""
+        """The lessons of earlier failures that the orchestrator was shown; None without a failure memory."""
         turns = (done.turn for done in self.rounds)
         return next((turn.recalled for turn in turns if turn is not None and turn.recalled is not None), None)
 
     def observations(self) -> dict[int, Observation]:
-        """Every observation so far by step id."""
+        """All observations so far by step id."""
         return {k: run.observation for k, run in self.steps.items() if run.observation is not None}
 
     def apply(self, event: Event) -> None:
-        """Take in the next event of this episode's trace. Raises DamagedTrace when it cannot follow."""
+        """Apply the next event of this episode's trace. Raises DamagedTrace when it does not fit the events before."""
         try:
             self._apply(event)
         except LookupError as error:
-            sentence = f"the trace of episode {self.id} is damaged: a {event.type} event stands where none can be"
+            sentence = (
+                f"the trace of episode {self.id} is damaged: a {event.type} event does not fit the events before it"
+            )
             raise DamagedTrace(sentence) from error
 
     def _apply(self, event: Event) -> None:

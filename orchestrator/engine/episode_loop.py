@@ -1,6 +1,5 @@
-"""The episode loop: ask the orchestrator for a turn, run its steps, show it what came back, until it
-answers or a limit is reached. Conductor mode (one turn), ParaManager mode (several) and recursion are
-this same loop.
+"""The episode loop: take a turn of the orchestrator, run its steps, show it the observations, until it answers or
+a limit is reached. Conductor mode (one turn), ParaManager mode (several) and recursion are this same loop.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ MAX_QUERY_CHARS = 1_000_000
 
 
 class Orchestrator(Protocol):
-    """A policy: the episode so far -> the next turn. A trained model, an API model or a fixed baseline."""
+    """A policy: from the episode so far to the next turn. A trained model, an API model or a fixed baseline."""
 
     @property
     def name(self) -> str: ...
@@ -59,27 +58,27 @@ class Orchestrator(Protocol):
 
 
 class Sink(Protocol):
-    """Takes in events as they happen; must not block."""
+    """Receives events as they happen; must not block."""
 
     def append(self, episode_id: str, event: Event) -> None: ...
 
 
 class NoSink:
-    """For episodes whose events only the caller looks at."""
+    """A sink that drops all events, for callers that read the returned episode only."""
 
     def append(self, episode_id: str, event: Event) -> None:  # noqa: ARG002
         return
 
 
-# (name, query, pool) -> orchestrator; lets a recursive worker start another one by name
+# (name, query, pool) -> the orchestrator that a recursive worker starts by its name
 Resolve = Callable[[str, str, LivePool], Orchestrator]
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSpec:
-    """What to run. `parent` and `depth` are set for recursive episodes only.
+    """The episode to run. `parent` and `depth` are set for recursive episodes only.
 
-    `kept` holds observations of steps that are not to be called again (what_if.py), by step id.
+    `kept` holds, by step id, the observations of steps that are not called again (what_if.py).
     """
 
     query: str
@@ -106,7 +105,7 @@ async def run_episode(
     budget: Budget | None = None,
     resolve: Resolve | None = None,
 ) -> Episode:
-    """Run one episode to its end and return it. Never raises for what orchestrator or workers do.
+    """Run one episode to its end and return it. Errors of orchestrator and workers are recorded, never raised.
 
     Raises InvalidQuery when the query is empty or longer than MAX_QUERY_CHARS.
     """
@@ -117,7 +116,7 @@ async def run_episode(
 
 
 def check_query(query: str) -> None:
-    """Raise InvalidQuery saying what is wrong with a query."""
+    """Raise InvalidQuery if a query is empty or too long."""
     if not query.strip():
         raise InvalidQuery("the query is empty; type a question, or draw one from a suite")
     if len(query) > MAX_QUERY_CHARS:
@@ -125,7 +124,7 @@ def check_query(query: str) -> None:
 
 
 class _Loop:
-    """One episode in flight."""
+    """The run of one episode."""
 
     def __init__(
         self,
@@ -169,7 +168,7 @@ class _Loop:
         return reached, None, explain_outcome(reached, self.limits)
 
     async def _take_turn(self, number: int) -> Turn:
-        """The orchestrator's next turn, checked against the pool; cut off by deadline and stop."""
+        """Take the orchestrator's next turn and check it against the pool; the deadline and `stop()` cut it off."""
         self._record(TurnStarted(number, self._now()))
         task = asyncio.create_task(self._ask())
         try:
@@ -202,7 +201,7 @@ class _Loop:
         return Turn(error=clean_text(sentence), failed=True)
 
     async def _run_steps(self, turn: Turn) -> None:
-        recorder = Recorder(  # not kept: a reference cycle for each episode costs the garbage collector dearly
+        recorder = Recorder(  # not an attribute: a reference cycle in each episode burdens the garbage collector
             started=lambda step, arguments: self._record(StepStarted(step, self._now(), arguments)),
             ended=lambda step, observation: self._record(StepEnded(step, observation, self._now())),
         )
@@ -211,7 +210,7 @@ class _Loop:
         await RoundRun(steps, self._seen, self.pool, self.budget, recorder, scope_of).run()
 
     def _take_over(self, steps: Sequence[Step]) -> list[Step]:
-        """Record what is known of these steps already; returns those that are left to run."""
+        """Record the kept observations of these steps; returns the steps that are left to run."""
         for step in steps:
             observation = self.spec.kept.get(step.id)
             if observation is not None:  # no StepStarted: its worker was not called
@@ -223,7 +222,8 @@ class _Loop:
         return EpisodeScope(self, step)
 
     def _can_answer(self, turn: Turn) -> bool:
-        """An answer that quotes a failed step, or megabytes, is none yet: the next turn may recover."""
+        """Whether the answer can be resolved: it quotes no failed step and no megabytes. If not, the next turn may
+        recover."""
         quoted = references(turn.answer)
         if not all(self._seen[k][1].ok for k in quoted):
             return False
@@ -262,9 +262,9 @@ class _Loop:
 
 
 class EpisodeScope:
-    """What a running step offers to a worker of kind `orchestrator`: an episode one level deeper.
+    """The scope of a step whose worker is of kind `orchestrator`: it runs episodes one level deeper.
 
-    It shares the outer episode's budget and pool; its trace is its own, linked by `parent`.
+    They share the outer episode's budget and pool; each has a trace of its own, linked by `parent`.
     """
 
     def __init__(self, outer: _Loop, step: Step) -> None:
@@ -292,7 +292,7 @@ class EpisodeScope:
 
     @staticmethod
     def _reply(inner: Episode) -> Reply:
-        """The inner answer, with what it used (the shared budget has counted that already)."""
+        """The inner answer with its usage, which the shared budget has counted already."""
         ended = inner.ended
         assert ended is not None, "run_episode always ends an episode"
         if ended.outcome != "answered":
@@ -302,5 +302,5 @@ class EpisodeScope:
 
 
 def with_context(query: str, visible: tuple[Visible, ...]) -> str:
-    """A recursive query followed by what its step was allowed to see."""
+    """A recursive query, followed by the observations that its step may see."""
     return agent_messages("", query, visible)[-1].content if visible else query

@@ -1,7 +1,7 @@
 """The events of a trace, appended as they happen and never changed.
 
-The page, the trainer and the store read the same events; `Episode` (episode.py) is what they add up
-to. `at` is seconds since the episode began.
+The page, the trainer and the store read the same events; `Episode` (episode.py) is the state that they add up to.
+`at` is in seconds since the episode began.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Outcome = Literal["answered", "max_rounds", "max_tokens", "max_cost", "deadline"
 
 @dataclass(frozen=True, slots=True)
 class TaskRef:
-    """Where a query came from: enough to generate the task, its verifier and its reference plan again."""
+    """The task behind a query: enough to generate it again, with its verifier and its reference plan."""
 
     family: str
     level: int
@@ -75,7 +75,7 @@ class TurnTaken:
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """The worker started; `arguments` are what it got, after `$k` was replaced."""
+    """The worker started; in `arguments` every `$k` is replaced."""
 
     step: int
     at: float
@@ -116,15 +116,15 @@ _codec: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="t
 
 
 def dump_event(event: Event) -> str:
-    """The event as one line of JSON. Never raises: one odd value must not stop the recording of all others."""
+    """The event as one line of JSON. Never raises: one invalid value must not stop the recording of others."""
     try:
         return _codec.dump_json(event).decode()
-    except ValueError:  # a lone surrogate, an object, 256 levels: only code that is not ours lets them through
+    except ValueError:  # a lone surrogate, an object, 256 levels: only orchestrators of other packages can send them
         return json.dumps(_plain(asdict(event)), ensure_ascii=False)
 
 
 def _plain(value: object, levels: int = 150) -> JsonValue:
-    """`value` as JSON that can be read back, with text in the place of what cannot."""
+    """`value` as JSON that can be read back; values that JSON cannot hold become text."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

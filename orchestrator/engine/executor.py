@@ -1,8 +1,8 @@
 """Runs the steps of one turn: a DAG whose edges are the access lists.
 
-A step starts the moment the steps it may see have ended; there is no barrier between layers. What a
-worker gets is built here from its access list and from nothing else, so access is enforced, not
-advisory. Every step ends in exactly one observation, also when the round is cut short.
+A step starts the moment the steps it may see have ended; there is no barrier between layers. A worker's input is built
+here from the step's access list and from nothing else, so access is enforced, not advisory. Every step ends in exactly
+one observation, also when the round is cut short.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pool_registry.worker import Scope, Visible
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Where the executor tells what happens."""
+    """The callbacks that record when a step starts and ends."""
 
     started: Callable[[int, Mapping[str, JsonValue]], None]
     ended: Callable[[int, Observation], None]
 
 
 class RoundRun:
-    """One round in flight. `seen` maps earlier step ids to (worker, observation) and grows as steps end."""
+    """The run of one round. `seen` maps earlier step ids to (worker, observation) and grows as steps end."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class RoundRun:
 
     def _launch(self, ready: list[Step]) -> None:
         """Start the steps' tasks. A step with nothing to run ends at once, which may make others ready:
-        they join the list, so that a long chain of them is no deep recursion."""
+        they join the list, so that a long chain of them needs no deep recursion."""
         for step in ready:
             denied = self._check_admission(step)
             if denied is not None:
@@ -88,21 +88,22 @@ class RoundRun:
                 self._tasks[step.id] = self._loop.create_task(self._run(step))
 
     def _check_admission(self, step: Step) -> Observation | None:
-        """What a step that may not run ends with."""
+        """The observation of a step that may not run, or None."""
         if step.problem is not None:
             return Observation.failed(Status.PARSE_ERR, "malformed_step", step.problem)
         failure = self._budget.admit_step() or self._check_references(step)
         return None if failure is None else Observation(Status.EXEC_ERR, error=failure)
 
     def _check_references(self, step: Step) -> Failure | None:
-        """`$k` of a failed step has no value. Without `$k` the step runs and an agent sees the status."""
+        """Why the step's `$k` cannot be replaced, if so: one failed, or they are too long. A failed step that is only
+        in the access list stops nothing: an agent sees its status."""
         quoted = self._quoted[step.id]
         if not quoted:
             return None
         failed = [k for k in sorted(quoted) if not self._seen[k][1].ok]
         if failed:
             listed = ", ".join(f"${k} ({self._seen[k][1].status})" for k in failed)
-            return Failure("dependency_failed", f"{listed} has no value to put in")
+            return Failure("dependency_failed", f"{listed} has no value")
         size = count_quoted_chars(step.arguments, self._values(step))
         if size > MAX_QUOTED_CHARS:
             sentence = f"its $k bring in {size:,} characters; {MAX_QUOTED_CHARS:,} are allowed. Quote less."
@@ -129,8 +130,8 @@ class RoundRun:
                 self._finished.set_exception(error)
 
     def _view(self, k: int) -> Visible:
-        """An ended step as its readers get it: its outcome, not the prompt, which holds what only that step
-        may see. Readers share one object."""
+        """An ended step as its readers see it: without its prompt, which holds what only that step may see. Readers
+        share one object."""
         view = self._views.get(k)
         if view is None:
             worker, seen = self._seen[k]
@@ -147,7 +148,7 @@ class RoundRun:
         return fit_arguments(resolved, self._pool.workers[step.worker].parameters)
 
     def _end(self, step: Step, observation: Observation) -> list[Step]:
-        """Take down how a step ended; returns the steps that waited for nothing else."""
+        """Record how a step ended; returns the steps that are ready now."""
         if step.id in self._seen:  # cut short while its last await was returning
             return []
         self._seen[step.id] = (step.worker, observation)
@@ -163,7 +164,7 @@ class RoundRun:
         return ready
 
     def _cut(self, outcome: Outcome) -> None:
-        """End what is left: running steps are cancelled, waiting ones never start."""
+        """End all open steps: running ones are cancelled, waiting ones never start."""
         self._readers.clear()
         for task in self._tasks.values():
             task.cancel()

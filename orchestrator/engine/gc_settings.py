@@ -1,10 +1,10 @@
-"""Settings of the interpreter that a process with many episodes in flight wants."""
+"""Garbage collector settings for processes that run many episodes at a time."""
 
 from __future__ import annotations
 
 import gc
 
-YOUNG_OBJECTS = 10_000  # Python's default is 700: a thousand live episodes would be looked at all the time
+YOUNG_OBJECTS = 10_000  # Python's default is 700: a thousand live episodes would be scanned all the time
 
 
 def expect_many_episodes() -> None:

@@ -1,4 +1,4 @@
-"""Which process owns something: a pid and when it started, so that a reused pid is never taken for it."""
+"""Identifies processes by pid and start time, so that a reused pid is never mistaken for its owner."""
 
 from __future__ import annotations
 

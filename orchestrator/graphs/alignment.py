@@ -1,7 +1,7 @@
-"""Places several episodes of one query so that they can be compared by eye: the same step stands at the same place.
+"""Aligns the graphs of several episodes of one query for comparison: the same step stands at the same place.
 
-All graphs are laid out as one. Rounds begin at the same column everywhere; a step that stands in another round, or
-later in its round, gets another place, because it is one.
+All graphs are laid out as one. Rounds begin at the same column everywhere; a step in another round or layer gets a
+place of its own.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pool_registry.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class AlignedGraph:
-    """An episode's graph with the columns of all, its layout, and `slots`: the number that a step (by its id)
-    shares with the same step of every other episode."""
+    """An episode's graph in the common columns, its layout, and `slots`: by step id the number that it shares with
+    the same step of every other episode."""
 
     graph: nx.DiGraph
     layout: GraphLayout
@@ -29,7 +29,7 @@ class AlignedGraph:
 
 
 def align(episodes: Sequence[Episode], pools: Sequence[Pool | None], reference: int = 0) -> list[AlignedGraph]:
-    """The graphs of some episodes in one system of coordinates; steps are paired with those of the reference."""
+    """Lay out the graphs of episodes in common coordinates; steps are paired with those of the reference."""
     steps = [place_steps(episode) for episode in episodes]
     slots = assign_slots(steps, reference)
     names = [_name_nodes(placed, numbers) for placed, numbers in zip(steps, slots, strict=True)]
@@ -48,9 +48,9 @@ def align(episodes: Sequence[Episode], pools: Sequence[Pool | None], reference: 
 
 
 def assign_slots(sides: Sequence[Sequence[PlacedStep]], reference: int = 0) -> list[dict[int, int]]:
-    """For each side, step id -> slot; steps of different sides that are one step have one slot.
+    """Number the steps of all sides (step id -> slot), so that the same step has the same slot on every side.
 
-    All sides are paired with the reference; what they have beyond it is paired among them.
+    All sides are paired with the reference; steps that it lacks are paired among the other sides.
     """
     slots: list[dict[int, int]] = [{} for _ in sides]
     if not sides:
@@ -72,7 +72,7 @@ def assign_slots(sides: Sequence[Sequence[PlacedStep]], reference: int = 0) -> l
 
 
 def _first_columns(sides: Sequence[Sequence[PlacedStep]]) -> dict[int, int]:
-    """The column at which each round begins, wide enough for the deepest of all sides; and the one after the last."""
+    """The first column of each round, with room for the deepest side; the last entry is the column after all rounds."""
     depths: dict[int, int] = {}
     for placed in (step for side in sides for step in side):
         depths[placed.round] = max(depths.get(placed.round, 0), placed.depth + 1)
@@ -84,12 +84,12 @@ def _first_columns(sides: Sequence[Sequence[PlacedStep]]) -> dict[int, int]:
 
 
 def _name_nodes(steps: Sequence[PlacedStep], slots: Mapping[int, int]) -> dict[Node, Node]:
-    """What a node of an episode's graph is called in the graph of all."""
+    """The node of the common graph for each node of an episode's graph."""
     return {ANSWER: ANSWER} | {placed.id: (slots[placed.id], placed.round, placed.depth) for placed in steps}
 
 
 def _cut_layout(whole: GraphLayout, graph: nx.DiGraph, names: Mapping[Node, Node]) -> GraphLayout:
-    """The places of all, as far as one episode's graph needs them."""
+    """The part of the common layout that one episode's graph needs."""
     places = {v: whole.places[names[v]] for v in graph}
     routes = {(u, v): whole.routes[names[u], names[v]] for u, v in graph.edges}
     return GraphLayout(places, routes, whole.width, whole.height)

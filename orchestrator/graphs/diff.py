@@ -1,7 +1,7 @@
-"""What two decompositions of a query have in common: the diff of two step graphs.
+"""The diff of two step graphs: what two decompositions of a query have in common.
 
-Steps are paired by what they are asked to do, not by their numbers: two orchestrators rarely count alike. A pair may
-differ in its place, worker, arguments or access list; steps without a partner are added or removed. `$k` and access
+Steps are paired by what they do, not by their numbers, which rarely agree between orchestrators. A pair may differ in
+its place, worker, arguments or access list; steps without a partner are added or removed. `$k` and access
 lists are compared through the pairing, so that a step which quotes the same earlier step is the same step.
 """
 
@@ -50,7 +50,7 @@ class StepPair:
 
 @dataclass(frozen=True, slots=True)
 class GraphDiff:
-    """From left to right: `added` are steps of the right side only, `removed` of the left side only."""
+    """The changes from left to right: `added` are steps of the right side only, `removed` of the left side only."""
 
     pairs: tuple[StepPair, ...]
     added: tuple[PlacedStep, ...]
@@ -62,8 +62,8 @@ class GraphDiff:
         return not (self.added or self.removed or any(pair.changes for pair in self.pairs))
 
     def counts(self) -> dict[str, int]:
-        """How many steps are the same, added and removed, and how many differ in what. A step may differ in
-        several ways."""
+        """The number of steps that are the same, added, removed, and changed in each way; a step may change in several
+        ways."""
         totals = Counter({"same": sum(not pair.changes for pair in self.pairs)})
         totals.update(change for pair in self.pairs for change in pair.changes)
         totals.update({"added": len(self.added), "removed": len(self.removed)})
@@ -71,7 +71,7 @@ class GraphDiff:
 
 
 def place_steps(episode: Episode) -> tuple[PlacedStep, ...]:
-    """The steps of an episode so far, in their order."""
+    """The steps of an episode so far with their places, in order."""
     placed: list[PlacedStep] = []
     for done in episode.rounds:
         layers = step_layers(run.step for run in done.steps)
@@ -80,7 +80,7 @@ def place_steps(episode: Episode) -> tuple[PlacedStep, ...]:
 
 
 def diff_steps(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> GraphDiff:
-    """What changes from `left` to `right`."""
+    """The diff from `left` to `right`."""
     partner = pair_steps(left, right)
     by_id = {placed.id: placed for placed in right}
     pairs = [StepPair(placed, by_id[partner[placed.id]], ()) for placed in left if placed.id in partner]
@@ -95,10 +95,10 @@ def diff_steps(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> Graph
 
 
 def pair_steps(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> dict[int, int]:
-    """Ids of the right side by ids of the left side: the most alike first, each step once.
+    """Pair steps greedily by similarity, each once; returns ids of the right side by ids of the left side.
 
-    Of equally alike pairs the one nearer in place wins, then the one nearer in number; so a graph is paired with
-    itself step by step, and exchanging the sides gives the inverse.
+    Of equally similar pairs the one nearer in place wins, then the one nearer in number: a graph is paired with itself
+    step by step, and exchanging the sides gives the inverse.
     """
     partner: dict[int, int] = {}
     taken: set[int] = set()
@@ -112,7 +112,7 @@ def pair_steps(left: Sequence[PlacedStep], right: Sequence[PlacedStep]) -> dict[
 def _candidates(
     left: Sequence[PlacedStep], right: Sequence[PlacedStep]
 ) -> Iterator[tuple[tuple[float, ...], int, int]]:
-    """(rank, left id, right id) of every pair that may be one step; the lowest rank is the best."""
+    """Yield (rank, left id, right id) of every pair that may be one step; the lowest rank is the best."""
     words = {id(placed): _split_words(placed.step) for placed in (*left, *right)}
     texts = {id(placed): _mask_references(placed.step) for placed in (*left, *right)}
     for one in left:
@@ -127,7 +127,7 @@ def _candidates(
 
 
 def _find_changes(pair: StepPair, ours: Names, theirs: Names) -> Iterator[str]:
-    """In what a pair differs; both sides call the same step by the same name."""
+    """Yield the ways in which a pair differs. With `ours` and `theirs` both sides use one name for the same step."""
     one, other = pair.left.step, pair.right.step
     if one.worker != other.worker:
         yield WORKER
@@ -140,7 +140,7 @@ def _find_changes(pair: StepPair, ours: Names, theirs: Names) -> Iterator[str]:
 
 
 def _describe_arguments(step: Step, names: Names) -> str:
-    """The arguments as text; quoted steps are called by their names."""
+    """The arguments as text, with the names of quoted steps."""
     arguments = dict(step.arguments)
     return _dump(substitute(arguments, {k: f"<{_name(k, names)}>" for k in references(arguments)}))
 
@@ -150,11 +150,11 @@ def _name_access(access: Iterable[int], names: Names) -> set[str]:
 
 
 def _name(k: int, names: Names) -> str:
-    return names.get(k, f"no step {k}")  # a malformed step may name what does not exist
+    return names.get(k, f"no step {k}")  # a malformed step may name a step that does not exist
 
 
 def _mask_references(step: Step) -> str:
-    """The arguments as text; which steps they quote is left out."""
+    """The arguments as text, with `<step>` for every quoted step."""
     arguments = dict(step.arguments)
     return _dump(substitute(arguments, dict.fromkeys(references(arguments), "<step>")))
 
@@ -168,7 +168,7 @@ def _split_words(step: Step) -> frozenset[str]:
 
 
 def _iterate_words(values: Iterable[JsonValue]) -> Iterator[str]:
-    """Every word of some JSON values; a quoted step is no word."""
+    """Yield the words of JSON values, without quoted steps."""
     for value in values:
         if isinstance(value, str):
             yield from _WORD.findall(_QUOTE.sub(" ", value))
@@ -181,7 +181,7 @@ def _iterate_words(values: Iterable[JsonValue]) -> Iterator[str]:
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Jaccard's share of common words (1901); of two without any, one."""
+    """Jaccard's index (1901): the share of common words; 1 for two empty sets."""
     if not one and not other:
         return 1.0
     return len(one & other) / len(one | other)

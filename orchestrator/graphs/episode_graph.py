@@ -43,8 +43,8 @@ def episode_graph(episode: Episode, pool: Pool | None = None) -> nx.DiGraph:
 
 
 def is_used(run: StepRun, k: int, role: str) -> bool:
-    """Whether a step made use of an entry of its access list: it quotes `$k`, or it is a model, which
-    gets every entry in its prompt. Tools that read without `$k` (readers) use what they may see, too."""
+    """Whether a step used entry `k` of its access list: it quotes `$k`, or it is a model, which gets every entry in
+    its prompt, or a tool that quotes nothing and reads what it may see."""
     return k in run.step.references or role != "tool" or not run.step.references
 
 

@@ -1,4 +1,4 @@
-"""Which workers of a large pool an orchestrator is shown for a query: `Limits.max_shown` of them at most.
+"""Chooses the workers of a large pool that an orchestrator is shown for a query: at most `Limits.max_shown`.
 
 A pool that fits is shown whole, and nothing here runs. Otherwise every worker is scored by meaning (cosine of
 sentence vectors, sentence_vectors.py), and reranked by the words it shares with the query (BM25, also over the names of
@@ -6,10 +6,9 @@ its arguments); a worker whose full name stands in the query comes first. The sc
 where wording differs, BM25's ranks are noise, and equal rank fusion lost a third of Recall@8 (bench/retrieval.py).
 Where the sentence model is not installed BM25 ranks alone.
 
-What was shown is a part of the episode's first turn, so that the trace, the page and a demonstration made of it
-know. Agents are no answer to "which tool fits": their descriptions say how they work, not what a query is about.
-They keep their places, up to half of all; beyond that they compete among themselves. A worker that is not shown
-can still be called: it is in the pool.
+The choice is recorded in the episode's first turn, for the trace, the page and demonstrations. Agents are not ranked
+against tools: their descriptions say how they work, not what a query is about. They get up to half of all places; if
+there are more agents, the best of them. A worker that is not shown can still be called: it is in the pool.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 WORDS_WEIGHT = 0.01  # a cosine is at most 1, and BM25 about 10 when most words agree
 NAMED = 1000.0  # above every other score
-MAX_QUERY_CHARS = 4000  # what a query is about stands in its first pages
+MAX_QUERY_CHARS = 4000  # the first pages say what a query is about
 BY_WORDS, BY_BOTH = "words", "meaning and words"
 
 _WORD = re.compile(r"[^\W_]+")
@@ -38,7 +37,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class WorkerProfile:
-    """What a worker is found by."""
+    """The texts by which a worker is found."""
 
     name: str
     description: str
@@ -54,22 +53,22 @@ class WorkerProfile:
 
 
 async def choose_shown(episode: Episode, pool: LivePool) -> ShownWorkers | None:
-    """What the orchestrator of this episode is shown; None when that is the whole pool. Chosen once an episode."""
+    """The workers that an episode's orchestrator is shown; None for the whole pool. Chosen once per episode."""
     if len(pool.workers) <= pool.pool.limits.max_shown:
         return None
     return episode.shown or await asyncio.to_thread(select_workers, episode.query, pool)
 
 
 def narrow_pool(pool: LivePool, shown: ShownWorkers | None) -> LivePool:
-    """The pool as a prompt and a dialect show it. Workers that it has no more are left out."""
+    """The pool with the shown workers only, for prompt and dialect. Workers that it no longer has are left out."""
     if shown is None:
         return pool
     return LivePool(pool.pool, {name: worker for name, worker in pool.workers.items() if name in shown.workers})
 
 
 def select_workers(query: str, pool: LivePool, needed: Collection[str] = ()) -> ShownWorkers | None:
-    """The workers to show for a query, in pool order; None when all fit. `needed` ones are among them, whatever
-    their score: a demonstration must not call what its reader cannot see. Blocks: call it from a thread."""
+    """The workers to show for a query, in pool order; None when all fit. `needed` ones are always among them: a
+    demonstration must not call workers that its prompt does not show. Blocks: call it from a thread."""
     limit, workers = pool.pool.limits.max_shown, list(pool.workers.values())
     if len(workers) <= limit:
         return None
@@ -81,8 +80,8 @@ def select_workers(query: str, pool: LivePool, needed: Collection[str] = ()) -> 
 
 
 def pick_places(scores: Sequence[float], tools: Sequence[bool], limit: int, first: Sequence[int] = ()) -> list[int]:
-    """Places of what to show, ascending: all of `first`, agents in up to half of what is left, then tools by
-    score, then agents again where there are too few tools. Equal scores: the earlier place."""
+    """The indices of the workers to show, ascending: all of `first`, agents in up to half of the remaining places,
+    then tools by score, then agents again if there are too few tools. Equal scores: the lower index first."""
     order = sorted(set(range(len(scores))) - set(first), key=lambda place: (-scores[place], place))
     agents = [place for place in order if not tools[place]]
     room = max(0, limit - len(first))
@@ -93,7 +92,7 @@ def pick_places(scores: Sequence[float], tools: Sequence[bool], limit: int, firs
 
 
 def score_workers(query: str, cards: Sequence[WorkerProfile]) -> tuple[list[float], str]:
-    """A score for each card, higher is better, and what it rests on."""
+    """A score for each worker (higher is better), and the ranking method."""
     query = query[:MAX_QUERY_CHARS]
     words = score_words(query, cards)
     if sentence_vectors.find_weights() is None:
@@ -105,7 +104,7 @@ def score_workers(query: str, cards: Sequence[WorkerProfile]) -> tuple[list[floa
 
 
 def combine_scores(meaning: Sequence[float], words: Sequence[float]) -> list[float]:
-    """The sum that ranks: a convex combination up to scale (Bruch et al., 2023), with little weight on words."""
+    """The combined score: a convex combination up to scale (Bruch et al., 2023), with a small weight on words."""
     return [one + WORDS_WEIGHT * other for one, other in zip(meaning, words, strict=True)]
 
 
@@ -125,16 +124,16 @@ def score_meaning(query: str, cards: Sequence[WorkerProfile]) -> list[float]:
 
 def describe_worker(worker: LiveWorker) -> WorkerProfile:
     spec = worker.spec
-    return WorkerProfile(spec.name, spec.description, tuple(_arguments(worker.parameters)))
+    return WorkerProfile(spec.name, spec.description, tuple(_argument_names(worker.parameters)))
 
 
-def _arguments(schema: Mapping[str, JsonValue]) -> list[str]:
+def _argument_names(schema: Mapping[str, JsonValue]) -> list[str]:
     properties = schema.get("properties")
     return list(properties) if isinstance(properties, Mapping) else []
 
 
 def _is_named(card: WorkerProfile, query: str) -> bool:
-    """Whether a query calls a worker by its name. A single word may be just a word."""
+    """Whether a query names a worker. A name of a single word does not count: it may be just a word."""
     together = "_" in card.name or "-" in card.name
     return together and re.search(rf"(?<![\w-]){re.escape(card.name)}(?![\w-])", query) is not None
 
@@ -143,14 +142,14 @@ def _is_named(card: WorkerProfile, query: str) -> bool:
 def _index(texts: tuple[str, ...]) -> Any:
     import bm25s
 
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it speaks of every index that it builds
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every index that it builds
     retriever = bm25s.BM25(method="lucene")
     retriever.index([content_words(text) or [""] for text in texts], show_progress=False)
     return retriever
 
 
 def content_words(text: str) -> list[str]:
-    """Words that say something, in the singular, near enough: "rates" finds "rate"."""
+    """The words that are no stop words, roughly in the singular: "rates" finds "rate"."""
     from bm25s.stopwords import STOPWORDS_EN
 
     return [_singular(word) for word in _WORD.findall(text.lower()) if word not in STOPWORDS_EN]

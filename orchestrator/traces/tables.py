@@ -1,4 +1,4 @@
-"""The tables of a trace: episodes, their events, and the stars that people gave. Read and written by trace.py."""
+"""The tables of a trace: episodes, their events, and the stars that people gave. Read by store.py, written by writer.py."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ class StarRow(SQLModel, table=True):
     created_at: datetime
 
 
-# As statements take them; SQLModel leaves `__table__` untyped.
+# For SQLAlchemy's statements; SQLModel leaves `__table__` untyped.
 EPISODES, EVENTS = SQLModel.metadata.tables["episode"], SQLModel.metadata.tables["event"]

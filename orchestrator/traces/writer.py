@@ -1,5 +1,5 @@
-"""The one thread that writes traces, a transaction per batch of what has queued up: the event loop never waits for
-the disk, and a crash loses at most what was in flight."""
+"""The one thread that writes traces, in one transaction per batch of queued events: the event loop never waits for
+the disk, and a crash loses at most the events in the queue."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from pool_registry.storage.pool_store import writing
 
 log = logging.getLogger(__name__)
 RETRY_S = 1.0
-GATHER_S = 0.02  # after a batch: what comes meanwhile shares one transaction, and the event loop has the GIL
-# Of tables, not of models: one statement for a whole batch, at a tenth of the unit of work's price.
+GATHER_S = (
+    0.02  # pause after a batch: events that arrive meanwhile share a transaction, and the event loop gets the GIL
+)
+# Core statements, not the ORM: one statement for a whole batch takes a tenth of the time.
 _ADD_EPISODE, _ADD_EVENT = insert(EPISODES), insert(EVENTS)
 _CHANGE_EPISODE = update(EPISODES).where(EPISODES.c.id == bindparam("key"))
 
@@ -92,7 +94,7 @@ class TraceWriter:
         try:
             self._open[episode_id].apply(event)
         except DamagedTrace as error:  # an orchestrator's bug: keep its events, and keep writing
-            log.error("%s; what comes is still written", error)
+            log.error("%s; later events are still written", error)
             del self._open[episode_id]
 
     def _write_until_done(self, events: Sequence[tuple[str, Event]]) -> None:
@@ -170,7 +172,7 @@ def _event_row(episode_id: str, event: Event, episode: Episode | None) -> dict[s
 
 
 def _failure_code(observation: Observation) -> str | None:
-    """Why the worker that was called failed, also when another one answered in its place."""
+    """The code of the called worker's failure, also when a substitute answered in its place."""
     failure = observation.error or observation.instead_of
     return None if failure is None else failure.code
 

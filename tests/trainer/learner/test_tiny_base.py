@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.checkpoints import STARTERS, find_checkpoint, is_complete, read_checkpoint, starter_folder
+from orchestrator.checkpoints import STARTERS, find_checkpoint, is_complete, read_checkpoint, starter_checkpoint
 from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
@@ -21,7 +21,7 @@ from trainer.tasks.sources.source import source_named
 
 pytestmark = pytest.mark.medium
 
-SHIPPED = [name for name in STARTERS if is_complete(starter_folder(name))]
+SHIPPED = [name for name in STARTERS if is_complete(starter_checkpoint(name))]
 TRAINED = [
     pytest.param(name, marks=pytest.mark.slow if name.startswith("smollm2") else ())
     for name in SHIPPED
@@ -100,7 +100,7 @@ def test_scrambling_keeps_the_words_and_changes_names_and_numbers(seed):
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_starter_is_whole_small_and_says_where_it_comes_from(name):
-    folder = starter_folder(name)
+    folder = starter_checkpoint(name)
     manifest = read_checkpoint(folder, verify=True)
     assert sum(file.stat().st_size for file in folder.iterdir()) < 30e6
     assert find_checkpoint(name)[0] == folder
