@@ -103,7 +103,7 @@ class RoundRun:
         failed = [k for k in sorted(quoted) if not self._seen[k][1].ok]
         if failed:
             listed = ", ".join(f"${k} ({self._seen[k][1].status})" for k in failed)
-            return Failure("dependency_failed", f"{listed} has no value")
+            return Failure("dependency_failed", f"{listed} has no value to put in")
         size = count_quoted_chars(step.arguments, self._values(step))
         if size > MAX_QUOTED_CHARS:
             sentence = f"its $k bring in {size:,} characters; {MAX_QUOTED_CHARS:,} are allowed. Quote less."

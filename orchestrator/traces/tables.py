@@ -1,4 +1,4 @@
-"""The tables of a trace: episodes, their events, and the stars that people gave. Read by store.py, written by writer.py."""
+"""The tables of traces: episodes, their events and stars. store.py reads them, writer.py writes them."""
 
 from __future__ import annotations
 
