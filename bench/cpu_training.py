@@ -161,11 +161,11 @@ def turns() -> list[list[int]]:
     from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.generator import SamplingParams
     from trainer.learner.transformers_generator import TransformersGenerator
-    from trainer.tasks.sources.source import source_named
+    from trainer.tasks.registry import open_source
 
     learner = tiny_sft()
     chat = ChatTokens(learner.tokenizer)
-    tasks = source_named("ledger,atlas,forge,itinerary").tasks("test", 64, levels=(1, 2, 3))
+    tasks = open_source("ledger,atlas,forge,itinerary").tasks("test", 64, levels=(1, 2, 3))
     generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(0.0))
 
     async def all_of_them() -> list[list[int]]:

@@ -36,17 +36,17 @@ from trainer.evaluation.trials import Trial, plan_trials, run_trials
 from trainer.results.rows import ResultRow
 from trainer.results.statistics import bootstrap_mean
 from trainer.results.summary import summarize
-from trainer.tasks import HELD_OUT_FAMILIES, SUITES, TRAIN_FAMILIES
+from trainer.tasks import SUITES, held_out_families, train_families
 from trainer.tasks.pool_conditions import under
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
 ORCHESTRATORS = ("base", "starter-sft", "starter-grpo")
 LEVELS = (1, 2, 3)
 GROUPS = {
-    "seen": ("seen", TRAIN_FAMILIES),
-    "renamed": ("renamed", TRAIN_FAMILIES),
-    "held-out": ("seen", HELD_OUT_FAMILIES),
+    "seen": ("seen", train_families()),
+    "renamed": ("renamed", train_families()),
+    "held-out": ("seen", held_out_families()),
 }
 
 
@@ -192,7 +192,7 @@ def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
     """The reward of one sampled episode for each of `count` validation tasks, in the way of `trained`'s recipe."""
     import torch
 
-    from trainer.grpo.rewards import reward_terms
+    from trainer.grpo.rewards import load_rewards
     from trainer.grpo.rollouts import RolloutEngine
     from trainer.grpo.stage import manner_of
     from trainer.grpo.token_transcript import ChatTokens
@@ -205,9 +205,9 @@ def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
     assert recipe.grpo is not None, "this is the end of a GRPO stage"
     learner = load_learner(recipe.model, 0, folder)
     torch.manual_seed(0)
-    tasks = source_named(recipe.tasks.source).tasks("validation", count, seed=1, levels=recipe.tasks.levels)
+    tasks = open_source(recipe.tasks.source).tasks("validation", count, seed=1, levels=recipe.tasks.levels)
     generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(1.0))
-    terms = reward_terms(recipe.grpo.rewards)
+    terms = load_rewards(recipe.grpo.rewards)
 
     async def run() -> list[float]:
         async with live_pool(starter_pool()) as live:

@@ -35,7 +35,7 @@ from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import starter_pool
 from trainer.sft.demonstrations import Demonstration, Said
 from trainer.sft.renamed_copies import name, variants
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
 FAMILIES = "ledger,atlas,forge,itinerary"
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1400)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    tasks = source_named(FAMILIES).tasks("train", 6000, levels=(1, 2, 3, 4))
+    tasks = open_source(FAMILIES).tasks("train", 6000, levels=(1, 2, 3, 4))
     tokenizer = build_tokenizer(tasks)
     model = new_model(tokenizer, arguments.seed)
     teach_to_copy(model, tokenizer, [task.query for task in tasks], arguments.steps, arguments.seed)

@@ -15,8 +15,10 @@ from pathlib import Path
 
 from orchestrator.policies.registry import POLICIES
 from pool_registry.kinds import KINDS
+from trainer.grpo.rewards import REWARDS
 from trainer.recipe import list_presets, load_recipe
 from trainer.tasks import SUITES
+from trainer.tasks.registry import PROVIDERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -51,7 +53,20 @@ def presets() -> str:
     return markdown(("preset", "stages", "what it is"), rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {table.__name__: table for table in (policies, worker_kinds, families, presets)}
+def task_sources() -> str:
+    """The built-in sources of tasks that are no generated family."""
+    rows = [(f"`{row.name}{row.argument}`", row.summary) for row in PROVIDERS.built_in.values() if row.suite is None]
+    return markdown(("source", "what it is"), rows)
+
+
+def rewards() -> str:
+    """The built-in reward terms."""
+    return markdown(("term", "what it pays for"), [(f"`{row.name}`", row.summary) for row in REWARDS.built_in.values()])
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    table.__name__: table for table in (policies, worker_kinds, families, presets, task_sources, rewards)
+}
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -14,14 +14,14 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from studio.cli import export, memory, publish, serve, what_if
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
-from trainer.cli.policy_help import POLICY_NAMES, PolicyHelp
+from trainer.cli.table_help import POLICY_NAMES, TableHelp
 
 app = typer.Typer(
     help="Podium: design a pool of agents and tools, train a small model to orchestrate it, watch it work.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command(cls=PolicyHelp)(serve.serve)
+app.command(cls=TableHelp)(serve.serve)
 app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
 app.add_typer(export.commands, name="export")
@@ -50,7 +50,7 @@ def start(
     serve(StartOptions(port, home, browser, host, login))
 
 
-@app.command(cls=PolicyHelp)
+@app.command(cls=TableHelp)
 def run(
     query: Annotated[str, typer.Argument(help="The question.")],
     pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",

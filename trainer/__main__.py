@@ -15,7 +15,7 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.options import HomeOption, JsonOption, open_data_folder
-from trainer.cli.policy_help import POLICY_NAMES, PolicyHelp
+from trainer.cli.table_help import FAMILY_NAMES, POLICY_NAMES, TASK_SOURCES, TableHelp
 from trainer.errors import TrainerError, UnknownTask
 from trainer.recipe import load_recipe
 from trainer.tasks import SUITES, find_task, suite_named
@@ -34,25 +34,22 @@ tasks_app = typer.Typer(help="Look at generated tasks.", no_args_is_help=True)
 app.add_typer(tasks_app, name="tasks")
 add_job_commands(app)
 
-FAMILIES = ", ".join(SUITES)
 Split = Annotated[str, typer.Option(help="train, validation or test.")]
-Source = Annotated[
-    str | None,
-    typer.Option(help="Instead of a family: families, file:PATH.jsonl, hub:OWNER/NAME, reasoning_gym:FAMILY."),
-]
+Source = Annotated[str | None, typer.Option(help=f"Instead of a family: {TASK_SOURCES}.")]
 
 
 @tasks_app.command("list")
 def list_families() -> None:
-    """The families, their levels and the workers they need."""
-    from trainer.cli.terminal_tables import families_table, print_rich
+    """List the families with their levels and workers, and the other sources of tasks."""
+    from trainer.cli.terminal_tables import families_table, print_rich, sources_table
 
     print_rich(families_table())
+    print_rich(sources_table())
 
 
-@tasks_app.command("show")
+@tasks_app.command("show", cls=TableHelp)
 def show_task(
-    family: Annotated[str | None, typer.Option(help=f"One of: {FAMILIES}.")] = None,
+    family: Annotated[str | None, typer.Option(help=f"One of: {FAMILY_NAMES}.")] = None,
     source: Source = None,
     level: Annotated[int, typer.Option(help="1 to 4.")] = 1,
     index: Annotated[int, typer.Option(help="Which task, from 0.")] = 0,
@@ -87,14 +84,14 @@ def check_file(file: Annotated[Path, typer.Argument(help="JSONL, one task per li
         raise typer.Exit(2)
 
 
-@app.command(cls=PolicyHelp)
+@app.command(cls=TableHelp)
 def evaluate(
     recipe: Annotated[str | None, typer.Argument(help="A recipe with an evaluate stage, run as a job.")] = None,
     orchestrator: Annotated[
         str | None,
         typer.Option(help=f"A checkpoint (starter-sft, starter-grpo, base, JOB@STEP), {POLICY_NAMES}."),
     ] = None,
-    family: Annotated[str | None, typer.Option(help=f"One of: {FAMILIES}; or all.")] = None,
+    family: Annotated[str | None, typer.Option(help=f"One of: {FAMILY_NAMES}; or all.")] = None,
     source: Source = None,
     level: Annotated[int, typer.Option(help="1 to 4; 0 for all.")] = 1,
     split: Split = "test",
@@ -154,9 +151,9 @@ def load_source_tasks(
         raise UnknownTask("say where the tasks come from: give either --family or --source")
     if source is None:
         return None
-    from trainer.tasks.sources.source import source_named
+    from trainer.tasks.registry import open_source
 
-    return source_named(source).tasks(split, max(1, count), seed, None if level == 0 else (level,))
+    return open_source(source).tasks(split, max(1, count), seed, None if level == 0 else (level,))
 
 
 def load_family_tasks(family: str, level: int, split: str, count: int) -> list[Task]:

@@ -46,6 +46,7 @@ class ModelSettings(RecipeSection):
         default="starter:tiny",
         min_length=1,
         description="starter:tiny, starter:smollm2, a folder, or hub:owner/name.",
+        examples=["starter:tiny", "starter:smollm2", "hub:Qwen/Qwen3-4B", "hub:Qwen/Qwen2.5-7B-Instruct"],
     )
     start: str = Field(default="", description="A checkpoint to go on from, such as JOB@STEP; empty for the base.")
     lora: LoraSettings | None = Field(default=None, description="Adapter; empty trains every weight.")
@@ -65,7 +66,7 @@ class TaskSettings(RecipeSection):
     source: str = Field(
         default="ledger,atlas,forge",
         min_length=1,
-        description="Families, file:PATH.jsonl, hub:OWNER/NAME or reasoning_gym:FAMILY.",
+        description="Families with commas between them, or another source.",
     )
     levels: tuple[int, ...] = Field(default=(1, 2, 3), description="Levels of the families.")
     count: int = Field(default=1000, ge=1, le=1_000_000, description="How many tasks of the train split.")
@@ -74,7 +75,11 @@ class TaskSettings(RecipeSection):
 class DemonstrationSettings(RecipeSection):
     """Where the trajectories come from that SFT imitates."""
 
-    teacher: str = Field(default="oracle", description="oracle, a policy, an agent as model:AGENT, a checkpoint.")
+    teacher: str = Field(
+        default="oracle",
+        description="oracle, a policy, an agent as model:AGENT, a checkpoint.",
+        examples=["oracle", "model:solver", "starter-grpo"],
+    )
     samples: int = Field(default=1, ge=1, le=64, description="Trajectories per task, of which one is kept.")
     faults: Share = Field(default=0.1, description="Share in which a call is made to fail, so that recovery is seen.")
     variants: int = Field(
@@ -126,9 +131,9 @@ class SftSettings(RecipeSection):
 
 
 class RewardSettings(RecipeSection):
-    """One term: its name (accuracy, format, diversity, efficiency) or your own function, and its weight."""
+    """One term of the reward, and its weight."""
 
-    term: str = Field(min_length=1, description="accuracy, format, diversity, efficiency, or FILE.py:FUNCTION.")
+    term: str = Field(min_length=1, description="A reward's name, or your own function as FILE.py:FUNCTION.")
     weight: float = Field(default=1.0, ge=0, le=100, description="The reward is the weighted sum of the terms.")
 
 

@@ -20,7 +20,7 @@ from pool_registry.starter import seed_starter
 from trainer.errors import TrainingFailed, UnknownTask
 from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import EvaluateSettings, ModelSettings, Recipe, TaskSettings
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def load_training_tasks(recipe: Recipe, pool: Pool) -> list[Task]:
 
 
 def _load_tasks(settings: TaskSettings, split: str, count: int) -> list[Task]:
-    tasks = source_named(settings.source).tasks(split, count, levels=settings.levels)
+    tasks = open_source(settings.source).tasks(split, count, levels=settings.levels)
     if not tasks:
         raise TrainingFailed("tasks", f"{settings.source} has no task in the {split} split at these levels")
     return tasks

@@ -11,7 +11,7 @@ import typer
 
 from pool_registry.errors import PoolError
 from studio.cli.options import HomeOption, open_prepared_store
-from trainer.cli.policy_help import POLICY_NAMES
+from trainer.cli.table_help import POLICY_NAMES
 
 if TYPE_CHECKING:
     from studio.access.accounts import Accounts, Tokens

@@ -19,6 +19,7 @@ from pool_registry.text import one_line, shorten
 from trainer.results.summary import Evaluation
 from trainer.results.tables import TEXT_COLUMNS, ReferenceRows, TableRow, build_tables
 from trainer.tasks import SUITES, find_task
+from trainer.tasks.registry import PROVIDERS
 from trainer.tasks.sources.jsonl import TaskFile
 from trainer.tasks.task import Task
 
@@ -51,6 +52,16 @@ def families_table() -> Table:
                 ", ".join(suite.workers) if first else "",
                 suite.description if first else "",
             )
+    return table
+
+
+def sources_table() -> Table:
+    """The other ways to name a source, and all that other packages add."""
+    table = _new_table("source", "package", "what it is")
+    for name, provider in PROVIDERS.items():
+        package = PROVIDERS.package_of(name)
+        if package or provider.suite is None:
+            table.add_row(f"{name}{provider.argument}", package, provider.summary)
     return table
 
 

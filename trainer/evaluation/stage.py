@@ -29,7 +29,7 @@ from trainer.results.rows import ResultRow, Slot, append_result, read_results, r
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference
 from trainer.tasks.pool_conditions import changed_pool, in_words_of, memory
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
@@ -287,7 +287,7 @@ def _select_runnable(cells: Sequence[EvaluationCell]) -> list[EvaluationCell]:
 
 def load_evaluation_tasks(settings: EvaluateSettings) -> list[Task]:
     """Load the tasks to evaluate on. Raises TrainingFailed when there is none, UnknownTask or UnusableTasks."""
-    source = source_named(settings.source)
+    source = open_source(settings.source)
     tasks = source.tasks(settings.split, settings.count, seed=settings.seed, levels=settings.levels)
     if not tasks:
         raise TrainingFailed("tasks", f"{settings.source} has no task in the {settings.split} split at these levels")

@@ -1,16 +1,12 @@
 """Rewards: what an episode earns, term by term, each in [0, 1]; the recipe gives the weights.
 
-accuracy    1 when the verifier accepts the answer (both papers).
-format      share of turns that are turns, times share of steps that are well-formed calls; 0 without either
-            (Conductor: nothing when the workflow does not parse).
-diversity   how differently the episodes of a group use the workers: the mean distance of this episode's
-            worker shares to those of the others (total variation; ParaManager rewards diversity).
-efficiency  few rounds, few steps, a short critical path, little cost: the mean of what each leaves of its limit
-            (ParaManager rewards efficiency). An episode without an answer gets 0, or silence would pay. Time
-            counts in hundredths of the deadline: two runs of one plan never take the same, and the clock's part
-            would tell apart groups that are equal.
+REWARDS is the one place to register a reward: its name and a function(sample, group) that returns a number in [0, 1],
+or None where it does not apply. Another package adds one by an entry point whose value is such a function:
 
-Your own: `FILE.py:FUNCTION`, called as `function(sample, group)`, returning a number in [0, 1] or None.
+    [project.entry-points."podium.rewards"]
+    brevity = "podium_brevity:brevity"
+
+A function in a person's own file needs no entry: a recipe names it as `FILE.py:FUNCTION`.
 """
 
 from __future__ import annotations
@@ -20,13 +16,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import TypeAlias
 
 from orchestrator.engine.episode import Episode
 from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals
 from pool_registry.actions import Status
+from pool_registry.extension_table import ExtensionTable
 from pool_registry.pool import Limits
-from trainer.errors import InvalidRecipe
+from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.recipe import RewardSettings
 from trainer.tasks.task import Task
 
@@ -45,7 +44,8 @@ class Sample:
         return self.episode.graded is not None and self.episode.graded.correct
 
 
-Term = Callable[[Sample, Sequence[Sample]], float | None]
+RewardFunction: TypeAlias = Callable[[Sample, Sequence[Sample]], float | None]
+WeightedReward: TypeAlias = tuple[RewardFunction, float]
 
 
 def sample_of(task: Task, episode: Episode, limits: Limits) -> Sample:
@@ -53,10 +53,15 @@ def sample_of(task: Task, episode: Episode, limits: Limits) -> Sample:
 
 
 def accuracy(sample: Sample, _group: Sequence[Sample]) -> float:
+    """1 when the verifier accepts the answer, else 0 (both papers)."""
     return float(sample.correct)
 
 
 def format_(sample: Sample, _group: Sequence[Sample]) -> float:
+    """Share of turns that are turns, times share of steps that are well-formed calls; 0 without either.
+
+    Conductor: nothing when the workflow does not parse.
+    """
     turns = [done.turn for done in sample.episode.rounds if done.turn is not None]
     valid = [turn for turn in turns if turn.error is None]
     if not valid:
@@ -67,6 +72,11 @@ def format_(sample: Sample, _group: Sequence[Sample]) -> float:
 
 
 def diversity(sample: Sample, group: Sequence[Sample]) -> float:
+    """How differently the episodes of a group use the workers.
+
+    The mean distance of this episode's worker shares to those of the others (total variation). ParaManager rewards
+    diversity.
+    """
     own = worker_shares([sample])
     others = [worker_shares([other]) for other in group if other is not sample]
     if not others:
@@ -75,6 +85,12 @@ def diversity(sample: Sample, group: Sequence[Sample]) -> float:
 
 
 def efficiency(sample: Sample, _group: Sequence[Sample]) -> float:
+    """Few rounds, few steps, a short critical path, little cost: the mean of what each leaves of its limit.
+
+    ParaManager rewards efficiency. An episode without an answer gets 0, or silence would pay. Time counts in
+    hundredths of the deadline: two runs of one plan never take the same, and the clock's part would tell apart groups
+    that are equal.
+    """
     if sample.episode.ended is None or sample.episode.ended.outcome != "answered":
         return 0.0
     measured, limits = sample.totals, sample.limits
@@ -88,33 +104,83 @@ def efficiency(sample: Sample, _group: Sequence[Sample]) -> float:
     return sum(1 - min(1.0, share) for share in used) / len(used)
 
 
-TERMS: dict[str, Term] = {
-    "accuracy": accuracy,
-    "format": format_,
-    "diversity": diversity,
-    "efficiency": efficiency,
-}
+@dataclass(frozen=True, slots=True)
+class RewardTerm:
+    """A row of the table: the name that recipes use, and the function."""
+
+    name: str
+    function: RewardFunction
+
+    @property
+    def summary(self) -> str:
+        """The first line of the function's docstring."""
+        return (self.function.__doc__ or "").strip().partition("\n")[0]
 
 
-def reward_terms(wanted: Sequence[RewardSettings]) -> dict[str, tuple[Term, float]]:
+def _make_term(entry: EntryPoint, value: object) -> RewardTerm:
+    if not callable(value):
+        raise TypeError(f"{entry.value} is a {type(value).__name__}, not a function(sample, group)")
+    return RewardTerm(entry.name, value)
+
+
+REWARDS = ExtensionTable(
+    "podium.rewards",
+    RewardTerm,
+    (
+        RewardTerm("accuracy", accuracy),
+        RewardTerm("format", format_),
+        RewardTerm("diversity", diversity),
+        RewardTerm("efficiency", efficiency),
+    ),
+    _make_term,
+)
+
+
+def explain_missing_reward(term: str) -> str:
+    """Why a recipe cannot use this term, as far as that shows without running a file of its own; "" when it can."""
+    file, _, function = term.rpartition(":")
+    if term in REWARDS:
+        return ""
+    if term in REWARDS.problems:
+        return f"the reward {term!r} cannot be used: {REWARDS.problems[term]}"
+    if not file or not function:
+        return f"there is no reward {term!r}; use one of {', '.join(REWARDS)}, or FILE.py:FUNCTION"
+    return "" if Path(file).expanduser().is_file() else f"there is no Python file {file}"
+
+
+def load_rewards(rewards: Sequence[RewardSettings]) -> dict[str, WeightedReward]:
     """Name -> (function, weight). Raises InvalidRecipe for a term that does not exist or cannot be loaded."""
-    terms: dict[str, tuple[Term, float]] = {}
-    for index, reward in enumerate(wanted):
-        name, term = (reward.term, TERMS[reward.term]) if reward.term in TERMS else _own(reward.term, index)
-        if name in terms:
-            raise InvalidRecipe([(f"grpo.rewards.{index}.term", f"{name} is there twice; add up the weights")])
-        terms[name] = (term, reward.weight)
+    terms: dict[str, WeightedReward] = {}
+    for index, reward in enumerate(rewards):
+        where = f"grpo.rewards.{index}.term"
+        problem = explain_missing_reward(reward.term)
+        if problem:
+            raise InvalidRecipe([(where, problem)])
+        term = REWARDS.get(reward.term) or _load_own(reward.term, where)
+        if term.name in terms:
+            raise InvalidRecipe([(where, f"{term.name} is there twice; add up the weights")])
+        terms[term.name] = (term.function, reward.weight)
     return terms
 
 
-def scores(group: Sequence[Sample], terms: Mapping[str, tuple[Term, float]]) -> list[dict[str, float]]:
-    """Each sample's terms. A term that does not apply to a sample (None) is left out."""
-    return [_scored(sample, group, terms) for sample in group]
+def score_group(group: Sequence[Sample], terms: Mapping[str, WeightedReward]) -> list[dict[str, float]]:
+    """Each sample's terms, clipped to [0, 1]. A term that does not apply to a sample (None) is left out.
+
+    Raises TrainingFailed when a reward function does, or returns something else than a number.
+    """
+    return [
+        {
+            name: min(1.0, max(0.0, value))
+            for name, (function, _) in terms.items()
+            if (value := _call_reward(name, function, sample, group)) is not None
+        }
+        for sample in group
+    ]
 
 
-def total(scored: Mapping[str, float], terms: Mapping[str, tuple[Term, float]]) -> float:
+def sum_weighted(values: Mapping[str, float], terms: Mapping[str, WeightedReward]) -> float:
     """The weighted sum."""
-    return sum(value * terms[name][1] for name, value in scored.items())
+    return sum(value * terms[name][1] for name, value in values.items())
 
 
 def advantages(rewards: Sequence[float], scale: str) -> list[float]:
@@ -144,21 +210,22 @@ def _distance(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     return sum(abs(one.get(name, 0.0) - other.get(name, 0.0)) for name in {*one, *other}) / 2
 
 
-def _scored(sample: Sample, group: Sequence[Sample], terms: Mapping[str, tuple[Term, float]]) -> dict[str, float]:
-    found = {name: term(sample, group) for name, (term, _) in terms.items()}
-    return {name: min(1.0, max(0.0, float(value))) for name, value in found.items() if value is not None}
+def _call_reward(name: str, function: RewardFunction, sample: Sample, group: Sequence[Sample]) -> float | None:
+    try:
+        value = function(sample, group)
+        return None if value is None else float(value)
+    except Exception as error:
+        package = REWARDS.package_of(name) if name in REWARDS else ""
+        source = f" of {package}" if package else ""
+        raise TrainingFailed("reward", f"the reward {name}{source} failed: {type(error).__name__}: {error}") from error
 
 
-def _own(reference: str, index: int) -> tuple[str, Term]:
-    """A function of the user's own file."""
+def _load_own(reference: str, where: str) -> RewardTerm:
+    """The function of a person's own file. `where` is the recipe's key, for errors."""
     file, _, name = reference.rpartition(":")
-    where = f"grpo.rewards.{index}.term"
-    if not file:
-        known = ", ".join(TERMS)
-        raise InvalidRecipe([(where, f"there is no term {reference!r}; use one of {known}, or FILE.py:FUNCTION")])
     path = Path(file).expanduser()
-    spec = importlib.util.spec_from_file_location(f"podium_reward_{index}", path)
-    if not path.is_file() or spec is None or spec.loader is None:
+    spec = importlib.util.spec_from_file_location(f"podium_reward_{path.stem}", path)
+    if spec is None or spec.loader is None:
         raise InvalidRecipe([(where, f"{path} is no Python file")])
     module = importlib.util.module_from_spec(spec)
     try:
@@ -168,4 +235,4 @@ def _own(reference: str, index: int) -> tuple[str, Term]:
     function = getattr(module, name, None)
     if not callable(function):
         raise InvalidRecipe([(where, f"{path} has no function {name!r}")])
-    return name, function
+    return RewardTerm(name, function)

@@ -25,7 +25,16 @@ from pool_registry.language_models.completion import strip_special
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.grpo.curriculum import Curriculum
-from trainer.grpo.rewards import Sample, Term, advantages, all_equal, sample_of, scores, total, worker_shares
+from trainer.grpo.rewards import (
+    Sample,
+    WeightedReward,
+    advantages,
+    all_equal,
+    sample_of,
+    score_group,
+    sum_weighted,
+    worker_shares,
+)
 from trainer.grpo.token_transcript import ChatTokens, Transcript
 from trainer.learner.generator import Generator
 from trainer.results.statistics import mean
@@ -165,7 +174,7 @@ class RolloutEngine:
         pool: LivePool,
         chat: ChatTokens,
         manner: Manner,
-        terms: dict[str, tuple[Term, float]],
+        terms: dict[str, WeightedReward],
         sink: Sink,
         *,
         scale: str = "group",
@@ -213,9 +222,9 @@ class RolloutEngine:
         async with asyncio.TaskGroup() as running:
             started = [running.create_task(self.episode(task, generator)) for _ in range(size)]
         group = Group(task, [each.result() for each in started])
-        scored = scores([rollout.sample for rollout in group.rollouts], self.terms)
+        scored = score_group([rollout.sample for rollout in group.rollouts], self.terms)
         for rollout, terms in zip(group.rollouts, scored, strict=True):
-            rollout.terms, rollout.reward = terms, total(terms, self.terms)
+            rollout.terms, rollout.reward = terms, sum_weighted(terms, self.terms)
         relative = advantages([rollout.reward for rollout in group.rollouts], self.scale)
         for rollout, advantage in zip(group.rollouts, relative, strict=True):
             rollout.advantage = advantage

@@ -24,7 +24,7 @@ from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
-from trainer.grpo.rewards import reward_terms
+from trainer.grpo.rewards import load_rewards
 from trainer.grpo.rollouts import Clock, Group, Manner, RolloutEngine, figures, fitting
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.jobs.job_folder import JobFolder, read_lines
@@ -59,7 +59,7 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
     recipe, job_folder = training.recipe, training.job_folder
     settings = recipe.grpo
     assert settings is not None, "the caller chose this stage"
-    terms = reward_terms(settings.rewards)
+    terms = load_rewards(settings.rewards)
     resume = find_resume_checkpoint(job_folder, "grpo", offset)
     learner = load_learner(recipe.model, settings.optimizer.seed, resume or start)
     if resume is not None and not learner.adapter:  # KL counts from where the stage began, also after a resume

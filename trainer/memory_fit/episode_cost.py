@@ -7,7 +7,7 @@ import math
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from trainer.recipe import Recipe
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 
 STEPS_WITHOUT_PLAN = 4
 SAMPLE_TASKS = 40
@@ -59,7 +59,7 @@ def _price_of_call(spec: WorkerSpec) -> float:
 
 def _estimate_steps(recipe: Recipe) -> tuple[float, str]:
     """Mean length of the reference plans of the recipe's first tasks, and where it comes from."""
-    tasks = source_named(recipe.tasks.source).tasks(
+    tasks = open_source(recipe.tasks.source).tasks(
         "train", min(recipe.tasks.count, SAMPLE_TASKS), levels=recipe.tasks.levels
     )
     lengths = [len(task.oracle_turn.steps) for task in tasks if task.oracle_turn is not None]

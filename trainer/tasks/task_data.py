@@ -25,7 +25,7 @@ M = TypeVar("M", bound="TaskData")
 class TaskData(BaseModel):
     """A file of assets/tasks, or a part of one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class QueryTexts(TaskData):

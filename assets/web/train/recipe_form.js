@@ -7,12 +7,6 @@ import { ACTIONS } from "../lib/icons.js";
 
 const TITLES = { sft: "Supervised fine-tuning", grpo: "Reinforcement learning", evaluate: "Evaluation", lora: "LoRA adapter", "": "General" };
 const OPEN = new Set(["", "model", "tasks", "sft", "grpo", "grpo.rewards"]);
-const SUGGESTED = {
-  "model.base": ["starter:tiny", "starter:smollm2", "hub:Qwen/Qwen3-4B", "hub:Qwen/Qwen2.5-7B-Instruct"],
-  "tasks.source": ["ledger,atlas,forge", "ledger,atlas,forge,itinerary", "file:tasks.jsonl", "reasoning_gym:basic_arithmetic"],
-  "sft.demonstrations.teacher": ["oracle", "model:solver", "starter-grpo"],
-  term: ["accuracy", "format", "diversity", "efficiency"],
-};
 let ids = 0;
 
 export class RecipeForm {
@@ -188,8 +182,7 @@ export class RecipeForm {
     label.append(el("span", "", words(name)), el("code", "", path));
     const problem = el("span", "form-problem", "", { id: `${id}-problem`, role: "alert" });
     node.append(label, input);
-    const list = SUGGESTED[path] || SUGGESTED[name];
-    if (list && input.tagName === "INPUT") node.append(suggestions(input, list, id));
+    if (rule.examples && input.tagName === "INPUT") node.append(suggestions(input, rule.examples, id));
     node.append(el("span", "train-form-about", rule.description || "", { id: `${id}-about` }), problem);
     if (input.type === "checkbox") node.classList.add("train-form-check");
     into.append(node);

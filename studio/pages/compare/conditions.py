@@ -12,7 +12,7 @@ from trainer.results.by_task import estimate_mean, group_by_task
 from trainer.results.figures import compute_figures, group_rows
 from trainer.results.paired import compute_difference
 from trainer.results.rows import ResultRow
-from trainer.tasks import HELD_OUT_FAMILIES
+from trainer.tasks import held_out_families, is_held_out
 
 WITHOUT = "without:"
 HELD_OUT = "held-out family"
@@ -30,7 +30,7 @@ def matrix_document(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
             "rows": [
                 {"orchestrator": name, "cells": _cells(part)} for name, part in group_rows(rows, "orchestrator").items()
             ],
-            "held_out": list(HELD_OUT_FAMILIES),
+            "held_out": list(held_out_families()),
             "choices": choices(shelf, selection.jobs),
         }
 
@@ -52,7 +52,7 @@ def _cells(rows: Sequence[ResultRow]) -> dict[str, dict[str, Any]]:
 
 def column_of(row: ResultRow) -> str:
     """The column that a row counts in: its condition, or the held-out family in the seen pool."""
-    return HELD_OUT if row.condition == SEEN and row.family in HELD_OUT_FAMILIES else row.condition
+    return HELD_OUT if row.condition == SEEN and is_held_out(row.family) else row.condition
 
 
 def ablation_document(shelf: ResultShelf, selection: Selection, orchestrator: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 from platformdirs import user_data_dir
@@ -21,6 +20,7 @@ from studio.pages.train.preflight import missing
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
 from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
+from trainer.recipe_schema import build_recipe_schema
 
 FIRST = "cpu-first-steps"
 Request = Mapping[str, Any]
@@ -57,7 +57,7 @@ class TrainDesk:
         first = FIRST if FIRST in names else (names[0] if names else "")
         recipe = load_recipe(first) if first else Recipe.model_validate({"sft": {}, "grpo": {}})
         return {
-            "schema": recipe_schema(),
+            "schema": build_recipe_schema(),
             "presets": preset_documents(),
             "pools": self._runtime.store.pools.names(),
             "preset": first,
@@ -171,9 +171,3 @@ def preset_documents() -> list[Reply]:
             }
         )
     return found
-
-
-@cache
-def recipe_schema() -> dict[str, Any]:
-    """The JSON Schema that the form is built from."""
-    return Recipe.model_json_schema()

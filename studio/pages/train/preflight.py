@@ -18,10 +18,10 @@ from pool_registry.language_models.model_files import HUB, TINY, is_available, m
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.errors import TrainerError
-from trainer.grpo.rewards import TERMS
+from trainer.grpo.rewards import explain_missing_reward
 from trainer.learner.vllm_server import PYTHON as VLLM_PYTHON
 from trainer.recipe import Recipe
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
 SAMPLE = 200  # tasks that are looked at
@@ -104,7 +104,7 @@ def _changed(source: str) -> float:
 @lru_cache(maxsize=16)
 def _sampled(source: str, levels: tuple[int, ...], _changed: float) -> list[Task]:
     """Some tasks of the train split. Raises TrainerError."""
-    return source_named(source).tasks("train", SAMPLE, levels=levels)
+    return open_source(source).tasks("train", SAMPLE, levels=levels)
 
 
 def _model_missing(recipe: Recipe) -> Iterator[Missing]:
@@ -151,15 +151,9 @@ def _files_missing(recipe: Recipe) -> Iterator[Missing]:
         if not path.is_file():
             yield Missing("sft.demonstrations.file", f"There is no file {path}.")
     for index, reward in enumerate(recipe.grpo.rewards if recipe.grpo else ()):
-        file, _, function = reward.term.rpartition(":")
-        if reward.term in TERMS:
-            continue
-        key = f"grpo.rewards.{index}.term"
-        if not file or not function:
-            known = ", ".join(TERMS)
-            yield Missing(key, f"There is no reward term {reward.term!r}; use {known}, or FILE.py:FUNCTION.")
-        elif not Path(file).expanduser().is_file():
-            yield Missing(key, f"There is no file {file}.")
+        problem = explain_missing_reward(reward.term)
+        if problem:
+            yield Missing(f"grpo.rewards.{index}.term", f"{problem[0].upper()}{problem[1:]}.")
 
 
 def _disk_missing(recipe: Recipe, store: Store) -> Iterator[Missing]:

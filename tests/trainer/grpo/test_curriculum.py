@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from trainer.grpo.curriculum import Curriculum, cell_of
 from trainer.recipe import CurriculumSettings as Settings
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 
-TASKS = source_named("ledger,atlas").tasks("train", 12, levels=(1, 2, 3))
+TASKS = open_source("ledger,atlas").tasks("train", 12, levels=(1, 2, 3))
 CELLS = list(dict.fromkeys(cell_of(task) for task in TASKS))
 TASK_OF = {cell_of(task): task for task in TASKS}
 
@@ -67,7 +67,7 @@ def test_the_same_seed_draws_the_same_tasks():
 def test_a_task_of_no_cell_changes_nothing():
     found = curriculum()
     before = dict(found.rates)
-    found.learn(source_named("forge").tasks("train", 1, levels=(1,))[0], 1.0)
+    found.learn(open_source("forge").tasks("train", 1, levels=(1,))[0], 1.0)
     assert found.rates == before
 
 

@@ -14,14 +14,14 @@ from pool_registry.pool import Limits
 from tests.orchestrator.support.engine import engine_kinds, play_turns, step  # noqa: F401
 from trainer.errors import InvalidRecipe
 from trainer.grpo.rewards import (
-    TERMS,
+    REWARDS,
     Sample,
     advantages,
     all_equal,
-    reward_terms,
+    load_rewards,
     sample_of,
-    scores,
-    total,
+    score_group,
+    sum_weighted,
     worker_shares,
 )
 from trainer.recipe import RewardSettings
@@ -41,7 +41,7 @@ def sample(*turns: Turn, correct: bool = True, limits: Limits | None = None, par
 
 
 def scored(name: str, *group: Sample) -> list[float]:
-    return [each[name] for each in scores(group, {name: (TERMS[name], 1.0)})]
+    return [each[name] for each in score_group(group, {name: (REWARDS[name].function, 1.0)})]
 
 
 def test_accuracy_is_the_verifiers_word():
@@ -96,18 +96,18 @@ def test_silence_is_not_efficient():
 def test_a_term_of_ones_own_is_loaded_and_kept_between_0_and_1(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def bold(sample, group):\n    return {0: None, 1: 7, 2: -3}[len(sample.episode.steps)]\n")
-    terms = reward_terms([RewardSettings(term="accuracy"), RewardSettings(term=f"{file}:bold", weight=0.5)])
+    terms = load_rewards([RewardSettings(term="accuracy"), RewardSettings(term=f"{file}:bold", weight=0.5)])
     group = [sample(Turn((), "x")), sample(Turn((step(1),), "x")), sample(Turn((step(1), step(2)), "x"))]
-    found = scores(group, terms)
+    found = score_group(group, terms)
     assert found == [{"accuracy": 1.0}, {"accuracy": 1.0, "bold": 1.0}, {"accuracy": 1.0, "bold": 0.0}]
-    assert [total(each, terms) for each in found] == [1.0, 1.5, 1.0]
+    assert [sum_weighted(each, terms) for each in found] == [1.0, 1.5, 1.0]
 
 
 @pytest.mark.parametrize(
     ("term", "said"),
     [
         ("cleverness", "use one of accuracy, format, diversity, efficiency"),
-        ("nowhere.py:f", "is no Python file"),
+        ("nowhere.py:f", "there is no Python file nowhere.py"),
         ("{folder}/broken.py:f", "cannot be loaded: SyntaxError"),
         ("{folder}/fine.py:g", "has no function 'g'"),
     ],
@@ -116,19 +116,19 @@ def test_a_term_that_cannot_be_used_is_told_at_its_key(tmp_path, term, said):
     (tmp_path / "broken.py").write_text("def")
     (tmp_path / "fine.py").write_text("def f(sample, group): return 1")
     with pytest.raises(InvalidRecipe, match=said) as caught:
-        reward_terms([RewardSettings(term="accuracy"), RewardSettings(term=term.format(folder=tmp_path))])
+        load_rewards([RewardSettings(term="accuracy"), RewardSettings(term=term.format(folder=tmp_path))])
     assert caught.value.problems[0][0] == "grpo.rewards.1.term"
 
 
 def test_a_term_that_is_there_twice_is_refused():
     with pytest.raises(InvalidRecipe, match="twice"):
-        reward_terms([RewardSettings(term="format"), RewardSettings(term="format")])
+        load_rewards([RewardSettings(term="format"), RewardSettings(term="format")])
 
 
-REWARDS = st.lists(st.floats(0, 10), min_size=1, max_size=16)
+REWARD_LISTS = st.lists(st.floats(0, 10), min_size=1, max_size=16)
 
 
-@given(REWARDS, st.sampled_from(["group", "batch", "none"]))
+@given(REWARD_LISTS, st.sampled_from(["group", "batch", "none"]))
 def test_advantages_sum_to_nothing_and_keep_the_order(rewards, scale):
     found = advantages(rewards, scale)
     assert sum(found) == pytest.approx(0, abs=1e-6)
@@ -136,7 +136,7 @@ def test_advantages_sum_to_nothing_and_keep_the_order(rewards, scale):
     assert all(found[a] <= found[b] + 1e-9 for a, b in pairwise(order))
 
 
-@given(REWARDS)
+@given(REWARD_LISTS)
 def test_a_group_of_equals_teaches_nothing(rewards):
     equal = [rewards[0]] * len(rewards)
     assert all_equal(equal) and all(abs(each) < 1e-6 for each in advantages(equal, "group"))
@@ -145,12 +145,12 @@ def test_a_group_of_equals_teaches_nothing(rewards):
 
 def test_the_clock_does_not_make_equals_differ():
     """Three runs of one plan take unlike times and earn the same; a single step more among hundreds counts."""
-    terms = reward_terms([RewardSettings(term="accuracy"), RewardSettings(term="efficiency", weight=0.1)])
+    terms = load_rewards([RewardSettings(term="accuracy"), RewardSettings(term="efficiency", weight=0.1)])
     short, long = Turn((step(1),), "$1"), Turn((step(1), step(2)), "$1")
     limits = Limits(max_rounds=2, max_steps=200, deadline_s=60)
 
     def rewards(*group: Sample) -> list[float]:
-        return [total(each, terms) for each in scores(group, terms)]
+        return [sum_weighted(each, terms) for each in score_group(group, terms)]
 
     runs = [sample(short, limits=limits) for _ in range(3)]
     assert len({run.totals.critical_path_s for run in runs}) > 1 and all_equal(rewards(*runs))

@@ -26,7 +26,7 @@ from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_
 from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
-from trainer.grpo.rewards import advantages, reward_terms
+from trainer.grpo.rewards import advantages, load_rewards
 from trainer.grpo.rollouts import Clock, Manner, RolloutEngine, figures, fitting
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.job_process import explain_failure
@@ -112,7 +112,7 @@ def a_pool(**changes: Any) -> LivePool:
 def an_engine(chat: ChatTokens, pool: LivePool, **changes: Any) -> RolloutEngine:
     manner = {"turn_tokens": 200, "max_length": 4000, "max_rounds": 6, "style": "query", **changes}
     limits = {key: manner.pop(key) for key in ("concurrency", "max_cost") if key in manner}
-    terms = reward_terms([RewardSettings(term="accuracy")])
+    terms = load_rewards([RewardSettings(term="accuracy")])
     return RolloutEngine("learner", pool, chat, Manner(find_dialect("plan"), **manner), terms, NoSink(), **limits)
 
 
@@ -357,9 +357,9 @@ def test_the_clock_tells_what_the_generator_did_in_this_step(chat):
 
 def prompts_of(chat: ChatTokens, count: int) -> list[list[int]]:
     from pool_registry.language_models.completion import Message
-    from trainer.tasks.sources.source import source_named
+    from trainer.tasks.registry import open_source
 
-    return [chat.prompt([Message("user", task.query)]) for task in source_named("ledger,forge").tasks("test", count)]
+    return [chat.prompt([Message("user", task.query)]) for task in open_source("ledger,forge").tasks("test", count)]
 
 
 def greedily(model: Any, chat: ChatTokens, prompt: list[int], limit: int) -> list[int]:

@@ -17,7 +17,7 @@ from pool_registry.starter import starter_pool
 from scripts.build_tiny_base import ASSISTANT, USER, build_tokenizer, made_up, new_model, scrambled
 from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.results.summary import Evaluation
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 
 pytestmark = pytest.mark.medium
 
@@ -31,7 +31,7 @@ TRAINED = [
 
 @pytest.fixture(scope="module")
 def tasks():
-    return source_named("ledger,atlas,forge,itinerary").tasks("train", 240, levels=(1, 2))
+    return open_source("ledger,atlas,forge,itinerary").tasks("train", 240, levels=(1, 2))
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_a_starter_is_whole_small_and_says_where_it_comes_from(name):
 
 def test_the_base_ships_and_cannot_plan():
     """It repeats the query, as it has learnt, and that is no turn."""
-    tasks = source_named("ledger,atlas").tasks("test", 4, levels=(1, 2))
+    tasks = open_source("ledger,atlas").tasks("test", 4, levels=(1, 2))
 
     async def scored(name: str) -> Evaluation:
         async with live_pool(starter_pool()) as pool:
@@ -123,7 +123,7 @@ def test_the_base_ships_and_cannot_plan():
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_trained_starter_plans_what_the_base_cannot(name):
     count = 8 if name.startswith("smollm2") else 24  # the larger model takes its time on two cores
-    tasks = source_named("ledger,atlas,forge,itinerary").tasks("test", count, levels=(1, 2, 3))
+    tasks = open_source("ledger,atlas,forge,itinerary").tasks("test", count, levels=(1, 2, 3))
 
     async def scored() -> float:
         async with live_pool(starter_pool()) as pool:

@@ -16,7 +16,7 @@ from trainer.memory_fit.estimate import Fit, estimate_fit
 from trainer.memory_fit.model_sizes import measure_model
 from trainer.memory_fit.stages import GB, Allocation, Machine, detect_machine
 from trainer.recipe import Recipe, parse_recipe
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 
 pytestmark = pytest.mark.medium
 
@@ -262,7 +262,7 @@ def test_episodes_and_their_cost(base):
     )
     found = estimate_fit(plain, priced, CARD)
     assert found.episodes == 10 + 3 * 4 * 8
-    tasks = source_named("ledger").tasks("train", 10, levels=(1, 2, 3))
+    tasks = open_source("ledger").tasks("train", 10, levels=(1, 2, 3))
     steps = sum(len(task.oracle_turn.steps) for task in tasks) / len(tasks)
     assert found.cost == pytest.approx(found.episodes * steps * 0.01)
     assert "reference plans" in found.note

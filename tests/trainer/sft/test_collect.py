@@ -44,11 +44,11 @@ from trainer.sft.demonstrations import (
     starred_demonstrations,
 )
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import Exact
 
-TASKS = source_named("ledger,forge").tasks("train", 12, levels=(1, 2, 3))
+TASKS = open_source("ledger,forge").tasks("train", 12, levels=(1, 2, 3))
 FAULTS = {
     "timeout": {"status": Status.TIMEOUT},
     "failure": {"status": Status.EXEC_ERR},

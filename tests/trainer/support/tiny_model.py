@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.tasks.sources.source import source_named
+from trainer.tasks.registry import open_source
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +18,6 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("models") / "tiny"
-    tokenizer = build_tokenizer(source_named("ledger,atlas").tasks("train", 60))
+    tokenizer = build_tokenizer(open_source("ledger,atlas").tasks("train", 60))
     save(new_model(tokenizer, 0), tokenizer, folder, "base", 0)
     return folder

@@ -16,8 +16,8 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.errors import UnusableTasks
 from trainer.evaluation.trials import evaluate_orchestrator
+from trainer.tasks.registry import open_source
 from trainer.tasks.sources.jsonl import MAX_LINE_BYTES, load_tasks
-from trainer.tasks.sources.source import source_named
 
 pytestmark = pytest.mark.medium
 
@@ -147,7 +147,7 @@ def test_own_tasks_are_evaluated_with_their_plan_as_the_oracles(written):
 
     async def scored():
         async with live_pool(starter_pool()) as pool:
-            return await evaluate_orchestrator("oracle", source_named(f"file:{path}").tasks("test", 5), pool)
+            return await evaluate_orchestrator("oracle", open_source(f"file:{path}").tasks("test", 5), pool)
 
     result = asyncio.run(scored())
     assert (result.mean, result.family, result.level, result.tasks) == (1.0, "mine", 0, 1)

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from trainer.errors import UnknownTask, UnusableTasks
+from trainer.tasks.registry import open_source
 from trainer.tasks.sources.hub import verifier_of
-from trainer.tasks.sources.source import source_named
 from trainer.tasks.suite import SPLITS
 
 
@@ -37,7 +37,7 @@ def source(request):
     name = request.param
     if name.startswith("reasoning_gym"):
         pytest.importorskip("reasoning_gym")
-    return source_named(request.getfixturevalue(name) if name.startswith("local") else name)
+    return open_source(request.getfixturevalue(name) if name.startswith("local") else name)
 
 
 def test_a_source_is_a_function_of_split_count_and_seed(source):
@@ -60,33 +60,33 @@ def test_an_unknown_split_says_which_there_are(source):
 
 
 def test_families_and_levels_get_the_same_share():
-    tasks = source_named("ledger, atlas,forge").tasks("train", 90, levels=(1, 3))
+    tasks = open_source("ledger, atlas,forge").tasks("train", 90, levels=(1, 3))
     assert set(Counter((task.ref.family, task.ref.level) for task in tasks).values()) == {15}
     with pytest.raises(UnknownTask, match="levels"):
-        source_named("ledger").tasks("train", 1, levels=(9,))
+        open_source("ledger").tasks("train", 1, levels=(9,))
 
 
 @pytest.mark.parametrize("name", ["", "nope", "ledger,nope", "suite:", "web:x", "ledger:"])
 def test_an_unknown_source_lists_what_there_is(name):
     with pytest.raises(UnknownTask, match=r"ledger.*file:PATH.*hub:OWNER.*reasoning_gym:FAMILY"):
-        source_named(name)
+        open_source(name)
 
 
 def test_a_file_without_a_task_says_how_to_look_into_it(tmp_path):
     (tmp_path / "bad.jsonl").write_text("nonsense")
     with pytest.raises(UnusableTasks, match="tasks check"):
-        source_named(f"file:{tmp_path / 'bad.jsonl'}")
+        open_source(f"file:{tmp_path / 'bad.jsonl'}")
 
 
 def test_lines_that_are_left_out_of_a_file_are_told(tmp_path, caplog):
     path = tmp_path / "mine.jsonl"
     path.write_text('{"query": "one", "answer": 1, "split": "train"}\n{"query": "two"}\n')
-    assert len(source_named(f"file:{path}").tasks("train", 9)) == 1
+    assert len(open_source(f"file:{path}").tasks("train", 9)) == 1
     assert "line 2" in caplog.text and "1 tasks remain" in caplog.text
 
 
 def test_a_data_set_keeps_its_splits_and_gets_the_one_it_lacks(local_hub):
-    source = source_named(local_hub)
+    source = open_source(local_hub)
     assert len(source.tasks("test", 1000)) == 20
     train, validation = (source.tasks(split, 1000) for split in ("train", "validation"))
     assert len(train) > 2 * len(validation) > 20
@@ -100,14 +100,14 @@ def test_a_data_set_without_the_columns_says_which_are_needed(tmp_path, monkeypa
     (tmp_path / "set").mkdir()
     datasets.Dataset.from_dict({"text": ["a"]}).to_parquet(tmp_path / "set" / "train.parquet")
     with pytest.raises(UnusableTasks, match="question"):
-        source_named(f"hub:{tmp_path / 'set'}")
+        open_source(f"hub:{tmp_path / 'set'}")
 
 
 @pytest.mark.parametrize("address", ["", "nobody/nothing-like-this", "nobody/nothing:config"])
 def test_a_data_set_that_is_not_there_says_what_to_check(address):
     pytest.importorskip("datasets")
     with pytest.raises(UnusableTasks, match="hub:"):
-        source_named(f"hub:{address}")
+        open_source(f"hub:{address}")
 
 
 @pytest.mark.parametrize(
@@ -132,13 +132,13 @@ def test_the_answer_of_a_row_is_what_stands_at_its_end(answer, expected):
 def test_families_that_cannot_be_trusted_are_refused(family, reason):
     pytest.importorskip("reasoning_gym")
     with pytest.raises(UnknownTask, match=reason):
-        source_named(f"reasoning_gym:{family}")
+        open_source(f"reasoning_gym:{family}")
 
 
 @pytest.mark.parametrize("family", ["prime_factorization", "boxnet", "chain_sum", "letter_counting"])
 def test_the_graders_of_the_gym_are_total(family):
     pytest.importorskip("reasoning_gym")
-    (task,) = source_named(f"reasoning_gym:{family}").tasks("train", 1)
+    (task,) = open_source(f"reasoning_gym:{family}").tasks("train", 1)
     for answer in (None, "", "xyzzy", "{", "<answer></answer>", [1], 1e400, "9" * 60_000, True):
         assert task.verifier.accepts(answer) is False
     if task.expected is not None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,6 +25,7 @@ from pool_registry.kinds import field_problems
 from pool_registry.schemas.regex import pattern_problem
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import UnusableTasks
+from trainer.tasks.sources.source import TaskList
 from trainer.tasks.suite import split_of
 from trainer.tasks.task import Task, plain
 from trainer.tasks.verifier import (
@@ -37,39 +40,41 @@ from trainer.tasks.verifier import (
     whole_number,
 )
 
+log = logging.getLogger(__name__)
 MAX_FILE_BYTES = 200_000_000
 MAX_LINE_BYTES = 200_000
+MAX_ROWS = 1_000_000  # of an iterable of another package
 MAX_QUERY_CHARS = 50_000
 TOLERANCE = 1e-6
 
 
-class Part(BaseModel):
+class _LineModel(BaseModel):
     """Unknown keys are errors: a misspelt one would change how answers are graded."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Plain(Part):
+class TextRule(_LineModel):
     """exact: the text. one_of: any text of a list. set: all of a list, in any order. regex: `answer` is a pattern."""
 
     kind: Literal["exact", "one_of", "set", "regex"]
 
 
-class Number(Part):
+class NumberRule(_LineModel):
     """The last number of the answer."""
 
     kind: Literal["number"]
     tolerance: float = Field(default=TOLERANCE, ge=0, allow_inf_nan=False)
 
 
-class Python(Part):
+class PythonRule(_LineModel):
     """A snippet that defines `check(answer, query)`."""
 
     kind: Literal["python"]
     code: str = Field(min_length=1, max_length=50_000)
 
 
-class Judged(Part):
+class JudgeRule(_LineModel):
     """An agent of the pool compares with `answer`."""
 
     kind: Literal["judge"]
@@ -80,10 +85,10 @@ def _spelled_out(rule: object) -> object:
     return {"kind": rule} if isinstance(rule, str) else rule
 
 
-Rule = Annotated[Plain | Number | Python | Judged, Field(discriminator="kind")]
+Rule = Annotated[TextRule | NumberRule | PythonRule | JudgeRule, Field(discriminator="kind")]
 
 
-class Line(Part):
+class TaskLine(_LineModel):
     """One task. Without `verifier`, a number is compared as one and anything else as text."""
 
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
@@ -111,7 +116,7 @@ def load_tasks(path: Path) -> TaskFile:
         if not raw.strip():
             continue
         try:
-            task = _task(raw, path.stem, number)
+            task = make_task(_parse_line(raw), path.stem, number - 1)
         except ValidationError as error:
             problems += [(number, f"{key}: {what}" if key else what) for key, what in field_problems(error)]
             continue
@@ -143,29 +148,70 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise UnusableTasks(f"{path} cannot be read: {error.strerror}; give the path of a JSONL file") from error
 
 
-def _task(raw: bytes, stem: str, number: int) -> Task:
-    """The task of one line. Raises ValueError (ValidationError is one) with plain sentences."""
+def _parse_line(raw: bytes) -> TaskLine:
     if len(raw) > MAX_LINE_BYTES:
         raise ValueError(f"the line has more than {MAX_LINE_BYTES:,} bytes; shorten it")
-    line = Line.model_validate_json(raw)
+    return TaskLine.model_validate_json(raw)
+
+
+def make_task(line: TaskLine, family: str, index: int) -> Task:
+    """The task of a line. Raises ValueError with what is wrong with it."""
     query = clean_text(line.query)
     if not plain(query):
         raise ValueError("query: this must not be empty")
     turn = None if line.plan is None else _reference(line.plan)
     split = line.split or split_of(plain(query))
-    return Task(TaskRef(line.family or stem, 0, split, number - 1), query, _verifier(line), turn)
+    return Task(TaskRef(line.family or family, 0, split, index), query, _verifier(line), turn)
 
 
-def _verifier(line: Line) -> AnyVerifier:
+def make_tasks(rows: Iterable[object], family: str) -> list[Task]:
+    """The tasks of (query, answer) pairs, of mappings like the lines of a file, or of tasks as they are; a query that
+    comes again is left out. Raises UnusableTasks with the number of the first row that is none of these."""
+    tasks: dict[str, Task] = {}
+    for index, row in enumerate(islice(rows, MAX_ROWS)):
+        try:
+            task = row if isinstance(row, Task) else make_task(_read_row(row), family, index)
+        except ValidationError as error:
+            key, what = field_problems(error)[0]
+            raise UnusableTasks(f"{family}, row {index + 1}: {key}: {what}") from error
+        except (ValueError, TypeError) as error:
+            raise UnusableTasks(f"{family}, row {index + 1}: {error}") from error
+        tasks.setdefault(plain(task.query), task)
+    return list(tasks.values())
+
+
+def _read_row(row: object) -> TaskLine:
+    if isinstance(row, Mapping):
+        return TaskLine.model_validate(dict(row))
+    if isinstance(row, tuple | list) and len(row) == 2:
+        return TaskLine(query=row[0], answer=row[1])
+    raise TypeError(f"give (query, answer), a mapping with these keys or a Task, not a {type(row).__name__}")
+
+
+def open_file(path: Path, name: str) -> TaskList:
+    """The tasks of a file as a source; lines with problems are left out. Raises UnusableTasks when no task is left."""
+    file = load_tasks(path)
+    line, problem = file.problems[0] if file.problems else (1, "the file is empty")
+    if not file.tasks:
+        raise UnusableTasks(f"{path} holds no task (line {line}: {problem}); see python -m trainer tasks check {path}")
+    if file.problems:
+        log.warning(
+            "%s: %d problems (line %d: %s); those lines are left out, %d tasks remain",
+            path, len(file.problems), line, problem, len(file.tasks),
+        )  # fmt: skip
+    return TaskList(name, file.tasks)
+
+
+def _verifier(line: TaskLine) -> AnyVerifier:
     rule = line.verifier
     answer = line.answer
-    if isinstance(rule, Python):
+    if isinstance(rule, PythonRule):
         return PythonCheck(_checked(rule.code), answer)
     if answer is None:
         raise ValueError("answer: this is missing")
-    if isinstance(rule, Judged):
+    if isinstance(rule, JudgeRule):
         return Judge(rule.worker, answer)
-    if isinstance(rule, Number):
+    if isinstance(rule, NumberRule):
         return NumberWithin(_number(answer), rule.tolerance)
     if rule is None:
         is_number = isinstance(answer, int | float) and not isinstance(answer, bool)

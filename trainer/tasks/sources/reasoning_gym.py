@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from orchestrator.engine.events import TaskRef
 from pool_registry.actions import JsonValue
 from trainer.errors import UnknownTask, UnusableTasks
+from trainer.tasks.sources.source import check_split, draw_indices
 from trainer.tasks.suite import SPLITS, split_of
 from trainer.tasks.task import Task, plain
 from trainer.tasks.verifier import stated
@@ -44,7 +46,7 @@ REFUSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class GymVerifier:
     """Right when the family's own grader gives full marks. `entry` is the item as the package made it."""
 
     dataset: Any = field(repr=False, compare=False)
@@ -67,7 +69,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class GymFamily:
     """One family, with a data set for each split."""
 
     name: str
@@ -93,10 +95,26 @@ class Family:
             idle = 0
             seen.add(key)
             ref = TaskRef(f"reasoning_gym:{self.name}", 0, split, index)
-            yield Task(ref, entry["question"], Scored(dataset, entry))
+            yield Task(ref, entry["question"], GymVerifier(dataset, entry))
 
 
-def open_family(name: str) -> Family:
+class GymSource:
+    """A family of the reasoning-gym package."""
+
+    def __init__(self, name: str, family: GymFamily) -> None:
+        self.name = name
+        self._family = family
+
+    def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
+        family = self._family
+        indices = draw_indices(f"{seed}/{self.name}/{check_split(split)}", family.size)
+        tasks = list(islice(family.tasks(split, indices), count))
+        if not tasks:
+            raise UnknownTask(f"{self.name} has no task in the split {split!r}; choose another family")
+        return tasks
+
+
+def open_family(name: str) -> GymFamily:
     """Raises UnknownTask for a family there is not or that is refused, UnusableTasks without the package."""
     try:
         from reasoning_gym.factory import DATASETS, create_dataset
@@ -113,4 +131,4 @@ def open_family(name: str) -> Family:
         datasets = {split: create_dataset(name, seed=place * SPACING, size=SIZE) for place, split in enumerate(SPLITS)}
     except Exception as error:  # 100 generators by as many hands
         raise UnusableTasks(f"reasoning_gym:{name} cannot be opened: {error}") from error
-    return Family(name, datasets)
+    return GymFamily(name, datasets)

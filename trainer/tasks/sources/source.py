@@ -1,29 +1,18 @@
-"""Where tasks come from, behind one interface: `source_named("ledger,atlas")`, `source_named("file:mine.jsonl")` ...
+"""Sources of tasks behind one interface, whatever the tasks are made from.
 
 Every source draws the same tasks for the same split, count and seed; a smaller count gives the first of them.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any, Protocol
 
-from trainer.errors import UnknownTask, UnusableTasks
-from trainer.tasks import SUITES, suite_named
-from trainer.tasks.sources.hub import load_hub
-from trainer.tasks.sources.jsonl import load_tasks
-from trainer.tasks.sources.reasoning_gym import Family, open_family
+from trainer.errors import TrainerError, UnknownTask, UnusableTasks
 from trainer.tasks.suite import MAX_INDEX, SPLITS, Suite, seeded
 from trainer.tasks.task import Task
-
-log = logging.getLogger(__name__)
-SOURCES = (
-    f"families with commas between them ({', '.join(SUITES)}), file:PATH.jsonl, "
-    "hub:OWNER/NAME[:CONFIG] or reasoning_gym:FAMILY"
-)
 
 
 class TaskSource(Protocol):
@@ -37,7 +26,7 @@ class TaskSource(Protocol):
         levels. Raises UnknownTask when there is no task like that, UnusableTasks when the source fails."""
 
 
-class Generated:
+class SuiteSource:
     """Families of suites, drawn in turns: every family and level gets the same share."""
 
     def __init__(self, name: str, suites: Sequence[Suite[Any]]) -> None:
@@ -45,18 +34,18 @@ class Generated:
         self._suites = suites
 
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
-        cells = [(suite, level) for level in _levels(self._suites, levels) for suite in self._suites]
+        cells = [(suite, level) for level in _choose_levels(self._suites, levels) for suite in self._suites]
         cells = [(suite, level) for suite, level in cells if level in suite.levels]
         share = -(-count // len(cells))
         drawn = [
-            [suite.task(level, split, index) for index in islice(_indices(key, MAX_INDEX), share)]
+            [suite.task(level, split, index) for index in islice(draw_indices(key, MAX_INDEX), share)]
             for suite, level in cells
             for key in [f"{seed}/{suite.name}/{level}/{split}"]
         ]
         return [task for turn in zip(*drawn, strict=True) for task in turn][:count]
 
 
-class Listed:
+class TaskList:
     """Tasks that all lie in memory; `seed` shuffles them."""
 
     def __init__(self, name: str, tasks: Sequence[Task]) -> None:
@@ -66,79 +55,61 @@ class Listed:
         }
 
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
-        found = list(self._tasks[_known(split)])
-        if not found:
-            held = ", ".join(f"{name} {len(each):,}" for name, each in self._tasks.items() if each)
-            raise UnknownTask(f"{self.name} has no task in the split {split!r}; it has: {held}")
-        seeded(f"{seed}/{self.name}/{split}").shuffle(found)
-        return found[:count]
+        drawn = list(self._tasks[check_split(split)])
+        if not drawn:
+            sizes = ", ".join(f"{name} {len(tasks):,}" for name, tasks in self._tasks.items() if tasks)
+            raise UnknownTask(f"{self.name} has no task in the split {split!r}; it has: {sizes or 'none at all'}")
+        seeded(f"{seed}/{self.name}/{split}").shuffle(drawn)
+        return drawn[:count]
 
 
-class Gym:
-    """A family of the reasoning-gym package."""
+class ExtensionSource:
+    """A source of another package. Whatever goes wrong in it is told with the package's name."""
 
-    def __init__(self, name: str, family: Family) -> None:
+    def __init__(self, name: str, package: str, source: TaskSource) -> None:
         self.name = name
-        self._family = family
+        self._package = package
+        self._source = source
 
     def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
-        family = self._family
-        indices = _indices(f"{seed}/{self.name}/{_known(split)}", family.size)
-        found = list(islice(family.tasks(split, indices), count))
-        if not found:
-            raise UnknownTask(f"{self.name} has no task in the split {split!r}; choose another family")
-        return found
+        with explain_failure(self.name, self._package):
+            tasks = list(self._source.tasks(split, count, seed, levels))
+            if not all(isinstance(task, Task) for task in tasks):
+                raise TypeError("its `tasks` must return objects of class Task")
+        return tasks
 
 
-def source_named(text: str) -> TaskSource:
-    """The source that a recipe or a command names. Raises UnknownTask, or UnusableTasks when it cannot be opened."""
-    name = text.strip()
-    kind, colon, rest = name.partition(":")
-    match kind if colon else "":
-        case "file":
-            return _file(name, Path(rest).expanduser())
-        case "hub":
-            return Listed(name, load_hub(rest))
-        case "reasoning_gym":
-            return Gym(name, open_family(rest))
-        case "suite" | "":
-            families = [part.strip() for part in (rest or name).split(",") if part.strip()]
-            if families and all(family in SUITES for family in families):
-                return Generated(name, [suite_named(family) for family in dict.fromkeys(families)])
-    raise UnknownTask(f"there is no source of tasks {text[:200]!r}; use {SOURCES}")
+@contextmanager
+def explain_failure(name: str, package: str) -> Iterator[None]:
+    """Turn what another package's code raises into UnusableTasks that names the package."""
+    try:
+        yield
+    except UnusableTasks as error:
+        raise UnusableTasks(f"the source {name} of {package} cannot be used: {error}") from error
+    except TrainerError:
+        raise
+    except Exception as error:
+        raise UnusableTasks(f"the source {name} of {package} failed: {type(error).__name__}: {error}") from error
 
 
-def _file(name: str, path: Path) -> Listed:
-    read = load_tasks(path)
-    if not read.tasks:
-        line, what = read.problems[0] if read.problems else (1, "the file is empty")
-        raise UnusableTasks(f"{path} holds no task (line {line}: {what}); see python -m trainer tasks check {path}")
-    if read.problems:
-        line, what = read.problems[0]
-        log.warning(
-            "%s: %d problems (line %d: %s); those lines are left out, %d tasks remain",
-            path, len(read.problems), line, what, len(read.tasks),
-        )  # fmt: skip
-    return Listed(name, read.tasks)
-
-
-def _levels(suites: Sequence[Suite[Any]], wanted: tuple[int, ...] | None) -> list[int]:
+def _choose_levels(suites: Sequence[Suite[Any]], levels: tuple[int, ...] | None) -> list[int]:
     there = sorted({level for suite in suites for level in suite.levels})
-    if wanted is None:
+    if levels is None:
         return there
-    unknown = [level for level in wanted if level not in there]
-    if unknown or not wanted:
+    unknown = [level for level in levels if level not in there]
+    if unknown or not levels:
         raise UnknownTask(f"the levels are {', '.join(map(str, there))}, not {unknown[0] if unknown else 'none'}")
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(levels))
 
 
-def _known(split: str) -> str:
+def check_split(split: str) -> str:
+    """The split itself. Raises UnknownTask when there is none like it."""
     if split not in SPLITS:
         raise UnknownTask(f"there is no split {split!r}; use one of: {', '.join(SPLITS)}")
     return split
 
 
-def _indices(key: str, below: int) -> Iterator[int]:
+def draw_indices(key: str, below: int) -> Iterator[int]:
     """Every index below `below` once, in an order that depends on `key` alone; never all of them in memory."""
     random = seeded(key)
     seen: set[int] = set()

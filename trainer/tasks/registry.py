@@ -1,0 +1,258 @@
+"""Where tasks come from: the generated families and every other source. The one place to register either.
+
+A recipe or a command names a source as NAME or NAME:ARGUMENT, and several families with commas between them. Another
+package adds a source by an entry point:
+
+    [project.entry-points."podium.tasks"]
+    riddles = "podium_riddles:riddles"
+
+Its value is one of
+- a `Suite`, class or object: a generated family, with levels, splits and reference plans like the built-in ones;
+- a `TaskSource`: an object with `tasks(split, count, seed, levels)`;
+- a function that returns a `TaskSource`, or an iterable of tasks: pairs (query, answer), mappings like the lines of a
+  JSONL file, or `Task` objects. Where a row names no split, the hash of its query decides. A function with a parameter
+  is given what stands behind the colon, "" without one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+from pool_registry.extension_table import ExtensionTable
+from trainer.errors import UnknownTask
+from trainer.tasks.families.atlas import Atlas
+from trainer.tasks.families.dossier import Dossier
+from trainer.tasks.families.forge import Forge
+from trainer.tasks.families.itinerary import Itinerary
+from trainer.tasks.families.joined import Joined
+from trainer.tasks.families.ledger import Ledger
+from trainer.tasks.families.workshop import Workshop
+from trainer.tasks.sources.source import ExtensionSource, SuiteSource, TaskList, TaskSource, explain_failure
+from trainer.tasks.suite import Suite
+from trainer.tasks.task import Task
+
+log = logging.getLogger(__name__)
+FAMILIES: tuple[Suite[Any], ...] = (
+    Joined(Ledger()),
+    Joined(Atlas()),
+    Joined(Forge()),
+    Joined(Itinerary()),
+    Workshop(),
+    Dossier(),
+)
+MAX_RECOGNIZED_CHARS = 2000  # no suite writes longer queries
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProvider:
+    """A row of the table: a name under which recipes get tasks.
+
+    `open` gets what stands behind the colon, and raises UnusableTasks when there is no such source. `argument` shows
+    it in help texts, in brackets where it may be left out: ":PATH.jsonl". `example` is what the recipe's form
+    suggests. `suite` is the family of a row that is one.
+    """
+
+    name: str
+    summary: str
+    open: Callable[[str], TaskSource]
+    argument: str = ""
+    example: str = ""
+    suite: Suite[Any] | None = None
+
+    def accepts(self, has_argument: bool) -> bool:
+        """Whether a source may be named so, with a colon and what follows, or without."""
+        return bool(self.argument) if has_argument else not self.argument.startswith(":")
+
+
+def _provide_suite(suite: Suite[Any]) -> TaskProvider:
+    return TaskProvider(suite.name, suite.description, lambda _: SuiteSource(suite.name, [suite]), suite=suite)
+
+
+def _open_file(argument: str) -> TaskSource:
+    from trainer.tasks.sources.jsonl import open_file
+
+    return open_file(Path(argument).expanduser(), f"file:{argument}")
+
+
+def _open_hub(argument: str) -> TaskSource:
+    from trainer.tasks.sources.hub import load_hub
+
+    return TaskList(f"hub:{argument}", load_hub(argument))
+
+
+def _open_gym(argument: str) -> TaskSource:
+    from trainer.tasks.sources.reasoning_gym import GymSource, open_family
+
+    return GymSource(f"reasoning_gym:{argument}", open_family(argument))
+
+
+def _make_provider(entry: EntryPoint, value: object) -> TaskProvider:
+    """The row of an entry point's value."""
+    name = entry.name
+    if isinstance(value, type) and issubclass(value, Suite):
+        value = value()
+    if isinstance(value, Suite):
+        return _provide_suite(value)
+    summary = (inspect.getdoc(value) or "").partition("\n")[0]
+    if callable(value):
+        function: Callable[..., object] = value
+        takes_argument = bool(inspect.signature(function).parameters)
+        return TaskProvider(
+            name,
+            summary,
+            lambda argument: _to_source(name, function(argument) if takes_argument else function()),
+            "[:ARGUMENT]" if takes_argument else "",
+            name,
+        )
+    if not hasattr(value, "tasks"):
+        raise TypeError(
+            f"{entry.value} is a {type(value).__name__}, not a Suite, a source or a function that gives one"
+        )
+    return TaskProvider(name, summary, lambda _: _to_source(name, value), "", name)
+
+
+def _to_source(name: str, result: Any) -> TaskSource:
+    """What another package gave, as a source."""
+    if hasattr(result, "tasks"):
+        source: TaskSource = result
+        return source
+    if not isinstance(result, Iterable):
+        raise TypeError(f"it returned a {type(result).__name__}, not a task source or tasks")
+    from trainer.tasks.sources.jsonl import make_tasks
+
+    return TaskList(name, make_tasks(result, name))
+
+
+PROVIDERS = ExtensionTable(
+    "podium.tasks",
+    TaskProvider,
+    (
+        *(_provide_suite(suite) for suite in FAMILIES),
+        TaskProvider("file", "Your own tasks, one JSON object a line.", _open_file, ":PATH.jsonl", "file:tasks.jsonl"),
+        TaskProvider(
+            "hub",
+            "A data set of the Hugging Face Hub with questions and answers.",
+            _open_hub,
+            ":OWNER/NAME[:CONFIG]",
+            "hub:openai/gsm8k:main",
+        ),
+        TaskProvider(
+            "reasoning_gym",
+            "A family of that package whose grader cannot be fooled (pip install reasoning-gym).",
+            _open_gym,
+            ":FAMILY",
+            "reasoning_gym:basic_arithmetic",
+        ),
+    ),
+    _make_provider,
+)
+
+
+class _SuiteTable(Mapping[str, Suite[Any]]):
+    """The rows of PROVIDERS that are generated families."""
+
+    def __getitem__(self, name: str) -> Suite[Any]:
+        suite = PROVIDERS[name].suite
+        if suite is None:
+            raise KeyError(name)
+        return suite
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, provider in PROVIDERS.items() if provider.suite is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+SUITES: Mapping[str, Suite[Any]] = _SuiteTable()
+
+
+def train_families() -> tuple[str, ...]:
+    """The families to learn from."""
+    return tuple(name for name, suite in SUITES.items() if not suite.held_out)
+
+
+def held_out_families() -> tuple[str, ...]:
+    """The families that no orchestrator learns from."""
+    return tuple(name for name, suite in SUITES.items() if suite.held_out)
+
+
+def is_held_out(family: str) -> bool:
+    """Whether this is a family that no orchestrator learns from."""
+    suite = SUITES.get(family)
+    return suite is not None and suite.held_out
+
+
+def describe_sources() -> str:
+    """Every way to name a source in one line, as help texts and errors list them."""
+    others = [f"{row.name}{row.argument}" for row in PROVIDERS.values() if row.suite is None]
+    return f"families with commas between them ({', '.join(SUITES)}), {', '.join(others[:-1])} or {others[-1]}"
+
+
+def suite_named(name: str) -> Suite[Any]:
+    """The suite called `name`. Raises UnknownTask, which lists those there are."""
+    try:
+        return SUITES[name]
+    except KeyError:
+        raise UnknownTask(_explain_unknown("family", name, f"one of: {', '.join(SUITES)}")) from None
+
+
+def find_task(family: str, level: int, split: str, index: int) -> Task:
+    """One generated task. Raises UnknownTask."""
+    return suite_named(family).task(level, split, index)
+
+
+def recognize(query: str) -> Task | None:
+    """The task behind a query in any suite's words, or None."""
+    if len(query) > MAX_RECOGNIZED_CHARS:
+        return None
+    return next((task for suite in SUITES.values() if (task := _recognize_by(suite, query))), None)
+
+
+def _recognize_by(suite: Suite[Any], query: str) -> Task | None:
+    package = PROVIDERS.package_of(suite.name)
+    if not package:
+        return suite.recognize(query)
+    try:
+        return suite.recognize(query)
+    except Exception:  # another package's family must not keep the others from being recognised
+        log.exception("the family %s of %s failed to read a query", suite.name, package)
+        return None
+
+
+def open_source(text: str) -> TaskSource:
+    """The source that a recipe or a command names. Raises UnknownTask, or UnusableTasks when it cannot be opened."""
+    name = text.strip()
+    head, colon, argument = name.partition(":")
+    families = [part.strip() for part in (argument if head == "suite" else name).split(",") if part.strip()]
+    if families and all(family in SUITES for family in families):
+        families = list(dict.fromkeys(families))
+        source: TaskSource = SuiteSource(name, [SUITES[family] for family in families])
+        return _with_package(name, families, source)
+    provider = PROVIDERS.get(head)
+    if provider is None or not provider.accepts(bool(colon)):
+        raise UnknownTask(_explain_unknown("source of tasks", text[:200], describe_sources()))
+    package = PROVIDERS.package_of(head)
+    if not package:
+        return provider.open(argument)
+    with explain_failure(name, package):
+        return ExtensionSource(name, package, provider.open(argument))
+
+
+def _with_package(name: str, families: list[str], source: TaskSource) -> TaskSource:
+    packages = list(dict.fromkeys(filter(None, map(PROVIDERS.package_of, families))))
+    return ExtensionSource(name, ", ".join(packages), source) if packages else source
+
+
+def _explain_unknown(what: str, name: str, choices: str) -> str:
+    head = name.partition(":")[0].strip()
+    problem = "" if head in PROVIDERS else PROVIDERS.problems.get(head)
+    return (
+        f"the {what} {name!r} cannot be used: {problem}" if problem else f"there is no {what} {name!r}; use {choices}"
+    )
