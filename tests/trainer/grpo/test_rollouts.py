@@ -35,7 +35,7 @@ from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_generator import ColocatedGenerator
 from trainer.recipe import CurriculumSettings, OptimizerSettings, Recipe, RewardSettings, SftSettings
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import Exact
+from trainer.tasks.verifier import ExactText
 
 
 class Repeats(Worker[NoConfig]):
@@ -117,7 +117,7 @@ def an_engine(chat: ChatTokens, pool: LivePool, **changes: Any) -> RolloutEngine
 
 
 def a_task(query: str = "q", index: int = 0) -> Task:
-    return Task(TaskRef("own", 1, "train", index), query, Exact("right"))
+    return Task(TaskRef("own", 1, "train", index), query, ExactText("right"))
 
 
 def call_of(text: str, answer: str | None = None) -> str:
