@@ -21,7 +21,7 @@ export function mount(root, { info, traces }) {
 
 /** The heading alone: a live Space has its query between the two. */
 export function head(root, info) {
-  root.replaceChildren(el("div.sp.space-top", {}, heading(info)));
+  root.replaceChildren(el("div.space-page.space-top", {}, heading(info)));
 }
 
 /** The same without a server around it: follows the system's colours. */
@@ -47,7 +47,7 @@ class Page {
     this.view = new Replay(stage, this.documents, this.player);
     this.cards = el("div.space-cards", { role: "group", "aria-label": "Recorded runs" });
     this.cards.append(...this.listed.map((each) => this.card(each)));
-    const box = el("div.sp");
+    const box = el("div.space-page");
     if (this.listed.length) box.append(el("h2.space-label", {}, "Recorded runs"), this.cards);
     box.append(this.player, stage, footing(info));
     root.replaceChildren(box);

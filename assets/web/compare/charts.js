@@ -200,7 +200,7 @@ export function shade(value) {
 // Parts
 
 export function canvas(width, height, label) {
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "ch", role: "img", "aria-label": label });
+  return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "compare-chart", role: "img", "aria-label": label });
 }
 
 export function text(content, x, y, className, anchor = "start") {

@@ -21,7 +21,7 @@ const ABOUT = {
 export class MatrixView {
   constructor(page) {
     this.page = page;
-    this.root = el("div.cm");
+    this.root = el("div.compare-condition");
     this.filters = new Filters([["family", "Family", "All families"], ["level", "Level", "All levels"]], () => this.show(true));
     this.body = el("div.compare-body");
     this.root.append(this.filters.root, this.body);
@@ -87,7 +87,7 @@ function filled(cell) {
 export class AblationView {
   constructor(page) {
     this.page = page;
-    this.root = el("div.ca");
+    this.root = el("div.compare-ablation");
     this.filters = new Filters([["ablated", "Orchestrator", null], ["family", "Family", "All families"], ["level", "Level", "All levels"]], () => this.show(true));
     this.body = el("div.compare-body");
     this.root.append(this.filters.root, this.body);

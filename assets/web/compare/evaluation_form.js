@@ -12,7 +12,7 @@ const LEVELS = [1, 2, 3];
 export class EvaluationForm {
   constructor(page) {
     this.page = page;
-    this.root = el("details.train-card.ce", { "data-testid": "evaluate" });
+    this.root = el("details.train-card.compare-evaluate", { "data-testid": "evaluate" });
     this.root.addEventListener("toggle", () => this.root.open && this.check());
   }
 

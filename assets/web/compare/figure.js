@@ -17,7 +17,7 @@ export class Figure {
     this.draw = draw;
     this.data = data;
     this.show = show;
-    this.root = el("section.cf", { "data-figure": name, "aria-label": title });
+    this.root = el("section.compare-figure", { "data-figure": name, "aria-label": title });
     this.frame = el("div.compare-figure-frame");
     const head = heading(title, about);
     head.append(this.exports());
@@ -94,7 +94,7 @@ export function table({ name, title, about = "", columns, rows, key = null, capt
   head.append(box);
   const body = el("table.traces-table.compare-table-table", {}, el("caption.podium-offscreen", {}, caption), headOf(columns), bodyOf(columns, rows, key));
   const frame = el("div.traces-frame.compare-table-frame", { tabindex: "0", role: "region", "aria-label": `${title}, scrolls sideways` }, body);
-  return el("section.cf.ct", { "data-table": name, "aria-label": title }, head, frame);
+  return el("section.compare-figure.compare-table", { "data-table": name, "aria-label": title }, head, frame);
 }
 
 function headOf(columns) {

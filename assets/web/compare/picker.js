@@ -54,7 +54,7 @@ export class Picker {
 
   chip(name, place) {
     const dot = el("i.compare-query-dot");
-    dot.style.background = `var(--tr-${place + 1})`;
+    dot.style.background = `var(--podium-series-${place + 1})`;
     const words = el("span", { title: name }, this.labels.get(name) || name);
     const away = el("button.compare-away", { type: "button", "aria-label": `Take ${this.labels.get(name) || name} away` }, icon(ACTIONS.cross));
     away.addEventListener("click", () => this.change(this.names.filter((each) => each !== name)));

@@ -16,7 +16,7 @@ export class QueryView {
   constructor(page) {
     this.page = page;
     this.sides = [];
-    this.root = el("div.cq");
+    this.root = el("div.compare-query");
     this.composer = el("section.train-card.compare-query-composer", { "aria-label": "Query" });
     this.notice = el("div.run-view-notice", { role: "status" });
     this.notice.hidden = true;
@@ -190,7 +190,7 @@ export class QueryView {
     const { episode, totals } = this.state.views[place];
     const reference = place === this.state.reference;
     const dot = el("i.compare-query-dot");
-    dot.style.background = `var(--tr-${place + 1})`;
+    dot.style.background = `var(--podium-series-${place + 1})`;
     const line = el("div.compare-query-title", {}, dot, el("h3", { title: episode.orchestrator }, this.page.label(episode.orchestrator)), pill(episode));
     const facts = el("div.compare-query-facts", {}, answer(episode), ...(episode.verdict ? [verdict(episode.verdict)] : []));
     const figures = el("div.compare-query-figures");
@@ -247,7 +247,7 @@ export class QueryView {
     const told = diff.entries.filter((entry) => !entry.what.includes("same"));
     for (const entry of told) list.append(this.entry(entry, place));
     const same = diff.entries.length - told.length;
-    const root = el("section.cf.compare-query-list", { "aria-label": `${name} against the reference`, "data-diff": place }, head, told.length ? list : el("p.train-mute", {}, same ? "The same graph: every step, place and access list." : "Neither has steps."));
+    const root = el("section.compare-figure.compare-query-list", { "aria-label": `${name} against the reference`, "data-diff": place }, head, told.length ? list : el("p.train-mute", {}, same ? "The same graph: every step, place and access list." : "Neither has steps."));
     if (told.length && same) root.append(el("p.train-mute", {}, `${same} ${same === 1 ? "step is" : "steps are"} the same.`));
     return root;
   }
@@ -297,7 +297,7 @@ export class QueryView {
 
 function named(place, label) {
   const dot = el("i.compare-query-dot");
-  dot.style.background = `var(--tr-${place + 1})`;
+  dot.style.background = `var(--podium-series-${place + 1})`;
   return el("span.compare-query-named", {}, dot, label);
 }
 

@@ -5,7 +5,7 @@ import { STATUSES } from "../lib/icons.js";
 
 export class StepsSideBySide {
   constructor() {
-    this.root = el("section.cf.cs", { "aria-label": "The selected step" });
+    this.root = el("section.compare-figure.compare-step", { "aria-label": "The selected step" });
     this.clear();
   }
 
@@ -42,7 +42,7 @@ async function load({ episode, step }) {
 
 function column(side, detail) {
   const dot = el("i.compare-query-dot");
-  dot.style.background = `var(--tr-${side.place + 1})`;
+  dot.style.background = `var(--podium-series-${side.place + 1})`;
   const box = el("article.compare-step-side", {}, el("h4", {}, dot, side.name));
   if (!detail) box.append(el("p.train-mute", {}, "Has no such step."));
   else if (detail.problem) box.append(el("p.run-inspector-problem", {}, `This cannot be shown: ${detail.problem}`));

@@ -17,7 +17,7 @@ const TURNS = ["1", "2", "3", "4", "5", "6"];
 export class JobChooser {
   constructor(onChange) {
     this.onChange = onChange;
-    this.root = el("section.train-card.cj", { "aria-label": "Evaluations" });
+    this.root = el("section.train-card.compare-jobs", { "aria-label": "Evaluations" });
     setInterval(() => document.visibilityState === "visible" && this.root.offsetParent && this.load(), REFRESH_MS);
   }
 

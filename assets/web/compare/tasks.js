@@ -9,7 +9,7 @@ const WORDS = { improved: "did better on", regressed: "did worse on", equal: "di
 export class TaskList {
   constructor(page) {
     this.page = page;
-    this.root = el("section.cf.ck", { "aria-label": "Tasks" });
+    this.root = el("section.compare-figure.compare-task", { "aria-label": "Tasks" });
     this.root.hidden = true;
     this.list = el("ol.compare-task-list");
     this.more = el("button.page-button", { type: "button" }, "Show more tasks");

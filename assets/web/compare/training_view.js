@@ -24,7 +24,7 @@ const share = (value) => percent(value);
 export class TrainingView {
   constructor(page) {
     this.page = page;
-    this.root = el("div.cd");
+    this.root = el("div.compare-training");
     this.job = el("select.page-select", { "aria-label": "Training job" });
     this.job.addEventListener("change", () => {
       put({ train: this.job.value, step: null });
@@ -33,7 +33,7 @@ export class TrainingView {
     this.live = el("span.train-pill", { "data-testid": "training-live" });
     this.about = el("p.train-mute", { role: "status" });
     this.grid = el("div.compare-training-grid");
-    this.plans = el("section.cf.compare-training-plans", { "aria-label": "Example plans" });
+    this.plans = el("section.compare-figure.compare-training-plans", { "aria-label": "Example plans" });
     this.plans.hidden = true;
     this.rollouts = new Rollouts();
     this.root.append(el("div.compare-filters", {}, this.job, this.live), this.about, this.plans, this.grid);

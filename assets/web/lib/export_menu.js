@@ -19,7 +19,7 @@ export function exportMenu(episode) {
   const png = el("button.export-menu-item", { type: "button" }, "Graph as PNG");
   png.addEventListener("click", () => savePng(`${address}graph.svg`, `podium-${episode}.png`).catch((error) => (png.textContent = `PNG failed: ${error.message}`)));
   list.insertBefore(png, list.children[3]);
-  const menu = el("details.xp", { "data-testid": "export" }, el("summary.podium-link", {}, "Export"), list);
+  const menu = el("details.export-menu", { "data-testid": "export" }, el("summary.podium-link", {}, "Export"), list);
   menu.addEventListener("keydown", (event) => event.key === "Escape" && (menu.open = false));
   menu.addEventListener("focusout", ({ relatedTarget: next }) => {
     if (next instanceof Node && !menu.contains(next)) menu.open = false;

@@ -20,7 +20,7 @@ export function keyField(page, { label, about = "", value = "", optional = true 
   input.value = value;
   const field = labelled(label, input, about);
   const state = el("span.form-key-state", { role: "status" });
-  field.node.classList.add("fk");
+  field.node.classList.add("form-key");
   field.node.append(state, storeInKeyring(input, () => check()));
   let timer;
   let asked = 0;

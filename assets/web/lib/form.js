@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 
 export class Form {
   constructor(schema, values = {}, { prefix = "", special = (_name, _rule, _value) => null } = {}) {
-    this.root = el("div.fm");
+    this.root = el("div.form-fields");
     this.fields = new Map();
     const required = new Set(schema.required || []);
     for (const [name, rule] of Object.entries(schema.properties || {})) {

@@ -30,7 +30,7 @@ export class Gallery {
     const reply = await this.page.act({ action: "gallery" });
     if (!reply.ok) return;
     this.templates = reply.templates;
-    this.root = el("div.pg");
+    this.root = el("div.pool-gallery");
     this.search = el("input.page-search", { type: "search", placeholder: "Search templates", "aria-label": "Search templates" });
     this.search.addEventListener("input", () => this.filter());
     this.chips = el("div.page-chips", { role: "group", "aria-label": "Show" });
@@ -143,7 +143,7 @@ export class Gallery {
     const endpoint = () => ({ base_url: value("base_url"), api_key: value("api_key") });
     for (const need of template.fields) fields.set(need.field, makeField(this.page, need, endpoint, template.needs === "a running server"));
     const general = el("div.form-general", { role: "alert" });
-    const form = el("form.fm", {}, ...[...fields.values()].map((field) => field.node));
+    const form = el("form.form-fields", {}, ...[...fields.values()].map((field) => field.node));
     const add = el("button.page-primary", { type: "submit" }, `Add ${template.title}`);
     form.append(general, this.page.drawer.foot(button("Back", () => this.show()), add));
     form.addEventListener("submit", async (event) => {

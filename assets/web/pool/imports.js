@@ -20,8 +20,8 @@ export function openMcp(page, back = null) {
   const url = textField({ label: "URL", about: "Streamable HTTP, often ending in /mcp.", placeholder: "https://host/mcp" });
   const headers = linesField("Headers", "One a line. A key goes in as a reference: Authorization: Bearer env:NAME", "Authorization: Bearer env:NAME");
   const name = textField({ label: "Name", about: "Stands before the names of its tools; made from the command when empty.", optional: true });
-  const stdio = el("div.fm", {}, el("p.page-warning", {}, icon(ACTIONS.warn), el("span", {}, RUNS_HERE)), command.node);
-  const http = el("div.fm", {}, url.node);
+  const stdio = el("div.form-fields", {}, el("p.page-warning", {}, icon(ACTIONS.warn), el("span", {}, RUNS_HERE)), command.node);
+  const http = el("div.form-fields", {}, url.node);
   const more = el("details.page-more", {}, el("summary", {}, "More"), env.node, headers.node, cwd.node, name.node);
   const choose = (value) => {
     kind.value = value;
@@ -108,7 +108,7 @@ export function openFunction(page, back = null) {
 function openSource(page, source) {
   const general = el("div.form-general", { role: "alert" });
   const go = el("button.page-primary", { type: "submit" }, source.verb);
-  const form = el("form.fm", {}, ...source.parts, general, page.drawer.foot(button("Cancel", () => (source.back ? source.back() : page.drawer.close())), go));
+  const form = el("form.form-fields", {}, ...source.parts, general, page.drawer.foot(button("Cancel", () => (source.back ? source.back() : page.drawer.close())), go));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     for (const field of Object.values(source.fields)) field.say("");

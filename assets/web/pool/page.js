@@ -32,7 +32,7 @@ class PoolPage {
     this.drawer = new Drawer();
     this.gallery = new Gallery(this);
     this.toast = el("div.page-toast", { role: "status", popover: "manual" });
-    const page = el("div.pp", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar, this.note, this.tools, this.grid, this.drawer.node, this.toast);
+    const page = el("div.pool-page", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar, this.note, this.tools, this.grid, this.drawer.node, this.toast);
     root.replaceChildren(page);
   }
 

@@ -38,7 +38,7 @@ function comparison(page, versions, before, after, atOnce) {
     out.replaceChildren(...(reply.ok ? difference(page, reply.diff, Number(from.value)) : [el("p.form-general", {}, plain(reply.problems))]));
   };
   const row = el("div.pool-version-row", {}, el("span", {}, "Compare"), from, el("span", {}, "with"), to, button("Show the differences", compare, "page-button"));
-  const box = el("section.pv", { "aria-label": "Compare two versions" }, row, out);
+  const box = el("section.pool-version", { "aria-label": "Compare two versions" }, row, out);
   if (atOnce) compare();
   return box;
 }

@@ -32,7 +32,7 @@ class PublishPage {
     this.files = el("section.publish-card.publish-files", { "aria-label": "Preview" });
     this.list = el("section.publish-card.publish-list", { "aria-label": "Publications" });
     const grid = el("div.publish-grid", {}, this.form, el("div.publish-side", {}, this.files, this.list));
-    const page = el("div.pu", {}, heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid);
+    const page = el("div.publish-page", {}, heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid);
     root.replaceChildren(page);
     this.empty();
     this.form.append(el("p.publish-mute", {}, "Loading …"));

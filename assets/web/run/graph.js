@@ -18,7 +18,7 @@ export class Graph {
   }
 
   build() {
-    this.root = el("div.og", { role: "group", "aria-label": "Orchestration graph" });
+    this.root = el("div.run-graph", { role: "group", "aria-label": "Orchestration graph" });
     this.world = el("div.run-graph-world");
     this.edges = svg("svg", { class: "run-graph-edges", "aria-hidden": "true" });
     this.world.append(this.edges);

@@ -7,7 +7,7 @@ export class Inspector {
   /** `read(path)` gives the details behind an address of the API, or throws an error that says why not. */
   constructor(read = fetched) {
     this.read = read;
-    this.root = el("aside.in", { "aria-label": "Inspector" });
+    this.root = el("aside.run-inspector", { "aria-label": "Inspector" });
     this.asked = null;
     this.more = (_detail) => null; // something to do with a step, below its head
     this.clear();

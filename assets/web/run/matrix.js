@@ -7,7 +7,7 @@ const WORDS = { used: "granted and used", granted: "granted, not used", none: "n
 export class Matrix {
   constructor(onSelect) {
     this.onSelect = onSelect;
-    this.root = el("section.mx", { "aria-label": "Access matrix" });
+    this.root = el("section.run-matrix", { "aria-label": "Access matrix" });
     this.scroll = el("div.run-matrix-scroll");
     const key = el("div.run-matrix-key");
     for (const [state, text] of Object.entries(WORDS)) {

@@ -38,7 +38,7 @@ export class RunView {
     this.full = el("div.run-view-full");
     this.full.hidden = true;
     this.full.append(this.summary.root, this.panels());
-    root.replaceChildren(el("div.rv"));
+    root.replaceChildren(el("div.run-view"));
     root.firstChild.append(this.notice, this.empty, this.full);
   }
 

@@ -20,7 +20,7 @@ export class Summary {
   constructor(onTurn) {
     this.onTurn = onTurn;
     this.more = () => []; // further actions on an episode
-    this.root = el("section.su", { "aria-label": "Summary" });
+    this.root = el("section.run-summary", { "aria-label": "Summary" });
   }
 
   clear() {

@@ -7,7 +7,7 @@ export class Timeline {
     this.onSelect = onSelect;
     this.onTurn = onTurn;
     this.rows = new Map();
-    this.root = el("section.tl", { "aria-label": "Timeline" });
+    this.root = el("section.run-timeline", { "aria-label": "Timeline" });
     this.axis = el("div.run-timeline-axis", { "aria-hidden": "true" });
     this.body = el("div.run-timeline-body");
     const key = el("div.run-timeline-key");

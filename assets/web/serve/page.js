@@ -22,7 +22,7 @@ class ServePage {
     this.fresh = el("div.serve-fresh");
     const side = el("div.serve-side", {}, this.startCard(), this.tokenCard());
     const columns = el("div.serve-columns", {}, this.servers, side);
-    const page = el("div.sv", {}, heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."), this.said, columns);
+    const page = el("div.serve-page", {}, heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."), this.said, columns);
     root.replaceChildren(page);
   }
 

@@ -24,7 +24,7 @@ class TracesPage {
     const table = (this.table = el("table.traces-table"));
     table.append(head(), this.body);
     const frame = el("div.traces-frame", {}, table);
-    const page = el("div.tp", {}, heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.note, frame, this.more);
+    const page = el("div.traces-page", {}, heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.note, frame, this.more);
     root.replaceChildren(page);
     this.drawBar();
   }

@@ -76,7 +76,7 @@ export class Chart {
 
   colour(line, place) {
     if (this.spec.id === "status") return STATUS_COLOURS[line.label] || "--podium-mute";
-    return this.lines.length === 1 ? "--podium-accent" : `--tr-${(place % 8) + 1}`;
+    return this.lines.length === 1 ? "--podium-accent" : `--podium-series-${(place % 8) + 1}`;
   }
 
   range(low, high) {

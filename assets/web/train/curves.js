@@ -30,7 +30,7 @@ export class Curves {
     this.marks = [];
     this.stage = null;
     this.job = null;
-    this.root = el("div.cv");
+    this.root = el("div.train-curves");
     this.bar = el("div.train-curves-bar");
     this.grid = el("div.train-curves-grid");
     this.empty = el("p.train-empty", {}, "The curves begin with the first step.");

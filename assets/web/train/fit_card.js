@@ -44,10 +44,10 @@ function fitParts(fit) {
   fit.parts.filter((part) => part.bytes > 0).forEach((part, place) => {
     const piece = el("i");
     piece.style.width = `${(part.bytes / whole) * 100}%`;
-    piece.style.background = `var(--tr-${(place % 8) + 1})`;
+    piece.style.background = `var(--podium-series-${(place % 8) + 1})`;
     bar.append(piece);
     const dot = el("i");
-    dot.style.background = `var(--tr-${(place % 8) + 1})`;
+    dot.style.background = `var(--podium-series-${(place % 8) + 1})`;
     list.append(el("li", { title: part.note }, dot, el("span", {}, part.name), el("b", {}, bytes(part.bytes))));
   });
   const free = el("u");

@@ -19,7 +19,7 @@ export class JobView {
     this.edit = edit;
     this.job = null;
     this.state = null;
-    this.root = el("div.jv");
+    this.root = el("div.train-job-view");
     this.notice = el("div.run-view-notice", { role: "status" });
     this.head = new JobHead(this);
     this.advice = el("ol.train-job-advice", { "aria-label": "Advice, most pressing first" });
@@ -29,7 +29,7 @@ export class JobView {
     this.log = el("pre.train-job-log", { tabindex: "0", "aria-label": "Log" });
     this.recipe = el("div.train-job-recipe");
     const panels = [["curves", "Curves", this.curves.root], ["rollouts", "Rollouts", this.rollouts.root], ["checkpoints", "Checkpoints", this.checkpoints], ["log", "Log", this.log], ["recipe", "Recipe", this.recipe]];
-    this.tabs = new Tabs("jv", "Job", panels, (name) => this.select(name));
+    this.tabs = new Tabs("train-job", "Job", panels, (name) => this.select(name));
     this.root.append(this.notice, this.head.root, this.advice, this.tabs.row, ...this.tabs.panels);
   }
 

@@ -10,7 +10,7 @@ export class RecipeEditor {
   constructor(onEdit) {
     this.onEdit = onEdit;
     this.typed = null; // form, yaml, or null: nothing since the recipe was taken
-    this.root = el("section.train-card.rc", { "aria-label": "Recipe" });
+    this.root = el("section.train-card.train-recipe", { "aria-label": "Recipe" });
   }
 
   build(schema, pools) {

@@ -18,7 +18,7 @@ export class RecipeForm {
     this.open = new Set(OPEN);
     this.expanders = new WeakMap(); // section -> what opens it
     this.readers = new WeakMap(); // row -> what it holds
-    this.root = el("div.rf");
+    this.root = el("div.train-form");
     this.root.addEventListener("input", () => this.onChange());
     this.root.addEventListener("change", ({ target }) => {
       if (/** @type {Element} */ (target).matches("select, [type=checkbox]")) this.onChange();

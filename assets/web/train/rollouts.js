@@ -11,7 +11,7 @@ export class Rollouts {
   constructor() {
     this.job = null;
     this.step = null; // null: the newest
-    this.root = el("div.ro");
+    this.root = el("div.train-rollouts");
     this.bar = el("div.train-rollouts-bar");
     this.note = el("p.train-empty");
     this.list = el("div.train-rollouts-list");

@@ -14,7 +14,7 @@ export class Editor {
   /** `started(id)` hears of a what-if that begins, `fates(map)` of what becomes of each step, `closed()` of the end. */
   constructor({ started, fates, closed }) {
     this.on = { started, fates, closed };
-    this.root = el("aside.in.wi", { "aria-label": "What-if editor" });
+    this.root = el("aside.run-inspector.what-if", { "aria-label": "What-if editor" });
     this.root.hidden = true;
     this.episode = null;
     this.root.addEventListener("keydown", (event) => {
