@@ -49,7 +49,7 @@ def ran(*rounds: list[Step], failed: tuple[int, ...] = ()) -> Episode:
         events += [TurnStarted(number, 0.0), TurnTaken(number, Turn(tuple(steps)), 0.0)]
         for step in steps:
             events.append(StepStarted(step.id, 0.0))
-            bad = Observation.failed(Status.EXEC_ERR, "broken", "no") if step.id in failed else None
+            bad = Observation.failure(Status.EXEC_ERR, "broken", "no") if step.id in failed else None
             events.append(StepEnded(step.id, bad or Observation(Status.OK, f"value {step.id}"), 0.0))
     return replay("e", events)
 
