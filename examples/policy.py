@@ -5,7 +5,8 @@ A package offers it to every page and command with an entry point; see docs/exte
 
 import asyncio
 
-from examples.access_lists import MyAgent
+from access_lists import MyAgent  # the example beside this one
+
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Step, Turn, escape

@@ -4,16 +4,16 @@ import tempfile
 
 from fastapi.testclient import TestClient
 
-from studio.model_server.app import create_serve_app
-from studio.model_server.service import Offer
-from studio.start import prepare
+from studio.model_server.app import create_model_app
+from studio.model_server.service import ServedModel
+from studio.prepare import prepare_store
 from trainer.tasks import find_task
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:  # your own data folder is prepare(None)
-        store = prepare(folder)
-        app = create_serve_app(store, Offer(pool="starter", orchestrator="starter-grpo"), loopback=True)
+    with tempfile.TemporaryDirectory() as folder:  # your own data folder is prepare_store(None)
+        store = prepare_store(folder)
+        app = create_model_app(store, ServedModel(pool="starter", orchestrator="starter-grpo"), loopback=True)
         task = find_task("itinerary", level=3, split="test", index=0)
         with TestClient(app, base_url="http://127.0.0.1") as client:  # uvicorn.run(app) would open a port
             reply = client.post(

@@ -14,6 +14,9 @@ ROOT = Path(__file__).parents[1]
 PRINTS = {
     "run_a_plan": "answer: 54.0",
     "access_lists": "4 PARSE_ERR $1 is used but not in access; add 1 to access",
+    "worker_kind": "PARSE_ERR text is blank; write something to turn around",
+    "reward": "oracle: 0.50",
+    "task_source": "in 7 boxes? 42 correct",
     "policy": "ada saw step 1: ada saw nothing, step 2: bob saw nothing",
     "evaluate": "oracle: 5 of 5",
     "train": "checkpoint at step 2",

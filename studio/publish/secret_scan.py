@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pool_registry.errors import SecretNotFound
 from pool_registry.pool import Pool
-from pool_registry.secrets import MIN_CHARS, REFERENCE, SECRET_NAME, resolve, secret_encodings
+from pool_registry.secrets import MIN_CHARS, REFERENCE, SECRET_NAME, resolve, written_forms
 from studio.publish.bundle import Bundle, Entry
 from studio.publish.request import PublishError
 
@@ -59,7 +59,7 @@ def check_bundles(bundles: Iterable[Bundle], secrets: Mapping[str, str]) -> None
 
 def findings(entry: Entry, secrets: Mapping[str, str]) -> list[Finding]:
     """What is secret in one file, its path included."""
-    forms = [(what, form) for what, value in secrets.items() for form in secret_encodings(value)]
+    forms = [(what, form) for what, value in secrets.items() for form in written_forms(value)]
     shapes = {} if entry.path.endswith(BINARY) else SHAPES
     found: set[str] = {what for what, form in forms if form in entry.path.encode()}
     for piece in entry.chunks(OVERLAP):

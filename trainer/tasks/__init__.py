@@ -3,19 +3,11 @@
 from trainer.tasks.registry import (
     SUITES,
     find_task,
-    get_suite,
+    held_out_families,
     is_held_out,
-    list_held_out_families,
-    list_train_families,
-    recognize_task,
+    recognize,
+    suite_named,
+    train_families,
 )
 
-__all__ = [
-    "SUITES",
-    "find_task",
-    "get_suite",
-    "is_held_out",
-    "list_held_out_families",
-    "list_train_families",
-    "recognize_task",
-]
+__all__ = ["SUITES", "find_task", "held_out_families", "is_held_out", "recognize", "suite_named", "train_families"]

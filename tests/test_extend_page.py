@@ -1,0 +1,74 @@
+"""docs/extend.md, done as a reader would: its four files are pasted into a folder, installed with pip and used."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
+USE = """
+import asyncio, json
+from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, run_episode
+from orchestrator.policies.registry import POLICIES, make_orchestrator
+from pool_registry.actions import Action
+from pool_registry.calls.live_pool import live_pool
+from pool_registry.pool import Pool
+from pool_registry.starter import starter_pool
+from pool_registry.worker import WorkerSpec
+from trainer.evaluation.trials import run_task
+from trainer.grpo.rewards import REWARDS, sample_of
+from trainer.tasks.registry import open_source
+
+async def main():
+    mirror = WorkerSpec(name="mirror", kind="reverse", description="d", config={"upper": True})
+    async with live_pool(Pool(name="p", workers=(mirror,))) as pool:
+        turned = await pool.call(Action("mirror", {"text": "podium"}))
+    task = open_source("squares").tasks("train", 1)[0]
+    async with live_pool(starter_pool()) as pool:
+        episode = await run_task(task, make_orchestrator("oracle", pool, task.oracle_turn), pool, NoSink())
+        reward = REWARDS["brevity"].function(sample_of(task, episode, pool.pool.limits), [])
+    print(json.dumps([turned.value, POLICIES["second_opinion"].label, episode.graded.correct, reward]))
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of packages that holds the page's own, as pip installs it."""
+    folder = tmp_path_factory.mktemp("extend")
+    files = re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
+    for name, content in files:
+        (folder / name).write_text(content, encoding="utf-8")
+    assert len(files) == 4
+    target = folder / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(target), str(folder)], check=True, timeout=300)
+    return target
+
+
+def run(site: Path, *arguments: str) -> str:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(site), str(ROOT))), "COLUMNS": "300"}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_package_of_the_page_works(site):
+    assert json.loads(run(site, "-c", USE)) == ["MUIDOP", "Second opinion", True, 1.0]
+
+
+def test_the_command_line_knows_its_policy_and_its_tasks(site):
+    assert "second_opinion" in run(site, "-m", "studio", "run", "--help")
+    assert "What is the square of" in run(
+        site, "-m", "trainer", "tasks", "show", "--source", "squares", "--split", "train"
+    )
