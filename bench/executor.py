@@ -221,6 +221,7 @@ def podium(graph: Graph, traces: Any) -> Run:
 
     module = sys.modules[__name__]
     module.Sleeper = Sleeper  # type: ignore[attr-defined]
+    Sleeper.__qualname__ = "Sleeper"  # kinds name their class by module and qualified name
     add_kind("sleeper", Sleeper)
     workers = tuple(
         WorkerSpec(name=f"w{k}", kind="sleeper", description="sleeps", max_concurrency=1024) for k in range(6)
