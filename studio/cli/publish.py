@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from studio.cli.options import HomeOption, open_prepared_store
-from studio.publish.request import HARDWARE, Publication, publication
+from studio.publish.request import HARDWARE, parse_publication
 
 if TYPE_CHECKING:
     from studio.publish.bundle import Bundle
-    from studio.publish.plan import Plan
+    from studio.publish.plan import PublishPlan
 
 
 def publish(
@@ -39,38 +39,37 @@ def publish(
 ) -> None:
     """Publish an orchestrator and its pool to the Hugging Face Hub: a model repository and a Space."""
     from studio.publish.plan import make_plan
-    from studio.publish.publication_record import new_record
-    from studio.publish.publish import go_on, publish_now
+    from studio.publish.publication_record import open_record
+    from studio.publish.publish import publish_now, resume_publication
     from studio.publish.traces import record_examples
 
     with open_prepared_store(home) as store:
         if record:
-            go_on(store, record)
+            resume_publication(store, record)
             return
-        asked = publication(
+        publication = parse_publication(
             {
                 "pool": pool, "orchestrator": orchestrator, "repo": repo, "visitors": visitors, "static": static,
                 "with_model": with_model, "hardware": hardware, "visibility": visibility, "licence": licence,
                 "title": title, "about": about, "traces": tuple(trace or ()), "token": token,
             }
         )  # fmt: skip
-        if count := record_examples(store, asked):
+        if count := record_examples(store, publication):
             typer.echo(f"recorded {count} example runs, because there were none", err=True)
         if not dry_run:
-            publish_now(store, new_record(store.home, asked), lambda line: typer.echo(line, err=True))
+            publish_now(store, open_record(store.home, publication), lambda line: typer.echo(line, err=True))
             return
-        with tempfile.TemporaryDirectory(prefix="podium-publish-") as place:
-            plan = make_plan(store, asked, Path(place))
-            show(plan, asked, out)
+        with tempfile.TemporaryDirectory(prefix="podium-publish-") as folder:
+            _print_plan(make_plan(store, publication, Path(folder)), out)
 
 
-def show(plan: Plan, asked: Publication, out: Path | None) -> None:
+def _print_plan(plan: PublishPlan, out: Path | None) -> None:
     """Print what would be sent, and write it to `out`."""
     from studio.publish.bundle import write_folder
 
-    bundles = [each for each in (plan.model, plan.space(asked.repo)) if each is not None]
-    for each in bundles:
-        _print(each)
+    bundles = plan.bundles
+    for bundle in bundles:
+        _print_bundle(bundle)
     if plan.secrets:
         typer.echo("secrets of the Space: " + ", ".join(f"{key.name} (from {key.reference})" for key in plan.secrets))
     if out is not None:
@@ -80,9 +79,9 @@ def show(plan: Plan, asked: Publication, out: Path | None) -> None:
         typer.echo("nothing was sent")
 
 
-def _print(found: Bundle) -> None:
-    typer.echo(f"{found.kind}: {len(found.entries)} files, {found.size:,} bytes")
-    for entry in found.entries:
+def _print_bundle(bundle: Bundle) -> None:
+    typer.echo(f"{bundle.kind}: {len(bundle.entries)} files, {bundle.size:,} bytes")
+    for entry in bundle.entries:
         typer.echo(f"  {entry.size:>12,}  {entry.path}  ({entry.about})")
-    for what, why in found.left_out:
+    for what, why in bundle.left_out:
         typer.echo(f"  {'left out':>12}  {what}: {why}")

@@ -52,7 +52,7 @@ def what_if(
 
     with open_prepared_store(home) as store:
         origin, pool = load_recorded(store, episode)
-        number = number if number is not None else _edited_round(origin, edit or [])
+        number = number if number is not None else _find_round(origin, edit or [])
         if not edit:
             _print(plan_document(origin, number), _plan_text, as_json)
             return
@@ -123,7 +123,7 @@ def _sentence(error: Mapping[str, Any]) -> str:
     return f"{where}: {PLAIN_WORDS.get(error['type'], error['msg'])}" if where else str(error["msg"])
 
 
-def _edited_round(origin: Episode, texts: Sequence[str]) -> int:
+def _find_round(origin: Episode, texts: Sequence[str]) -> int:
     """The round of the first step that an edit names, or the last round that has steps."""
     for text in texts:
         try:

@@ -1,4 +1,4 @@
-"""The cards of what is published: README.md of the model and of the Space, with the figures behind them."""
+"""The cards of what is published: README.md of the model repository and of the Space."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ Table = Sequence[Sequence[object]]
 
 def front_matter(values: Mapping[str, Any]) -> str:
     """The YAML block at the top of a card; empty values are left out."""
-    kept = {key: value for key, value in values.items() if value not in ("", None, [], {})}
-    return f"---\n{yaml.safe_dump(kept, sort_keys=False, allow_unicode=True)}---\n"
+    filled = {key: value for key, value in values.items() if value not in ("", None, [], {})}
+    return f"---\n{yaml.safe_dump(filled, sort_keys=False, allow_unicode=True)}---\n"
 
 
-def model_card(asked: Publication, checkpoint: Checkpoint, pool: Pool, version: int, evaluations: Iterable[str]) -> str:
+def model_card(
+    publication: Publication, checkpoint: Checkpoint, pool: Pool, version: int, evaluations: Iterable[str]
+) -> str:
     """README.md of the model repository."""
-    hub = hub_id(checkpoint.base)
+    hub = hub_repo(checkpoint.base)
     header = front_matter(
         {
-            "license": asked.licence,
+            "license": publication.licence,
             "base_model": hub,
             "library_name": "peft" if checkpoint.kind == "adapter" else "transformers",
             "pipeline_tag": "text-generation",
@@ -45,8 +47,8 @@ def model_card(asked: Publication, checkpoint: Checkpoint, pool: Pool, version: 
     )
     parts = [
         header,
-        f"# {asked.heading}",
-        asked.about,
+        f"# {publication.heading}",
+        publication.about,
         "An orchestrator model: for each query it writes a plan of calls to the workers of a pool, which of them may "
         "run in parallel, and which outputs each may see. " + SOURCES,
         "## What it is",
@@ -62,7 +64,7 @@ def model_card(asked: Publication, checkpoint: Checkpoint, pool: Pool, version: 
                     "the pool's description and the query" if checkpoint.prompt == "full" else "the query alone",
                 ),
                 ("Pool", f"`{pool.name}` version {version}, content hash `{pool.hash[:16]}`"),
-                ("Licence", f"`{asked.licence}`"),
+                ("Licence", f"`{publication.licence}`"),
             ],
         ),
         "## How well it does",
@@ -77,52 +79,61 @@ def model_card(asked: Publication, checkpoint: Checkpoint, pool: Pool, version: 
         "hf download OWNER/NAME --local-dir orchestrator\n"
         "podium   # import pool.json on the Pool page\n"
         'podium run --pool NAME-OF-THE-POOL --orchestrator ./orchestrator "your query"\n```'.replace(
-            "OWNER/NAME", asked.repo
+            "OWNER/NAME", publication.repo
         ).replace("NAME-OF-THE-POOL", pool.name),
         "The exact recipe is in `recipe.yaml`, every file's hash in `podium.json`.",
     ]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
 
-def space_card(asked: Publication, pool: Pool, version: int, stays: Iterable[tuple[str, str]], runs: int, model: str,
-               gradio: str) -> str:  # fmt: skip
+def space_card(
+    publication: Publication,
+    pool: Pool,
+    version: int,
+    stays: Iterable[tuple[str, str]],
+    runs: int,
+    model: str,
+    gradio: str,
+) -> str:
     """README.md of the Space; its front matter is what the Hub builds it from."""
     sdk = {"sdk": "static", "app_file": "index.html"}
-    if not asked.static:
-        sdk = {"sdk": "gradio", "sdk_version": gradio, "app_file": "app.py", "suggested_hardware": asked.hardware}
+    if not publication.static:
+        sdk = {"sdk": "gradio", "sdk_version": gradio, "app_file": "app.py", "suggested_hardware": publication.hardware}
     header = front_matter(
         {
-            "title": asked.heading,
+            "title": publication.heading,
             "emoji": "🧭",
             "colorFrom": "indigo",
             "colorTo": "gray",
             **sdk,
             "pinned": False,
-            "license": asked.licence,
+            "license": publication.licence,
             "models": [model] if model else [],
             "tags": ["podium", "orchestrator", "agents"],
         }
     )
-    stayed = [(f"`{name}`", reason) for name, reason in stays]
-    live = asked.visitors != "replay"
+    missing = [(f"`{worker}`", reason) for worker, reason in stays]
+    live = publication.visitors != "replay"
+    name = display_name(publication.orchestrator)
+    recorded = f"; {runs} recorded runs are there without any key" if runs and live else ""
     parts = [
         header,
-        f"# {asked.heading}",
-        asked.about,
-        f"`{shown_name(asked.orchestrator)}` on the pool `{pool.name}` (version {version}): each query becomes a graph "
+        f"# {publication.heading}",
+        publication.about,
+        f"`{name}` on the pool `{pool.name}` (version {version}): each query becomes a graph "
         "of parallel steps, and every step sees only what its access list names. Visitors may "
-        f"{VISITORS[asked.visitors]}{f'; {runs} recorded runs are there without any key' if runs and live else ''}.",
+        f"{VISITORS[publication.visitors]}{recorded}.",
         "## Workers" if live else "",
         worker_table(pool) if live else "",
-        "## Left out" if live and stayed else "",
-        table(("worker", "why"), stayed) if live and stayed else "",
+        "## Left out" if live and missing else "",
+        table(("worker", "why"), missing) if live and missing else "",
         "Made with Podium. " + SOURCES,
     ]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
 
 def provenance(checkpoint: Checkpoint) -> str:
-    """Where the training data came from, read from the recipe."""
+    """The sources of the training data, read from the recipe."""
     recipe = checkpoint.recipe
     rows: list[tuple[str, object]] = []
     tasks = recipe.get("tasks")
@@ -131,8 +142,8 @@ def provenance(checkpoint: Checkpoint) -> str:
     for stage in ("sft", "grpo"):
         settings = recipe.get(stage)
         if isinstance(settings, Mapping):
-            kept = ("steps", "demonstrations", "starred", "teacher", "source", "group", "tasks_per_step")
-            rows += [(f"{stage}: {key}", settings[key]) for key in kept if settings.get(key) not in (None, "", [], {})]
+            keys = ("steps", "demonstrations", "starred", "teacher", "source", "group", "tasks_per_step")
+            rows += [(f"{stage}: {key}", settings[key]) for key in keys if settings.get(key) not in (None, "", [], {})]
     if not rows:
         return "The recipe of this checkpoint is not recorded."
     note = (
@@ -159,13 +170,13 @@ def cell(value: object) -> str:
     return re.sub(r"\s+", " ", str(value)).replace("|", "\\|").replace("<", "&lt;").strip()
 
 
-def hub_id(base: str) -> str:
-    """owner/name of a base that everybody can fetch, or ""."""
+def hub_repo(base: str) -> str:
+    """owner/name of a base that is on the Hub, or ""."""
     return base.removeprefix("hub:") if base.startswith("hub:") else ""
 
 
-def shown_name(orchestrator: str) -> str:
-    """An orchestrator's name without a folder of this machine."""
+def display_name(orchestrator: str) -> str:
+    """The name of an orchestrator without the folder that it lies in on this machine."""
     return orchestrator.rstrip("/").rpartition("/")[2] if "/" in orchestrator else orchestrator
 
 

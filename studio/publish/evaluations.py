@@ -1,4 +1,4 @@
-"""The evaluation tables of a model card: computed from result rows, and what the checkpoint says of itself."""
+"""The evaluation tables of a model card: computed from result rows, and the metrics stored with the checkpoint."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ HEAD = ("", "tasks", "mean, 95 %", "steps", "valid turns", "tokens an episode", 
 
 
 def evaluation_tables(home: Home, orchestrator: str, checkpoint: Checkpoint) -> list[str]:
-    """Markdown: one table for each way to cut the results of every evaluation of this orchestrator."""
+    """Markdown tables of every evaluation of this orchestrator: by family, by condition, and of training."""
     rows = list(_rows(home, orchestrator))
     parts: list[str] = []
     if rows:
         families = compute_figures_by(rows, "family")
-        lines = [("**all**", compute_figures(rows)), *((f"`{name}`", found) for name, found in families.items())]
-        parts.append(table(HEAD, [_line(name, found) for name, found in lines]))
+        lines = [("**all**", compute_figures(rows)), *((f"`{name}`", figures) for name, figures in families.items())]
+        parts.append(table(HEAD, [_figures_row(name, figures) for name, figures in lines]))
         conditions = compute_figures_by(rows, "condition")
         if len(conditions) > 1:
             parts.append("By condition of the pool:")
-            parts.append(table(HEAD, [_line(f"`{name}`", found) for name, found in conditions.items()]))
+            parts.append(table(HEAD, [_figures_row(f"`{name}`", figures) for name, figures in conditions.items()]))
         splits = ", ".join(sorted({row.split for row in rows}))
         parts.append(f"{len(rows)} graded episodes of the split {splits}; intervals are bootstrapped over tasks.")
     if checkpoint.metrics:
@@ -41,15 +41,15 @@ def _rows(home: Home, orchestrator: str) -> Iterator[ResultRow]:
         yield from (row for row in read_results(path) if row.orchestrator in names)
 
 
-def _line(name: str, found: Figures) -> tuple[str, ...]:
-    mean = found.mean
+def _figures_row(name: str, figures: Figures) -> tuple[str, ...]:
+    mean = figures.mean
     return (
         name,
-        str(found.tasks),
+        str(figures.tasks),
         f"{mean.mean:.2f} [{mean.low:.2f}, {mean.high:.2f}]",
-        f"{found.steps:.1f}",
-        "–" if found.valid_turns is None else f"{found.valid_turns:.2f}",
-        f"{found.tokens_per_episode:.0f}",
-        f"{found.p50_s:.2f}",
-        f"{found.p95_s:.2f}",
+        f"{figures.steps:.1f}",
+        "–" if figures.valid_turns is None else f"{figures.valid_turns:.2f}",
+        f"{figures.tokens_per_episode:.0f}",
+        f"{figures.p50_s:.2f}",
+        f"{figures.p95_s:.2f}",
     )

@@ -1,7 +1,7 @@
-"""The Hub, as publishing needs it: one commit for each repository, nothing public before it is whole.
+"""The Hub, as publishing needs it: one commit for each repository, and nothing is public before it is complete.
 
-The official client does the talking. A repository that Podium did not make is never touched, and in one of ours
-only files that an earlier publish put there are removed.
+All requests go through the official client. A repository that Podium did not make is never changed; in one of ours
+only files of an earlier publish are deleted.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from studio.publish.request import Publication, PublishError
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-NOT_OURS = frozenset({".gitattributes", "README.md"})  # what a new repository holds by itself
+NOT_OURS = frozenset({".gitattributes", "README.md"})  # the files of a new repository
 LOGIN = "log in with `hf auth login`, or name a token with a reference (env:NAME)"
 
 
-def find_token(asked: Publication) -> str:
-    """The token: of the reference, or of the Hub's own login. Raises PublishError or SecretNotFound."""
+def find_token(publication: Publication) -> str:
+    """The token of the publication's reference, or of the Hub's own login. Raises PublishError or SecretNotFound."""
     from huggingface_hub import get_token
 
-    token = resolve(asked.token).get_secret_value() if asked.token else get_token()
+    token = resolve(publication.token).get_secret_value() if publication.token else get_token()
     if not token:
         raise PublishError(f"you are not logged in to the Hub; {LOGIN}")
     return token
@@ -36,7 +36,7 @@ def find_token(asked: Publication) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """The Hub with one person's token."""
+    """The Hub, used with one person's token."""
 
     api: HfApi
     user: str
@@ -49,19 +49,19 @@ class Hub:
         """OWNER/NAME; a bare name is the person's own."""
         return repo if "/" in repo else f"{self.user}/{repo}"
 
-    def make(self, repo: str, kind: str, sdk: str | None = None) -> None:
-        """Make sure that a repository is there; a new one is private. Raises PublishError when it is not ours."""
-        with told(f"{kind} {repo}"):
+    def ensure_repo(self, repo: str, kind: str, sdk: str | None = None) -> None:
+        """Create a private repository unless it exists. Raises PublishError when it exists and is not ours."""
+        with explain_errors(f"{kind} {repo}"):
             if self.api.repo_exists(repo, repo_type=kind):
                 self._check_ours(repo, kind)
             else:
                 self.api.create_repo(repo, repo_type=kind, private=True, exist_ok=True, space_sdk=sdk)
 
-    def send(self, repo: str, bundle: Bundle, message: str) -> str:
-        """Make the repository hold exactly the bundle, in one commit; the revision. Unchanged files are not sent."""
+    def commit(self, repo: str, bundle: Bundle, message: str) -> str:
+        """Make the repository hold exactly the bundle and return the revision. Unchanged files are not uploaded."""
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-        with told(f"{bundle.kind} {repo}"):
+        with explain_errors(f"{bundle.kind} {repo}"):
             head = self.api.repo_info(repo, repo_type=bundle.kind).sha
             operations: list[Any] = [
                 CommitOperationAdd(
@@ -72,34 +72,34 @@ class Hub:
                 )
                 for entry in bundle.entries
             ]
-            stale = self._listed(repo, bundle.kind) - {entry.path for entry in bundle.entries}
+            stale = self._files_of_publishes(repo, bundle.kind) - {entry.path for entry in bundle.entries}
             operations += [CommitOperationDelete(path_in_repo=path) for path in sorted(stale)]
-            sent = self.api.create_commit(
+            commit = self.api.create_commit(
                 repo, operations, commit_message=message, repo_type=bundle.kind, parent_commit=head
             )
-            return str(sent.oid)
+            return str(commit.oid)
 
     def hide_if_private(self, repo: str, kind: str, private: bool) -> None:
-        """Before files go to a repository that is to be private but is not."""
-        with told(f"{kind} {repo}"):
+        """Make a public repository private when `private` asks for it; done before files are sent."""
+        with explain_errors(f"{kind} {repo}"):
             if private and not self.api.repo_info(repo, repo_type=kind).private:
                 self.api.update_repo_settings(repo, private=True, repo_type=kind)
 
-    def show(self, repo: str, kind: str) -> None:
+    def make_public(self, repo: str, kind: str) -> None:
         """Make a repository public; the last step."""
-        with told(f"{kind} {repo}"):
+        with explain_errors(f"{kind} {repo}"):
             if self.api.repo_info(repo, repo_type=kind).private:
                 self.api.update_repo_settings(repo, private=False, repo_type=kind)
 
     def set_secret(self, repo: str, name: str, value: str) -> None:
-        with told(f"secret {name} of {repo}"):
+        with explain_errors(f"secret {name} of {repo}"):
             self.api.add_space_secret(repo, name, value)
 
-    def want_hardware(self, repo: str, hardware: str) -> None:
-        """Ask for hardware unless the Space has it already."""
+    def request_hardware(self, repo: str, hardware: str) -> None:
+        """Request hardware unless the Space has it already."""
         from huggingface_hub import SpaceHardware
 
-        with told(f"hardware of {repo}"):
+        with explain_errors(f"hardware of {repo}"):
             runtime = self.api.get_space_runtime(repo)
             now = runtime.requested_hardware or runtime.hardware or "cpu-basic"
             if str(getattr(now, "value", now)) != hardware:
@@ -113,10 +113,10 @@ class Hub:
                 "choose another name, or empty it at the Hub"
             )
 
-    def _listed(self, repo: str, kind: str) -> set[str]:
-        """The files that an earlier publish put there and that are still there."""
-        there = set(self.api.list_repo_files(repo, repo_type=kind))
-        if LISTING not in there:
+    def _files_of_publishes(self, repo: str, kind: str) -> set[str]:
+        """The files of an earlier publish that are still in the repository."""
+        present = set(self.api.list_repo_files(repo, repo_type=kind))
+        if LISTING not in present:
             return set()
         path = self.api.hf_hub_download(repo, LISTING, repo_type=kind)
         with open(path, "rb") as file:  # noqa: PTH123
@@ -124,7 +124,7 @@ class Hub:
                 listed = json.load(file)["files"]
             except (ValueError, KeyError, TypeError):
                 return set()
-        return {str(each) for each in listed} & there
+        return {str(path) for path in listed} & present
 
 
 def open_hub(token: str) -> Hub:
@@ -132,13 +132,13 @@ def open_hub(token: str) -> Hub:
     from huggingface_hub import HfApi
 
     api = HfApi(token=token, library_name="podium")
-    with told("your account"):
+    with explain_errors("your account"):
         return Hub(api, str(api.whoami()["name"]))
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
-    """Turn the client's errors into one sentence that says what to do."""
+def explain_errors(what: str) -> Iterator[None]:
+    """Turn the client's errors into a PublishError of one sentence that says what to do."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
     try:
@@ -162,15 +162,15 @@ def _network_errors() -> tuple[type[Exception], ...]:
 
 def _sentence(what: str, error: Any) -> str:
     code = getattr(getattr(error, "response", None), "status_code", None)
-    said = redact(str(getattr(error, "server_message", None) or str(error).splitlines()[0])[:300])
+    detail = redact(str(getattr(error, "server_message", None) or str(error).splitlines()[0])[:300])
     if code == 401:
         return f"{what}: the Hub does not know this token; {LOGIN}"
     if code == 403:
-        return f"{what}: this token may not do that ({said}); make one with write access to your repositories"
+        return f"{what}: this token may not do that ({detail}); make one with write access to your repositories"
     if code == 402:
-        return f"{what}: the Hub wants a payment method for this ({said}); choose cpu-basic, or add one at the Hub"
+        return f"{what}: the Hub wants a payment method for this ({detail}); choose cpu-basic, or add one at the Hub"
     if code in (409, 412):
-        return f"{what}: somebody changed it meanwhile; publish again"
+        return f"{what}: it was changed meanwhile; publish again"
     if code == 429:
-        return f"{what}: the Hub asks for a pause ({said}); publish again in some minutes to go on"
-    return f"{what}: the Hub answered {code or 'with an error'}: {said}; publish again to go on"
+        return f"{what}: the Hub asks for a pause ({detail}); publish again in some minutes to go on"
+    return f"{what}: the Hub answered {code or 'with an error'}: {detail}; publish again to go on"

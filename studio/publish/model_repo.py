@@ -1,6 +1,6 @@
-"""The model repository: weights, tokenizer, recipe, pool, card. Everything is named here; the rest stays.
+"""The model repository: weights, tokenizer, recipe, pool, card. Only files that are named here are published.
 
-An adapter for a base of the hub stays an adapter. One for a base that nobody else can fetch is merged first, so
+An adapter for a base of the Hub stays an adapter. An adapter for a base that others cannot fetch is merged first, so
 that the repository works by itself.
 """
 
@@ -20,8 +20,8 @@ from orchestrator.checkpoints import MANIFEST, TEXTS, WEIGHTS, Checkpoint, FileM
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies.registry import find_policy
 from pool_registry.pool import Pool, export_pool
-from studio.publish.bundle import Bundle, Entry, as_json, bundle
-from studio.publish.cards import hub_id, model_card, shown_name
+from studio.publish.bundle import Bundle, Entry, json_bytes, make_bundle
+from studio.publish.cards import display_name, hub_repo, model_card
 from studio.publish.request import Publication
 
 LOCAL = re.compile(r"^(/|~|[A-Za-z]:\\|\\\\)")  # how an absolute path begins
@@ -29,79 +29,85 @@ LOCAL = re.compile(r"^(/|~|[A-Za-z]:\\|\\\\)")  # how an absolute path begins
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A checkpoint that is to be published: its folder and manifest."""
+    """The folder and the manifest of a checkpoint to publish."""
 
     folder: Path
     checkpoint: Checkpoint
 
 
-def checkpoint_of(orchestrator: str, place: Path | None = None) -> Weights | None:
-    """The checkpoint behind an orchestrator's name; None for policies. `place` takes a merged model, if one is needed.
+def find_weights(orchestrator: str, merge_to: Path | None = None) -> Weights | None:
+    """The checkpoint behind an orchestrator's name; None for policies. A merged model, if needed, goes to `merge_to`.
 
     Raises UnknownOrchestrator when the name is neither.
     """
     if find_policy(orchestrator) is not None:
         return None
     folder, checkpoint = find_checkpoint(orchestrator)
-    if checkpoint.kind == "adapter" and not hub_id(checkpoint.base):
-        if place is None:
+    if checkpoint.kind == "adapter" and not hub_repo(checkpoint.base):
+        if merge_to is None:
             raise UnknownOrchestrator(
                 f"{orchestrator} is an adapter for {checkpoint.base}, which only this machine has"
             )
         from studio.export.checkpoint import merge_adapter  # imports torch
 
-        return Weights(merge_adapter(orchestrator, place), checkpoint.model_copy(update={"kind": "full"}))
+        return Weights(merge_adapter(orchestrator, merge_to), checkpoint.model_copy(update={"kind": "full"}))
     return Weights(folder, checkpoint)
 
 
-def model_bundle(asked: Publication, weights: Weights, pool: Pool, version: int, evaluations: list[str]) -> Bundle:
-    """The repository of a checkpoint. `pool` is the part of the pool that travels."""
-    files = list(checkpoint_entries(weights, asked))
-    card = model_card(asked, weights.checkpoint, pool, version, evaluations)
+def make_model_bundle(
+    publication: Publication, weights: Weights, pool: Pool, version: int, evaluations: list[str]
+) -> Bundle:
+    """The repository of a checkpoint. `pool` is the part of the pool that can run elsewhere."""
+    files = list(checkpoint_entries(weights, publication))
+    card = model_card(publication, weights.checkpoint, pool, version, evaluations)
     recipe = yaml.safe_dump(without_paths(weights.checkpoint.recipe), sort_keys=False, allow_unicode=True)
     files += [
         Entry("README.md", card.encode(), "Model card"),
         Entry("recipe.yaml", recipe.encode(), "The recipe that trained it"),
         Entry("pool.json", export_pool(pool).encode(), f"The pool {pool.name}, version {version}"),
     ]
-    return bundle("model", files, left_behind(weights))
+    return make_bundle("model", files, files_left_out(weights))
 
 
-def checkpoint_entries(weights: Weights, asked: Publication, below: str = "") -> Iterator[Entry]:
-    """The files that make the checkpoint usable, and a manifest that names exactly these."""
-    kept: list[Entry] = []
-    for name in _allowed(weights):
+def checkpoint_entries(weights: Weights, publication: Publication, below: str = "") -> Iterator[Entry]:
+    """The files that are needed to use the checkpoint, and a manifest that lists exactly these."""
+    entries: list[Entry] = []
+    for name in _publishable_names(weights):
         path = weights.folder / name
         if WEIGHTS.fullmatch(name):
-            kept.append(Entry(name, path, "Weights"))
+            entries.append(Entry(name, path, "Weights"))
         else:
-            kept.append(
-                Entry(name, _cleaned(path, weights.checkpoint), "Tokenizer" if "token" in name else "Configuration")
+            entries.append(
+                Entry(
+                    name, _clean_config(path, weights.checkpoint), "Tokenizer" if "token" in name else "Configuration"
+                )
             )
-    marks = {entry.path: FileMark(size=entry.size, sha256=_sha256(entry, weights)) for entry in kept}
+    marks = {entry.path: FileMark(size=entry.size, sha256=_sha256(entry, weights)) for entry in entries}
     manifest = weights.checkpoint.model_copy(
         update={
-            "name": shown_name(asked.orchestrator),
-            "base": weights.checkpoint.base if hub_id(weights.checkpoint.base) else shown_name(weights.checkpoint.base),
+            "name": display_name(publication.orchestrator),
+            "base": weights.checkpoint.base
+            if hub_repo(weights.checkpoint.base)
+            else display_name(weights.checkpoint.base),
             "recipe": without_paths(weights.checkpoint.recipe),
             "files": marks,
         }
     )
-    kept.append(
-        Entry(MANIFEST, as_json(manifest.model_dump(mode="json")), "What this checkpoint is, with every file's hash")
+    entries.append(
+        Entry(MANIFEST, json_bytes(manifest.model_dump(mode="json")), "What this checkpoint is, with every file's hash")
     )
-    return (Entry(f"{below}{entry.path}", entry.content, entry.about) for entry in kept)
+    return (Entry(f"{below}{entry.path}", entry.content, entry.about) for entry in entries)
 
 
-def left_behind(weights: Weights) -> list[tuple[str, str]]:
+def files_left_out(weights: Weights) -> list[tuple[str, str]]:
     """Files of the checkpoint's folder that are not published."""
-    allowed = {*_allowed(weights), MANIFEST}
+    names_of_files = {*_publishable_names(weights), MANIFEST}
     names = sorted(str(path.relative_to(weights.folder)) for path in weights.folder.rglob("*") if path.is_file())
-    return [(name, "not needed to use the model") for name in names if name not in allowed]
+    return [(name, "not needed to use the model") for name in names if name not in names_of_files]
 
 
 def without_paths(value: Any) -> Any:
-    """A document whose strings name no file of this machine."""
+    """The document with the absolute paths in it replaced."""
     if isinstance(value, dict):
         return {key: without_paths(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -109,26 +115,26 @@ def without_paths(value: Any) -> Any:
     return "[a file of the author's machine]" if isinstance(value, str) and LOCAL.match(value) else value
 
 
-def _allowed(weights: Weights) -> list[str]:
+def _publishable_names(weights: Weights) -> list[str]:
     names = [path.name for path in weights.folder.iterdir() if path.is_file() and not path.is_symlink()]
     names += [path.name for path in weights.folder.iterdir() if path.is_symlink() and WEIGHTS.fullmatch(path.name)]
     return sorted(name for name in names if name in TEXTS or WEIGHTS.fullmatch(name))
 
 
-def _cleaned(path: Path, checkpoint: Checkpoint) -> bytes:
-    """A configuration without the folders of the machine that trained it."""
+def _clean_config(path: Path, checkpoint: Checkpoint) -> bytes:
+    """A configuration file without folders of the machine that trained the model."""
     if path.suffix != ".json" or path.name in ("tokenizer.json", "vocab.json"):
         return path.read_bytes()
     document = json.loads(path.read_bytes())
     if path.name == "adapter_config.json":
-        document["base_model_name_or_path"] = hub_id(checkpoint.base)
+        document["base_model_name_or_path"] = hub_repo(checkpoint.base)
     for key in ("_name_or_path", "name_or_path"):
         document.pop(key, None)
-    return as_json(without_paths(document))
+    return json_bytes(without_paths(document))
 
 
 def _sha256(entry: Entry, weights: Weights) -> str:
-    """Weights were hashed when they were saved; what was cleaned is hashed anew."""
+    """The hash from the manifest where the file is unchanged, else a new one."""
     mark = weights.checkpoint.files.get(entry.path)
     if isinstance(entry.content, Path) and mark is not None and mark.size == entry.size:
         return mark.sha256

@@ -1,4 +1,4 @@
-"""Everything that a publication would send, made ready and looked through before a byte leaves."""
+"""Everything that a publication would send, prepared and scanned for secrets before anything is sent."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from orchestrator.policies.registry import explain_stay
 from orchestrator.traces.store import Store
 from studio.episode_documents.recorded_runs import replay_documents
 from studio.publish.bundle import Bundle
-from studio.publish.cards import shown_name
+from studio.publish.cards import display_name
 from studio.publish.evaluations import evaluation_tables
-from studio.publish.model_repo import Weights, checkpoint_of, model_bundle
+from studio.publish.model_repo import Weights, find_weights, make_model_bundle
 from studio.publish.portable_pool import Secret, Travellers, travellers
 from studio.publish.request import Publication, PublishError
-from studio.publish.secret_scan import check_bundles, known_secrets
-from studio.publish.space_repo import ModelLink, space_bundle
-from studio.publish.traces import chosen_rows
+from studio.publish.secret_scan import check_bundles, collect_secrets
+from studio.publish.space_repo import ModelLink, make_space_bundle
+from studio.publish.traces import choose_runs
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be published. The Space's bundle is made once the model's revision is known."""
+class PublishPlan:
+    """What is to be published. The Space's bundle is made when the model's revision is known."""
 
-    asked: Publication
-    going: Travellers
+    publication: Publication
+    portable: Travellers
     version: int
     traces: list[dict[str, Any]]
     weights: Weights | None
@@ -34,42 +34,46 @@ class Plan:
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
-        """What the Space is given as secrets."""
-        return self.going.secrets if self.asked.visitors == "secrets" else ()
+        """The secrets that the Space gets."""
+        return self.portable.secrets if self.publication.visitors == "secrets" else ()
 
     @property
     def links_model(self) -> bool:
-        """Whether the Space fetches the checkpoint from the model's repository: a private one it could not read."""
-        return self.model is not None and self.asked.visibility == "public"
+        """Whether the Space downloads the checkpoint from the model repository. It cannot read a private one."""
+        return self.model is not None and self.publication.visibility == "public"
+
+    @property
+    def bundles(self) -> list[Bundle]:
+        """The repositories to publish, as a preview shows them: the model's, if there is one, and the Space's."""
+        return [*([self.model] if self.model else []), self.space(self.publication.repo)]
 
     def space(self, repo: str, revision: str = "") -> Bundle:
         """The Space's repository, for a model repository `repo` at `revision`."""
         link = ModelLink(repo, revision) if self.links_model else None
-        return space_bundle(self.asked, self.going, self.version, self.traces, self.weights, link)
+        return make_space_bundle(self.publication, self.portable, self.version, self.traces, self.weights, link)
 
 
-def make_plan(store: Store, asked: Publication, place: Path, token: str | None = None) -> Plan:
-    """The plan of a publication, free of secrets. `place` takes what has to be made for it (a merged model).
+def make_plan(store: Store, publication: Publication, folder: Path, token: str | None = None) -> PublishPlan:
+    """Prepare a publication and check that it holds no secret. A merged model, if needed, goes to `folder`.
 
     Raises PublishError, UnknownOrchestrator or PoolError saying what to change.
     """
-    stored = store.pools.latest(asked.pool)
-    _check_orchestrator(asked)
-    going = travellers(stored.pool)
-    weights = checkpoint_of(asked.orchestrator, place / "merged")
-    traces = replay_documents(store, chosen_rows(store, asked), shown_name(asked.orchestrator))
+    stored = store.pools.latest(publication.pool)
+    _check_orchestrator(publication)
+    portable = travellers(stored.pool)
+    weights = find_weights(publication.orchestrator, folder / "merged")
+    traces = replay_documents(store, choose_runs(store, publication), display_name(publication.orchestrator))
     model = None
-    if weights is not None and asked.with_model:
-        tables = evaluation_tables(store.home, asked.orchestrator, weights.checkpoint)
-        model = model_bundle(asked, weights, going.pool, stored.version, tables)
-    plan = Plan(asked, going, stored.version, traces, weights, model)
-    bundles = [each for each in (model, plan.space(asked.repo)) if each is not None]
-    check_bundles(bundles, known_secrets(stored.pool, token))
+    if weights is not None and publication.with_model:
+        tables = evaluation_tables(store.home, publication.orchestrator, weights.checkpoint)
+        model = make_model_bundle(publication, weights, portable.pool, stored.version, tables)
+    plan = PublishPlan(publication, portable, stored.version, traces, weights, model)
+    check_bundles(plan.bundles, collect_secrets(stored.pool, token))
     return plan
 
 
-def _check_orchestrator(asked: Publication) -> None:
-    reason = explain_stay(asked.orchestrator)
-    if asked.visitors != "replay" and reason:
-        policy = OrchestratorName.parse(asked.orchestrator).policy
+def _check_orchestrator(publication: Publication) -> None:
+    reason = explain_stay(publication.orchestrator)
+    if publication.visitors != "replay" and reason:
+        policy = OrchestratorName.parse(publication.orchestrator).policy
         raise PublishError(f"{policy} {reason} and cannot run elsewhere; let visitors replay recorded runs instead")

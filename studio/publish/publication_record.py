@@ -1,9 +1,9 @@
-"""The record of a publication: what was asked, how far it came, and what it led to. One folder each, files only.
+"""The record of a publication: the request, its progress and its results. Each has a folder of its own with files.
 
-publications/KEY/request.json   what was asked for
-publications/KEY/state.json     the steps that are done; replaced as a whole, so a kill never leaves half of it
-publications/KEY/lock           held by the process that publishes
-publications/KEY/log.txt        what that process printed
+publications/KEY/request.json   the request
+publications/KEY/state.json     the finished stages; written atomically
+publications/KEY/lock           locked by the process that publishes
+publications/KEY/log.txt        the output of that process
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from orchestrator.engine.process_identity import is_alive, this_process
 from pool_registry.atomic_write import draft_folder, write_atomically
 from pool_registry.storage.data_folder import Home
-from studio.publish.request import Publication, PublishError, publication
+from studio.publish.request import Publication, PublishError, parse_publication
 
 KEPT = 50  # publications whose records are kept
 Stage = Literal["prepare", "model", "create", "secrets", "files", "hardware", "visibility"]
@@ -41,8 +41,8 @@ STAGES: dict[Stage, str] = {
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,110}")
 
 
-class State(BaseModel):
-    """How far a publication came. `done` are finished stages in order; links are addresses at the Hub."""
+class PublicationState(BaseModel):
+    """The progress of a publication. `done` lists the finished stages in order; links are addresses at the Hub."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -59,8 +59,8 @@ class State(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One publication's folder."""
+class PublicationRecord:
+    """The folder of one publication."""
 
     folder: Path
 
@@ -74,83 +74,83 @@ class Record:
 
     @property
     def request(self) -> Publication:
-        """What was asked for. Raises PublishError when the record is damaged."""
+        """The publication that was requested. Raises PublishError when the record is damaged."""
         try:
-            return publication(json.loads((self.folder / "request.json").read_bytes()))
+            return parse_publication(json.loads((self.folder / "request.json").read_bytes()))
         except (OSError, ValueError) as error:
-            raise PublishError(f"the record {self.folder} cannot be read; publish anew from the page") from error
+            raise PublishError(f"the record {self.folder} cannot be read; publish again from the page") from error
 
-    def state(self) -> State:
-        """How far it came; a running one whose process is gone was interrupted."""
+    def state(self) -> PublicationState:
+        """The current state. A running publication whose process has ended counts as interrupted."""
         try:
-            known = State.model_validate_json((self.folder / "state.json").read_bytes())
+            state = PublicationState.model_validate_json((self.folder / "state.json").read_bytes())
         except (OSError, ValidationError):
-            return State()
-        if known.state == "running" and not is_alive(known.owner):
-            said = "its process ended in the middle; publish again, nothing half-finished is public"
-            return known.model_copy(update={"state": "interrupted", "message": said})
-        return known
+            return PublicationState()
+        if state.state == "running" and not is_alive(state.owner):
+            message = "its process ended in the middle; publish again, nothing half-finished is public"
+            return state.model_copy(update={"state": "interrupted", "message": message})
+        return state
 
-    def write(self, **changes: object) -> State:
-        """Change the state, all or nothing."""
-        changed = self.state().model_copy(update={**changes, "at": datetime.now(UTC).isoformat(timespec="seconds")})
-        write_atomically(self.folder / "state.json", changed.model_dump_json().encode())
-        return changed
+    def update(self, **changes: object) -> PublicationState:
+        """Change fields of the state and write it atomically."""
+        state = self.state().model_copy(update={**changes, "at": datetime.now(UTC).isoformat(timespec="seconds")})
+        write_atomically(self.folder / "state.json", state.model_dump_json().encode())
+        return state
 
-    def began(self, stage: str) -> None:
-        self.write(stage=stage)
+    def start_stage(self, stage: str) -> None:
+        self.update(stage=stage)
 
-    def finished(self, stage: str, **changes: object) -> None:
-        """A stage is done, with what it led to."""
-        self.write(done=(*self.state().done, stage), stage="", **changes)
+    def finish_stage(self, stage: str, **changes: object) -> None:
+        """Mark a stage as done, and change further fields of the state."""
+        self.update(done=(*self.state().done, stage), stage="", **changes)
 
     @contextmanager
-    def publishing(self) -> Iterator[None]:
-        """Hold the lock. Raises PublishError when another process publishes this."""
-        with (self.folder / "lock").open("w") as lock:
+    def lock(self) -> Iterator[None]:
+        """Hold the lock while publishing. Raises PublishError when another process holds it."""
+        with (self.folder / "lock").open("w") as file:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise PublishError(
                     f"{self.request.repo} is being published already; wait until that has ended"
                 ) from error
-            self.write(state="running", owner=this_process(), done=(), stage="", message="")
+            self.update(state="running", owner=this_process(), done=(), stage="", message="")
             yield
 
 
-def new_record(home: Home, asked: Publication) -> Record:
-    """A record for a publication; the one of the same repository is used again, so that a repeat goes on with it."""
+def open_record(home: Home, publication: Publication) -> PublicationRecord:
+    """The record for a publication. A repeated publish to the same repository continues its record."""
     place = home.root / "publications"
     place.mkdir(exist_ok=True)
-    for known in records(home):
-        if known.request.repo == asked.repo:
-            write_atomically(known.folder / "request.json", asked.model_dump_json().encode())
-            return known
-    slug = re.sub(r"[^a-z0-9._-]+", "-", asked.repo.lower()).strip("-.")[:80]
+    for record in list_records(home):
+        if record.request.repo == publication.repo:
+            write_atomically(record.folder / "request.json", publication.model_dump_json().encode())
+            return record
+    slug = re.sub(r"[^a-z0-9._-]+", "-", publication.repo.lower()).strip("-.")[:80]
     folder = place / f"{slug}-{secrets.token_hex(3)}"
     with draft_folder(folder) as draft:
-        (draft / "request.json").write_text(asked.model_dump_json(), encoding="utf-8")
-    for old in records(home)[KEPT:]:
+        (draft / "request.json").write_text(publication.model_dump_json(), encoding="utf-8")
+    for old in list_records(home)[KEPT:]:
         shutil.rmtree(old.folder, ignore_errors=True)
-    return Record(folder)
+    return PublicationRecord(folder)
 
 
-def records(home: Home) -> list[Record]:
+def list_records(home: Home) -> list[PublicationRecord]:
     """Every readable record, newest first."""
-    found = [Record(path) for path in (home.root / "publications").glob("*") if (path / "request.json").is_file()]
-    found = [each for each in found if not each.key.startswith(".") and _is_readable(each)]
-    return sorted(found, key=lambda each: each.folder.stat().st_mtime, reverse=True)
+    folders = (home.root / "publications").glob("[!.]*")
+    readable = [record for record in map(PublicationRecord, folders) if _is_readable(record)]
+    return sorted(readable, key=lambda record: record.folder.stat().st_mtime, reverse=True)
 
 
-def find_record(home: Home, key: str) -> Record:
+def find_record(home: Home, key: str) -> PublicationRecord:
     """The record called `key`. Raises PublishError."""
-    record = Record(home.root / "publications" / key)
+    record = PublicationRecord(home.root / "publications" / key)
     if not _KEY.fullmatch(key) or not (record.folder / "request.json").is_file():
         raise PublishError(f"there is no publication {key!r} in this data folder")
     return record
 
 
-def _is_readable(record: Record) -> bool:
+def _is_readable(record: PublicationRecord) -> bool:
     try:
         return bool(record.request)
     except PublishError:

@@ -1,4 +1,4 @@
-"""What a person asks to publish: which orchestrator on which pool, where to, and what visitors may do."""
+"""A publication as it is requested: which orchestrator on which pool, where to, and what visitors may do."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _REPO = re.compile(
 
 
 class PublishError(OrchestratorError):
-    """Nothing was published, or not all of it; the message says what to do next."""
+    """Raised when nothing was published, or not everything; the message says what to do."""
 
 
 class InvalidPublication(PublishError):
-    """What was asked for cannot be published as it stands; `problems` lists (field, message)."""
+    """Raised for a publication that is not valid; `problems` lists (field, message)."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         self.problems = problems
@@ -38,10 +38,10 @@ class InvalidPublication(PublishError):
 
 
 class Publication(BaseModel):
-    """One thing to publish. `repo` is NAME or OWNER/NAME and serves both the model and the Space.
+    """What to publish. `repo`, NAME or OWNER/NAME, names both the model repository and the Space.
 
-    `traces` are ids of recorded runs; empty chooses the best recent ones. `token` is a reference, or empty for the
-    Hub's own login. `static` makes the Space plain HTML.
+    `traces` are ids of recorded runs; without any the best recent ones are chosen. `token` is a secret's reference, or
+    empty for the Hub's own login. `static` makes the Space plain HTML.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -97,8 +97,8 @@ class Publication(BaseModel):
         return self.title or self.repo.rpartition("/")[2]
 
 
-def publication(values: object) -> Publication:
-    """The publication in a document. Raises InvalidPublication with every problem by field."""
+def parse_publication(values: object) -> Publication:
+    """Parse a publication. Raises InvalidPublication with every problem by field."""
     try:
         return Publication.model_validate(values)
     except ValidationError as error:

@@ -1,7 +1,7 @@
-"""The last look before anything leaves: no byte of a bundle may hold a secret.
+"""The last check before anything is sent: no file of a bundle may hold a secret.
 
-Looked for are the values of every secret this machine can name (references of the pool, variables whose names
-say so, the Hub's token), also encoded, and the shapes of well-known keys. One hit and nothing is sent.
+The scan looks for the values of all known secrets (references of the pool, environment variables named like secrets,
+the Hub's token), plain and encoded, and for the patterns of well-known keys. After one match nothing is sent.
 """
 
 from __future__ import annotations
@@ -32,14 +32,18 @@ SHAPES: Mapping[str, re.Pattern[bytes]] = {
         "a password in a URL": rb"\b[a-z][a-z0-9+.-]{2,20}://[^\s/:@\"'<>{}]{1,64}:[^\s/:@\"'<>{}]{4,200}@[A-Za-z0-9.-]+",
     }.items()
 }
-BINARY = (".safetensors", ".woff2", ".png")  # weights can spell anything; only known values are looked for there
+BINARY = (
+    ".safetensors",
+    ".woff2",
+    ".png",
+)  # arbitrary bytes can match a pattern by chance; only known values are searched
 OVERLAP = 4096
 HARMLESS = re.compile(r"(^|_)(MAX|MIN|NUM|COUNT|LIMIT|LENGTH|SIZE|TOKENIZERS|PUBLIC)(_|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Where something secret stands, and what it is; never its value."""
+class SecretFinding:
+    """A secret in a file: the path and what it is, never its value."""
 
     path: str
     what: str
@@ -47,39 +51,39 @@ class Finding:
 
 def check_bundles(bundles: Iterable[Bundle], secrets: Mapping[str, str]) -> None:
     """Raise PublishError naming every file that holds a secret. `secrets` is {what it is: value}."""
-    found = [finding for each in bundles for entry in each.entries for finding in findings(entry, secrets)]
-    if found:
-        places = "; ".join(f"{each.path} holds {each.what}" for each in found[:8])
-        more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+    findings = [finding for bundle in bundles for entry in bundle.entries for finding in scan_entry(entry, secrets)]
+    if findings:
+        places = "; ".join(f"{finding.path} holds {finding.what}" for finding in findings[:8])
+        more = f" and {len(findings) - 8} more" if len(findings) > 8 else ""
         raise PublishError(
             f"nothing is published: {places}{more}. Take it out of the pool, the recipe or the chosen runs, "
             "then publish again (and renew the key if others may have seen it)"
         )
 
 
-def findings(entry: Entry, secrets: Mapping[str, str]) -> list[Finding]:
-    """What is secret in one file, its path included."""
+def scan_entry(entry: Entry, secrets: Mapping[str, str]) -> list[SecretFinding]:
+    """The secrets in one file and in its path."""
     forms = [(what, form) for what, value in secrets.items() for form in written_forms(value)]
     shapes = {} if entry.path.endswith(BINARY) else SHAPES
-    found: set[str] = {what for what, form in forms if form in entry.path.encode()}
+    matches: set[str] = {what for what, form in forms if form in entry.path.encode()}
     for piece in entry.chunks(OVERLAP):
-        found |= {what for what, form in forms if form in piece}
-        found |= {name for name, shape in shapes.items() if shape.search(piece)}
-    return [Finding(entry.path, what) for what in sorted(found)]
+        matches |= {what for what, form in forms if form in piece}
+        matches |= {name for name, shape in shapes.items() if shape.search(piece)}
+    return [SecretFinding(entry.path, what) for what in sorted(matches)]
 
 
-def known_secrets(pool: Pool, token: str | None = None) -> dict[str, str]:
-    """{what it is: value} for every secret that this process can find out about."""
-    found = {f"the value of {reference}": value for reference, value in _resolved(references(pool))}
+def collect_secrets(pool: Pool, token: str | None = None) -> dict[str, str]:
+    """Every secret that this process can read, as {what it is: value}."""
+    secrets = {f"the value of {reference}": value for reference, value in _resolve_all(pool_references(pool))}
     for name, value in os.environ.items():
         if SECRET_NAME.search(name) and not HARMLESS.search(name) and _is_secret(value):
-            found.setdefault(f"the value of env:{name}", value.strip())
+            secrets.setdefault(f"the value of env:{name}", value.strip())
     if token:
-        found["your Hugging Face token"] = token
-    return found
+        secrets["your Hugging Face token"] = token
+    return secrets
 
 
-def references(pool: Pool) -> list[str]:
+def pool_references(pool: Pool) -> list[str]:
     """Every secret reference in a pool's workers, disabled ones included."""
     return sorted(set(_references_in([spec.config for spec in pool.workers])))
 
@@ -95,12 +99,12 @@ def _references_in(value: object) -> Iterator[str]:
         yield word
 
 
-def _resolved(wanted: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for reference in wanted:
+def _resolve_all(references: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for reference in references:
         try:
             value = resolve(reference).get_secret_value()
         except SecretNotFound:
-            continue  # not set here, so nothing of it can have got into a file
+            continue  # not set on this machine, so no file can hold it
         if len(value) >= MIN_CHARS:
             yield reference, value
 

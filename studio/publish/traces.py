@@ -1,4 +1,4 @@
-"""Which recorded runs a published page shows: those that were asked for, or the best recent ones."""
+"""Which recorded runs a published page shows: those that the publication names, or the best recent ones."""
 
 from __future__ import annotations
 
@@ -11,45 +11,51 @@ from pool_registry.kinds import kind_of
 from studio.publish.request import Publication, PublishError
 from trainer.tasks import find_task
 
-SHOWN = 6
+MAX_RUNS = 6
 EXAMPLES = (("itinerary", 3, 0), ("ledger", 1, 0), ("forge", 1, 0), ("itinerary", 1, 1))  # family, level, index
-LOOKED_AT = 200
+MAX_CANDIDATES = 200
 MAX_BYTES = 8_000_000  # of one run: 1,000 steps with long prompts; larger ones make a page slow
-UNKNOWN_ID = re.compile(r"[^A-Za-z0-9_-]")
+UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def chosen_rows(store: Store, asked: Publication, most: int = SHOWN) -> list[EpisodeRow]:
-    """The runs to show, `most` of them, best first. Raises PublishError for an id that is not there."""
-    if asked.traces:
+def choose_runs(store: Store, publication: Publication, most: int = MAX_RUNS) -> list[EpisodeRow]:
+    """Choose at most `most` runs to show, best first. Raises PublishError for an unknown id."""
+    if publication.traces:
         try:
-            return [store.traces.row(each) for each in asked.traces]
+            return [store.traces.row(episode) for episode in publication.traces]
         except EpisodeNotFound as error:
             raise PublishError(f"{error}; choose runs of the Traces page") from error
-    wanted = TraceFilter(pool=asked.pool, orchestrator=asked.orchestrator, state="answered", limit=LOOKED_AT)
+    filters = TraceFilter(
+        pool=publication.pool, orchestrator=publication.orchestrator, state="answered", limit=MAX_CANDIDATES
+    )
     stars = set(store.traces.list_starred())
-    found = store.traces.search(wanted)
-    found.sort(key=lambda row: (row.correct is False, row.id not in stars, row.correct is not True, -min(row.steps, 8)))
-    return _different(found)[:most]
+    rows = store.traces.search(filters)
+    rows.sort(key=lambda row: (row.correct is False, row.id not in stars, row.correct is not True, -min(row.steps, 8)))
+    return _one_per_query(rows)[:most]
 
 
-def record_examples(store: Store, asked: Publication) -> int:
-    """Record a few runs for a page that would have none; how many. Only where a run costs nothing and leaves
+def record_examples(store: Store, publication: Publication) -> int:
+    """PublicationRecord a few runs for a page that would have none; how many. Only where a run costs nothing and leaves
     nothing: no worker of the pool may reach another machine.
 
     Raises PoolError or OrchestratorError when they cannot be run.
     """
     from studio.headless import run_once  # the trainer's tasks
 
-    pool = store.pools.latest(asked.pool).pool
-    if asked.traces or chosen_rows(store, asked) or any(kind_of(spec).load().remote for spec in pool.enabled):
+    pool = store.pools.latest(publication.pool).pool
+    if (
+        publication.traces
+        or choose_runs(store, publication)
+        or any(kind_of(spec).load().remote for spec in pool.enabled)
+    ):
         return 0
     for family, level, index in EXAMPLES:
         query = find_task(family, level, "test", index).query
-        asyncio.run(run_once(store, asked.pool, asked.orchestrator, query))
+        asyncio.run(run_once(store, publication.pool, publication.orchestrator, query))
     return len(EXAMPLES)
 
 
-def _different(rows: list[EpisodeRow]) -> list[EpisodeRow]:
+def _one_per_query(rows: list[EpisodeRow]) -> list[EpisodeRow]:
     """One run for each query."""
     seen: dict[str, EpisodeRow] = {}
     for row in rows:

@@ -20,7 +20,7 @@ from pool_registry.storage.data_folder import find_home
 from studio.prepare import build_starter_data, prepare_store
 from studio.publish.bundle import write_folder
 from studio.publish.plan import make_plan
-from studio.publish.request import publication
+from studio.publish.request import parse_publication
 from tests.browser.conftest import Studio, free_port, watched_page
 from tests.studio.support.hub_stand_in import Hub, client_environment, hub_stand_in
 from tests.studio.support.recorded import record_run
@@ -149,7 +149,7 @@ def folders(publisher: Studio, tmp_path_factory: pytest.TempPathFactory) -> dict
     made = {}
     store = prepare_store(str(publisher.home))
     for name, more in (("static", {"static": True}), ("live", {"visitors": "secrets"})):
-        asked = publication({"pool": "starter", "orchestrator": "starter-grpo", "repo": "tiny", **more})
+        asked = parse_publication({"pool": "starter", "orchestrator": "starter-grpo", "repo": "tiny", **more})
         plan = make_plan(store, asked, tmp_path_factory.mktemp("place"))
         made[name] = tmp_path_factory.mktemp("dry") / name
         write_folder([plan.space("tiny")], made[name])

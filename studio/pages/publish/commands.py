@@ -21,11 +21,11 @@ from studio.episode_documents.static_page import static_page
 from studio.frame.commands import Reply, answered, table, text
 from studio.orchestrators.notes import checkpoint_label
 from studio.publish.bundle import Bundle, Entry
-from studio.publish.plan import Plan, make_plan
-from studio.publish.publication_record import STAGES, Record, find_record, new_record, records
-from studio.publish.publish import start
-from studio.publish.request import HARDWARE, LICENCES, VISITORS, InvalidPublication, Publication, publication
-from studio.publish.traces import LOOKED_AT, SHOWN, chosen_rows, record_examples
+from studio.publish.plan import PublishPlan, make_plan
+from studio.publish.publication_record import STAGES, PublicationRecord, find_record, list_records, open_record
+from studio.publish.publish import start_publisher
+from studio.publish.request import HARDWARE, LICENCES, VISITORS, InvalidPublication, Publication, parse_publication
+from studio.publish.traces import MAX_CANDIDATES, MAX_RUNS, choose_runs, record_examples
 from studio.runtime import Runtime
 
 KEPT = 4  # previews
@@ -37,7 +37,7 @@ BINARY = (".safetensors", ".woff2", ".png")
 class Preview:
     """A plan with the place of what was made for it, which is removed together with it."""
 
-    plan: Plan
+    plan: PublishPlan
     bundles: tuple[Bundle, ...]
     place: tempfile.TemporaryDirectory[str]
 
@@ -70,7 +70,7 @@ class PublishDesk:
         kept = self._previews.get(preview)
         if kept is None:
             return None
-        asked = kept.plan.asked
+        asked = kept.plan.publication
         info = {"title": asked.heading, "about": asked.about, "orchestrator": asked.orchestrator, "pool": asked.pool}
         return static_page({**info, "live": False, "links": []}, kept.plan.traces)
 
@@ -80,7 +80,7 @@ class PublishDesk:
 
     def all(self) -> list[dict[str, Any]]:
         """Every publication, newest first."""
-        return [record_document(each) for each in records(self._store.home)]
+        return [record_document(each) for each in list_records(self._store.home)]
 
     def _open(self, _: Mapping[str, Any]) -> Reply:
         return Reply(
@@ -98,15 +98,21 @@ class PublishDesk:
     def _runs(self, request: Mapping[str, Any]) -> Reply:
         """Recorded runs of an orchestrator on a pool; the first ones are those that a page shows unasked."""
         asked = Publication(pool=text(request, "pool"), orchestrator=text(request, "orchestrator"), repo="any")
-        rows = chosen_rows(self._store, asked, LOOKED_AT)
+        rows = choose_runs(self._store, asked, MAX_CANDIDATES)
         documents = [
-            {"id": row.id, "query": row.query[:200], "correct": row.correct, "steps": row.steps, "shown": index < SHOWN}
+            {
+                "id": row.id,
+                "query": row.query[:200],
+                "correct": row.correct,
+                "steps": row.steps,
+                "shown": index < MAX_RUNS,
+            }
             for index, row in enumerate(rows)
         ]
         return Reply(more={"runs": documents})
 
     def _preview(self, request: Mapping[str, Any]) -> Reply:
-        asked = publication(table(request, "publication"))
+        asked = parse_publication(table(request, "publication"))
         recorded = record_examples(self._store, asked)
         place = tempfile.TemporaryDirectory(prefix="podium-preview-")
         plan = make_plan(self._store, asked, Path(place.name))
@@ -134,15 +140,15 @@ class PublishDesk:
         return Reply(more={"path": entry.path, "size": entry.size, "content": _shown(entry)})
 
     def _publish(self, request: Mapping[str, Any]) -> Reply:
-        asked = publication(table(request, "publication"))
-        record = new_record(self._store.home, asked)
+        asked = parse_publication(table(request, "publication"))
+        record = open_record(self._store.home, asked)
         if record.state().state == "running":
             raise InvalidPublication([("repo", f"{asked.repo} is being published already; wait until that has ended")])
-        start(str(self._store.home.root), record)
+        start_publisher(str(self._store.home.root), record)
         return Reply(said=f"Publishing {asked.repo}", more={"key": record.key})
 
 
-def record_document(record: Record) -> dict[str, Any]:
+def record_document(record: PublicationRecord) -> dict[str, Any]:
     """A publication with its stages, for the page."""
     state, asked = record.state(), record.request
     skipped = set()

@@ -15,12 +15,12 @@ from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from studio.episode_documents.static_page import script, static_page
-from studio.publish.bundle import LISTING, Entry, bundle, write_folder
-from studio.publish.engine_files import ALLOWED, AT_HOME, ENGINE, ROOT, requirements, travelling
+from studio.publish.bundle import LISTING, Entry, make_bundle, write_folder
+from studio.publish.engine_files import ALLOWED, ENGINE, NEEDS_DATABASE, ROOT, engine_sources, requirements
 from studio.publish.model_repo import Weights, checkpoint_entries, without_paths
 from studio.publish.portable_pool import stays_because, travellers
-from studio.publish.request import InvalidPublication, Publication, PublishError, publication
-from studio.publish.secret_scan import check_bundles, findings
+from studio.publish.request import InvalidPublication, Publication, PublishError, parse_publication
+from studio.publish.secret_scan import check_bundles, scan_entry
 
 KEY = "sk-canary/4711+env=secret&x"
 ASKED = Publication(pool="starter", orchestrator="starter-grpo", repo="tiny")
@@ -87,9 +87,9 @@ def test_what_travels_has_env_secrets_no_private_reach_and_no_fallback_that_stay
 
 
 def test_the_code_that_travels_is_complete_by_its_own_imports():
-    """Every import at the top of a travelling file is another one, a pinned package or the standard library."""
+    """Every import at the top of a file that travels is another such file, a pinned package or the standard library."""
     modules = [*ENGINE, *(kind.module for kind in KINDS.values())]
-    files = travelling(modules)
+    files = engine_sources(modules)
     for path, file in files.items():
         assert path.endswith(".py") and not path.startswith(("trainer/", "tests/"))
         for node in ast.parse(file.read_text()).body:
@@ -99,7 +99,7 @@ def test_the_code_that_travels_is_complete_by_its_own_imports():
                 if name and name.partition(".")[0] in ("pool_registry", "orchestrator", "studio", "assets"):
                     place = name.replace(".", "/")
                     assert f"{place}.py" in files or f"{place}/__init__.py" in files, f"{path} wants {name}"
-                    assert name not in AT_HOME
+                    assert name not in NEEDS_DATABASE
     assert not any("migrations" in path or "store" in path for path in files)
 
 
@@ -115,7 +115,7 @@ def test_requirements_are_pinned_and_as_few_as_the_pool_needs():
     base64.b64encode(b"user:" + KEY.encode()).decode(),
 ])  # fmt: skip
 def test_a_secret_is_found_however_it_is_written_and_never_repeated(text):
-    found = bundle("space", [Entry("traces/a.json", json.dumps({"x": f"a {text} b"}).encode(), "a run")], [])
+    found = make_bundle("space", [Entry("traces/a.json", json.dumps({"x": f"a {text} b"}).encode(), "a run")], [])
     with pytest.raises(PublishError, match=r"traces/a\.json holds the value of env:K") as raised:
         check_bundles([found], {"the value of env:K": KEY})
     assert KEY not in str(raised.value) and text not in str(raised.value)
@@ -125,7 +125,7 @@ def test_a_secret_across_two_pieces_of_a_large_file_is_found(tmp_path, monkeypat
     monkeypatch.setattr("studio.publish.bundle.CHUNK", 5000)
     file = tmp_path / "model.safetensors"
     file.write_bytes(b"\0" * 4990 + KEY.encode() + b"\0" * 20_000)
-    assert [each.what for each in findings(Entry("model.safetensors", file, "w"), {"k": KEY})] == ["k"]
+    assert [each.what for each in scan_entry(Entry("model.safetensors", file, "w"), {"k": KEY})] == ["k"]
     assert b"".join(Entry("x", file, "w").chunks()) == file.read_bytes()
 
 
@@ -134,27 +134,27 @@ def test_a_secret_across_two_pieces_of_a_large_file_is_found(tmp_path, monkeypat
     "postgresql://me:hunter22@db.example.com/x",
 ])  # fmt: skip
 def test_keys_are_known_by_their_shape(text):
-    assert findings(Entry("recipe.yaml", f"x: {text} y".encode(), "r"), {})
+    assert scan_entry(Entry("recipe.yaml", f"x: {text} y".encode(), "r"), {})
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../b", "a//b", "./a", ""])
 def test_a_path_that_leaves_the_repository_is_refused(path):
     with pytest.raises(PublishError):
-        bundle("space", [Entry(path, b"x", "x")], [])
+        make_bundle("space", [Entry(path, b"x", "x")], [])
 
 
 def test_a_link_is_never_followed_into_a_bundle(tmp_path):
     link = tmp_path / "model.safetensors"
     link.symlink_to("/etc/hostname")
     with pytest.raises(PublishError, match="not a plain file"):
-        bundle("model", [Entry("model.safetensors", link, "w")], [])
+        make_bundle("model", [Entry("model.safetensors", link, "w")], [])
 
 
 def test_a_published_checkpoint_is_one_and_names_no_folder_of_this_machine(tmp_path):
     folder, checkpoint = find_checkpoint("starter-grpo")
     recipe = {**checkpoint.recipe, "tasks": {"file": "/home/me/tasks.jsonl", "more": ["~/x", "ledger"]}}
     weights = Weights(folder, checkpoint.model_copy(update={"recipe": recipe}))
-    found = bundle("model", checkpoint_entries(weights, ASKED), [])
+    found = make_bundle("model", checkpoint_entries(weights, ASKED), [])
     found.write(tmp_path)
     again = read_checkpoint(tmp_path, verify=True)
     assert again.recipe["tasks"] == {
@@ -182,9 +182,9 @@ def test_a_document_without_paths_stays_as_it_is(document):
 
 
 def test_a_dry_run_replaces_its_own_folder_and_no_other(tmp_path):
-    found = bundle("space", [Entry("a.txt", b"1", "x")], [])
+    found = make_bundle("space", [Entry("a.txt", b"1", "x")], [])
     write_folder([found], tmp_path / "out")
-    write_folder([bundle("space", [Entry("b.txt", b"2", "x")], [])], tmp_path / "out")
+    write_folder([make_bundle("space", [Entry("b.txt", b"2", "x")], [])], tmp_path / "out")
     assert {path.name for path in (tmp_path / "out/space").iterdir()} == {"b.txt", LISTING}
     mine = tmp_path / "mine"
     mine.mkdir()
@@ -204,7 +204,7 @@ def test_a_dry_run_replaces_its_own_folder_and_no_other(tmp_path):
 ])  # fmt: skip
 def test_a_bad_request_is_told_by_field(values, field):
     with pytest.raises(InvalidPublication) as raised:
-        publication({"pool": "starter", "orchestrator": "oracle", "repo": "tiny", **values})
+        parse_publication({"pool": "starter", "orchestrator": "oracle", "repo": "tiny", **values})
     assert field in {where for where, _ in raised.value.problems}
     assert "hf_plain_token_value" not in str(raised.value)
 
@@ -227,7 +227,7 @@ def test_the_inlined_script_holds_every_module_and_no_import():
 
 
 def test_what_the_app_of_a_live_space_imports_travels_with_it():
-    files = travelling(ENGINE)
+    files = engine_sources(ENGINE)
     for name in ("app.py", "live.py"):
         for node in ast.walk(ast.parse((ROOT / "assets/space" / name).read_text())):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in ALLOWED:

@@ -20,7 +20,7 @@ from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import WorkerSpec
 from studio.prepare import prepare_store
-from studio.publish.publication_record import records
+from studio.publish.publication_record import list_records
 from tests.studio.support.hub_stand_in import TOKEN, USER, Hub, Repo, client_environment, hub_stand_in
 from tests.studio.support.recorded import record_run
 
@@ -150,7 +150,7 @@ def test_a_hub_that_fails_in_the_middle_leaves_nothing_public_and_the_repeat_goe
     failed = _publish(hub, home, "--visibility", "public")
     assert failed.returncode == 2 and "publish again" in failed.stderr
     assert hub[1].space("tiny").private and "app.py" not in hub[1].space("tiny").files
-    record = next(each for each in records(find_home(home)) if each.request.repo == "tiny")
+    record = next(each for each in list_records(find_home(home)) if each.request.repo == "tiny")
     assert record.state().state == "failed" and "model" in record.state().done
     hub[1].fail = lambda method, path: None
     assert _publish(hub, home, "--visibility", "public").returncode == 0
@@ -182,7 +182,7 @@ def test_a_publish_that_is_killed_at_any_moment_can_be_repeated(hub, home, monke
     assert not space.private and {"app.py", "space.json"} <= set(space.files) and "model.safetensors" in model.files
     assert len(model.heads) == len(space.heads) == 2, "repeats after kills commit nothing twice"
     _never_half_public(hub[1])
-    found = next(each for each in records(find_home(home)) if each.request.repo == "killed")
+    found = next(each for each in list_records(find_home(home)) if each.request.repo == "killed")
     assert found.state().state == "done"
 
 
