@@ -173,7 +173,7 @@ def test_the_transcript_is_the_chat_template_of_the_conversation(chat, turns, st
 
 
 def test_of_a_large_pool_a_rollout_sees_what_a_model_in_use_sees(chat, monkeypatch):
-    monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.weights", lambda: None)
+    monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.find_weights", lambda: None)
     workers = [
         WorkerSpec(name=f"repeats{n or ''}", kind="repeats", description=f"Says words of kind {n}.") for n in range(30)
     ]
