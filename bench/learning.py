@@ -36,17 +36,17 @@ from trainer.evaluation.trials import Trial, plan_trials, run_trials
 from trainer.results.rows import ResultRow
 from trainer.results.statistics import bootstrap_mean
 from trainer.results.summary import summarize
-from trainer.tasks import SUITES, held_out_families, train_families
-from trainer.tasks.pool_conditions import under
+from trainer.tasks import SUITES, list_held_out_families, list_train_families
+from trainer.tasks.pool_conditions import apply_condition_to_tasks
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
 ORCHESTRATORS = ("base", "starter-sft", "starter-grpo")
 LEVELS = (1, 2, 3)
 GROUPS = {
-    "seen": ("seen", train_families()),
-    "renamed": ("renamed", train_families()),
-    "held-out": ("seen", held_out_families()),
+    "seen": ("seen", list_train_families()),
+    "renamed": ("renamed", list_train_families()),
+    "held-out": ("seen", list_held_out_families()),
 }
 
 
@@ -81,7 +81,7 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
     for group in options.groups:
         condition, families = GROUPS[group]
         tasks = [SUITES[name].task(level, "test", i) for name in families for level in LEVELS for i in range(share)]
-        pool, remapped = under(condition, two_turns(starter_pool()), tasks)
+        pool, remapped = apply_condition_to_tasks(condition, two_turns(starter_pool()), tasks)
         for name in options.orchestrators:
             started = time.perf_counter()
             async with live_pool(pool) as live:
@@ -148,7 +148,7 @@ def by(key: Callable[[ResultRow], str], rows: Sequence[ResultRow]) -> dict[str, 
 
 def words_of(row: ResultRow) -> str:
     suite = SUITES[row.family]
-    return "new" if suite.new_words(suite.read(row.query)) else "known"
+    return "new" if suite.uses_new_words(suite.read(row.query)) else "known"
 
 
 def figures_of(rows: Sequence[ResultRow]) -> dict[str, Any]:

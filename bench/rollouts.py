@@ -64,7 +64,7 @@ from trainer.grpo.token_transcript import ChatTokens
 from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import Exact
+from trainer.tasks.verifier import ExactText
 
 GOAL = 1.25
 GROUP = 8
@@ -168,7 +168,7 @@ def tasks_of(count: int) -> list[Task]:
         random = Random(f"{SEED} {number}")
         return f"{NAMED}{number}: look up {', '.join(made_up(random) for _ in range(6))}"
 
-    return [Task(TaskRef("bench", 1, number, "train"), query(number), Exact("found 1")) for number in range(count)]
+    return [Task(TaskRef("bench", 1, number, "train"), query(number), ExactText("found 1")) for number in range(count)]
 
 
 # The model: real generation, forced tokens
@@ -269,7 +269,7 @@ def _samples() -> Iterable[Task]:
     """Texts from which the tokenizer learns what made-up names are built of."""
     random = Random(SEED)
     for number in range(500):
-        yield Task(TaskRef("bench", 1, number, "train"), " ".join(made_up(random) for _ in range(8)), Exact("x"))
+        yield Task(TaskRef("bench", 1, number, "train"), " ".join(made_up(random) for _ in range(8)), ExactText("x"))
 
 
 # The contenders

@@ -88,7 +88,7 @@ class Observation:
         return self.status is Status.OK
 
     @staticmethod
-    def failed(status: Status, code: str, message: str, latency_s: float = 0.0) -> Observation:
+    def failure(status: Status, code: str, message: str, latency_s: float = 0.0) -> Observation:
         return Observation(status, latency_s=latency_s, error=Failure(code, message))
 
 

@@ -171,7 +171,7 @@ def import_pool(text: str | bytes) -> Pool:
     return pool
 
 
-def disarmed(pool: Pool) -> tuple[Pool, tuple[str, ...]]:
+def disarm_pool(pool: Pool) -> tuple[Pool, tuple[str, ...]]:
     """A pool from a file with those workers disabled that start something on this machine, and a line for each.
 
     A file may come from anybody: an MCP server's command or a Python function in it is code that runs with the

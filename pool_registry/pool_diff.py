@@ -59,7 +59,7 @@ def _pool_changes(before: Pool, after: Pool) -> Iterator[Change]:
 def _worker_changes(before: Pool, after: Pool) -> Iterator[Change]:
     old = {spec.name: spec for spec in before.workers}
     new = {spec.name: spec for spec in after.workers}
-    renamed = _renamed(old, new)
+    renamed = _find_renames(old, new)
     for name, spec in old.items():
         if name not in new and name not in renamed.values():
             yield Change("removed", name, "", before=spec.model_dump(mode="json"))
@@ -75,21 +75,21 @@ def _order_changes(before: Pool, after: Pool) -> Iterator[Change]:
     """Workers that both have, in another order. Where the others came in or went out is no news."""
     old = {spec.name: spec for spec in before.workers}
     new = {spec.name: spec for spec in after.workers}
-    renamed = _renamed(old, new)
+    renamed = _find_renames(old, new)
     kept = [renamed.get(name, name) for name in new if renamed.get(name, name) in old]
     names_before = [name for name in old if name in kept]
     if kept != names_before:
         yield Change("changed", "", "order", before=names_before, after=kept)
 
 
-def _renamed(old: Mapping[str, WorkerSpec], new: Mapping[str, WorkerSpec]) -> dict[str, str]:
+def _find_renames(old: Mapping[str, WorkerSpec], new: Mapping[str, WorkerSpec]) -> dict[str, str]:
     """New name -> old name of those workers that differ in nothing else."""
     gone = {_but_name(spec): name for name, spec in old.items() if name not in new}
-    found: dict[str, str] = {}
+    renames: dict[str, str] = {}
     for name, spec in new.items():
         if name not in old and (earlier := gone.pop(_but_name(spec), None)) is not None:
-            found[name] = earlier
-    return found
+            renames[name] = earlier
+    return renames
 
 
 def _but_name(spec: WorkerSpec) -> str:

@@ -28,7 +28,7 @@ KEYRING_SERVICE = "podium"
 REDACTED = "[secret]"
 MIN_CHARS = 8  # a shorter one ("ollama", "none") is a word, and words are not taken out of texts
 _URL_SAFE = str.maketrans("+/", "-_")
-_known: set[str] = set()
+_in_use: set[str] = set()
 _pattern: re.Pattern[str] | None = None
 _lent: ContextVar[Mapping[str, str] | None] = ContextVar("lent", default=None)
 _lenders: Counter[str] = Counter()  # how many contexts lend a value that is known for their sake only
@@ -63,15 +63,15 @@ def ends_in_reference(value: str) -> bool:
     return bool(REFERENCE.match(_last_word(value)))
 
 
-def resolved(values: Mapping[str, str]) -> dict[str, str]:
+def resolve_references(values: Mapping[str, str]) -> dict[str, str]:
     """`values` with every reference that one ends in replaced. Raises WorkerFault `auth` when one is not set here."""
     try:
-        return {name: _resolved(value) for name, value in values.items()}
+        return {name: _resolve_value(value) for name, value in values.items()}
     except SecretNotFound as error:
         raise WorkerFault("auth", str(error)) from error
 
 
-def _resolved(value: str) -> str:
+def _resolve_value(value: str) -> str:
     if not ends_in_reference(value):
         return value
     reference = _last_word(value)
@@ -113,7 +113,7 @@ def lending(values: Mapping[str, str]) -> Iterator[None]:
     redacted as long as one such run lasts and forgotten with the last.
     """
     kept = {name: value.strip() for name, value in values.items() if value.strip()}
-    fresh = [value for value in kept.values() if value not in _known or _lenders[value]]
+    fresh = [value for value in kept.values() if value not in _in_use or _lenders[value]]
     _lenders.update(fresh)
     for value in fresh:
         _remember(value)
@@ -144,7 +144,7 @@ def redact_value(value: JsonValue) -> JsonValue:
     return value
 
 
-def written_forms(secret: str) -> frozenset[bytes]:
+def secret_encodings(secret: str) -> frozenset[bytes]:
     """The bytes that give a secret away: itself, and its usual encodings, without those too short to mean anything."""
     forms = (form.encode(errors="replace") for form in _forms(secret))
     return frozenset(form for form in forms if len(form) >= MIN_CHARS)
@@ -152,16 +152,16 @@ def written_forms(secret: str) -> frozenset[bytes]:
 
 def _remember(value: str) -> None:
     """Redact `value` from now on, in this process."""
-    if len(value) < MIN_CHARS or value in _known:
+    if len(value) < MIN_CHARS or value in _in_use:
         return
-    _known.add(value)
+    _in_use.add(value)
     _compile()
 
 
 def _forget(values: set[str]) -> None:
     """Values that nobody lends any more."""
-    if values & _known:
-        _known.difference_update(values)
+    if values & _in_use:
+        _in_use.difference_update(values)
         _compile()
     for value in values:
         del _lenders[value]
@@ -169,7 +169,7 @@ def _forget(values: set[str]) -> None:
 
 def _compile() -> None:
     global _pattern
-    forms = sorted({form for secret in _known for form in _forms(secret)}, key=len, reverse=True)
+    forms = sorted({form for secret in _in_use for form in _forms(secret)}, key=len, reverse=True)
     _pattern = re.compile("|".join(map(re.escape, forms))) if forms else None
 
 

@@ -133,7 +133,7 @@ class Worker(ABC, Generic[C]):
     def runs(cls, config: C) -> str:  # noqa: ARG003
         """What a call starts on this machine with the user's own rights, for a person to agree to; "" for nothing.
 
-        Such workers arrive disabled when a pool is imported (see pool.disarmed)."""
+        Such workers arrive disabled when a pool is imported (see pool.disarm_pool)."""
         return ""
 
     @classmethod

@@ -20,7 +20,7 @@ from pool_registry.starter.factbook import SEPARATOR, Passage, passages
 from pool_registry.starter.workers.extractor import country as read_country
 from pool_registry.starter.workers.extractor import number as read_number
 from pool_registry.workers.search import load_index
-from trainer.tasks.families.atlas import FACTS_FILE, Figure, figures
+from trainer.tasks.families.atlas import FACTS_FILE, AtlasFigure, load_figures
 
 _FIGURE = r"([\d,]+(?:\.\d+)?)(?: (thousand|million|billion|trillion))?"
 _SCALES = {"": 1, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
@@ -42,7 +42,7 @@ def main() -> None:
     shared = _shared_names()
     values = {
         label: _values(figure, [passage for passage in passages() if passage.country not in shared], index)
-        for label, figure in figures().items()
+        for label, figure in load_figures().items()
     }
     capitals = {country: capital for country, capital in _capitals(index).items() if country not in shared}
     document = {"values": values, "capitals": capitals}
@@ -59,7 +59,7 @@ def _shared_names() -> set[str]:
     return {title.partition(SEPARATOR)[0] for title, count in titles.items() if count > 1}
 
 
-def _values(figure: Figure, among: Sequence[Passage], index: Index) -> dict[str, float]:
+def _values(figure: AtlasFigure, among: Sequence[Passage], index: Index) -> dict[str, float]:
     found = {}
     for passage in among:
         if " ".join(passage.path) != figure.words:
@@ -71,7 +71,7 @@ def _values(figure: Figure, among: Sequence[Passage], index: Index) -> dict[str,
     return found
 
 
-def _stated(figure: Figure, text: str) -> float:
+def _stated(figure: AtlasFigure, text: str) -> float:
     """The figure that a passage states in the expected unit, or 0."""
     found = _PLAIN[figure.unit].fullmatch(text)
     return round(float(found[1].replace(",", "")) * _SCALES[found[2] or ""], 6) if found else 0.0

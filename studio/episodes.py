@@ -20,7 +20,7 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Limits, Pool
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
-from trainer.tasks import recognize
+from trainer.tasks import recognize_task
 from trainer.tasks.task import Task
 
 
@@ -63,7 +63,7 @@ def prepare_run(
     Raises InvalidQuery and UnknownOrchestrator; the run itself raises neither.
     """
     check_query(query)
-    task = recognize(query) if graded else None
+    task = recognize_task(query) if graded else None
     policy = make_orchestrator_with_memory(store, pool, orchestrator, task)
     spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user)
     budget = Budget(limits or pool.pool.limits)
@@ -85,7 +85,7 @@ def make_orchestrator_with_memory(store: Store, pool: LivePool, name: str, task:
 
 def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, user: str = "") -> RecordedRun:
     """A run of a recorded episode with one round edited (orchestrator/what_if.py)."""
-    task, episode_id, budget = recognize(variation.origin.query), new_episode_id(), Budget(pool.pool.limits)
+    task, episode_id, budget = recognize_task(variation.origin.query), new_episode_id(), Budget(pool.pool.limits)
     ref = task.ref if task else None
 
     def start() -> Awaitable[Episode]:

@@ -18,7 +18,7 @@ from trainer.cli.options import HomeOption, JsonOption, open_data_folder
 from trainer.cli.table_help import FAMILY_NAMES, POLICY_NAMES, TASK_SOURCES, TableHelp
 from trainer.errors import TrainerError, UnknownTask
 from trainer.recipe import load_recipe
-from trainer.tasks import SUITES, find_task, suite_named
+from trainer.tasks import SUITES, find_task, get_suite
 from trainer.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def load_source_tasks(
 
 def load_family_tasks(family: str, level: int, split: str, count: int) -> list[Task]:
     """Load the first `count` tasks of each family and level (\"all\" and 0 stand for every one). Raises UnknownTask."""
-    suites = list(SUITES.values()) if family == "all" else [suite_named(family)]
+    suites = list(SUITES.values()) if family == "all" else [get_suite(family)]
     cells = [(suite, number) for suite in suites for number in (suite.levels if level == 0 else (level,))]
     return [suite.task(number, split, index) for suite, number in cells for index in range(count)]
 
@@ -169,16 +169,16 @@ async def run_evaluation(options: EvaluationOptions, tasks: list[Task], home: st
     from pool_registry.calls.live_pool import live_pool
     from trainer.evaluation.trials import evaluate_orchestrator as evaluate_tasks
     from trainer.run_recipe import load_pool
-    from trainer.tasks.pool_conditions import changed_pool, in_words_of
+    from trainer.tasks.pool_conditions import apply_condition, rename_in_tasks
 
     expect_many_episodes()
     with open_data_folder(home) as store:
-        chosen, renaming = changed_pool(options.condition, load_pool(store, options.pool), options.seed)
+        chosen, renaming = apply_condition(options.condition, load_pool(store, options.pool), options.seed)
         store.pools.save(chosen)
         async with live_pool(chosen) as live:
             result = await evaluate_tasks(
                 options.orchestrator,
-                in_words_of(renaming, tasks),
+                rename_in_tasks(renaming, tasks),
                 live,
                 sink=store.traces,
                 concurrency=options.concurrency,

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer.grpo.rewards import REWARDS
 from trainer.recipe import Recipe, TaskSettings
-from trainer.tasks.registry import PROVIDERS, describe_sources, train_families
+from trainer.tasks.registry import PROVIDERS, describe_sources, list_train_families
 
 
 @cache
@@ -19,7 +19,7 @@ def build_recipe_schema() -> dict[str, Any]:
         "description": f"{', '.join(REWARDS)}, or your own function as FILE.py:FUNCTION.",
         "examples": list(REWARDS),
     }
-    families = dict.fromkeys((TaskSettings().source, ",".join(train_families())))
+    families = dict.fromkeys((TaskSettings().source, ",".join(list_train_families())))
     sources["properties"]["source"] |= {
         "description": f"Generated {describe_sources()}.",
         "examples": [*families, *(row.example for row in PROVIDERS.values() if row.example)],

@@ -21,9 +21,7 @@ export function mount(root, { info, traces }) {
 
 /** The heading alone: a live Space has its query between the two. */
 export function head(root, info) {
-  const box = el("div", "sp space-top");
-  box.append(heading(info));
-  root.replaceChildren(box);
+  root.replaceChildren(el("div.space-page.space-top", {}, heading(info)));
 }
 
 /** The same without a server around it: follows the system's colours. */
@@ -44,13 +42,13 @@ class Page {
     this.documents = new Map(traces.map((each) => [each.view.episode.id, each]));
     this.listed = traces.filter((each) => each.listed !== false);
     this.root = root;
-    this.player = el("div", "space-player");
-    const stage = el("div", "space-stage");
+    this.player = el("div.space-player");
+    const stage = el("div.space-stage");
     this.view = new Replay(stage, this.documents, this.player);
-    this.cards = el("div", "space-cards", null, { role: "group", "aria-label": "Recorded runs" });
+    this.cards = el("div.space-cards", { role: "group", "aria-label": "Recorded runs" });
     this.cards.append(...this.listed.map((each) => this.card(each)));
-    const box = el("div", "sp");
-    if (this.listed.length) box.append(el("h2", "space-label", "Recorded runs"), this.cards);
+    const box = el("div.space-page");
+    if (this.listed.length) box.append(el("h2.space-label", {}, "Recorded runs"), this.cards);
     box.append(this.player, stage, footing(info));
     root.replaceChildren(box);
     this.follow();
@@ -59,12 +57,10 @@ class Page {
 
   card(recorded) {
     const { episode, totals } = recorded.view;
-    const node = el("button", "space-card", null, { type: "button", "data-episode": episode.id, "aria-pressed": "false" });
     const word = episode.verdict ? (episode.verdict.correct ? "Correct" : "Wrong") : STATES[episode.outcome] || "Recorded";
     const kind = episode.verdict ? (episode.verdict.correct ? "good" : "bad") : episode.outcome === "answered" ? "good" : "odd";
-    const foot = el("span", "space-card-foot");
-    foot.append(el("b", "", word, { "data-kind": kind }), el("span", "", `${totals.steps} steps · ${seconds(totals.wall_s)}`));
-    node.append(el("span", "space-card-query", episode.query), foot);
+    const foot = el("span.space-card-foot", {}, el("b", { "data-kind": kind }, word), el("span", {}, `${totals.steps} steps · ${seconds(totals.wall_s)}`));
+    const node = el("button.space-card", { type: "button", "data-episode": episode.id, "aria-pressed": "false" }, el("span.space-card-query", {}, episode.query), foot);
     node.addEventListener("click", () => this.open(episode.id));
     return node;
   }
@@ -88,7 +84,7 @@ class Page {
       event.preventDefault();
       const asked = new URLSearchParams(link.getAttribute("href").split("?")[1]);
       if (this.documents.has(asked.get("episode"))) this.open(asked.get("episode"), Number(asked.get("step")) || null, false);
-      else link.replaceWith(el("span", "run-inspector-about", "That episode was not recorded here."));
+      else link.replaceWith(el("span.run-inspector-about", {}, "That episode was not recorded here."));
     });
   }
 }
@@ -179,9 +175,9 @@ class Replay extends RunView {
   // The player
 
   buildPlayer() {
-    this.button = el("button", "space-play", null, { type: "button" });
-    this.range = el("input", "space-range", null, { type: "range", min: 0, max: 1000, step: 1, "aria-label": "Moment of the run" });
-    this.time = el("output", "space-time");
+    this.button = el("button.space-play", { type: "button" });
+    this.range = el("input.space-range", { type: "range", min: 0, max: 1000, step: 1, "aria-label": "Moment of the run" });
+    this.time = el("output.space-time");
     this.button.addEventListener("click", () => (this.playing ? this.pause() : this.play()));
     this.range.addEventListener("input", () => {
       this.pause();
@@ -289,16 +285,14 @@ function counted(nodes) {
 }
 
 function heading(info) {
-  const box = el("header", "space-head");
-  box.append(el("h1", "", info.title));
-  if (info.about) box.append(el("p", "", info.about));
-  const facts = el("p", "space-facts");
-  facts.append(el("b", "", info.orchestrator), ` on the pool ${info.pool}`);
-  for (const { label, href } of info.links || []) if (/^https:\/\//.test(href)) facts.append(" · ", el("a", "podium-link", label, { href, target: "_blank", rel: "noopener" }));
+  const box = el("header.space-head", {}, el("h1", {}, info.title));
+  if (info.about) box.append(el("p", {}, info.about));
+  const facts = el("p.space-facts", {}, el("b", {}, info.orchestrator), ` on the pool ${info.pool}`);
+  for (const { label, href } of info.links || []) if (/^https:\/\//.test(href)) facts.append(" · ", el("a.podium-link", { href, target: "_blank", rel: "noopener" }, label));
   box.append(facts);
   return box;
 }
 
 function footing(info) {
-  return el("footer", "space-foot", `${info.live ? "Runs live, and replays" : "Replays"} what happened exactly as it was recorded. Click a step to see what it was allowed to see, was sent and returned. Made with Podium.`);
+  return el("footer.space-foot", {}, `${info.live ? "Runs live, and replays" : "Replays"} what happened exactly as it was recorded. Click a step to see what it was allowed to see, was sent and returned. Made with Podium.`);
 }

@@ -6,3 +6,9 @@ interface Element extends HTMLOrSVGElement {}
 interface Window {
   uPlot: any;
 }
+
+// "button.page-button" makes a HTMLButtonElement.
+type TagOf<Selector extends string> = Selector extends `${infer Tag}.${string}` ? Tag : Selector;
+type ElementOf<Selector extends string> = TagOf<Selector> extends keyof HTMLElementTagNameMap
+  ? HTMLElementTagNameMap[TagOf<Selector>]
+  : HTMLElement;

@@ -90,7 +90,7 @@ class RoundRun:
     def _check_admission(self, step: Step) -> Observation | None:
         """The observation of a step that may not run, or None."""
         if step.problem is not None:
-            return Observation.failed(Status.PARSE_ERR, "malformed_step", step.problem)
+            return Observation.failure(Status.PARSE_ERR, "malformed_step", step.problem)
         failure = self._budget.admit_step() or self._check_references(step)
         return None if failure is None else Observation(Status.EXEC_ERR, error=failure)
 
@@ -171,4 +171,4 @@ class RoundRun:
         sentence = explain_outcome(outcome, self._budget.limits)
         for step in self._steps.values():
             late = step.id in self._tasks and outcome == "deadline"
-            self._end(step, Observation.failed(Status.TIMEOUT if late else Status.EXEC_ERR, outcome, sentence))
+            self._end(step, Observation.failure(Status.TIMEOUT if late else Status.EXEC_ERR, outcome, sentence))

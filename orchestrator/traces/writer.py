@@ -23,9 +23,7 @@ from pool_registry.storage.pool_store import writing
 
 log = logging.getLogger(__name__)
 RETRY_S = 1.0
-GATHER_S = (
-    0.02  # pause after a batch: events that arrive meanwhile share a transaction, and the event loop gets the GIL
-)
+GATHER_S = 0.02  # pause after a batch: later events share one transaction, and the event loop gets the GIL
 # Core statements, not the ORM: one statement for a whole batch takes a tenth of the time.
 _ADD_EPISODE, _ADD_EVENT = insert(EPISODES), insert(EVENTS)
 _CHANGE_EPISODE = update(EPISODES).where(EPISODES.c.id == bindparam("key"))

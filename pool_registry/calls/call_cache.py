@@ -32,20 +32,20 @@ class Recall:
 
     def __init__(self, shelf: Shelf | None = None, max_entries: int = MAX_ENTRIES) -> None:
         self._shelf = shelf
-        self._known: OrderedDict[str, Observation] = OrderedDict()
+        self._observations: OrderedDict[str, Observation] = OrderedDict()
         self._running: dict[str, asyncio.Future[Observation]] = {}
         self._max_entries = max_entries
         self.hits = 0
 
     async def observation(self, key: str, make: Callable[[], Awaitable[Observation]]) -> tuple[Observation, bool]:
         """What is recorded under `key`, else what `make` brings; and whether it was recorded."""
-        found = self._known.get(key) or await self._shared(key)
-        if found is not None and found.ok:
+        observation = self._observations.get(key) or await self._await_running(key)
+        if observation is not None and observation.ok:
             self.hits += 1
-            return found, True
-        return await self._made(key, make)
+            return observation, True
+        return await self._make(key, make)
 
-    async def _shared(self, key: str) -> Observation | None:
+    async def _await_running(self, key: str) -> Observation | None:
         """What an equal call that is under way brings; None when there is none, or its caller was stopped."""
         running = self._running.get(key)
         if running is None:
@@ -58,7 +58,7 @@ class Recall:
                 return None
             raise  # this call itself was stopped, perhaps together with the one it waited for
 
-    async def _made(self, key: str, make: Callable[[], Awaitable[Observation]]) -> tuple[Observation, bool]:
+    async def _make(self, key: str, make: Callable[[], Awaitable[Observation]]) -> tuple[Observation, bool]:
         running: asyncio.Future[Observation] = asyncio.get_running_loop().create_future()
         self._running[key] = running
         try:
@@ -73,9 +73,9 @@ class Recall:
         if shelved is not None:
             self.hits += 1
         if observation.ok and observation.answered_by is None:  # another worker's answer is not this one's
-            self._known[key] = observation
-            if len(self._known) > self._max_entries:
-                self._known.popitem(last=False)
+            self._observations[key] = observation
+            if len(self._observations) > self._max_entries:
+                self._observations.popitem(last=False)
             if self._shelf is not None and shelved is None:
                 await asyncio.to_thread(self._shelf.put, key, observation)
         return observation, shelved is not None
@@ -83,10 +83,13 @@ class Recall:
 
 def key_of(identity: str, action: Action, visible: tuple[Visible, ...]) -> str:
     """The key of a call: equal for equal calls only."""
-    seen = [[view.worker, view.observation.value, view.observation.status, _said(view.observation)] for view in visible]
+    seen = [
+        [view.worker, view.observation.value, view.observation.status, _error_parts(view.observation)]
+        for view in visible
+    ]
     content = json.dumps([identity, dict(action.arguments), seen], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _said(observation: Observation) -> list[str]:
+def _error_parts(observation: Observation) -> list[str]:
     return [] if observation.error is None else [observation.error.code, observation.error.message]

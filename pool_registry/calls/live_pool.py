@@ -49,67 +49,67 @@ class LivePool:
         """Run one action. Never raises; unknown workers and bad arguments are PARSE_ERR."""
         worker = self.workers.get(action.worker)
         if worker is None:
-            return Observation.failed(Status.PARSE_ERR, "unknown_worker", self.unknown_worker(action.worker))
+            return Observation.failure(Status.PARSE_ERR, "unknown_worker", self.unknown_worker(action.worker))
         problem = worker.argument_problem(action.arguments)
         if problem is not None:
-            return Observation.failed(Status.PARSE_ERR, "bad_arguments", problem)
+            return Observation.failure(Status.PARSE_ERR, "bad_arguments", problem)
         call = Call(action.arguments, visible, scope)
         if action.worker in self._recorded:
-            return await self._recalled(worker, action, call, on_start)
+            return await self._use_cache(worker, action, call, on_start)
         if worker.spec.fallback:
-            return await self._answered(worker, call, on_start)
+            return await self._call_any(worker, call, on_start)
         return await worker.call(call, on_start)
 
     def unknown_worker(self, name: str) -> str:
         """The sentence that tells a model which workers there are."""
-        known, which = list(self.workers), "use one of"
-        if len(known) > MAX_NAMES:
-            known, which = get_close_matches(name[:80], known, MAX_NAMES, cutoff=0), "the nearest names are"
-        return f"there is no worker {name[:80]!r}; {which}: {', '.join(known)}"
+        names, which = list(self.workers), "use one of"
+        if len(names) > MAX_NAMES:
+            names, which = get_close_matches(name[:80], names, MAX_NAMES, cutoff=0), "the nearest names are"
+        return f"there is no worker {name[:80]!r}; {which}: {', '.join(names)}"
 
     async def close(self) -> None:
         for worker in self.workers.values():
             await worker.worker.close()
 
-    async def _recalled(self, worker: LiveWorker, action: Action, call: Call, on_start: OnStart | None) -> Observation:
+    async def _use_cache(self, worker: LiveWorker, action: Action, call: Call, on_start: OnStart | None) -> Observation:
         """The recorded observation of an equal call, or this call's own."""
         key = key_of(worker.identity, action, call.visible)
-        found, recorded = await self._recall.observation(key, lambda: self._answered(worker, call, on_start))
+        observation, recorded = await self._recall.observation(key, lambda: self._call_any(worker, call, on_start))
         if not recorded:
-            return found
+            return observation
         if on_start is not None:
             on_start()
-        return self._as_recorded(found)
+        return self._as_recorded(observation)
 
     def _as_recorded(self, observation: Observation) -> Observation:
         return replace(observation, latency_s=0.0, usage=NO_USAGE, cached=True)
 
-    async def _answered(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Observation:
+    async def _call_any(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Observation:
         """The worker's observation, or that of the first in its row of fallbacks that has one.
 
         Time and usage of all of them are added up. When none has one, the first one's failure stands.
         """
         start = on_start and _Once(on_start)
         first = latest = await worker.call(call, start)
-        latency_s, usage, said = first.latency_s, first.usage, ""
-        while _failed(latest) and worker.spec.fallback in self.workers:  # a pool made for training may lack it
+        latency_s, usage, attempts = first.latency_s, first.usage, ""
+        while _needs_fallback(latest) and worker.spec.fallback in self.workers:  # a pool made for training may lack it
             other = self.workers[worker.spec.fallback]
-            arguments = _fitted(call.arguments, worker, other)
+            arguments = _adapt_arguments(call.arguments, worker, other)
             problem = other.argument_problem(arguments)
             if problem is not None:
-                said += f"; {other.spec.name} cannot take over: {problem}"
+                attempts += f"; {other.spec.name} cannot take over: {problem}"
                 break
             latest = await other.call(replace(call, arguments=arguments), start)
             worker, latency_s, usage = other, latency_s + latest.latency_s, usage + latest.usage
             if latest.error is not None:
-                said += f"; {other.spec.name} in its place: {latest.error.code}: {latest.error.message}"
-        if latest is first and not said:
+                attempts += f"; {other.spec.name} in its place: {latest.error.code}: {latest.error.message}"
+        if latest is first and not attempts:
             return first
         if latest.ok:
             name = worker.spec.name
             return replace(latest, latency_s=latency_s, usage=usage, answered_by=name, instead_of=first.error)
         assert first.error is not None, "what failed says why"
-        failure = Failure(first.error.code, f"{first.error.message}{said}"[:MAX_ERROR_CHARS])
+        failure = Failure(first.error.code, f"{first.error.message}{attempts}"[:MAX_ERROR_CHARS])
         return replace(first, latency_s=latency_s, usage=usage, error=failure)
 
 
@@ -125,14 +125,16 @@ class _Once:
             self._on_start = None
 
 
-def _failed(observation: Observation) -> bool:
+def _needs_fallback(observation: Observation) -> bool:
     """Whether another worker might do better: not when the call itself was malformed."""
     if observation.status is Status.PARSE_ERR:
         return observation.error is not None and observation.error.code == "bad_output"
     return not observation.ok
 
 
-def _fitted(arguments: Mapping[str, JsonValue], worker: LiveWorker, other: LiveWorker) -> Mapping[str, JsonValue]:
+def _adapt_arguments(
+    arguments: Mapping[str, JsonValue], worker: LiveWorker, other: LiveWorker
+) -> Mapping[str, JsonValue]:
     """The arguments for another worker: what the one calls `instruction` may be `query` to the other."""
     mine, theirs = worker.instruction_parameter, other.instruction_parameter
     if mine is None or theirs is None or set(arguments) != {mine}:

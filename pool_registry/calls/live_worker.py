@@ -94,8 +94,8 @@ class LiveWorker:
             if self._breaker is None:
                 if on_start is not None:
                     on_start()
-                return (await self._guarded(call, time.perf_counter()))[0]
-            return await self._admitted(call, on_start, self._breaker)
+                return (await self._call_safely(call, time.perf_counter()))[0]
+            return await self._call_through_breaker(call, on_start, self._breaker)
         finally:
             self._slots.release()
 
@@ -123,17 +123,17 @@ class LiveWorker:
             except TimeoutError:
                 sentence = f"{self.spec.name} did not answer within {self.spec.timeout_s:g} s"
                 raise WorkerFault("timeout", sentence) from None
-        return replace(completion, text=redact(completion.text), usage=self._priced(completion.usage))
+        return replace(completion, text=redact(completion.text), usage=self._add_price(completion.usage))
 
-    async def _admitted(self, call: Call, on_start: OnStart | None, breaker: Breaker) -> Observation:
+    async def _call_through_breaker(self, call: Call, on_start: OnStart | None, breaker: Breaker) -> Observation:
         """The call, if the breaker lets it through."""
         admission = breaker.admit()
         if admission is Admission.NO:
-            return Observation.failed(Status.EXEC_ERR, "circuit_open", self._when_tried(breaker))
+            return Observation.failure(Status.EXEC_ERR, "circuit_open", self._when_tried(breaker))
         if on_start is not None:
             on_start()
         try:
-            observation, failed = await self._guarded(call, time.perf_counter())
+            observation, failed = await self._call_safely(call, time.perf_counter())
         except BaseException:
             breaker.abandon(admission)
             raise
@@ -145,7 +145,7 @@ class LiveWorker:
         when = f"is tried again in {left:.0f} s" if left > 0 else "is being tried again right now"
         return f"{self.spec.name} failed {FAILURES} times in a row and {when}; use another worker, or try later"
 
-    async def _guarded(self, call: Call, started: float) -> tuple[Observation, bool]:
+    async def _call_safely(self, call: Call, started: float) -> tuple[Observation, bool]:
         """The call and what became of it, and whether that speaks against the worker's being there.
         `started` is when the worker got it."""
         worker, timeout = self.worker, self.spec.timeout_s
@@ -217,12 +217,12 @@ class LiveWorker:
         except (ValueError, RecursionError) as error:
             failure = Failure(code, f"not a JSON value: {_message(error)}")
         prompt = None if reply.prompt is None else redact(clean_text(reply.prompt))
-        usage = self._priced(reply.usage)
+        usage = self._add_price(reply.usage)
         if failure is not None:
             return Observation(status, None, latency_s, usage, failure, prompt, reply.episode)
         return Observation(Status.OK, value, latency_s, usage, None, prompt, reply.episode)
 
-    def _priced(self, usage: Usage) -> Usage:
+    def _add_price(self, usage: Usage) -> Usage:
         spec = self.spec
         if not (spec.price_in or spec.price_out or spec.price_call):
             return usage

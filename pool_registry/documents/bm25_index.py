@@ -30,8 +30,8 @@ class Index:
         if not tokens[0]:
             return []
         k = min(top_k, len(self.shown))
-        found, scores = self.retriever.retrieve(tokens, k=k, show_progress=False)
-        pairs = zip(found[0].tolist(), scores[0].tolist(), strict=True)
+        matches, scores = self.retriever.retrieve(tokens, k=k, show_progress=False)
+        pairs = zip(matches[0].tolist(), scores[0].tolist(), strict=True)
         return [place for place, score in pairs if score > 0]
 
 
@@ -57,7 +57,7 @@ def load(folder: Path) -> Any:
     return library().BM25.load(str(folder), mmap=True)
 
 
-def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
+def make_once(folder: Path, make: Callable[[Path], None]) -> Path:
     """Return `folder`, filled by `make` unless it is there already."""
     if folder.exists():
         return folder

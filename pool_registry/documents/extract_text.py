@@ -66,7 +66,7 @@ def html_text(raw: bytes, charset: str = "") -> Readable:
         return Readable("", "")  # nothing but comments or white space
     title = next(tree.iter("title"), None)
     named = " ".join("".join(title.itertext()).split()) if title is not None else ""
-    return Readable(named, _joined(_pieces(tree)))
+    return Readable(named, _join(_pieces(tree)))
 
 
 def _pieces(tree: Any) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _pieces(tree: Any) -> Iterator[str]:
                     yield "\n"
                 yield _BEFORE.get(name, "")
                 if node.text:
-                    yield node.text if name == "pre" else _squeezed(node.text)
+                    yield node.text if name == "pre" else _squeeze(node.text)
         elif event in ("end", "comment", "pi"):
             if skipped is None:
                 if name in ("td", "th"):
@@ -94,10 +94,10 @@ def _pieces(tree: Any) -> Iterator[str]:
             elif skipped is node:
                 skipped = None
             if skipped is None and node.tail:
-                yield _squeezed(node.tail)
+                yield _squeeze(node.tail)
 
 
-def _squeezed(text: str) -> str:
+def _squeeze(text: str) -> str:
     """White space as a browser shows it: one space, no line breaks."""
     inner = " ".join(text.split())
     if not inner:
@@ -105,7 +105,7 @@ def _squeezed(text: str) -> str:
     return f"{' ' if text[0].isspace() else ''}{inner}{' ' if text[-1].isspace() else ''}"
 
 
-def _joined(pieces: Iterator[str]) -> str:
+def _join(pieces: Iterator[str]) -> str:
     lines = ("".join(pieces)).split("\n")
     kept = (line.strip().removesuffix("|").rstrip() for line in lines)
     return "\n".join(line for line in kept if line and line not in ("-", "#", "##", "###", "####", "#####", "######"))
@@ -143,7 +143,7 @@ def serve() -> None:
     raw = sys.stdin.buffer.read()
     try:
         page = pdf_pages(raw)[0] if head["kind"] == "pdf" else html_text(raw, head["charset"])
-        said = {"title": page.title, "text": page.text}
+        reply = {"title": page.title, "text": page.text}
     except WorkerFault as fault:
-        said = {"code": fault.code, "message": str(fault)}
-    sys.stdout.write(json.dumps(said))
+        reply = {"code": fault.code, "message": str(fault)}
+    sys.stdout.write(json.dumps(reply))

@@ -41,7 +41,7 @@ async def read_document(
             reply = await child.stdout.read(MAX_REPLY_BYTES)
             while part := await child.stdout.read(MAX_REPLY_BYTES):
                 reply += part
-        return _readable(reply) if reply else await _gone(child)
+        return _readable(reply) if reply else await _explain_end(child)
     except TimeoutError:
         sentence = f"the document cannot be read within {within_s:g} s: it is built to be hard to read, or broken"
         raise WorkerFault("document_too_complex", sentence) from None
@@ -49,13 +49,13 @@ async def read_document(
         await child.kill()
 
 
-async def _gone(child: Child) -> Readable:
+async def _explain_end(child: Child) -> Readable:
     """It ended without a word: out of memory, perhaps."""
     raise WorkerFault("document_unreadable", f"the process that read the document {await child.ending()}")
 
 
 def _readable(reply: bytes) -> Readable:
-    found = json.loads(reply)
-    if "code" in found:
-        raise WorkerFault(found["code"], found["message"])
-    return Readable(found["title"], found["text"])
+    document = json.loads(reply)
+    if "code" in document:
+        raise WorkerFault(document["code"], document["message"])
+    return Readable(document["title"], document["text"])

@@ -103,13 +103,15 @@ def _reason_to_skip(file: Path) -> str:
     return ""
 
 
-def read(found: Found) -> Collection:
+def read(files: Found) -> Collection:
     """The passages of all files. Raises WorkerFault when there are none, or too many."""
-    collection = Collection(skipped=list(found.skipped))
-    for file in found.files:
-        name = found.name(file)
+    collection = Collection(skipped=list(files.skipped))
+    for file in files.files:
+        name = files.name(file)
         try:
-            passages = [each for each in READERS[file.suffix.lower()](name, file.read_bytes()) if each.text.strip()]
+            passages = [
+                passage for passage in READERS[file.suffix.lower()](name, file.read_bytes()) if passage.text.strip()
+            ]
         except OSError as error:
             collection.skipped.append((name, f"cannot be read: {error.strerror or error}"))
         except WorkerFault as fault:
@@ -123,11 +125,11 @@ def read(found: Found) -> Collection:
             raise WorkerFault("documents_too_large", sentence)
     if not collection.passages:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in collection.skipped[:5]) or "it is empty"
-        raise WorkerFault("documents_empty", f"{found.root.name} holds nothing to search ({reasons})")
+        raise WorkerFault("documents_empty", f"{files.root.name} holds nothing to search ({reasons})")
     return collection
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     """Text in UTF-8, UTF-16 (with its mark) or else Windows-1252, as old files often are. Raises WorkerFault."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return clean_text(raw.decode("utf-16", "replace"))
@@ -142,7 +144,7 @@ def _decoded(raw: bytes) -> str:
 def _prose(name: str, raw: bytes) -> Iterator[Passage]:
     """Paragraphs, joined to passages of some size under the heading that they stand under."""
     title, begun, lines = Path(name).stem, 1, list[str]()
-    for number, line in enumerate(_decoded(raw).splitlines(), start=1):
+    for number, line in enumerate(_decode(raw).splitlines(), start=1):
         heading = re.match(r"#{1,6}\s+(.*)", line) if name.lower().endswith(".md") else None
         size = sum(map(len, lines))
         if heading or (size > PASSAGE_CHARS and not line.strip()) or size > 2 * PASSAGE_CHARS:
@@ -160,7 +162,7 @@ def _pieces(source: str, title: str, text: str) -> Iterator[Passage]:
     """`text`, cut at white space where it is too long for one passage."""
     text = text.strip()
     while len(text) > 2 * PASSAGE_CHARS:
-        spaces = [text.rfind(each, PASSAGE_CHARS, 2 * PASSAGE_CHARS) for each in " \n"]
+        spaces = [text.rfind(mark, PASSAGE_CHARS, 2 * PASSAGE_CHARS) for mark in " \n"]
         at = max(spaces) if max(spaces) > 0 else 2 * PASSAGE_CHARS
         yield Passage(source, title, text[:at].strip())
         text = text[at:].strip()
@@ -176,7 +178,7 @@ def _pdf(name: str, raw: bytes) -> Iterator[Passage]:
 
 
 def _csv(name: str, raw: bytes) -> Iterator[Passage]:
-    text = _decoded(raw)
+    text = _decode(raw)
     try:
         dialect: type[csv.Dialect] = csv.Sniffer().sniff(text[:20_000], delimiters=",;\t|")
     except csv.Error:
@@ -192,7 +194,7 @@ def _csv(name: str, raw: bytes) -> Iterator[Passage]:
 
 
 def _jsonl(name: str, raw: bytes) -> Iterator[Passage]:
-    for number, line in enumerate(_decoded(raw).splitlines(), start=1):
+    for number, line in enumerate(_decode(raw).splitlines(), start=1):
         if not line.strip():
             continue
         try:

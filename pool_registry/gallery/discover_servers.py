@@ -62,8 +62,8 @@ USUAL_PLACES = (
 def places(environment: Mapping[str, str] = os.environ) -> tuple[Place, ...]:
     """The usual places and the ports that `PODIUM_DISCOVER_PORTS` adds; what is no port there is left out."""
     extra = re.findall(r"\d{1,5}", environment.get(PORTS_VARIABLE, ""))
-    known = {place.port for place in USUAL_PLACES}
-    more = dict.fromkeys(port for port in map(int, extra) if 0 < port < 65536 and port not in known)
+    usual_ports = {place.port for place in USUAL_PLACES}
+    more = dict.fromkeys(port for port in map(int, extra) if 0 < port < 65536 and port not in usual_ports)
     return (*USUAL_PLACES, *map(Place, more))
 
 
@@ -73,8 +73,8 @@ async def discover(where: Sequence[Place] | None = None, timeout_s: float | None
     They come in the order of `where`, by default `places()`.
     """
     limit_s = PROBE_S if timeout_s is None else timeout_s
-    found = await asyncio.gather(*(_probe(place, limit_s) for place in (places() if where is None else where)))
-    return [each for each in found if each is not None]
+    servers = await asyncio.gather(*(_probe(place, limit_s) for place in (places() if where is None else where)))
+    return [server for server in servers if server is not None]
 
 
 async def _probe(place: Place, timeout_s: float) -> Found | None:

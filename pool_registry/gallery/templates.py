@@ -85,12 +85,12 @@ def _read_templates(group: Group) -> list[WorkerTemplate]:
     return TypeAdapter(list[WorkerTemplate]).validate_python(entries)
 
 
-def _shipped_model(models: list[WorkerTemplate]) -> WorkerSpec:
+def _find_shipped_model(models: list[WorkerTemplate]) -> WorkerSpec:
     return next(template.spec for template in models if template.id == "small_model" and template.spec)
 
 
 _MODELS = _read_templates("models")
-SHIPPED_MODEL = _shipped_model(_MODELS)
+SHIPPED_MODEL = _find_shipped_model(_MODELS)
 
 
 @cache

@@ -20,8 +20,8 @@ def unmet(template: WorkerTemplate, values: Mapping[str, JsonValue]) -> list[tup
     The usual key variable is a default only where it is set; a person who writes a reference to a key
     that is not there yet may add the worker all the same.
     """
-    asked = ((need.field, _missing(need, values)) for need in template.fields)
-    return [(field, sentence) for field, sentence in asked if sentence]
+    checks = ((need.field, _missing(need, values)) for need in template.fields)
+    return [(field, sentence) for field, sentence in checks if sentence]
 
 
 def worker_from(
@@ -42,7 +42,7 @@ def worker_from(
     config: dict[str, JsonValue] = {**spec.config, **defaults, **given}
     return spec.model_copy(
         update={
-            "name": worker_name(spec.name, (each.name for each in pool.workers)),
+            "name": worker_name(spec.name, (worker.name for worker in pool.workers)),
             "description": spec.description.replace("{model}", str(config.get("model", ""))),
             "config": config,
         }
@@ -51,12 +51,12 @@ def worker_from(
 
 def model_bases(pool: Pool) -> list[WorkerSpec]:
     """Agents of `pool` on which a role agent can run: one for each model, those behind an endpoint first."""
-    found: dict[tuple[str, ...], WorkerSpec] = {}
+    bases: dict[tuple[str, ...], WorkerSpec] = {}
     for spec in pool.agents():
         if "model" in spec.config:
             key = (spec.kind, str(spec.config.get("base_url", "")), str(spec.config["model"]))
-            found.setdefault(key, spec)
-    return sorted(found.values(), key=lambda spec: spec.kind != "chat")
+            bases.setdefault(key, spec)
+    return sorted(bases.values(), key=lambda spec: spec.kind != "chat")
 
 
 def base_for(pool: Pool, name: str = "") -> WorkerSpec:

@@ -22,13 +22,13 @@ class Offer:
     problem: str = ""  # why it cannot be added (the page then shows it greyed), "" when ready
 
 
-def worker_name(wanted: str, taken: Iterable[str] = (), prefix: str = "") -> str:
+def worker_name(suggestion: str, taken: Iterable[str] = (), prefix: str = "") -> str:
     """A valid worker name close to `wanted`, after `prefix` if there is one, and not in `taken`.
 
     >>> worker_name("Get.Weather", prefix="home")
     'home_get_weather'
     """
-    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", wanted)  # getWeather -> get_Weather
+    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", suggestion)  # getWeather -> get_Weather
     plain = re.sub(r"[^a-z0-9_-]+", "_", split.lower()).strip("_-")
     parts = [part for part in (prefix, plain or "tool") if part]
     name = "_".join(parts)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.imports import Offer, worker_name
-from pool_registry.processes.function_process import Target, parse, started
+from pool_registry.processes.function_process import Target, parse, start_process
 from pool_registry.schemas.argument_schema import schema_problem, without_wording
 from pool_registry.worker import WorkerSpec
 
@@ -31,20 +31,20 @@ async def offers(target: str, python: str = "") -> list[Offer]:
     place = parse(target)
     if place.file and not await asyncio.to_thread(Path(place.file).is_file):
         raise InvalidPool([("target", f"there is no file {place.file}")])
-    described = await _described(place, python)
+    described = await _describe(place, python)
     if not described:
         raise InvalidPool([("target", f"{place} has no public function; write one without _ before its name")])
-    found: list[Offer] = []
+    results: list[Offer] = []
     for function in described:
-        name = worker_name(function["name"], [offer.spec.name for offer in found])
-        found.append(_offer(place, function, name, python))
-    return found
+        name = worker_name(function["name"], [offer.spec.name for offer in results])
+        results.append(_offer(place, function, name, python))
+    return results
 
 
-async def _described(place: Target, python: str) -> list[Mapping[str, Any]]:
+async def _describe(place: Target, python: str) -> list[Mapping[str, Any]]:
     try:
         async with asyncio.timeout(LOAD_S):
-            process = await started(place, python)
+            process = await start_process(place, python)
     except TimeoutError:
         raise InvalidPool([("target", f"{place} did not load within {LOAD_S:g} s")]) from None
     except WorkerFault as fault:
@@ -56,7 +56,7 @@ async def _described(place: Target, python: str) -> list[Mapping[str, Any]]:
 
 
 def _offer(place: Target, function: Mapping[str, Any], name: str, python: str) -> Offer:
-    told, arguments = _docstring(function["doc"])
+    description, arguments = _docstring(function["doc"])
     schema = function.get("schema") or {}
     parameters = _with_descriptions(without_wording(schema, words=("title",)), arguments)
     problem = function.get("problem") or schema_problem(parameters)
@@ -67,7 +67,7 @@ def _offer(place: Target, function: Mapping[str, Any], name: str, python: str) -
     spec = WorkerSpec(
         name=name,
         kind="function",
-        description=told[:MAX_DESCRIPTION] or f"The function {function['name']}.",
+        description=description[:MAX_DESCRIPTION] or f"The function {function['name']}.",
         config=config,
         max_concurrency=1,
         retries=0,
@@ -80,16 +80,16 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     from griffe import Docstring, DocstringSectionKind, parse_auto
 
     logging.getLogger("griffe").setLevel(logging.ERROR)  # it warns of every argument without a type
-    told: list[str] = []
+    lines: list[str] = []
     arguments: dict[str, str] = {}
     for section in parse_auto(Docstring(text)):
         if section.kind is DocstringSectionKind.text:
-            told.append(str(section.value).strip())
+            lines.append(str(section.value).strip())
         elif section.kind is DocstringSectionKind.parameters:
             arguments |= {entry.name: " ".join(entry.description.split()) for entry in section.value}
         elif section.kind is DocstringSectionKind.returns:
-            told += [f"Returns: {' '.join(entry.description.split())}" for entry in section.value if entry.description]
-    return "\n\n".join(told), arguments
+            lines += [f"Returns: {' '.join(entry.description.split())}" for entry in section.value if entry.description]
+    return "\n\n".join(lines), arguments
 
 
 def _with_descriptions(schema: dict[str, Any], arguments: Mapping[str, str]) -> dict[str, Any]:

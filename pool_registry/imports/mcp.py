@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import Offer, worker_name
 from pool_registry.mcp_client.session import borrow, give_back
-from pool_registry.schemas.argument_schema import changed_arguments, schema_problem
+from pool_registry.schemas.argument_schema import describe_changes, schema_problem
 from pool_registry.text import shorten
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpConfig, McpServer
@@ -64,15 +64,15 @@ async def refresh(server: McpServer, specs: Sequence[WorkerSpec]) -> Refreshed:
         if tool is None:
             changes.append(ToolChange("removed", config.tool, spec.name))
             continue
-        detail = changed_arguments(config.parameters, tool.input_schema)
+        detail = describe_changes(config.parameters, tool.input_schema)
         if not detail:
             kept.append(spec)
             continue
         problem = schema_problem(tool.input_schema)
         changes.append(ToolChange("changed", config.tool, spec.name, problem or detail))
         kept.append(spec if problem else _with_parameters(spec, tool))
-    known = {McpConfig.model_validate(spec.config).tool for spec in specs}
-    added = [tool for name, tool in tools.items() if name not in known]
+    imported = {McpConfig.model_validate(spec.config).tool for spec in specs}
+    added = [tool for name, tool in tools.items() if name not in imported]
     new = _offers(server, added, taken=[spec.name for spec in specs])
     changes += [ToolChange("added", tool.name, offer.spec.name) for tool, offer in zip(added, new, strict=True)]
     return Refreshed(tuple(kept), tuple(changes), tuple(new))
@@ -88,12 +88,12 @@ async def _tools(server: McpServer) -> list[mcp_types.Tool]:
 
 def _offers(server: McpServer, tools: Sequence[mcp_types.Tool], taken: Sequence[str]) -> list[Offer]:
     names = list(taken)
-    found: list[Offer] = []
+    results: list[Offer] = []
     for tool in tools:
         name = worker_name(tool.name, names, prefix=server.name)
         names.append(name)
-        found.append(_offer(server, tool, name))
-    return found
+        results.append(_offer(server, tool, name))
+    return results
 
 
 def _offer(server: McpServer, tool: mcp_types.Tool, name: str) -> Offer:

@@ -34,14 +34,14 @@ async def offers(space: str, *, token: str = "", allow_private: bool = False) ->
     except ValidationError as error:
         raise InvalidPool(field_problems(error)) from error
     app = await Door(config, CHECK_S).app()
-    found: dict[str, Offer] = {}
+    results: dict[str, Offer] = {}
     short = config.space.rpartition("/")[2].partition(":")[0]
     for api_name, endpoint in app.endpoints.items():
-        name = worker_name(f"{short}_{api_name.strip('/')}" if len(app.endpoints) > 1 else short, found)
-        found[name] = _offer(name, {**given, "space": config.space, "api_name": api_name}, endpoint)
-    if not found:
+        name = worker_name(f"{short}_{api_name.strip('/')}" if len(app.endpoints) > 1 else short, results)
+        results[name] = _offer(name, {**given, "space": config.space, "api_name": api_name}, endpoint)
+    if not results:
         raise InvalidPool([("space", "it has no endpoint with a name, so there is nothing to call")])
-    return list(found.values())
+    return list(results.values())
 
 
 def _offer(name: str, config: dict[str, Any], endpoint: Mapping[str, Any]) -> Offer:
@@ -59,18 +59,18 @@ def _offer(name: str, config: dict[str, Any], endpoint: Mapping[str, Any]) -> Of
 def _arguments(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     """`inputs` and `parameters` of the configuration. Raises Unfit."""
     listed = endpoint.get("parameters")
-    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise Unfit("it does not say what it takes")
     inputs: list[dict[str, Any]] = []
     properties: dict[str, Any] = {}
     required: list[str] = []
-    for number, each in enumerate(listed, start=1):
-        name = str(each.get("parameter_name") or f"input_{number}")
-        has_default = each.get("parameter_has_default") is True
+    for number, entry in enumerate(listed, start=1):
+        name = str(entry.get("parameter_name") or f"input_{number}")
+        has_default = entry.get("parameter_has_default") is True
         if name in properties:
             raise Unfit(f"two of its inputs are called {name[:60]}")
-        properties[name], is_file = _schema(name, each, has_default)
-        inputs.append({"name": name, "is_file": is_file, "default": each.get("parameter_default")})
+        properties[name], is_file = _schema(name, entry, has_default)
+        inputs.append({"name": name, "is_file": is_file, "default": entry.get("parameter_default")})
         if not has_default:
             required.append(name)
     parameters = {

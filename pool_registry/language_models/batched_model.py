@@ -47,7 +47,7 @@ class Request:
     max_tokens: int
     sampling: Sampling
     adapter: Path | None
-    done: Callable[[str | BaseException, int], None]
+    finish: Callable[[str | BaseException, int], None]
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     def fits(self, other: Request) -> bool:
@@ -57,7 +57,7 @@ class Request:
 
 class LoadedModel:
     """A checkpoint in memory with one thread that generates, and that alone touches the weights: adapters are
-    loaded, switched and forgotten between two batches. Get it from `shared_model`."""
+    loaded, switched and forgotten between two batches. Get it from `open_model`."""
 
     def __init__(self, folder: Path, device: str) -> None:
         from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -110,11 +110,11 @@ class LoadedModel:
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[tuple[str, int]] = loop.create_future()
 
-        def done(text: str | BaseException, count: int) -> None:
+        def finish(text: str | BaseException, count: int) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(_settle, reply, text, count)
 
-        request = Request(ids, max_tokens, sampling, adapter, done)
+        request = Request(ids, max_tokens, sampling, adapter, finish)
         self._requests.put(request)
         try:
             text, count = await reply
@@ -124,8 +124,8 @@ class LoadedModel:
 
     def _encode(self, messages: Sequence[dict[str, str]], tools: Sequence[Any] | None) -> list[int]:
         template = self.tokenizer.chat_template or ""
-        known = {"tools": list(tools)} if tools and "tools" in template else {}
-        text = self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True, **known)
+        extra = {"tools": list(tools)} if tools and "tools" in template else {}
+        text = self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True, **extra)
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _work(self) -> None:
@@ -148,13 +148,13 @@ class LoadedModel:
             self.adapters.use(batch[0].adapter)
             texts = self._texts(batch)
         except Exception as error:  # noqa: BLE001  out of memory and the like: every request must hear of it
-            known = isinstance(error, WorkerFault)
-            fault = error if known else WorkerFault("generation_failed", f"{type(error).__name__}: {error}")
+            expected = isinstance(error, WorkerFault)
+            fault = error if expected else WorkerFault("generation_failed", f"{type(error).__name__}: {error}")
             for request in batch:
-                request.done(fault, 0)
+                request.finish(fault, 0)
             return
         for request, (text, count) in zip(batch, texts, strict=True):
-            request.done(text, count)
+            request.finish(text, count)
 
     def _texts(self, batch: list[Request]) -> list[tuple[str, int]]:
         import torch
@@ -163,7 +163,7 @@ class LoadedModel:
         padded = self.tokenizer.pad(
             {"input_ids": [request.ids for request in batch]}, return_tensors="pt", padding=True
         ).to(self.device)
-        drawn = _drawn([request.sampling for request in batch])
+        drawn = _sampling_arguments([request.sampling for request in batch])
         with torch.inference_mode():
             output = self.model.generate(
                 **padded,
@@ -173,16 +173,16 @@ class LoadedModel:
                 stopping_criteria=StoppingCriteriaList([_stop_when_done(batch, padded["input_ids"].shape[1])]),
             )
         new = output[:, padded["input_ids"].shape[1] :].tolist()
-        return [self._decoded(ids, request) for ids, request in zip(new, batch, strict=True)]
+        return [self._decode(ids, request) for ids, request in zip(new, batch, strict=True)]
 
-    def _decoded(self, ids: list[int], request: Request) -> tuple[str, int]:
+    def _decode(self, ids: list[int], request: Request) -> tuple[str, int]:
         kept = ids[: request.max_tokens]
         ends = [kept.index(end) + 1 for end in _end_tokens(self.model) if end in kept]
         kept = kept[: min(ends)] if ends else kept
         return self.tokenizer.decode(kept, skip_special_tokens=True).strip(), len(kept)
 
 
-def _drawn(batch: Sequence[Sampling]) -> dict[str, Any]:
+def _sampling_arguments(batch: Sequence[Sampling]) -> dict[str, Any]:
     """The arguments of `generate` for requests that share a batch."""
     temperature = batch[0].temperature
     if temperature == 0:
@@ -240,7 +240,7 @@ def _settle(reply: asyncio.Future[tuple[str, int]], text: str | BaseException, c
 _load_lock = threading.Lock()
 
 
-def shared_model(folder: Path, device: str) -> LoadedModel:
+def open_model(folder: Path, device: str) -> LoadedModel:
     """The checkpoint, loaded once per process and device."""
     with _load_lock:
         return _load(folder, pick_device(device))

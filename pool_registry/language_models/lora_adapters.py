@@ -65,7 +65,7 @@ class Adapters:
     def _load(self, adapter: Path) -> str:
         from peft import PeftModel
 
-        config = _checked_config(adapter)
+        config = _read_config(adapter)
         self._active = _UNKNOWN
         name = f"adapter{next(self._numbers)}"
         try:
@@ -73,11 +73,11 @@ class Adapters:
                 self._tuned = PeftModel(self._model, config, adapter_name=name)
             else:
                 self._tuned.add_adapter(name, config)
-            found = self._tuned.load_adapter(adapter, name, torch_device=str(self._model.device))
+            result = self._tuned.load_adapter(adapter, name, torch_device=str(self._model.device))
         except (ValueError, RuntimeError, KeyError, TypeError) as error:  # what peft says of one that does not fit
             self._forget(name)
             raise _misfit(adapter, str(error).splitlines()[0]) from error
-        strange = [*found.missing_keys, *found.unexpected_keys]
+        strange = [*result.missing_keys, *result.unexpected_keys]
         if strange:
             self._forget(name)
             raise _misfit(adapter, f"{len(strange)} of its weights have no place there, such as {strange[0]}")
@@ -99,7 +99,7 @@ def _key(adapter: Path) -> Key:
     return adapter, state.st_mtime_ns, state.st_size
 
 
-def _checked_config(adapter: Path) -> Any:
+def _read_config(adapter: Path) -> Any:
     """The adapter's configuration, when it is one that can share its base. Raises WorkerFault."""
     from peft import LoraConfig, PeftConfig
 

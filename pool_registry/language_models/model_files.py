@@ -34,7 +34,7 @@ def model_path(reference: str) -> Path:
     if reference == TINY:
         return asset("starters/tiny-base")
     if reference.startswith(HUB):
-        return _fetched(reference.removeprefix(HUB))
+        return _fetch(reference.removeprefix(HUB))
     if reference == STARTER:
         folder = starter_folder()
         if not folder.exists():
@@ -64,7 +64,7 @@ def starter_folder() -> Path:
     return find_home().artifacts / "models" / "smollm2-135m-instruct"
 
 
-def _fetched(repository: str) -> Path:
+def _fetch(repository: str) -> Path:
     """A model repository in the hub's own cache; only configuration, tokenizer and safetensors are fetched."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError

@@ -155,7 +155,7 @@ PROVIDERS: tuple[Provider, ...] = (
 def provider_of(base_url: str) -> Provider | None:
     """The provider behind a base URL, found by its host; None for an endpoint of one's own."""
     place = urlsplit(base_url).netloc
-    return next((each for each in PROVIDERS if urlsplit(each.base_url).netloc == place), None)
+    return next((provider for provider in PROVIDERS if urlsplit(provider.base_url).netloc == place), None)
 
 
 async def models(base_url: str, api_key: str = "", policy: Reach = CONFIGURED) -> list[str]:

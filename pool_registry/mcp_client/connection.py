@@ -100,9 +100,9 @@ class Connection:
         except Exception as error:
             if self._opened.done():
                 raise
-            raise await self._refused(_innermost(error), note) from error
+            raise await self._explain_refusal(_innermost(error), note) from error
 
-    async def _refused(self, error: BaseException, note: Exchange) -> WorkerFault:
+    async def _explain_refusal(self, error: BaseException, note: Exchange) -> WorkerFault:
         """Why there is no connection."""
         if note.fault is not None:
             return note.fault
@@ -130,17 +130,17 @@ class Connection:
             exchange.reset(token)
 
     async def _fault(self, error: MCPError, note: Exchange) -> Exception:
-        said = _words(error)
+        reason = _words(error)
         if note.session_lost:
-            return SessionLost(said)
+            return SessionLost(reason)
         if note.fault is not None:
             return note.fault
         if error.code == mcp_types.CONNECTION_CLOSED:
             self._over.set()
             return WorkerFault("connection", f"the connection is lost: {await self._link.trouble()}", retryable=True)
         if error.code == mcp_types.INVALID_PARAMS:
-            return BadCall(said)
-        return WorkerFault(_CODES.get(error.code, "server_error"), said)
+            return BadCall(reason)
+        return WorkerFault(_CODES.get(error.code, "server_error"), reason)
 
 
 _CODES = {
@@ -153,16 +153,16 @@ _CODES = {
 
 async def _all_tools(client: Client) -> list[mcp_types.Tool]:
     """Every page of the list. Raises WorkerFault when it does not end."""
-    found: list[mcp_types.Tool] = []
+    tools: list[mcp_types.Tool] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
-        found += page.tools
+        tools += page.tools
         cursor = page.next_cursor
-        if len(found) > MAX_TOOLS:
+        if len(tools) > MAX_TOOLS:
             raise WorkerFault("invalid_response", f"the server lists more than {MAX_TOOLS:,} tools")
         if cursor is None:
-            return found
+            return tools
     raise WorkerFault("invalid_response", f"the server's list of tools has more than {MAX_PAGES} pages")
 
 

@@ -20,7 +20,7 @@ from pool_registry.errors import WorkerFault
 from pool_registry.mcp_client.exchange import Exchange, exchange
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.network import address_policy, provider_errors
-from pool_registry.secrets import resolved
+from pool_registry.secrets import resolve_references
 
 MAX_BYTES = 8 * 2**20
 MAX_ERROR_BYTES = 64 * 2**10
@@ -38,7 +38,7 @@ class HttpLink:
     async def open(self) -> AsyncIterator[TransportStreams]:
         """Yields the two streams that the SDK's client wants. Raises WorkerFault."""
         client = httpx2.AsyncClient(
-            headers={**resolved(self._server.headers), "accept-encoding": "identity"},
+            headers={**resolve_references(self._server.headers), "accept-encoding": "identity"},
             timeout=httpx2.Timeout(None, connect=CONNECT_S),  # every call has a deadline of its own
             transport=CheckedTransport(self._server.reach),
             trust_env=False,
@@ -66,17 +66,17 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         note.fault, note.session_lost = None, False
         host = request.url.netloc.decode()
         try:
-            response = await self._inner.handle_async_request(await self._addressed(request))
+            response = await self._inner.handle_async_request(await self._pin_address(request))
         except address_policy.OutOfReach as error:
             note.fault = WorkerFault("bad_url", str(error))
         except (httpx2.TransportError, OSError) as error:
             sentence = f"{host} cannot be reached: {str(error) or type(error).__name__}"
             note.fault = WorkerFault("connection", sentence, retryable=True)
         else:
-            return await self._accepted(response, request, note)
+            return await self._check_response(response, request, note)
         return httpx2.Response(502, request=request)
 
-    async def _addressed(self, request: httpx2.Request) -> httpx2.Request:
+    async def _pin_address(self, request: httpx2.Request) -> httpx2.Request:
         """The same request to an address that was checked; the name stays in Host and in TLS."""
         url = request.url
         port = url.port or (443 if url.scheme == "https" else 80)
@@ -89,7 +89,9 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
             extensions={**request.extensions, "sni_hostname": url.host},
         )
 
-    async def _accepted(self, response: httpx2.Response, request: httpx2.Request, note: Exchange) -> httpx2.Response:
+    async def _check_response(
+        self, response: httpx2.Response, request: httpx2.Request, note: Exchange
+    ) -> httpx2.Response:
         """What the SDK gets to see of an answer."""
         status, headers = response.status_code, response.headers
         if headers.get("content-encoding", "identity") != "identity":

@@ -49,14 +49,14 @@ class Session:
         from pool_registry.mcp_client.connection import SessionLost
 
         for _ in range(2):
-            connection = await self._connected()
+            connection = await self._connect()
             try:
                 return await work(connection)
             except SessionLost:  # nothing has been run: ask again, in a new session
                 await connection.close()
         raise WorkerFault("connection", "the server forgets its sessions at once", retryable=True)
 
-    async def _connected(self) -> Connection:
+    async def _connect(self) -> Connection:
         if self._connection is None or self._connection.over:
             from pool_registry.mcp_client.connection import Connection
 

@@ -23,7 +23,7 @@ from mcp.shared.message import SessionMessage
 from pool_registry.actions import clean_text
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.processes.child_process import Child, start
-from pool_registry.secrets import redact, resolved
+from pool_registry.secrets import redact, resolve_references
 
 MAX_BYTES = 8 * 2**20  # of one message
 TOO_LARGE = -32099  # JSON-RPC leaves -32000 to -32099 to implementations
@@ -44,7 +44,7 @@ class StdioLink:
     async def open(self) -> AsyncIterator[TransportStreams]:
         """Start the server; yields the two streams that the SDK's client wants. Raises WorkerFault."""
         server = self._server
-        env = {**get_default_environment(), **resolved(server.env)}
+        env = {**get_default_environment(), **resolve_references(server.env)}
         child = self._child = await start([server.command, *server.args], env, server.cwd)
         arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
@@ -106,8 +106,8 @@ class Overlong:
     """A line that was thrown away but for its two ends."""
 
     def __init__(self, head: bytes, tail: bytes) -> None:
-        found = _ID.search(head) or _ID.search(tail[-_EDGE_BYTES:])
-        self._id = None if found is None else (found[1].decode() if found[1] else int(found[2]))
+        match = _ID.search(head) or _ID.search(tail[-_EDGE_BYTES:])
+        self._id = None if match is None else (match[1].decode() if match[1] else int(match[2]))
 
     def as_error(self) -> mcp_types.JSONRPCError | None:
         """An error in the place of the answer, so that nobody waits for it."""

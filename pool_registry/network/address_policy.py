@@ -24,8 +24,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 # Metadata and host services that answer whoever can connect: AWS, GCP (IPv6), Alibaba, Oracle, Azure.
 _METADATA = frozenset(
-    ipaddress.ip_address(each)
-    for each in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
+    ipaddress.ip_address(address)
+    for address in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
 )
 _NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
@@ -71,13 +71,13 @@ def check(host: str, address: Address, reach: Reach) -> None:
     """Raise OutOfReach when a request for `host` must not connect to `address`."""
     for face in _faces(address):
         if _is_forbidden(face):
-            raise OutOfReach(f"{_named(host, address)} is a link-local, metadata, multicast or reserved address")
+            raise OutOfReach(f"{_spell(host, address)} is a link-local, metadata, multicast or reserved address")
     if reach.private or all(map(_is_public, _faces(address))):
         return
     if reach.typed and _names_this_machine(host) and all(face.is_loopback for face in _faces(address)):
         return
     raise OutOfReach(
-        f"{_named(host, address)} is a private address; if this worker should reach it, "
+        f"{_spell(host, address)} is a private address; if this worker should reach it, "
         'switch on "allow private" (allow_private) in its settings'
     )
 
@@ -89,8 +89,8 @@ async def addresses(host: str, port: int, reach: Reach) -> list[str]:
         check(host, literal, reach)
         return [str(literal)]
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    texts = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    records = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    texts = list(dict.fromkeys(str(entry[4][0]) for entry in records))
     if not texts:
         raise OSError(f"no address is known for {host}")
     for text in texts:
@@ -109,7 +109,7 @@ def _faces(address: Address) -> Iterator[Address]:
         inside.append(ipaddress.IPv4Address(low))
     if address.ipv4_mapped is None:
         yield address
-    yield from (each for each in inside if each is not None)
+    yield from (address for address in inside if address is not None)
 
 
 def _is_forbidden(address: Address) -> bool:
@@ -131,5 +131,5 @@ def _names_this_machine(host: str) -> bool:
     return literal_address(host) is not None or plain == "localhost" or plain.endswith(".localhost")
 
 
-def _named(host: str, address: Address) -> str:
+def _spell(host: str, address: Address) -> str:
     return host if literal_address(host) is not None else f"{host} leads to {address}, which"

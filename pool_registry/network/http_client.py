@@ -93,7 +93,7 @@ async def ask(
                 target = answer.headers.get("location")
                 if not follow or answer.status not in REDIRECTS or target is None:
                     return answer
-                request = _redirected(request, answer.status, target)
+                request = _follow_redirect(request, answer.status, target)
     except TimeoutError as error:
         raise WorkerFault("timeout", f"{_host(url)} did not answer within {timeout_s:g} s") from error
     raise WorkerFault("invalid_response", f"{_host(url)} redirects more than {min(follow, MAX_REDIRECTS)} times")
@@ -194,10 +194,10 @@ async def _read(response: httpx.Response, max_bytes: int) -> bytes:
         size += len(part)
         if size > max_bytes:
             raise _too_large(max_bytes)
-    return _unpacked(b"".join(parts), response.headers.get("content-encoding", ""), max_bytes)
+    return _unpack(b"".join(parts), response.headers.get("content-encoding", ""), max_bytes)
 
 
-def _unpacked(raw: bytes, encoding: str, max_bytes: int) -> bytes:
+def _unpack(raw: bytes, encoding: str, max_bytes: int) -> bytes:
     """What a peer packed although it was asked not to, up to the limit: a small body may unpack to gigabytes."""
     if not raw or encoding.strip().lower() in ("", "identity"):
         return raw
@@ -217,7 +217,7 @@ def _too_large(max_bytes: int) -> WorkerFault:
     return WorkerFault("output_too_large", f"the answer is larger than {max_bytes:,} bytes")
 
 
-def _redirected(request: _Request, status: int, location: str) -> _Request:
+def _follow_redirect(request: _Request, status: int, location: str) -> _Request:
     """The request that a redirect asks for, with nothing in it that is meant for the first origin alone."""
     try:
         target = urljoin(request.url, location)
@@ -271,17 +271,17 @@ class _CheckedNetwork(httpcore.AnyIOBackend):
     ) -> httpcore.AsyncNetworkStream:
         try:
             async with asyncio.timeout(timeout):
-                found = await address_policy.addresses(host, port, self._policy)
+                addresses = await address_policy.addresses(host, port, self._policy)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(f"the name {host} was not resolved within {timeout} s") from error
         except (UnicodeError, OSError) as error:
             raise httpcore.ConnectError(f"{host}: {error}") from error
-        for address in found[:-1]:
+        for address in addresses[:-1]:
             try:
                 return await super().connect_tcp(address, port, timeout, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
                 continue
-        return await super().connect_tcp(found[-1], port, timeout, local_address, socket_options)
+        return await super().connect_tcp(addresses[-1], port, timeout, local_address, socket_options)
 
 
 class _CheckedTransport(httpx.AsyncHTTPTransport):

@@ -46,12 +46,12 @@ class Auth(BaseModel):
         return self
 
 
-def authorized(url: str, headers: Mapping[str, str], auth: Auth, reference: str) -> tuple[str, dict[str, str]]:
+def authorize(url: str, headers: Mapping[str, str], auth: Auth, reference: str) -> tuple[str, dict[str, str]]:
     """URL and headers with the key in its place, or as they were without one. Raises WorkerFault `auth`."""
     sent = dict(headers)
     if not reference:
         return url, sent
-    key = resolved(reference)
+    key = resolve_key(reference)
     if auth.kind == "bearer":
         sent["authorization"] = f"Bearer {key}"
     elif auth.kind == "basic":
@@ -65,7 +65,7 @@ def authorized(url: str, headers: Mapping[str, str], auth: Auth, reference: str)
     return url, sent
 
 
-def resolved(reference: str) -> str:
+def resolve_key(reference: str) -> str:
     """The secret behind a reference. Raises WorkerFault `auth` saying how to set it."""
     try:
         return secrets.resolve(reference).get_secret_value()
@@ -80,7 +80,7 @@ def header_value(argument: str, value: str) -> str:
     return value
 
 
-def checked_path(path: str) -> str:
+def check_path(path: str) -> str:
     """`path` itself. Raises BadCall when it would lead elsewhere: `.` or `..` as a part, or a name not filled in."""
     if "{" in path or "}" in path:
         raise BadCall(f"the path {path} needs every one of its arguments")
@@ -121,7 +121,7 @@ def value_of(method: str, answer: Answer) -> JsonValue:
     if kind == "application/json" or kind.endswith("+json"):
         return http_client.parse_json(answer)
     if kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith("+xml"):
-        return decoded(answer.body, charset)
+        return decode_text(answer.body, charset)
     if not kind:
         try:
             return answer.body.decode("utf-8")
@@ -139,7 +139,7 @@ def content_type(answer: Answer) -> tuple[str, str]:
     return message.get_content_type(), str(message.get_param("charset") or "")
 
 
-def decoded(raw: bytes, charset: str) -> str:
+def decode_text(raw: bytes, charset: str) -> str:
     """Text in the character set that was told, or UTF-8; what does not fit becomes U+FFFD."""
     try:
         return raw.decode(charset or "utf-8", "replace")

@@ -58,7 +58,7 @@ class _Refusal:
     """A refusal, read: what it says, and every short word that may be its code, in small letters."""
 
     status: int
-    said: str
+    message: str
     marks: frozenset[str]
     wait_s: float | None
 
@@ -69,7 +69,9 @@ def fault(host: str, url: str, status: int, headers: Mapping[str, str], body: by
         return WorkerFault("invalid_response", f"{host} redirects; give the final URL")
     document = _document(body)
     wait_s = _header_wait(headers)
-    refusal = _Refusal(status, _said(document, body), _marks(document), _wait(document) if wait_s is None else wait_s)
+    refusal = _Refusal(
+        status, _error_text(document, body), _marks(document), _wait(document) if wait_s is None else wait_s
+    )
     return _fault(host, url, refusal)
 
 
@@ -80,19 +82,19 @@ def fault_within(host: str, url: str, document: Any) -> WorkerFault | None:
         return None
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
-    return _fault(host, url, _Refusal(status, _said(document, b""), _marks(document), _wait(document)))
+    return _fault(host, url, _Refusal(status, _error_text(document, b""), _marks(document), _wait(document)))
 
 
 def _fault(host: str, url: str, refusal: _Refusal) -> WorkerFault:
-    code, status, said = _code(refusal), refusal.status, refusal.said
+    code, status, message = _code(refusal), refusal.status, refusal.message
     sentence = {
-        "auth": f"{host} refuses the key ({status}): {said}",
-        "quota": f"the account at {host} is used up ({status}): {said}",
-        "not_found": f"{url} is not there ({status}): {said}",
-        "rate_limited": f"{host} asks to slow down ({status}): {said}",
-        "server_error": f"{host} failed ({status}): {said}",
-        "timeout": f"{host} ran out of time ({status}): {said}",
-    }.get(code, f"{host} refuses the request ({status}): {said}")
+        "auth": f"{host} refuses the key ({status}): {message}",
+        "quota": f"the account at {host} is used up ({status}): {message}",
+        "not_found": f"{url} is not there ({status}): {message}",
+        "rate_limited": f"{host} asks to slow down ({status}): {message}",
+        "server_error": f"{host} failed ({status}): {message}",
+        "timeout": f"{host} ran out of time ({status}): {message}",
+    }.get(code, f"{host} refuses the request ({status}): {message}")
     wait_s = refusal.wait_s
     if wait_s is not None and wait_s > MAX_RETRY_AFTER_S:  # longer than a step may wait: no use in asking again
         return WorkerFault(code, f"{sentence} (asks to wait {wait_s:,.0f} s)")
@@ -102,16 +104,16 @@ def _fault(host: str, url: str, refusal: _Refusal) -> WorkerFault:
 
 def _code(refusal: _Refusal) -> str:
     """The first rule that fits; what a body says goes before its status, which providers reuse."""
-    status, said, marks = refusal.status, refusal.said, refusal.marks
+    status, message, marks = refusal.status, refusal.message, refusal.marks
     if status == 401:
         return "auth"
     if status == 402 or marks & _QUOTA or _is_used_up(refusal):
         return "quota"
-    if status == 413 or marks & _CONTEXT or (status != 429 and _CONTEXT_WORDS.search(said)):
+    if status == 413 or marks & _CONTEXT or (status != 429 and _CONTEXT_WORDS.search(message)):
         return "context_overflow"
-    if status < 500 and (marks & _FILTERED or _FILTERED_WORDS.search(said)):
+    if status < 500 and (marks & _FILTERED or _FILTERED_WORDS.search(message)):
         return "content_filtered"
-    if status == 403 or marks & _AUTH or (status == 400 and _AUTH_WORDS.search(said)):
+    if status == 403 or marks & _AUTH or (status == 400 and _AUTH_WORDS.search(message)):
         return "auth"
     if status == 404 or (status < 500 and marks & _MISSING):
         return "not_found"
@@ -128,7 +130,7 @@ def _is_used_up(refusal: _Refusal) -> bool:
         return False
     if any(_PER_DAY.search(mark) for mark in refusal.marks):
         return True
-    return refusal.wait_s is None and _QUOTA_WORDS.search(refusal.said) is not None
+    return refusal.wait_s is None and _QUOTA_WORDS.search(refusal.message) is not None
 
 
 def _document(body: bytes) -> Any:
@@ -140,7 +142,7 @@ def _document(body: bytes) -> Any:
     return document[0] if isinstance(document, list) and document else document
 
 
-def _said(document: Any, body: bytes) -> str:
+def _error_text(document: Any, body: bytes) -> str:
     """The message in an API's error body, or the start of whatever it is."""
     text = _message(document) or body[:4000].decode("utf-8", "replace")
     return redact(" ".join(text.split()))[:MAX_SAID_CHARS]
@@ -155,9 +157,9 @@ def _message(document: Any) -> str:
         inner = document.get(name)
         if isinstance(inner, list) and inner:
             inner = inner[0]
-        found = _message(inner)
-        if found:
-            return found + _upstream(document)
+        message = _message(inner)
+        if message:
+            return message + _upstream(document)
     return ""
 
 
@@ -206,8 +208,8 @@ def _wait(document: Any) -> float | None:
     """Seconds to wait as Google's RetryInfo asks ("25.6s")."""
     error = document.get("error") if isinstance(document, dict) else None
     details = error.get("details") if isinstance(error, dict) else None
-    for each in details if isinstance(details, list) else ():
-        delay = each.get("retryDelay") if isinstance(each, dict) else None
+    for detail in details if isinstance(details, list) else ():
+        delay = detail.get("retryDelay") if isinstance(detail, dict) else None
         if isinstance(delay, str):
             return _number(delay.removesuffix("s"))
     return None

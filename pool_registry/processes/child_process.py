@@ -54,8 +54,8 @@ class Child:
     def last_words(self) -> str:
         """The last lines that it wrote to standard error, without secrets: " and said: ...", or nothing."""
         lines = [" ".join(line.split()) for line in self._told.decode("utf-8", "replace").splitlines()]
-        said = redact(clean_text(" | ".join([line for line in lines if line][-TOLD_LINES:])))
-        return f" and said: {said[-TOLD_CHARS:]}" if said else ""
+        last_lines = redact(clean_text(" | ".join([line for line in lines if line][-TOLD_LINES:])))
+        return f" and said: {last_lines[-TOLD_CHARS:]}" if last_lines else ""
 
     async def end(self) -> None:
         """Close its standard input, and if that does not end it, end it and all that it started."""

@@ -44,7 +44,7 @@ def main() -> None:
                 else:
                     reply = _call(functions[request["call"]], request["arguments"], runner)
             except BaseException as error:  # noqa: BLE001  a person's code may raise anything, SystemExit too
-                reply = {"error": "function_raised", "message": _told(error)}
+                reply = {"error": "function_raised", "message": _describe_error(error)}
             text = json.dumps(reply)
             if len(text) > MAX_REPLY_CHARS:
                 text = json.dumps({"error": "output_too_large", "message": f"the result has {len(text):,} characters"})
@@ -64,21 +64,21 @@ def _take_streams() -> tuple[TextIO, TextIO]:
 
 def _load(target: dict[str, str], functions: dict[str, Callable[..., Any]]) -> dict[str, Any]:
     """Import the file or module and describe what it offers."""
-    module = _imported(target)
-    wanted = target.get("function")
-    if wanted:
-        found = getattr(module, wanted, None)
-        if not callable(found):
+    module = _import_target(target)
+    name = target.get("function")
+    if name:
+        function = getattr(module, name, None)
+        if not callable(function):
             has = ", ".join(_public(module)) or "none"
-            return {"error": "not_found", "message": f"there is no function {wanted!r}; public functions: {has}"}
-        functions[wanted] = found
+            return {"error": "not_found", "message": f"there is no function {name!r}; public functions: {has}"}
+        functions[name] = function
     else:
         functions.update(_public(module))
-    described = [{"name": name, **_described(function)} for name, function in functions.items()]
+    described = [{"name": name, **_describe(function)} for name, function in functions.items()]
     return {"functions": described, "file": getattr(module, "__file__", None)}
 
 
-def _imported(target: dict[str, str]) -> ModuleType:
+def _import_target(target: dict[str, str]) -> ModuleType:
     if "file" not in target:
         sys.path.insert(0, str(Path.cwd()))
         return importlib.import_module(target["module"])
@@ -103,7 +103,7 @@ def _public(module: ModuleType) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _described(function: Callable[..., Any]) -> dict[str, Any]:
+def _describe(function: Callable[..., Any]) -> dict[str, Any]:
     """Docstring and argument schema, or the problem."""
     doc = inspect.getdoc(function) or ""
     problem = _signature_problem(function)
@@ -154,25 +154,25 @@ def _call(function: Callable[..., Any], arguments: dict[str, Any], runner: async
         return {"error": "bad_arguments", "message": "; ".join(problems)}
     value = function(*args, **kwargs)
     if inspect.isawaitable(value):
-        value = runner.run(_awaited(value))
+        value = runner.run(_await_value(value))
     try:
         return {"value": to_jsonable_python(value)}
     except PydanticSerializationError as error:
-        said = f"it returned a {type(value).__name__} ({error}); return text, numbers, lists, dicts or a dataclass"
-        return {"error": "invalid_response", "message": said}
+        sentence = f"it returned a {type(value).__name__} ({error}); return text, numbers, lists, dicts or a dataclass"
+        return {"error": "invalid_response", "message": sentence}
 
 
-async def _awaited(value: Any) -> Any:
+async def _await_value(value: Any) -> Any:
     return await value
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Type, message and the line of the person's file: "ValueError: no (tools.py, line 3)"."""
-    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    sentence = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}, line {error.lineno})"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
-    return f"{said} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else said
+    return f"{sentence} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else sentence
 
 
 def _is_theirs(filename: str) -> bool:

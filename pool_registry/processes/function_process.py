@@ -98,11 +98,11 @@ class FunctionProcess:
             ) from error
         if "error" not in reply:
             return reply
-        said = redact(clean_text(str(reply["message"])))
-        raise BadCall(said) if reply["error"] == "bad_arguments" else WorkerFault(str(reply["error"]), said)
+        message = redact(clean_text(str(reply["message"])))
+        raise BadCall(message) if reply["error"] == "bad_arguments" else WorkerFault(str(reply["error"]), message)
 
 
-async def started(target: Target, python: str = "") -> FunctionProcess:
+async def start_process(target: Target, python: str = "") -> FunctionProcess:
     """A process that has loaded `target`, with this interpreter or another. Raises WorkerFault.
 
     The person's code gets the studio's environment: it is theirs, and may need their keys.
@@ -120,7 +120,7 @@ async def started(target: Target, python: str = "") -> FunctionProcess:
 def _stamp(path: str) -> tuple[str, int, int] | None:
     """What changes when a file is edited; None when it is gone."""
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return path, found.st_mtime_ns, found.st_size
+    return path, status.st_mtime_ns, status.st_size

@@ -119,13 +119,13 @@ def _kill_all(child: int) -> None:
 
 def _children() -> list[int]:
     """Who has the guard as parent (Linux; elsewhere the group is all there is to kill)."""
-    own, found = os.getpid(), []
+    own, children = os.getpid(), []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             # "pid (name) state parent ...": the name may hold spaces and brackets
             if int(entry.read_text().rpartition(")")[2].split()[1]) == own:
-                found.append(int(entry.parent.name))
-    return found
+                children.append(int(entry.parent.name))
+    return children
 
 
 def _prctl(option: int, value: int) -> None:

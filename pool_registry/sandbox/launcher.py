@@ -117,15 +117,15 @@ def become_child(channel: socket.socket, bars: jail.Bars) -> None:
             os.dup2(nowhere, stream)
         os.dup2(answer, CHANNEL)
         os.closerange(CHANNEL + 1, os.sysconf("SC_OPEN_MAX"))
-        said = answered(bars)
+        encoded = run_and_encode(bars)
         sent = 0
-        while sent < len(said):
-            sent += os.write(CHANNEL, said[sent:])
+        while sent < len(encoded):
+            sent += os.write(CHANNEL, encoded[sent:])
     finally:
         os._exit(0)
 
 
-def answered(bars: jail.Bars) -> bytes:
+def run_and_encode(bars: jail.Bars) -> bytes:
     """What the snippet came to, as JSON; it is not run when the lock does not close."""
     problem = None
     try:

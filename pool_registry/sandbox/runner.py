@@ -165,14 +165,14 @@ class Sandbox:
             raise
 
     async def _start(self) -> _Server:
-        return await _start(await self._found_level(), self._cpu_s)
+        return await _start(await self._find_level(), self._cpu_s)
 
-    async def _found_level(self) -> Level:
+    async def _find_level(self) -> Level:
         if self._level is None:
-            found = await isolation()
-            if found.level is None:
-                raise WorkerFault("sandbox_unavailable", found.reason)
-            self._level = found.level
+            state = await isolation()
+            if state.level is None:
+                raise WorkerFault("sandbox_unavailable", state.reason)
+            self._level = state.level
         return self._level
 
 
@@ -220,8 +220,8 @@ async def _start(level: Level, cpu_s: int) -> _Server:
         )
     server = _Server(process, ours)
     try:
-        said = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 64), START_S)
-        if said != b"ready\n":
+        ready = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 64), START_S)
+        if ready != b"ready\n":
             raise WorkerFault("sandbox_failed", await _last_words(process))
     except BaseException:
         await server.end()
@@ -231,8 +231,8 @@ async def _start(level: Level, cpu_s: int) -> _Server:
 
 async def _last_words(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None, "is a pipe"
-    said = (await process.stderr.read(4000)).decode(errors="replace").strip().splitlines()
-    return said[-1] if said else "the sandbox did not start"
+    lines = (await process.stderr.read(4000)).decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "the sandbox did not start"
 
 
 async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, code: str) -> SandboxResult:
@@ -244,7 +244,7 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, code
         raise WorkerFault("sandbox_died", "the interpreter ended before it read the snippet") from error
     if len(raw) >= READ_BYTES:
         raise WorkerFault("output_too_large", f"more than {READ_BYTES:,} bytes were written; print less")
-    result = _understood(raw)
+    result = _parse_answer(raw)
     if result.error is not None and result.error[0] == "sandbox_failed":
         raise WorkerFault(*result.error)
     return result
@@ -262,18 +262,18 @@ async def _read_all(stream: asyncio.StreamReader) -> bytes:
     return b"".join(parts)
 
 
-def _understood(raw: bytes) -> SandboxResult:
+def _parse_answer(raw: bytes) -> SandboxResult:
     """The snippet's JSON and, on the last line, the server's word on how its process ended. Only that line is
     sure: what a snippet says is as untrusted as the snippet, so it is text and JSON only."""
     answer, _, status = raw.rpartition(b"\n")
     try:
         exit_code = int(status)
-        said: Mapping[str, Any] = json.loads(answer) if answer else {}
-        stdout = str(said.get("stdout", ""))
-        if "error" in said:
-            return SandboxResult(stdout=stdout, error=(str(said["error"]), str(said["message"])))
-        if "value" in said:
-            return SandboxResult(said["value"], stdout)
+        document: Mapping[str, Any] = json.loads(answer) if answer else {}
+        stdout = str(document.get("stdout", ""))
+        if "error" in document:
+            return SandboxResult(stdout=stdout, error=(str(document["error"]), str(document["message"])))
+        if "value" in document:
+            return SandboxResult(document["value"], stdout)
     except (ValueError, KeyError, AttributeError, RecursionError):
         exit_code = 0
     if exit_code in (-signal.SIGKILL, -signal.SIGXCPU):

@@ -43,7 +43,7 @@ def run(code: str) -> dict[str, Any]:
     except SystemExit:
         shown = None
     except BaseException as error:
-        return {"error": "exception", "message": told(error), "stdout": printed.getvalue()}
+        return {"error": "exception", "message": describe_error(error), "stdout": printed.getvalue()}
     finally:
         sys.stdout, sys.stderr = real
     return {"value": shown, "stdout": printed.getvalue(), "cut": printed.cut}
@@ -71,7 +71,7 @@ def jsonable(value: Any, printed: str) -> Any:
     return value
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """The exception in one line, with the snippet's own line number."""
     line, place = 0, error.__traceback__
     while place is not None:
@@ -80,7 +80,7 @@ def told(error: BaseException) -> str:
         place = place.tb_next
     where = f" (line {line})" if line else ""
     try:
-        said = f"{type(error).__name__}: {error}"
+        sentence = f"{type(error).__name__}: {error}"
     except BaseException:  # the snippet's own __str__
-        said = type(error).__name__
-    return said[:2000] + where
+        sentence = type(error).__name__
+    return sentence[:2000] + where

@@ -28,7 +28,7 @@ def schema_problem(schema: object) -> str:
     return ""
 
 
-def changed_arguments(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """How two argument schemas differ, in a few words: "new: unit; gone: scale"; "" when they mean the same."""
     before, after = without_wording(before), without_wording(after)
     if before == after:
@@ -39,8 +39,8 @@ def changed_arguments(before: Mapping[str, Any], after: Mapping[str, Any]) -> st
         ("gone", sorted(old.keys() - new.keys())),
         ("changed", sorted(name for name in old.keys() & new.keys() if old[name] != new[name])),
     ]
-    said = "; ".join(f"{word}: {', '.join(names)}" for word, names in parts if names)
-    return said or "another rule"
+    differences = "; ".join(f"{word}: {', '.join(names)}" for word, names in parts if names)
+    return differences or "another rule"
 
 
 def without_wording(schema: Any, words: tuple[str, ...] = ("title", "description")) -> Any:

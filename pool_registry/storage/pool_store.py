@@ -67,7 +67,7 @@ def open_engine(home: Home) -> Engine:
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).splitlines()[0]
         raise StorageError(
-            f"the database {_shown(engine)} cannot be used: {reason}. "
+            f"the database {_spell_url(engine)} cannot be used: {reason}. "
             f"Move it away to start afresh, or restore a copy from {home.backups}"
         ) from error
     return engine
@@ -118,10 +118,10 @@ def migrate(engine: Engine, home: Home) -> None:
         current = MigrationContext.configure(connection).get_current_revision()
     if current == head:
         return
-    known = {revision.revision for revision in script.walk_revisions()}
-    if current is not None and current not in known:
+    revisions = {revision.revision for revision in script.walk_revisions()}
+    if current is not None and current not in revisions:
         raise StorageError(
-            f"the database {_shown(engine)} was written by a newer Podium (schema {current}); "
+            f"the database {_spell_url(engine)} was written by a newer Podium (schema {current}); "
             "update Podium, or choose another data folder with --home. Nothing was changed"
         )
     if current is not None:
@@ -144,7 +144,7 @@ def back_up(engine: Engine, home: Home) -> Path | None:
     return target
 
 
-def _shown(engine: Engine) -> str:
+def _spell_url(engine: Engine) -> str:
     return engine.url.render_as_string(hide_password=True)
 
 
@@ -174,21 +174,21 @@ class PoolStore:
             row = session.exec(query).first()
         if row is None:
             raise PoolNotFound(f"pool {name!r} has no version {version}")
-        return _stored(row)
+        return _to_stored_pool(row)
 
     def by_hash(self, name: str, content_hash: str) -> StoredPool | None:
         """The version with this content, if it is kept."""
         query = select(PoolVersionRow).where(PoolVersionRow.name == name, PoolVersionRow.hash == content_hash)
         with Session(self._engine) as session:
             row = session.exec(query).first()
-        return _stored(row) if row else None
+        return _to_stored_pool(row) if row else None
 
     def versions(self, name: str) -> list[StoredPool]:
         """Every version, newest first."""
         query = select(PoolVersionRow).where(PoolVersionRow.name == name)
         with Session(self._engine) as session:
             rows = session.exec(query.order_by(PoolVersionRow.version.desc())).all()  # type: ignore[attr-defined]
-        return [_stored(row) for row in rows]
+        return [_to_stored_pool(row) for row in rows]
 
     def save(self, pool: Pool) -> StoredPool:
         """Make `pool` the current version of its name: a new version, or the old one with this content.
@@ -203,7 +203,7 @@ class PoolStore:
                 row = _row(pool, _last_version(session, pool.name) + 1)
                 session.add(row)
             session.merge(PoolHeadRow(name=pool.name, version=row.version))
-        return _stored(row)
+        return _to_stored_pool(row)
 
 
 def _last_version(session: Session, name: str) -> int:
@@ -216,7 +216,7 @@ def _row(pool: Pool, version: int) -> PoolVersionRow:
     return PoolVersionRow(name=pool.name, version=version, hash=pool.hash, body=body, created_at=datetime.now(UTC))
 
 
-def _stored(row: PoolVersionRow) -> StoredPool:
+def _to_stored_pool(row: PoolVersionRow) -> StoredPool:
     try:
         pool = Pool.model_validate_json(row.body)
     except ValueError as error:

@@ -51,18 +51,18 @@ def evaluate(expression: str) -> int | float | bool:
     """The value of an expression. Raises BadCall when it is none, WorkerFault when it has no value."""
     if len(expression) > MAX_CHARS:
         raise BadCall(f"the expression has {len(expression):,} characters; {MAX_CHARS:,} are allowed")
-    value = _evaluated(_parsed(expression.strip().translate(_TYPED)), expression)
+    value = _evaluate(_parse(expression.strip().translate(_TYPED)), expression)
     if isinstance(value, bool | int | float):
         return value
     raise BadCall(f"the result is a {type(value).__name__}; {_hint(expression)}")
 
 
-def _evaluated(tree: ast.expr, expression: str) -> object:
+def _evaluate(tree: ast.expr, expression: str) -> object:
     from simpleeval import EvalWithCompoundTypes, InvalidExpression
 
     evaluator = EvalWithCompoundTypes(operators=dict(OPERATORS), functions=dict(FUNCTIONS), names=dict(NAMES))
     try:
-        return _checked(evaluator.eval("", previously_parsed=tree))
+        return _check_number(evaluator.eval("", previously_parsed=tree))
     except (ZeroDivisionError, OverflowError, ValueError) as error:
         raise WorkerFault("math_error", str(error)) from error
     except (InvalidExpression, LookupError, TypeError, RecursionError) as error:
@@ -70,7 +70,7 @@ def _evaluated(tree: ast.expr, expression: str) -> object:
         raise BadCall(f"{shorten(expression, 80)!r} cannot be evaluated: {reason}") from error
 
 
-def _parsed(expression: str) -> ast.expr:
+def _parse(expression: str) -> ast.expr:
     """The expression's tree, known to hold arithmetic only."""
     try:
         tree = ast.parse(expression, mode="eval").body
@@ -91,27 +91,27 @@ def _check(node: ast.AST) -> None:
         raise BadCall("use + - * / // % ** (a power is 2**3, not 2^3) and comparisons")
 
 
-def _bounded(work: Callable[..., Any]) -> Callable[..., Any]:
+def _limit_operator(work: Callable[..., Any]) -> Callable[..., Any]:
     """An operator on numbers alone, whose result may not outgrow MAX_BITS."""
 
-    def checked(*operands: object) -> object:
+    def call_checked(*operands: object) -> object:
         if not all(isinstance(operand, int | float) for operand in operands):
             raise TypeError("operators take numbers; pick one from a list as in [3, 4][0]")
-        return _checked(work(*operands))
+        return _check_number(work(*operands))
 
-    return checked
+    return call_checked
 
 
-def _bounded_function(work: Callable[..., Any]) -> Callable[..., Any]:
+def _limit_function(work: Callable[..., Any]) -> Callable[..., Any]:
     """A function of numbers and lists, whose result may not outgrow MAX_BITS."""
 
-    def checked(*arguments: Any, **named: Any) -> object:
-        return _checked(work(*arguments, **named))
+    def call_checked(*arguments: Any, **named: Any) -> object:
+        return _check_number(work(*arguments, **named))
 
-    return checked
+    return call_checked
 
 
-def _checked(value: object) -> object:
+def _check_number(value: object) -> object:
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise OverflowError("a number has more than 1,200 digits")
     if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
@@ -160,20 +160,20 @@ def _mean(*arguments: Any) -> float:
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs, "round": _round, "min": min, "max": max, "sum": _sum, "mean": _mean, "len": len,
     "int": lambda value: int(value + 0), "float": lambda value: float(value + 0),
-    "floor": math.floor, "ceil": math.ceil, "sqrt": math.sqrt, "pow": _bounded(_power), "exp": math.exp,
+    "floor": math.floor, "ceil": math.ceil, "sqrt": math.sqrt, "pow": _limit_operator(_power), "exp": math.exp,
     "log": math.log, "log10": math.log10, "log2": math.log2, "sin": math.sin, "cos": math.cos,
     "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan, "atan2": math.atan2,
     "degrees": math.degrees, "radians": math.radians, "hypot": math.hypot, "gcd": math.gcd,
     "lcm": math.lcm, "factorial": _factorial,
 }  # fmt: skip
-FUNCTIONS = {name: _bounded_function(work) for name, work in _FUNCTIONS.items()}
+FUNCTIONS = {name: _limit_function(work) for name, work in _FUNCTIONS.items()}
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: _power, ast.UAdd: operator.pos,
     ast.USub: operator.neg, ast.Not: operator.not_, ast.Eq: operator.eq, ast.NotEq: operator.ne,
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
-OPERATORS = {node: _bounded(work) for node, work in _OPERATORS.items()}
+OPERATORS = {node: _limit_operator(work) for node, work in _OPERATORS.items()}
 NAMES = {"pi": math.pi, "e": math.e}
 
 

@@ -63,9 +63,9 @@ def answer(request: str) -> str | int:
     """The answer to a request in one of FORMS. Raises BadCall listing them otherwise."""
     text = " ".join(request[:MAX_CHARS].lower().split()).rstrip("?. ")
     for pattern, handle in _HANDLERS:
-        found = pattern.fullmatch(text)
-        if found is not None:
-            return handle(*found.groups())
+        match = pattern.fullmatch(text)
+        if match is not None:
+            return handle(*match.groups())
     raise BadCall("write the request in one of these forms: " + "; ".join(FORMS))
 
 
@@ -99,8 +99,8 @@ def _after(after: str, country: str) -> str:
 
 
 def _is_holiday(day: str, country: str) -> str:
-    asked = _date(day)
-    return "yes" if asked in _holidays(_country(country), asked.year) else "no"
+    parsed_day = _date(day)
+    return "yes" if parsed_day in _holidays(_country(country), parsed_day.year) else "no"
 
 
 def _is_business_day(day: str, country: str) -> str:

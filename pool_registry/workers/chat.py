@@ -107,8 +107,8 @@ def _completion(answer: Any, prompt: str) -> Completion:
     try:
         choice = answer["choices"][0]
         message = choice["message"]
-        said = _text(message.get("content"))
-        text = "\n".join([said, *map(_call_text, message.get("tool_calls") or [])]).strip()
+        content = _text(message.get("content"))
+        text = "\n".join([content, *map(_call_text, message.get("tool_calls") or [])]).strip()
         finish = str(choice.get("finish_reason") or "stop")[:40]
         refusal = _text(message.get("refusal"))
     except (TypeError, KeyError, IndexError, AttributeError) as error:

@@ -55,18 +55,18 @@ class Documents(Worker[DocumentsConfig]):
     async def call(self, call: Call) -> Reply:
         query, top_k = call.text("query"), self.config.top_k
         library = await asyncio.to_thread(open_library, self.config.path)
-        found = await asyncio.to_thread(library.search, query, top_k)
-        if not found:
+        matches = await asyncio.to_thread(library.search, query, top_k)
+        if not matches:
             raise WorkerFault("no_hits", f"nothing matches {query[:120]!r}; use other words")
-        return Reply([{"source": each.source, "text": each.text} for each in found])
+        return Reply([{"source": passage.source, "text": passage.text} for passage in matches])
 
     async def check(self) -> str:
         library = await asyncio.to_thread(open_library, self.config.path)
-        said = f"{library.files:,} files, {len(library.collection.passages):,} passages"
+        summary = f"{library.files:,} files, {len(library.collection.passages):,} passages"
         skipped = library.collection.skipped
         named = "; ".join(f"{name} ({reason})" for name, reason in skipped[:MAX_NAMED])
         more = f" and {len(skipped) - MAX_NAMED:,} more" if len(skipped) > MAX_NAMED else ""
-        return f"{said}; skipped: {named}{more}" if skipped else said
+        return f"{summary}; skipped: {named}{more}" if skipped else summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,46 +91,46 @@ def open_library(path: str, home: Home | None = None) -> Library:
     home = home or find_home()
     key = path, str(home.root)
     with _locks[key]:
-        found = passages.find(path)
-        state = _state(found)
+        files = passages.find(path)
+        state = _state(files)
         if key not in _open or _open[key][0] != state:
-            _open[key] = state, _load(found, home)
+            _open[key] = state, _load(files, home)
         return _open[key][1]
 
 
-def _state(found: Found) -> State:
-    stats = [(found.name(file), file.stat()) for file in found.files]
-    skipped = [(f"{name}: {reason}", 0, 0) for name, reason in found.skipped]
+def _state(files: Found) -> State:
+    stats = [(files.name(file), file.stat()) for file in files.files]
+    skipped = [(f"{name}: {reason}", 0, 0) for name, reason in files.skipped]
     return (*((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats), *skipped)
 
 
-def _load(found: Found, home: Home) -> Library:
+def _load(files: Found, home: Home) -> Library:
     """Passages and index from the data folder; read from the files first when this content is new."""
 
     def make(folder: Path) -> None:
-        collection = passages.read(found)
-        bm25_index.build([(each.title, each.text) for each in collection.passages], folder)
-        stored = {"passages": [astuple(each) for each in collection.passages], "skipped": collection.skipped}
+        collection = passages.read(files)
+        bm25_index.build([(passage.title, passage.text) for passage in collection.passages], folder)
+        stored = {"passages": [astuple(passage) for passage in collection.passages], "skipped": collection.skipped}
         (folder / "passages.json").write_text(json.dumps(stored), encoding="utf-8")
 
-    folder = bm25_index.made_once(home.artifacts / f"documents-v{INDEX_VERSION}-{_fingerprint(found)}", make)
+    folder = bm25_index.make_once(home.artifacts / f"documents-v{INDEX_VERSION}-{_fingerprint(files)}", make)
     stored = json.loads((folder / "passages.json").read_text(encoding="utf-8"))
     indexed = [Passage(*row) for row in stored["passages"]]
     skipped = [(name, reason) for name, reason in stored["skipped"]]
-    read = len(found.files) - (len(skipped) - len(found.skipped))
+    read = len(files.files) - (len(skipped) - len(files.skipped))
     return Library(
         read, Collection(indexed, skipped), Index(bm25_index.load(folder), [passage.text for passage in indexed])
     )
 
 
-def _fingerprint(found: Found) -> str:
+def _fingerprint(files: Found) -> str:
     """Of names and contents: the same files elsewhere share an index."""
-    digest = hashlib.blake2b(json.dumps(found.skipped).encode(), digest_size=12)
-    for file in found.files:
+    digest = hashlib.blake2b(json.dumps(files.skipped).encode(), digest_size=12)
+    for file in files.files:
         try:
             with file.open("rb") as opened:
                 content = hashlib.file_digest(opened, "blake2b").digest()
         except OSError:  # told as skipped when it is read
             content = b"unreadable"
-        digest.update(found.name(file).encode("utf-8", "surrogateescape") + b"\0" + content)
+        digest.update(files.name(file).encode("utf-8", "surrogateescape") + b"\0" + content)
     return digest.hexdigest()

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
-from pool_registry.processes.function_process import FunctionProcess, parse, started
-from pool_registry.schemas.argument_schema import ArgumentsSchema, changed_arguments
+from pool_registry.processes.function_process import FunctionProcess, parse, start_process
+from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 
@@ -65,7 +65,7 @@ class Function(Worker[FunctionConfig]):
         return self.config.parameters
 
     async def call(self, call: Call) -> Reply:
-        process = await self._taken()
+        process = await self._take_process()
         try:
             value = await process.call(call.arguments)
         except Exception:
@@ -78,25 +78,25 @@ class Function(Worker[FunctionConfig]):
         return Reply(value)
 
     async def check(self) -> str:
-        process = await self._taken()
+        process = await self._take_process()
         await self._put_back(process)
-        found = process.functions[0]
-        if found.get("problem"):
-            return f"loads, but {found['problem']}"
-        changed = changed_arguments(self.config.parameters, found["schema"])
+        function = process.functions[0]
+        if function.get("problem"):
+            return f"loads, but {function['problem']}"
+        changed = describe_changes(self.config.parameters, function["schema"])
         return f"ready; its arguments have changed ({changed}): import it again" if changed else "ready"
 
     async def close(self) -> None:
         while self._idle:
             await self._idle.pop().end()
 
-    async def _taken(self) -> FunctionProcess:
+    async def _take_process(self) -> FunctionProcess:
         while self._idle:
             process = self._idle.pop()
             if process.fresh:
                 return process
             await process.end()
-        return await started(parse(self.config.target), self.config.python)
+        return await start_process(parse(self.config.target), self.config.python)
 
     async def _put_back(self, process: FunctionProcess) -> None:
         if process.fresh:

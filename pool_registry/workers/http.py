@@ -24,12 +24,12 @@ from pool_registry.network.http_values import (
     READING,
     TOKEN,
     Method,
-    checked_path,
+    check_path,
     header_value,
     reachable,
 )
 from pool_registry.schemas.argument_schema import schema_problem
-from pool_registry.secrets import REFERENCE, SECRET_NAME, ends_in_reference, resolved
+from pool_registry.secrets import REFERENCE, SECRET_NAME, ends_in_reference, resolve_references
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, Request
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
@@ -92,8 +92,8 @@ class HttpConfig(HttpApiConfig):
         problem = schema_problem(self.schema_of_arguments())
         if problem:
             raise ValueError(problem)
-        known = self.schema_of_arguments().get("properties") or {}
-        lost = sorted(set(self.placeholders()) - set(known))
+        properties = self.schema_of_arguments().get("properties") or {}
+        lost = sorted(set(self.placeholders()) - set(properties))
         if lost:
             raise ValueError(f"the schema of the arguments has no {', '.join(lost)}")
         if self.body is not None and self.method in READING:
@@ -132,11 +132,11 @@ class Http(HttpApi[HttpConfig]):
         return request(self.config, arguments)
 
     def value(self, answer: JsonValue) -> JsonValue:
-        return _pointed(answer, self.config.pointer) if self.config.pointer else answer
+        return _follow_pointer(answer, self.config.pointer) if self.config.pointer else answer
 
     async def check(self) -> str:
-        resolved(self.config.headers)
-        resolved(self.config.query)
+        resolve_references(self.config.headers)
+        resolve_references(self.config.query)
         parts = urlsplit(self.config.url)
         return await reachable(f"{parts.scheme}://{parts.netloc}/", self.config.policy)
 
@@ -150,8 +150,8 @@ def request(config: HttpConfig, arguments: Mapping[str, Any]) -> Request:
     if empty:
         raise BadCall(f"{empty[0]}: an argument of the path must not be empty")
     fields = urlencode(list(_values(config.query, arguments).items()), quote_via=quote)
-    query = "&".join(part for part in (_filled(fixed, arguments, quoted=True), fields) if part)
-    url = f"{origin}{checked_path(_filled(path, arguments, quoted=True))}" + (f"?{query}" if query else "")
+    query = "&".join(part for part in (_fill(fixed, arguments, quoted=True), fields) if part)
+    url = f"{origin}{check_path(_fill(path, arguments, quoted=True))}" + (f"?{query}" if query else "")
     headers = {"accept": "application/json, text/*;q=0.8, */*;q=0.5"}
     for name, value in _values(config.headers, arguments).items():
         headers[name.lower()] = header_value(name, value)
@@ -163,9 +163,9 @@ def request(config: HttpConfig, arguments: Mapping[str, Any]) -> Request:
 
 def _values(templates: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, str]:
     """Secrets from their references, everything else filled in: an argument is never read as a reference."""
-    secret = resolved({name: value for name, value in templates.items() if ends_in_reference(value)})
+    secret = resolve_references({name: value for name, value in templates.items() if ends_in_reference(value)})
     return {
-        name: secret[name] if name in secret else _filled(value, arguments)
+        name: secret[name] if name in secret else _fill(value, arguments)
         for name, value in templates.items()
         if name in secret or _has(value, arguments)
     }
@@ -175,7 +175,7 @@ def _has(template: str, arguments: Mapping[str, Any]) -> bool:
     return all(name in arguments for name in PLACEHOLDER.findall(template))
 
 
-def _filled(template: str, arguments: Mapping[str, Any], quoted: bool = False) -> str:
+def _fill(template: str, arguments: Mapping[str, Any], quoted: bool = False) -> str:
     """`template` with every placeholder replaced; one that was not given becomes empty."""
 
     def value(match: re.Match[str]) -> str:
@@ -189,14 +189,14 @@ def _body(template: Any, arguments: Mapping[str, Any]) -> Any:
     """The body's template with arguments in it; fields whose argument was not given are left out."""
     if isinstance(template, str):
         whole = PLACEHOLDER.fullmatch(template)
-        return arguments.get(whole[1]) if whole else _filled(template, arguments)
+        return arguments.get(whole[1]) if whole else _fill(template, arguments)
     if isinstance(template, list):
-        return [_body(each, arguments) for each in template]
+        return [_body(item, arguments) for item in template]
     if isinstance(template, dict):
         return {
-            name: _body(each, arguments)
-            for name, each in template.items()
-            if not isinstance(each, str) or _has(each, arguments)
+            name: _body(item, arguments)
+            for name, item in template.items()
+            if not isinstance(item, str) or _has(item, arguments)
         }
     return template
 
@@ -205,13 +205,13 @@ def _texts(node: Any) -> Iterator[str]:
     if isinstance(node, str):
         yield node
     elif isinstance(node, dict | list):
-        for each in node.values() if isinstance(node, dict) else node:
-            yield from _texts(each)
+        for item in node.values() if isinstance(node, dict) else node:
+            yield from _texts(item)
 
 
-def _pointed(value: JsonValue, pointer: str) -> JsonValue:
+def _follow_pointer(value: JsonValue, pointer: str) -> JsonValue:
     try:
-        found: JsonValue = jsonpointer.resolve_pointer(value, pointer)
+        part: JsonValue = jsonpointer.resolve_pointer(value, pointer)
     except (jsonpointer.JsonPointerException, TypeError) as error:
         raise WorkerFault("invalid_response", f"the answer has nothing at {pointer}") from error
-    return found
+    return part

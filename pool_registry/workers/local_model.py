@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pool_registry.language_models.batched_model import LoadedModel, Sampling, shared_model
+from pool_registry.language_models.batched_model import LoadedModel, Sampling, open_model
 from pool_registry.language_models.completion import (
     DEFAULT_OPTIONS,
     Completion,
@@ -65,7 +65,7 @@ class LocalModel(Agent[LocalModelConfig]):
         return await asyncio.to_thread(is_available, self.config.model)
 
     def _load(self) -> LoadedModel:
-        return shared_model(model_path(self.config.model), self.config.device)
+        return open_model(model_path(self.config.model), self.config.device)
 
     @property
     def _adapter(self) -> Path | None:

@@ -11,7 +11,7 @@ from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import WorkerFault
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.mcp_client.session import Session, borrow, give_back
-from pool_registry.schemas.argument_schema import ArgumentsSchema, changed_arguments
+from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Mcp(Worker[McpConfig]):
     async def call(self, call: Call) -> Reply:
         from pool_registry.mcp_client.results import text_of, value_of
 
-        session = await self._borrowed()
+        session = await self._borrow_session()
         try:
             result = await session.call(self.config.tool, call.arguments)
         except WorkerFault as fault:
@@ -65,23 +65,23 @@ class Mcp(Worker[McpConfig]):
             raise
         if result.is_error:
             await self._refuse_if_vanished(session)
-            said = text_of(result) or as_text(value_of(result))
-            raise WorkerFault("tool_error", said[:MAX_SAID] or "the tool failed and did not say why")
+            message = text_of(result) or as_text(value_of(result))
+            raise WorkerFault("tool_error", message[:MAX_SAID] or "the tool failed and did not say why")
         return Reply(value_of(result))
 
     async def check(self) -> str:
-        tools = await (await self._borrowed()).tools()
+        tools = await (await self._borrow_session()).tools()
         tool = self._own(tools)
-        changed = changed_arguments(self.config.parameters, tool.input_schema)
-        found = f"answers; {len(tools)} tools"
-        return f"{found}; the arguments of {tool.name} have changed ({changed}): refresh it" if changed else found
+        changed = describe_changes(self.config.parameters, tool.input_schema)
+        state = f"answers; {len(tools)} tools"
+        return f"{state}; the arguments of {tool.name} have changed ({changed}): refresh it" if changed else state
 
     async def close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             await give_back(self.config.server, session)
 
-    async def _borrowed(self) -> Session:
+    async def _borrow_session(self) -> Session:
         if self._session is None:
             session = await borrow(self.config.server)
             if self._session is None:

@@ -18,7 +18,7 @@ from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
-from pool_registry.network.http_values import Auth, Method, authorized, checked_path, header_value, reachable
+from pool_registry.network.http_values import Auth, Method, authorize, check_path, header_value, reachable
 from pool_registry.schemas.argument_schema import ArgumentsSchema
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, Request
 
@@ -63,8 +63,8 @@ class OpenApiConfig(HttpApiConfig):
 
     @model_validator(mode="after")
     def _fits(self) -> OpenApiConfig:
-        known = self.parameters.get("properties") or {}
-        lost = [place.argument for place in self.places if place.argument not in known]
+        properties = self.parameters.get("properties") or {}
+        lost = [place.argument for place in self.places if place.argument not in properties]
         if lost:
             raise ValueError(f"no argument of the schema is called {', '.join(lost)}")
         return self
@@ -82,10 +82,10 @@ class OpenApi(HttpApi[OpenApiConfig]):
 
     def request(self, arguments: Mapping[str, Any]) -> Request:
         url, headers, body = request(self.config, arguments)
-        return *authorized(url, headers, self.config.auth, self.config.api_key), body
+        return *authorize(url, headers, self.config.auth, self.config.api_key), body
 
     async def check(self) -> str:
-        authorized(self.config.base_url, {}, self.config.auth, self.config.api_key)
+        authorize(self.config.base_url, {}, self.config.auth, self.config.api_key)
         return await reachable(self.config.base_url, self.config.policy)
 
 
@@ -99,23 +99,23 @@ def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> Request:
             continue
         value = arguments[place.argument]
         if place.at == "path":
-            written = _listed(value, place, _quoted)
+            written = _join_parts(value, place, _quote)
             if not written:
                 raise BadCall(f"{place.argument}: an argument of the path must not be empty")
             path = path.replace(f"{{{place.wire}}}", written)
         elif place.at == "query":
             query.extend(_pairs(value, place))
         elif place.at == "header":
-            headers[place.wire.lower()] = header_value(place.argument, _listed(value, place))
+            headers[place.wire.lower()] = header_value(place.argument, _join_parts(value, place))
         elif place.at == "cookie":
-            cookies.extend(f"{quote(name)}={quote(each)}" for name, each in _pairs(value, place))
+            cookies.extend(f"{quote(name)}={quote(text)}" for name, text in _pairs(value, place))
         elif place.at == "body":
             fields[place.wire] = value
         else:
             whole = value
     if cookies:
         headers["cookie"] = "; ".join(cookies)
-    url = f"{config.base_url}{checked_path(path)}" + (f"?{urlencode(query, quote_via=quote)}" if query else "")
+    url = f"{config.base_url}{check_path(path)}" + (f"?{urlencode(query, quote_via=quote)}" if query else "")
     return url, headers, _body(config, whole, fields, headers)
 
 
@@ -143,7 +143,7 @@ def _plain(value: Any) -> str:
     return "" if value is None else as_text(value)
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     """A value as one part of a path, percent-encoded to the last slash."""
     return quote(_plain(value), safe="")
 
@@ -153,16 +153,16 @@ def _pairs(value: Any, place: Place) -> Iterator[tuple[str, str]]:
     if place.style == "json" or value is None:
         yield place.wire, "" if value is None else json.dumps(value)
     elif isinstance(value, dict) and place.style == "deep":
-        yield from ((f"{place.wire}[{name}]", _plain(each)) for name, each in value.items())
+        yield from ((f"{place.wire}[{name}]", _plain(item)) for name, item in value.items())
     elif isinstance(value, dict) and place.explode:
-        yield from ((name, _plain(each)) for name, each in value.items())
+        yield from ((name, _plain(item)) for name, item in value.items())
     elif isinstance(value, list) and place.explode:
-        yield from ((place.wire, _plain(each)) for each in value)
+        yield from ((place.wire, _plain(item)) for item in value)
     else:
-        yield place.wire, _listed(value, place)
+        yield place.wire, _join_parts(value, place)
 
 
-def _listed(value: Any, place: Place, written: Callable[[Any], str] = _plain) -> str:
+def _join_parts(value: Any, place: Place, written: Callable[[Any], str] = _plain) -> str:
     """One text for a value: lists and objects with the separator of their style, each part as `written`."""
     if place.style == "json":
         return written(json.dumps(value))
@@ -171,5 +171,5 @@ def _listed(value: Any, place: Place, written: Callable[[Any], str] = _plain) ->
         return between.join(map(written, value))
     if isinstance(value, dict):
         equals = "=" if place.explode else between
-        return between.join(f"{written(name)}{equals}{written(each)}" for name, each in value.items())
+        return between.join(f"{written(name)}{equals}{written(item)}" for name, item in value.items())
     return written(value)

@@ -34,19 +34,19 @@ class Python(Worker[NoConfig]):
             if kind == "syntax":
                 raise BadCall(message, code="syntax_error")
             raise WorkerFault(kind, message)
-        return Reply(result.value if result.value is not None else printed(result.stdout))
+        return Reply(result.value if result.value is not None else parse_output(result.stdout))
 
     async def check(self) -> str:
-        found = await isolation()
-        if found.level is None:
-            raise WorkerFault("sandbox_unavailable", found.reason)
-        return found.reason
+        state = await isolation()
+        if state.level is None:
+            raise WorkerFault("sandbox_unavailable", state.reason)
+        return state.reason
 
     async def close(self) -> None:
         await self._sandbox.close()
 
 
-def printed(stdout: str) -> JsonValue:
+def parse_output(stdout: str) -> JsonValue:
     """Standard output without its last newline; a lone number as a number."""
     text = stdout.strip()
     for read in (int, float):

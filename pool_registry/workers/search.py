@@ -56,10 +56,10 @@ class Search(Worker[SearchConfig]):
 
     async def call(self, call: Call) -> Reply:
         query, top_k = call.text("query"), self.config.top_k
-        found = await asyncio.to_thread(lambda: load_index(self.config.corpus).search(query, top_k))
-        if not found:
+        matches = await asyncio.to_thread(lambda: load_index(self.config.corpus).search(query, top_k))
+        if not matches:
             raise WorkerFault("no_hits", f"nothing matches {query[:120]!r}; use other words")
-        return Reply(found[0] if top_k == 1 else found)
+        return Reply(matches[0] if top_k == 1 else matches)
 
     async def check(self) -> str:
         index = await asyncio.to_thread(load_index, self.config.corpus)
@@ -73,14 +73,14 @@ _lock = threading.Lock()
 def load_index(corpus: str, home: Home | None = None) -> Index:
     """The index of a corpus, built or loaded from the data folder when the corpus has changed."""
     home = home or find_home()
-    key, changed = (corpus, str(home.root)), _changed_at(corpus)
+    key, changed = (corpus, str(home.root)), _last_change(corpus)
     with _lock:
         if key not in _indexes or _indexes[key][0] != changed:
             _indexes[key] = changed, _load_or_build(corpus, home)
         return _indexes[key][1]
 
 
-def _changed_at(corpus: str) -> float:
+def _last_change(corpus: str) -> float:
     """When a person's file, or any file of a folder, was changed last; 0 for what ships or is missing."""
     path = Path(corpus).expanduser()
     if corpus == "starter:factbook" or not path.exists():
@@ -91,7 +91,7 @@ def _changed_at(corpus: str) -> float:
 def _load_or_build(corpus: str, home: Home) -> Index:
     titled = _read_corpus(corpus)
     folder = home.artifacts / f"search-v{INDEX_VERSION}-{_fingerprint(titled)}"
-    bm25_index.made_once(folder, lambda draft: bm25_index.build(titled, draft))
+    bm25_index.make_once(folder, lambda draft: bm25_index.build(titled, draft))
     shown = [f"{title}: {text}"[:MAX_SHOWN_CHARS] if title else text[:MAX_SHOWN_CHARS] for title, text in titled]
     return Index(bm25_index.load(folder), shown)
 

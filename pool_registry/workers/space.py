@@ -22,7 +22,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
-from pool_registry.network.http_values import once, resolved
+from pool_registry.network.http_values import once, resolve_key
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import Call, Reply, Worker
 
@@ -104,7 +104,7 @@ class Space(Worker[SpaceConfig]):
     async def call(self, call: Call) -> Reply:
         config, door = self.config, Door(self.config, self.spec.timeout_s)
         app = await door.app()
-        name = chosen(app, config.api_name)
+        name = choose_endpoint(app, config.api_name)
         with once("POST"):
             started = await door.json("POST", f"{app.api}/call/{quote(name[1:], safe='')}", {"data": self._data(call)})
             event = started.get("event_id") if isinstance(started, dict) else None
@@ -115,7 +115,7 @@ class Space(Worker[SpaceConfig]):
 
     async def check(self) -> str:
         app = await Door(self.config, CHECK_S).app()
-        name = chosen(app, self.config.api_name)
+        name = choose_endpoint(app, self.config.api_name)
         return f"answers; {name} is one of {len(app.endpoints)} endpoints"
 
     def _data(self, call: Call) -> list[JsonValue]:
@@ -123,7 +123,7 @@ class Space(Worker[SpaceConfig]):
             inputs = call.arguments["inputs"]
             assert isinstance(inputs, list)
             return inputs
-        return [_written(each, call.arguments.get(each.name, each.default)) for each in self.config.inputs]
+        return [_write_input(field, call.arguments.get(field.name, field.default)) for field in self.config.inputs]
 
 
 class Door:
@@ -131,7 +131,7 @@ class Door:
 
     def __init__(self, config: SpaceConfig, timeout_s: float) -> None:
         self._config, self._timeout_s = config, timeout_s
-        self._headers = {"authorization": f"Bearer {resolved(config.token)}"} if config.token else {}
+        self._headers = {"authorization": f"Bearer {resolve_key(config.token)}"} if config.token else {}
         self._policy = Reach(private=config.allow_private, typed=True)
 
     async def app(self) -> App:
@@ -146,15 +146,17 @@ class Door:
         named = info.get("named_endpoints") if isinstance(info, dict) else None
         if not isinstance(named, dict):
             raise WorkerFault("invalid_response", f"{self._config.space} does not say what it offers")
-        return App(api, {name: each for name, each in named.items() if isinstance(each, dict) and name[:1] == "/"})
+        return App(
+            api, {name: endpoint for name, endpoint in named.items() if isinstance(endpoint, dict) and name[:1] == "/"}
+        )
 
     async def _address(self) -> str:
         space = self._config.space
         if "://" in space:
             return space
         hub = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-        told = await self.json("GET", f"{hub}/api/spaces/{space}")
-        host = told.get("host") if isinstance(told, dict) else None
+        info = await self.json("GET", f"{hub}/api/spaces/{space}")
+        host = info.get("host") if isinstance(info, dict) else None
         if not isinstance(host, str) or not urlsplit(host).hostname:
             raise WorkerFault("not_found", f"{space} has no address at {urlsplit(hub).netloc}; does it run?")
         return host.rstrip("/")
@@ -174,18 +176,18 @@ class Door:
         return http_client.demand(answer).body.decode("utf-8", "replace")
 
 
-def chosen(app: App, api_name: str) -> str:
+def choose_endpoint(app: App, api_name: str) -> str:
     """The endpoint's name in the app. Raises WorkerFault naming those that there are."""
-    wanted = f"/{api_name.lstrip('/')}" if api_name else ""
-    if wanted in app.endpoints:
-        return wanted
-    if not wanted and len(app.endpoints) == 1:
+    endpoint = f"/{api_name.lstrip('/')}" if api_name else ""
+    if endpoint in app.endpoints:
+        return endpoint
+    if not endpoint and len(app.endpoints) == 1:
         return next(iter(app.endpoints))
     there = ", ".join(list(app.endpoints)[:12]) or "none"
-    raise WorkerFault("not_found", f"{f'there is no {wanted}; ' if wanted else ''}set api_name to one of: {there}")
+    raise WorkerFault("not_found", f"{f'there is no {endpoint}; ' if endpoint else ''}set api_name to one of: {there}")
 
 
-def _written(place: Input, value: Any) -> JsonValue:
+def _write_input(place: Input, value: Any) -> JsonValue:
     if place.is_file and isinstance(value, str):
         return {"path": value, "url": value, "meta": {"_type": "gradio.FileData"}}
     return value
@@ -204,19 +206,19 @@ def _result(stream: str, space: str) -> JsonValue:
             except (ValueError, RecursionError) as error:
                 raise WorkerFault("invalid_response", f"{space} answered with what is no JSON: {error}") from error
             if event == "error":
-                said = data.get("error") if isinstance(data, dict) else data
-                raise WorkerFault("tool_error", f"{space}: {said or 'it failed and did not say why'}"[:500])
-            shown = _shown(data)
+                reason = data.get("error") if isinstance(data, dict) else data
+                raise WorkerFault("tool_error", f"{space}: {reason or 'it failed and did not say why'}"[:500])
+            shown = _note_files(data)
             return shown[0] if isinstance(shown, list) and len(shown) == 1 else shown
     raise WorkerFault("invalid_response", f"{space} ended without a result", retryable=True)
 
 
-def _shown(value: Any, depth: int = 0) -> JsonValue:
+def _note_files(value: Any, depth: int = 0) -> JsonValue:
     """Outputs as they came, with a note in place of every file."""
     if depth > 50:
         raise WorkerFault("invalid_response", "the result is nested too deep")
     if isinstance(value, list):
-        return [_shown(each, depth + 1) for each in value]
+        return [_note_files(item, depth + 1) for item in value]
     if not isinstance(value, dict):
         return value
     meta = value.get("meta")
@@ -224,4 +226,4 @@ def _shown(value: Any, depth: int = 0) -> JsonValue:
         size = f", {value['size']:,} bytes" if isinstance(value.get("size"), int) else ""
         name = value.get("orig_name") or str(value.get("path") or "").rpartition("/")[2]
         return f"(file: {name or 'without a name'}, {value.get('mime_type') or 'type not given'}{size})"
-    return {name: _shown(each, depth + 1) for name, each in value.items()}
+    return {name: _note_files(item, depth + 1) for name, item in value.items()}

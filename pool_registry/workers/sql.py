@@ -71,7 +71,7 @@ class SqlConfig(BaseModel):
 
     @field_validator("database")
     @classmethod
-    def _known_database(cls, value: str) -> str:
+    def _check_database(cls, value: str) -> str:
         if "://" in value and not value.startswith(("sqlite:///", *_POSTGRES)):
             raise ValueError("only SQLite and PostgreSQL can be opened read-only")
         if value.startswith(_POSTGRES) and urlsplit(value).password:
@@ -122,11 +122,11 @@ class Sql(Worker[SqlConfig]):
         fixed = self.config.query
         statement = call.text("query") if fixed is None else fixed
         values = {} if fixed is None else dict(call.arguments)
-        return Reply(shaped(*await self._run(statement, values)))
+        return Reply(shape_result(*await self._run(statement, values)))
 
     async def check(self) -> str:
         database = self.config.database
-        tables = list(await self._in_thread(lambda stop: _schema(_located(database), stop)))
+        tables = list(await self._in_thread(lambda stop: _schema(_resolve_database(database), stop)))
         return f"{len(tables)} tables: {', '.join(tables[:8])}"
 
     async def _run(self, statement: str, values: Mapping[str, JsonValue]) -> Rows:
@@ -146,7 +146,7 @@ class Sql(Worker[SqlConfig]):
             raise
 
 
-def shaped(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> JsonValue:
+def shape_result(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> JsonValue:
     """One cell as a scalar, one column as a list, anything else as a list of objects."""
     if not rows:
         raise WorkerFault("no_rows", "the query found no rows")
@@ -177,21 +177,21 @@ def _plain(value: object) -> JsonValue:
 
 
 def _select(config: SqlConfig, statement: str, values: Mapping[str, JsonValue], stop: Stop) -> Rows:
-    database = _located(config.database)
+    database = _resolve_database(config.database)
     try:
         with _reading(database, stop) as connection:
-            cursor = _executed(connection, database, statement, values, config.max_rows + 1)
+            cursor = _execute(connection, database, statement, values, config.max_rows + 1)
             if cursor.description is None:
                 raise BadCall("write one SELECT statement")
             columns = [column[0] for column in cursor.description]
-            return columns, _fetched(cursor, config.max_rows)
+            return columns, _fetch(cursor, config.max_rows)
     except UnicodeEncodeError as error:
         raise BadCall("the statement holds characters that are no text") from error
     except (sqlite3.Error, sqlite3.Warning) as error:
-        raise _told(error, database, stop) from error
+        raise _translate_error(error, database, stop) from error
 
 
-def _executed(connection: Any, database: str, statement: str, values: Mapping[str, JsonValue], rows: int) -> Any:
+def _execute(connection: Any, database: str, statement: str, values: Mapping[str, JsonValue], rows: int) -> Any:
     if not _is_postgres(database):
         return connection.execute(statement, dict(values))
     if values:  # psycopg writes :name as %(name)s
@@ -205,7 +205,7 @@ def _executed(connection: Any, database: str, statement: str, values: Mapping[st
     )
 
 
-def _fetched(cursor: Iterable[tuple[Any, ...]], max_rows: int) -> list[tuple[Any, ...]]:
+def _fetch(cursor: Iterable[tuple[Any, ...]], max_rows: int) -> list[tuple[Any, ...]]:
     """The rows, unless they are more or larger than a reader could use."""
     rows, size = [], 0
     for row in cursor:
@@ -218,7 +218,7 @@ def _fetched(cursor: Iterable[tuple[Any, ...]], max_rows: int) -> list[tuple[Any
     return rows
 
 
-def _told(error: Exception, database: str, stop: Stop) -> Exception:
+def _translate_error(error: Exception, database: str, stop: Stop) -> Exception:
     """A database's error as one of ours; a wrong name is answered with the right ones."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if "unable to open" in text or "not a database" in text:
@@ -229,10 +229,10 @@ def _told(error: Exception, database: str, stop: Stop) -> Exception:
         return WorkerFault("interrupted", "the query was stopped")
     if "too big" in text:
         return WorkerFault("output_too_large", f"one value has more than {MAX_CELL_BYTES:,} bytes")
-    return BadCall(f"{text}{_known(text, database, stop)}", code="sql_error")
+    return BadCall(f"{text}{_explain_names(text, database, stop)}", code="sql_error")
 
 
-def _known(text: str, database: str, stop: Stop) -> str:
+def _explain_names(text: str, database: str, stop: Stop) -> str:
     """Tables with their columns, when the error is about a name."""
     if not any(words in text for words in ("no such table", "no such column", "does not exist")):
         return ""
@@ -249,17 +249,17 @@ def _schema(database: str, stop: Stop) -> dict[str, list[str]]:
         else "select m.name, c.name from sqlite_master m, pragma_table_info(m.name) c "
         "where m.type in ('table', 'view') order by m.name, c.cid"
     )
-    found: dict[str, list[str]] = {}
+    tables: dict[str, list[str]] = {}
     try:
         with _reading(database, stop, authorize=False) as connection:
             for table, column in connection.execute(listing).fetchall():
-                found.setdefault(str(table), []).append(str(column))
+                tables.setdefault(str(table), []).append(str(column))
     except sqlite3.Error as error:
         raise WorkerFault("database_unreadable", f"{database}: {error}") from error
-    return found
+    return tables
 
 
-def _located(database: str) -> str:
+def _resolve_database(database: str) -> str:
     """The database itself, where the configuration only holds a reference to its URL."""
     if not REFERENCE.match(database):
         return database
@@ -327,4 +327,4 @@ def _postgres(url: str, stop: Stop) -> Iterator[Any]:
     except psycopg.OperationalError as error:
         raise WorkerFault("connection", str(error).splitlines()[0], retryable=True) from error
     except psycopg.Error as error:
-        raise _told(error, url, stop) from error
+        raise _translate_error(error, url, stop) from error

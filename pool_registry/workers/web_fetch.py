@@ -18,7 +18,7 @@ from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, OutOfReach, Reach
 from pool_registry.network.http_client import REDIRECTS, Answer
-from pool_registry.network.http_values import CHECK_S, content_type, decoded
+from pool_registry.network.http_values import CHECK_S, content_type, decode_text
 from pool_registry.worker import Call, Reply, Worker
 
 MAX_BYTES = 8_000_000
@@ -41,10 +41,10 @@ class WebFetchConfig(BaseModel):
     @field_validator("allowed_hosts")
     @classmethod
     def _are_hosts(cls, value: list[str]) -> list[str]:
-        plain = [each.strip().lower().strip(".") for each in value]
-        for each in plain:
-            if not each or set(each) & set("/:@? *"):
-                raise ValueError(f"{each!r} is no host; write it like example.com")
+        plain = [host.strip().lower().strip(".") for host in value]
+        for host in plain:
+            if not host or set(host) & set("/:@? *"):
+                raise ValueError(f"{host!r} is no host; write it like example.com")
         return plain
 
 
@@ -72,7 +72,7 @@ class WebFetch(Worker[WebFetchConfig]):
     async def call(self, call: Call) -> Reply:
         start = call.arguments.get("start", 0)
         assert isinstance(start, int)
-        answer = await self._fetched(call.text("url").strip())
+        answer = await self._fetch(call.text("url").strip())
         page = await read_answer(answer)
         head = f"Title: {page.title}\nURL: {answer.url}" if page.title else f"URL: {answer.url}"
         return Reply(f"{head}\n\n{_cut(page.text, start, self.config.max_chars)}")
@@ -86,7 +86,7 @@ class WebFetch(Worker[WebFetchConfig]):
     def _policy(self) -> Reach:
         return Reach(private=self.config.allow_private)
 
-    async def _fetched(self, url: str) -> Answer:
+    async def _fetch(self, url: str) -> Answer:
         """What is at `url`, after redirects to allowed hosts. Raises BadCall and WorkerFault."""
         try:
             self._check(url)
@@ -114,7 +114,7 @@ class WebFetch(Worker[WebFetchConfig]):
         except OutOfReach as error:
             raise WorkerFault("address_refused", str(error)) from error
         allowed, host = self.config.allowed_hosts, (urlsplit(url).hostname or "").rstrip(".")
-        if allowed and not any(host == each or host.endswith(f".{each}") for each in allowed):
+        if allowed and not any(host == name or host.endswith(f".{name}") for name in allowed):
             raise WorkerFault("host_not_allowed", f"{host} is not among the allowed hosts: {', '.join(allowed)}")
 
 
@@ -129,9 +129,9 @@ async def read_answer(answer: Answer) -> Readable:
         rest = f"\n(cut: {over:,} more bytes of the page were not read)" if over > 0 else ""
         return Readable(page.title, page.text + rest)
     if kind.startswith("text/") or kind == "application/json" or kind.endswith(("+json", "+xml", "/xml", "/yaml")):
-        return Readable("", decoded(raw, charset))
+        return Readable("", decode_text(raw, charset))
     if not kind and b"\0" not in raw[:1000]:
-        return Readable("", decoded(raw, "utf-8"))
+        return Readable("", decode_text(raw, "utf-8"))
     return Readable("", f"(not text: {kind or 'no type given'}, {len(raw):,} bytes)")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from assets import asset
 
 ENTRY = "space/replay.js"
-SHEETS = ("web/lib/app.css", "web/run/run_view.css", "space/space.css")
+SHEETS = ("web/lib/tokens.css", "web/lib/app.css", "web/run/run_view.css", "space/space.css")
 _IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./-]+\.js)";[ \t]*\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)

@@ -25,6 +25,7 @@ DARK_MODE = """
 HEAD = f"""
 <link rel="icon" type="image/svg+xml" href="/podium/web/logo.svg">
 <link rel="preload" as="font" type="font/woff2" crossorigin href="/podium/fonts/inter-latin-wght-normal.woff2">
+<link rel="stylesheet" href="/podium/web/lib/tokens.css">
 <link rel="stylesheet" href="/podium/web/lib/app.css">
 <link rel="stylesheet" href="/podium/web/run/run_view.css">
 <link rel="stylesheet" href="/podium/web/what_if/what_if.css">

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pool_registry.errors import SecretNotFound
 from pool_registry.pool import Pool
-from pool_registry.secrets import MIN_CHARS, REFERENCE, SECRET_NAME, resolve, written_forms
+from pool_registry.secrets import MIN_CHARS, REFERENCE, SECRET_NAME, resolve, secret_encodings
 from studio.publish.bundle import Bundle, Entry
 from studio.publish.request import PublishError
 
@@ -63,7 +63,7 @@ def check_bundles(bundles: Iterable[Bundle], secrets: Mapping[str, str]) -> None
 
 def scan_entry(entry: Entry, secrets: Mapping[str, str]) -> list[SecretFinding]:
     """The secrets in one file and in its path."""
-    forms = [(what, form) for what, value in secrets.items() for form in written_forms(value)]
+    forms = [(what, form) for what, value in secrets.items() for form in secret_encodings(value)]
     shapes = {} if entry.path.endswith(BINARY) else SHAPES
     matches: set[str] = {what for what, form in forms if form in entry.path.encode()}
     for piece in entry.chunks(OVERLAP):

@@ -88,7 +88,7 @@ def test_the_same_step_stands_at_the_same_place_and_what_is_gone_is_marked(page,
 
     def place(side: int, step: int) -> tuple[float, float]:
         frame, card = (
-            sides.nth(side).locator(".og"),
+            sides.nth(side).locator(".run-graph"),
             sides.nth(side).locator(f".run-graph-world .run-graph-card[data-id='{step}']"),
         )
         outer, inner = frame.bounding_box(), card.bounding_box()
@@ -109,7 +109,7 @@ def test_the_same_step_stands_at_the_same_place_and_what_is_gone_is_marked(page,
 
 def test_zooming_or_panning_one_graph_moves_the_others(page, studio_url, data):
     open_pair(page, studio_url, data[1])
-    graphs = page.locator(".compare-query-side .og")
+    graphs = page.locator(".compare-query-side .run-graph")
     first, other = graphs.nth(0), graphs.nth(1)
     expect(other).to_have_attribute("data-zoom", re.compile("[0-9]"))
     fitted = str(other.get_attribute("data-zoom"))
@@ -148,7 +148,7 @@ def test_the_reference_can_be_changed_and_a_step_is_shown_side_by_side(page, stu
 def test_what_cannot_start_is_told_and_the_others_run(page, studio_url, data):
     page.goto(f"{studio_url}/compare?o=oracle&o=starter-grpo&o=nobody")
     page.get_by_role("button", name="Compare", exact=True).click()
-    expect(page.locator(".cq .run-view-notice")).to_contain_text("nobody was not started")
+    expect(page.locator(".compare-query .run-view-notice")).to_contain_text("nobody was not started")
     expect(page.locator(".compare-query-side")).to_have_count(2)
     page.goto(f"{studio_url}/compare?o=oracle")
     expect(page.locator(".compare-picker")).to_contain_text("Choose 2 to 4")
@@ -222,8 +222,8 @@ def test_filters_live_in_the_address(page, studio_url, data):
 
 def test_an_evaluation_is_started_from_the_page_and_its_figures_appear(page, studio: Studio, data):
     page.goto(f"{studio.url}/compare?tab=suite&o=oracle&o=starter-grpo")
-    page.locator(".ce summary").click()
-    form = page.locator(".ce")
+    page.locator(".compare-evaluate summary").click()
+    form = page.locator(".compare-evaluate")
     for family in ("atlas", "forge", "itinerary"):
         form.locator("[data-group=families]").get_by_label(family).uncheck()
     form.locator("[data-group=levels]").get_by_label("level 2").uncheck()
@@ -301,7 +301,7 @@ def test_the_matrix_shows_what_was_measured_and_offers_what_was_not(page, studio
     assert "| oracle |" in saved(page, page.locator("[data-table=matrix]"), "Markdown").decode()
     assert "renamed" in saved(page, page.locator("[data-table=matrix]"), "SVG").decode()
     page.locator(".compare-empty").get_by_role("button", name="Start an evaluation").click()
-    conditions = page.locator(".ce [data-group=conditions]")
+    conditions = page.locator(".compare-evaluate [data-group=conditions]")
     expect(conditions.get_by_label("missing")).to_be_checked()
     expect(conditions.get_by_label("flaky")).not_to_be_checked()
 
@@ -313,7 +313,7 @@ def test_the_ablation_names_the_worker_that_carries_the_score(page, studio_url, 
     lost = table_of(saved(page, page.locator("[data-figure=ablation]"), "CSV"))
     assert [line["without"] for line in lost] == ["sql", "calculator"] and float(lost[0]["change_high"]) < 0
     page.locator(".compare-empty").get_by_role("button", name="Start an evaluation").click()
-    switched = page.locator(".ce [data-group=without]")
+    switched = page.locator(".compare-evaluate [data-group=without]")
     expect(switched.get_by_label("reader")).to_be_checked()
     expect(switched.get_by_label("sql")).not_to_be_checked()
 

@@ -108,7 +108,7 @@ def test_the_publish_page_fits_a_phone_and_is_accessible(browser, publisher):
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         serious = [
             each
-            for each in Axe().run(page, context=".pu").response["violations"]
+            for each in Axe().run(page, context=".publish-page").response["violations"]
             if each["impact"] in ("serious", "critical")
         ]
         assert not serious, json.dumps(serious)[:3000]
@@ -173,7 +173,7 @@ def test_the_plain_page_opens_from_a_file_and_replays(browser, folders):
         expect(steps).to_have_count(6)
         steps.nth(3).click()
         expect(page.locator(".run-inspector-head")).to_contain_text("Step 4")
-        expect(page.locator(".in")).to_contain_text("What it was allowed to see")
+        expect(page.locator(".run-inspector")).to_contain_text("What it was allowed to see")
         page.locator(".space-card").nth(1).click()
         expect(page.locator(".run-summary-query")).to_contain_text("GCD")
 

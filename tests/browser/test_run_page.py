@@ -57,7 +57,7 @@ def test_the_first_run_ends_in_a_finished_graph_after_one_click(page, studio_url
     cards = page.locator(".run-graph-world .run-graph-card")
     assert cards.count() >= 5
     assert page.locator(".run-graph-role-tool").count() >= 1
-    assert page.locator(".og path").count() > cards.count()
+    assert page.locator(".run-graph path").count() > cards.count()
     for figure in ("wall", "critical", "speedup", "tokens", "cost"):
         assert page.locator(f"[data-figure*={figure}]").count() >= 1, figure
     assert page.locator(".run-timeline-row").count() >= cards.count()
@@ -75,7 +75,7 @@ def test_a_click_on_a_step_shows_what_it_saw_was_sent_and_returned(page, studio_
     expect(page.locator(f".run-timeline-row[aria-pressed=true][data-key*='{number}']")).to_have_count(1)
     expect(page.locator(f"tr[data-row='{number}']")).to_have_attribute("aria-selected", "true")
     assert f"step={number}" in page.url
-    page.locator(".mx tr button").first.click()  # the matrix selects, too
+    page.locator(".run-matrix tr button").first.click()  # the matrix selects, too
     expect(page.locator(".run-graph-world .run-graph-card[aria-pressed=true]")).to_have_attribute("data-id", "1")
 
 

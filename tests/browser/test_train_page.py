@@ -212,11 +212,11 @@ def test_the_rollouts_of_a_step_stand_side_by_side_and_open_in_run(page, studio_
     expect(star).to_have_attribute("aria-pressed", "true")
     tiles.first.get_by_role("link").click()
     expect(page.get_by_test_id("answer")).not_to_be_empty()
-    expect(page.locator(".su .podium-star")).to_have_attribute("aria-pressed", "true")
-    page.locator(".su .podium-star").click()
-    expect(page.locator(".su .podium-star")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".run-summary .podium-star")).to_have_attribute("aria-pressed", "true")
+    page.locator(".run-summary .podium-star").click()
+    expect(page.locator(".run-summary .podium-star")).to_have_attribute("aria-pressed", "false")
     page.reload()
-    expect(page.locator(".su .podium-star")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".run-summary .podium-star")).to_have_attribute("aria-pressed", "false")
 
 
 def test_a_checkpoint_is_chosen_on_the_run_page(page, studio_url, job):

@@ -83,12 +83,12 @@ def test_a_step_is_added_with_the_keyboard_on_a_phone(browser, studio_url, dark)
         form = page.locator(".what-if-step[data-step='7']")
         form.get_by_label("Worker").select_option("calculator")
         form.get_by_label("Expression").fill("6*7")
-        page.locator(".wi").get_by_label("Answer").fill("$7")
+        page.locator(".what-if").get_by_label("Answer").fill("$7")
         expect(page.get_by_role("button", name="Run 1 step")).to_be_enabled()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, "the page scrolls sideways"
         found = Axe().run(page).response["violations"]
         assert found == [], [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]
-        page.locator(".wi").get_by_label("Answer").press("Control+Enter")
+        page.locator(".what-if").get_by_label("Answer").press("Control+Enter")
         expect(page.get_by_test_id("answer")).to_have_text("42")
         found = Axe().run(page).response["violations"]
         assert found == [], [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from pool_registry.errors import SecretNotFound
-from pool_registry.secrets import check_reference, lending, redact, resolve, written_forms
+from pool_registry.secrets import check_reference, lending, redact, resolve, secret_encodings
 
 
 def test_a_reference_resolves_and_its_value_is_redacted_in_every_form(monkeypatch):
@@ -79,7 +79,7 @@ def test_a_key_of_this_machine_stays_redacted_when_a_visitor_has_lent_the_same(m
 
 
 def test_the_written_forms_of_a_secret_are_found_in_bytes():
-    forms = written_forms("sk-very/secret+1")
+    forms = secret_encodings("sk-very/secret+1")
     for text in (b"Authorization: " + base64.b64encode(b"user:sk-very/secret+1"), b"sk-very%2Fsecret%2B1"):
         assert any(form in text for form in forms)
     assert not any(form in b"nothing of the kind, but sk-very" for form in forms)

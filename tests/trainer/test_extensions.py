@@ -56,7 +56,7 @@ class Sums(Suite):
     def level_of(self, pair):
         return 1
 
-    def new_words(self, pair):
+    def uses_new_words(self, pair):
         return False
 
     def solve(self, pair):

@@ -15,7 +15,7 @@ from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.sandbox.runner import Sandbox
 from pool_registry.secrets import redact
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import Judge, PythonCheck, stated
+from trainer.tasks.verifier import JudgeCheck, PythonCheck, extract_answer
 
 CHECK_S = 5.0
 MAX_JUDGED_CHARS = 4000
@@ -48,7 +48,7 @@ async def grade_answer(task: Task, answer: JsonValue, pool: LivePool) -> Verdict
     try:
         if isinstance(verifier, PythonCheck):
             return await _run_check(verifier, answer, task.query, pool)
-        if isinstance(verifier, Judge):
+        if isinstance(verifier, JudgeCheck):
             return await _ask_judge(verifier, answer, task.query, pool)
         return Verdict(verifier.accepts(answer))
     except Exception as error:  # noqa: BLE001  one answer, or one judge's bug, must not sink an evaluation
@@ -57,7 +57,7 @@ async def grade_answer(task: Task, answer: JsonValue, pool: LivePool) -> Verdict
 
 
 async def _run_check(verifier: PythonCheck, answer: JsonValue, query: str, pool: LivePool) -> Verdict:
-    given = json.dumps([stated(answer) if isinstance(answer, str) else answer, query])
+    given = json.dumps([extract_answer(answer) if isinstance(answer, str) else answer, query])
     snippet = f"{verifier.code}\n\nimport json\ncheck(*json.loads({given!r}))"
     sandbox = Sandbox(cpu_s=int(CHECK_S))
     try:
@@ -76,7 +76,7 @@ async def _run_check(verifier: PythonCheck, answer: JsonValue, query: str, pool:
     return Verdict(result.value)
 
 
-async def _ask_judge(verifier: Judge, answer: JsonValue, query: str, pool: LivePool) -> Verdict:
+async def _ask_judge(verifier: JudgeCheck, answer: JsonValue, query: str, pool: LivePool) -> Verdict:
     worker = pool.workers.get(verifier.worker)
     if worker is None:
         return Verdict(False, pool.unknown_worker(verifier.worker))
@@ -87,7 +87,7 @@ async def _ask_judge(verifier: Judge, answer: JsonValue, query: str, pool: LiveP
         for name, text in (
             ("Question", query),
             ("Expected answer", as_text(verifier.expected)),
-            ("Given answer", stated(answer)),
+            ("Given answer", extract_answer(answer)),
         )
     )
     reply = await worker.complete([Message("system", JUDGE_PROMPT), Message("user", question)])

@@ -28,7 +28,7 @@ from trainer.recipe import EvaluateSettings
 from trainer.results.rows import ResultRow, Slot, append_result, read_results, repair_last_line
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference
-from trainer.tasks.pool_conditions import changed_pool, in_words_of, memory
+from trainer.tasks.pool_conditions import MEMORY, apply_condition, rename_in_tasks
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
@@ -98,7 +98,7 @@ class EvaluationCell:
     def reads_the_past(self) -> bool:
         """Whether it decides by recorded episodes or is shown lessons."""
         policy = find_policy(self.orchestrator)
-        return (policy is not None and policy.reads_traces) or self.condition == memory.__name__
+        return (policy is not None and policy.reads_traces) or self.condition == MEMORY
 
     def maker(self) -> MakeForTrial:
         """Return the function that makes its orchestrator, a new one for every trial."""
@@ -162,11 +162,11 @@ class EvaluationStage:
     async def _open_cells(self, condition: str, pools: AsyncExitStack) -> list[EvaluationCell]:
         """Open one cell per orchestrator. A changed pool is saved as a version, because traces refer to it."""
         settings = self._settings
-        pool, renaming = changed_pool(condition, self._pool, settings.seed)
+        pool, renaming = apply_condition(condition, self._pool, settings.seed)
         if pool != self._pool:
             self._store.pools.save(pool)
         live = await pools.enter_async_context(live_pool(pool))
-        tasks = in_words_of(renaming, self._tasks)
+        tasks = rename_in_tasks(renaming, self._tasks)
 
         def cell(name: str) -> EvaluationCell:
             trials = plan_trials(

@@ -32,9 +32,9 @@ from trainer.evaluation.access_score import WorkKey, identify_work, score_access
 from trainer.evaluation.grading import grade_answer
 from trainer.results.rows import GENERATED, ResultRow, Slot, TaskKey
 from trainer.results.summary import Evaluation, summarize
-from trainer.tasks import SUITES, recognize
-from trainer.tasks.pool_conditions import memory
-from trainer.tasks.suite import seeded
+from trainer.tasks import SUITES, recognize_task
+from trainer.tasks.pool_conditions import MEMORY
+from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def make_by_name(pool: LivePool, rename: Callable[[str], str] = str, past: Froze
 
     def make_for(trial: Trial) -> Orchestrator:
         orchestrator = make(rename(trial.slot.orchestrator))(trial.task.oracle_turn, trial.draw)
-        return with_memory(orchestrator, lessons()) if trial.slot.condition == memory.__name__ else orchestrator
+        return with_memory(orchestrator, lessons()) if trial.slot.condition == MEMORY else orchestrator
 
     return make_for
 
@@ -230,7 +230,7 @@ def make_inner_orchestrator(name: str, query: str, pool: LivePool) -> Orchestrat
 
 def find_reference_plan(query: str) -> Turn | None:
     """Return the reference plan of a query that a generated family wrote; None for any other query."""
-    task = recognize(query)
+    task = recognize_task(query)
     return task.oracle_turn if task else None
 
 
@@ -268,4 +268,4 @@ def build_result_row(trial: Trial, episode: Episode, same_work: WorkKey) -> Resu
 
 
 def _sample_seed(seed: int, key: TaskKey, sample: int) -> int:
-    return seeded(f"draw/{seed}/{'/'.join(map(str, key))}/{sample}").getrandbits(63)
+    return make_random(f"draw/{seed}/{'/'.join(map(str, key))}/{sample}").getrandbits(63)

@@ -88,7 +88,7 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
     )
     engine.cost = _spent(training)
     curriculum = _curriculum(tasks, training.job_folder, settings)
-    callback = JobCallback(training, "grpo", learner, offset, settings.steps)
+    callback = JobCallback(training, "grpo", settings.saving, learner, offset, settings.steps)
     with ExitStack() as stack:
         backend = _Backend(training, settings, learner, stack)
         trainer = choose_grpo_trainer(learner.model)(
@@ -207,7 +207,9 @@ def _spent(training: TrainingContext) -> float:
 
 def _arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOConfig:
     recipe, wanted, loss = training.recipe, settings.rollouts, settings.loss
-    shared: dict[str, Any] = build_trainer_arguments(recipe, settings.optimizer, settings.steps, training.job_folder)
+    shared: dict[str, Any] = build_trainer_arguments(
+        recipe.model, settings.optimizer, settings.steps, training.job_folder.draft
+    )
     if wanted.backend == "vllm-colocate":
         shared |= {
             "use_vllm": True,

@@ -1,9 +1,11 @@
-"""TRL's trainers without a GPU: no time goes into tokens that nobody learns from.
+"""TRL's trainers for a CPU: no time is spent on tokens that carry no loss. The losses are the same.
 
-TRL's fused head leaves out prompts and padding where Triton runs; elsewhere it scores every position, and a
-small model then spends two fifths of its time on tokens that nobody asked about. GRPO also pads every episode
-of a step to the longest prompt and the longest completion; here episodes of like lengths go through the model
-together. The losses are the same.
+TRL's fused head leaves out prompts and padding where Triton runs; elsewhere it computes logits for every position,
+and a small model then spends two fifths of its time on tokens without a label. GRPO also pads every episode of a step
+to the longest prompt plus the longest completion; here episodes of similar lengths go through the model together.
+
+Shapes below: `rows` sequences of `tokens` tokens, `hidden` numbers per token, `learnt` tokens with a loss in all rows
+together, `vocabulary` logits per token.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from trl import GRPOTrainer, SFTTrainer  # type: ignore[attr-defined]  # lazily 
 
 from trainer.memory_fit.stages import PASS_TOKENS, SMALL_VOCABULARY
 
-# What some models do to their logits after the head (TRL's add_fused_lm_head lists them)
+# Settings by which some models change their logits after the head (the list of TRL's add_fused_lm_head)
 LOGIT_TRANSFORMS = (
     "final_logit_softcapping",
     "logit_scale",
@@ -29,98 +31,119 @@ LOGIT_TRANSFORMS = (
 
 
 def choose_sft_trainer(model: Any) -> type[SFTTrainer]:
-    """The trainer that is quickest for this model where it lies."""
+    """Choose the fastest trainer for this model on its device."""
     return CpuSftTrainer if _is_plain_on_cpu(model) else SFTTrainer
 
 
 def choose_grpo_trainer(model: Any) -> type[GRPOTrainer]:
-    """The trainer that is quickest for this model where it lies."""
+    """Choose the fastest trainer for this model on its device."""
     return CpuGrpoTrainer if _is_plain_on_cpu(model) else GRPOTrainer
 
 
 def _is_plain_on_cpu(model: Any) -> bool:
-    """Whether logits are the head's product with the hidden states, and small enough to be made whole."""
+    """Whether logits are the head's product with the hidden states, and small enough to be computed whole."""
     config = model.config.get_text_config()
     plain = all(getattr(config, name, None) is None for name in LOGIT_TRANSFORMS)
-    plain = plain and not getattr(config, "output_router_logits", False)
+    plain = plain and not getattr(config, "output_router_logits", False)  # mixtures of experts add a router loss
     return model.device.type == "cpu" and plain and config.vocab_size <= SMALL_VOCABULARY
 
 
-def _compute_states(model: Any, learnt: torch.Tensor, **told: Any) -> tuple[torch.Tensor, Any]:
-    """Hidden states [learnt tokens, hidden] that predict the tokens where `learnt` [rows, tokens] is true, and the
-    head that makes logits of them."""
-    causal = getattr(model, "get_base_model", lambda: model)()
-    hidden = causal.base_model(**told, use_cache=False).last_hidden_state[:, :-1]
+def _compute_states(model: Any, learnt: torch.Tensor, **inputs: Any) -> tuple[torch.Tensor, Any]:
+    """Run the model without its head.
+
+    `learnt` [rows, tokens] marks the tokens with a loss. Returns the hidden states [learnt, hidden] that predict
+    them, and the head that turns hidden states into logits.
+    """
+    causal = getattr(model, "get_base_model", lambda: model)()  # PEFT wraps the model; its adapters stay active
+    # The state at position t predicts the token at t + 1: the last state and the first label have no partner.
+    hidden = causal.base_model(**inputs, use_cache=False).last_hidden_state[:, :-1]
     return hidden[learnt[:, 1:]], causal.get_output_embeddings()
 
 
 class CpuSftTrainer(SFTTrainer):
+    """SFTTrainer that computes logits for labelled tokens only."""
+
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Mean negative log-likelihood of the learnt tokens; `num_items_in_batch` is their number in a whole step."""
+        """The mean negative log-likelihood of the labelled tokens, in nats.
+
+        `num_items_in_batch` is their number in the whole optimizer step: with gradient accumulation the losses of
+        its batches then add up to the mean over the step.
+        """
         if return_outputs or not model.training:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)  # type: ignore[no-untyped-call]
         labels = inputs["labels"]
-        told = {name: value for name, value in inputs.items() if name != "labels"}
-        states, head = _compute_states(model, labels != -100, **told)
-        logits, wanted = head(states).float(), labels[:, 1:][labels[:, 1:] != -100]
-        count = len(wanted) if num_items_in_batch is None else num_items_in_batch
-        self._measure(logits.detach(), wanted, inputs)
-        return cross_entropy(logits, wanted, reduction="sum") / torch.as_tensor(count).clamp(min=1)
+        without_labels = {name: value for name, value in inputs.items() if name != "labels"}
+        states, head = _compute_states(model, labels != -100, **without_labels)  # -100: no loss, as in transformers
+        # float32 also for a bfloat16 model: the softmax over the vocabulary needs the precision.
+        logits, targets = head(states).float(), labels[:, 1:][labels[:, 1:] != -100]
+        count = len(targets) if num_items_in_batch is None else num_items_in_batch
+        self._record_metrics(logits.detach(), targets, inputs)
+        return cross_entropy(logits, targets, reduction="sum") / torch.as_tensor(count).clamp(min=1)
 
-    def _measure(self, logits: torch.Tensor, wanted: torch.Tensor, inputs: dict[str, Any]) -> None:
-        """Entropy (nats), share of tokens that are the likeliest one, and tokens so far, where TRL logs them from."""
-        found, count = self._metrics["train"], max(1, len(wanted))
+    def _record_metrics(self, logits: torch.Tensor, targets: torch.Tensor, inputs: dict[str, Any]) -> None:
+        """Store what TRL logs: entropy (nats), share of tokens that were the most likely one, tokens so far."""
+        metrics, count = self._metrics["train"], max(1, len(targets))
         log_p = logits.log_softmax(-1)
-        found["entropy"].append(-(log_p.exp() * log_p).sum().item() / count)
-        found["mean_token_accuracy"].append((logits.argmax(-1) == wanted).sum().item() / count)
-        seen = inputs["attention_mask"].sum() if "attention_mask" in inputs else inputs["position_ids"].numel()
-        self._total_train_tokens += int(seen)
-        found["num_tokens"] = [self._total_train_tokens]
+        metrics["entropy"].append(-(log_p.exp() * log_p).sum().item() / count)
+        metrics["mean_token_accuracy"].append((logits.argmax(-1) == targets).sum().item() / count)
+        # Packed batches come without a mask: every position is a token.
+        tokens = inputs["attention_mask"].sum() if "attention_mask" in inputs else inputs["position_ids"].numel()
+        self._total_train_tokens += int(tokens)
+        metrics["num_tokens"] = [self._total_train_tokens]
 
 
 class CpuGrpoTrainer(GRPOTrainer):
+    """GRPOTrainer that scores completions in passes of similar lengths, without the padding of the whole step."""
+
     def _get_per_token_logps_and_entropies(
         self,
         model: Any,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         logits_to_keep: int,
-        batch_size: int | None = None,  # noqa: ARG002
+        batch_size: int | None = None,  # noqa: ARG002  TRL's own signature
         compute_entropy: bool = False,
         compute_aux_loss: bool = False,  # noqa: ARG002
         **_images: None,
     ) -> tuple[torch.Tensor, torch.Tensor | None, None]:
-        """Log-probabilities and entropies (nats, without gradients) [rows, logits_to_keep]; 0 where padding is."""
-        seen = attention_mask.bool()
-        scored = seen.clone()
+        """Log-probabilities and entropies (nats, without gradients) of the completions; 0 at padding.
+
+        `input_ids` and `attention_mask` are [rows, tokens]: prompts padded on the left, completions on the right.
+        The last `logits_to_keep` columns are the completions. Both results are [rows, logits_to_keep].
+        """
+        present = attention_mask.bool()
+        scored = present.clone()
         scored[:, :-logits_to_keep] = False
-        found = []
-        for rows in _plan_passes(seen.sum(1)):
+        passes = []
+        for rows in _plan_passes(present.sum(1)):
+            # Cut the padding of the step off each row, and pad anew on the right to the longest row of this pass.
             ids, learnt, mask = (
-                pad_sequence([each[row][seen[row]] for row in rows], batch_first=True)
-                for each in (input_ids, scored, attention_mask)
+                pad_sequence([tensor[row][present[row]] for row in rows], batch_first=True)
+                for tensor in (input_ids, scored, attention_mask)
             )
             states, head = _compute_states(model, learnt, input_ids=ids, attention_mask=mask)
-            wanted = ids[:, 1:][learnt[:, 1:]]
-            # Made again in the backward pass: there are never more logits than one pass has.
-            scores = checkpoint(_score_tokens, head, states, wanted, self.temperature, use_reentrant=False)
+            targets = ids[:, 1:][learnt[:, 1:]]
+            # Logits are recomputed in the backward pass: no more than one pass's are ever in memory.
+            scores = checkpoint(_score_tokens, head, states, targets, self.temperature, use_reentrant=False)
+            # Both masks list the scored tokens row by row, left to right, so scores and positions are in one order.
             row, token = scored[rows].nonzero(as_tuple=True)
-            found.append((rows[row] * scored.shape[1] + token, *scores))
-        places, log_p, entropies = (torch.cat(each) for each in zip(*found, strict=True))
+            passes.append((rows[row] * scored.shape[1] + token, *scores))
+        positions, log_p, entropies = (torch.cat(parts) for parts in zip(*passes, strict=True))
 
-        def laid_out(values: torch.Tensor) -> torch.Tensor:
-            flat = values.new_zeros(scored.numel()).scatter(0, places, values)
+        def restore_layout(values: torch.Tensor) -> torch.Tensor:
+            """Put one value per scored token back to its place in [rows, logits_to_keep]."""
+            flat = values.new_zeros(scored.numel()).scatter(0, positions, values)  # differentiable, unlike assignment
             return flat.view(scored.shape)[:, -logits_to_keep:]
 
-        return laid_out(log_p), laid_out(entropies) if compute_entropy else None, None
+        return restore_layout(log_p), restore_layout(entropies) if compute_entropy else None, None
 
 
 def _plan_passes(lengths: torch.Tensor) -> list[torch.Tensor]:
-    """Rows of like lengths (tokens) together, as many as fit into PASS_TOKENS with their padding."""
+    """Group rows of similar lengths (tokens): as many row indices a pass as fit into PASS_TOKENS with padding."""
     passes: list[list[int]] = []
-    for row in lengths.argsort().tolist():
+    for row in lengths.argsort().tolist():  # ascending, so the newest row is the longest and sets the padded width
         if not passes or (len(passes[-1]) + 1) * int(lengths[row]) > PASS_TOKENS:
             passes.append([])
         passes[-1].append(row)
@@ -128,9 +151,13 @@ def _plan_passes(lengths: torch.Tensor) -> list[torch.Tensor]:
 
 
 def _score_tokens(
-    head: Any, states: torch.Tensor, wanted: torch.Tensor, temperature: float
+    head: Any, states: torch.Tensor, targets: torch.Tensor, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probability of each wanted token and entropy (nats, without gradients) of its place."""
+    """Score `targets` [learnt] given the hidden `states` [learnt, hidden] before them.
+
+    Returns log-probabilities and entropies (nats, without gradients), each [learnt]. The temperature is the one of
+    sampling: the policy whose ratio GRPO clips is the one that sampled.
+    """
     log_p = (head(states).float() / temperature).log_softmax(-1)
     entropy = -(log_p.detach().exp() * log_p.detach()).sum(-1)
-    return log_p.gather(-1, wanted[:, None])[:, 0], entropy
+    return log_p.gather(-1, targets[:, None])[:, 0], entropy

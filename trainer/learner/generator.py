@@ -1,7 +1,7 @@
-"""Where the learning model's turns come from: one contract, and what its three backends share.
+"""The contract of a backend that generates the learning model's turns, and what the three backends share.
 
-`generate(ids)` continues a token sequence and returns when that one sequence has ended; sequences do not
-wait for each other.
+`generate(ids)` continues a token sequence and returns when that one sequence has ended; sequences do not wait for
+each other.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, Protocol
 from pool_registry.errors import WorkerFault
 from trainer.errors import TrainingFailed
 
-GATHER_S = 0.002  # what becomes ready at nearly the same time shares a batch from its start
+GATHER_S = 0.002  # seconds in which new sequences are gathered, so that they share a batch from its start
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedTokens:
-    """New token ids, the end token included if there was one, and their sampling log-probabilities
-    (natural log; None where the backend does not tell)."""
+    """New token ids, including the end token if there was one, and their log-probabilities in sampling (nats; None
+    where the backend does not report them)."""
 
     ids: list[int]
     logprobs: list[float] | None = None
@@ -29,14 +29,14 @@ class GeneratedTokens:
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How to sample. Temperature 0 is greedy."""
+    """The parameters of sampling. Temperature 0 is greedy."""
 
     temperature: float = 1.0
     top_p: float = 1.0
 
 
 class Generator(Protocol):
-    """A backend. `busy_s` is the time it has generated so far, `tokens` what came out of it."""
+    """A backend. `busy_s` is the time in which it has generated so far, `tokens` the number of generated tokens."""
 
     busy_s: float
     tokens: int
@@ -46,25 +46,26 @@ class Generator(Protocol):
 
 @dataclass(slots=True, eq=False)
 class SequenceState:
-    """A sequence on its way: its prompt, what it has so far, and who waits for it.
+    """A sequence that waits or is being generated: its prompt, its new tokens, and the future of the result.
 
-    `past` holds keys and values, by layer, of all its tokens but the last; None where they are not known.
+    `released` is set when it has ended. `past` holds the keys and values, by layer, of all its tokens but the last;
+    None where they have to be computed.
     """
 
     prompt: list[int]
     limit: int
     done: asyncio.Future[GeneratedTokens]
-    made: list[int] = field(default_factory=list)
+    new_ids: list[int] = field(default_factory=list)
     released: bool = False
     past: list[tuple[Any, Any]] | None = None
 
     @property
     def ids(self) -> list[int]:
-        return self.prompt + self.made
+        return self.prompt + self.new_ids
 
 
 class BatchingGenerator(ABC):
-    """What a backend has in common that makes its own batches: rows wait until `_run` takes them."""
+    """Base of the backends that form batches themselves: sequences wait until `_run` takes them."""
 
     def __init__(self) -> None:
         self._waiting: list[SequenceState] = []
@@ -74,25 +75,26 @@ class BatchingGenerator(ABC):
 
     async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
         """Raises TrainingFailed `out_of_memory` or `generation_failed`."""
-        row = SequenceState(list(ids), limit, asyncio.get_running_loop().create_future())
-        self._waiting.append(row)
+        sequence = SequenceState(list(ids), limit, asyncio.get_running_loop().create_future())
+        self._waiting.append(sequence)
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())
-        return await row.done
+        return await sequence.done
 
     @abstractmethod
     async def _run(self) -> None:
-        """Batches, one after another, until nothing waits."""
+        """Generate batch after batch until no sequence waits."""
 
     def _give_up(self, batch: Sequence[SequenceState], error: Exception) -> None:
-        """Tell every row, also those that wait."""
-        for row in [*batch, *self._waiting]:
-            fail_sequence(row, error)
+        """Fail every sequence, also those that wait."""
+        for sequence in [*batch, *self._waiting]:
+            fail_sequence(sequence, error)
         self._waiting.clear()
 
 
-def fail_sequence(row: SequenceState, error: Exception) -> None:
-    if row.done.done():
+def fail_sequence(sequence: SequenceState, error: Exception) -> None:
+    """End a sequence with an error; errors that are not ours become TrainingFailed."""
+    if sequence.done.done():
         return
     if is_out_of_memory(error):
         failure = TrainingFailed(
@@ -100,15 +102,15 @@ def fail_sequence(row: SequenceState, error: Exception) -> None:
             "not enough memory to generate: lower rollouts.group, rollouts.prompts or model.turn_tokens",
         )
     elif isinstance(error, TrainingFailed | WorkerFault):
-        row.done.set_exception(error)
+        sequence.done.set_exception(error)
         return
     else:
         failure = TrainingFailed("generation_failed", f"generation failed: {type(error).__name__}: {error}")
     failure.__cause__ = error
-    row.done.set_exception(failure)
+    sequence.done.set_exception(failure)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether there was not enough memory: CUDA and MPS say so in other words than torch on a CPU and the system."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in said or "allocate memory" in said
+    """Whether RAM or GPU memory ran out: CUDA, MPS, torch on a CPU and the system each have their own words for it."""
+    message = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in message or "allocate memory" in message

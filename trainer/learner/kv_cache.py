@@ -1,7 +1,7 @@
-"""A cache of keys and values with room for the tokens to come.
+"""A cache of keys and values with spare room for new tokens.
 
-transformers' own DynamicCache copies everything it holds for every new token, which took most of the time of a small
-model. Here a token is written behind the others; a copy is made when the room is used up.
+transformers' DynamicCache concatenates: it copies everything that it holds for every new token, which took most of the
+time of a small model. Here a new token is written behind the others, and only when the room is used up is all copied.
 """
 
 from __future__ import annotations
@@ -13,56 +13,61 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-SPARE_TOKENS = 64  # tokens: more than most batches make before they are broken off
+SPARE_TOKENS = 64  # more than most batches generate before they are interrupted
 
-KeysAndValues = tuple[
-    torch.Tensor, torch.Tensor
-]  # keys and values of one row in one layer, each (heads, tokens, size of a head)
+KeysAndValues = tuple[torch.Tensor, torch.Tensor]  # of one row in one layer, each [heads, tokens, head size]
 
 
 class PreallocatedLayer(DynamicLayer):  # type: ignore[misc]  # transformers has no types
-    """`keys` and `values` are views of what is in use, (rows, heads, tokens, size of a head)."""
+    """One layer's cache. `keys` and `values` are views [rows, heads, tokens, head size] of the part in use."""
 
     def __init__(self, rows: Sequence[KeysAndValues], width: int) -> None:
         super().__init__()
         keys, values = zip(*rows, strict=True)
-        self._key_room, self._value_room = _allocate(keys, width), _allocate(values, width)
+        self._key_buffer, self._value_buffer = _allocate(keys, width), _allocate(values, width)
         self.dtype, self.device, self.is_initialized = keys[0].dtype, keys[0].device, True
-        self._show(width)
+        self._set_length(width)
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any) -> KeysAndValues:
+        """Append the states of new tokens [rows, heads, new tokens, head size]; return all keys and values."""
         old = self.get_seq_length()
         new = old + key_states.shape[-2]
-        if new > self._key_room.shape[-2]:
-            self._key_room, self._value_room = _grow(self._key_room, new), _grow(self._value_room, new)
-        self._key_room[:, :, old:new] = key_states
-        self._value_room[:, :, old:new] = value_states
-        self._show(new)
+        if new > self._key_buffer.shape[-2]:
+            self._key_buffer, self._value_buffer = _grow(self._key_buffer, new), _grow(self._value_buffer, new)
+        self._key_buffer[:, :, old:new] = key_states
+        self._value_buffer[:, :, old:new] = value_states
+        self._set_length(new)
         return self.keys, self.values
 
-    def _show(self, width: int) -> None:
-        self.keys, self.values = self._key_room[:, :, :width], self._value_room[:, :, :width]
+    def _set_length(self, width: int) -> None:
+        # Views, not copies: DynamicLayer reads its length off `keys`.
+        self.keys, self.values = self._key_buffer[:, :, :width], self._value_buffer[:, :, :width]
 
 
 def build_preallocated_cache(layers: Sequence[Sequence[KeysAndValues]], width: int) -> DynamicCache:
-    """One cache for all rows, each padded on the left to `width` tokens; `layers` holds every row's part by layer."""
+    """Build one cache for all rows, each padded on the left to `width` tokens.
+
+    `layers` holds, for every layer, the keys and values of every row.
+    """
     cache = DynamicCache()
     cache.layers.extend(PreallocatedLayer(rows, width) for rows in layers)
     return cache
 
 
 def _allocate(parts: Sequence[torch.Tensor], width: int) -> torch.Tensor:
-    """The rows with room behind them. The padding is zero: what is masked still takes part in a product."""
+    """Join rows [heads, tokens, head size] of different lengths, padded on the left, with spare tokens on the right."""
     heads, _, size = parts[0].shape
-    room = parts[0].new_empty(len(parts), heads, width + SPARE_TOKENS, size)
-    for row, part in zip(room, parts, strict=True):
+    buffer = parts[0].new_empty(len(parts), heads, width + SPARE_TOKENS, size)
+    for row, part in zip(buffer, parts, strict=True):
         start = width - part.shape[1]
+        # Zero, not uninitialized: masked positions get weight 0, but 0 x NaN would still be NaN.
         row[:, :start] = 0
         row[:, start:width] = part
-    return room
+    return buffer
 
 
-def _grow(room: torch.Tensor, width: int) -> torch.Tensor:
-    wider = room.new_empty(*room.shape[:2], width + SPARE_TOKENS, room.shape[3])
-    wider[:, :, : room.shape[2]] = room
-    return wider
+def _grow(buffer: torch.Tensor, width: int) -> torch.Tensor:
+    """Copy a buffer into one with room for `width` tokens and the spare ones."""
+    larger = buffer.new_empty(*buffer.shape[:2], width + SPARE_TOKENS, buffer.shape[3])
+    larger[:, :, : buffer.shape[2]] = buffer
+    return larger

@@ -1,5 +1,5 @@
-"""What SFT and GRPO share: the model that learns, the arguments of the trainer, and the callback that
-writes figures, seals checkpoints and listens for a stop.
+"""What SFT and GRPO share: loading the model that learns, the trainer's arguments, and the callback that writes
+figures, saves checkpoints and stops on request.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder, new_manifest
-from trainer.recipe import LoraSettings, ModelSettings, OptimizerSettings, Recipe
+from trainer.recipe import LoraSettings, ModelSettings, OptimizerSettings, Recipe, SavingSettings
 from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
-# (training, model, tokenizer, how many tasks) -> figures on validation tasks
+# (context, model, tokenizer, number of tasks) -> figures on validation tasks
 MeasureCheckpoint = Callable[["TrainingContext", Any, Any, int], Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingContext:
-    """Everything that a stage works with. The pool is open on the runner's event loop."""
+    """Everything that a training stage works with. The pool is open on the runner's event loop."""
 
     recipe: Recipe
     tasks: Sequence[Task]
@@ -45,7 +45,7 @@ class TrainingContext:
 
 @dataclass(slots=True)
 class Learner:
-    """A model ready for training, with its tokenizer. `base` is what an adapter belongs to."""
+    """A model ready for training, with its tokenizer. `base` is the model reference that an adapter belongs to."""
 
     model: Any
     tokenizer: Any
@@ -54,9 +54,9 @@ class Learner:
 
 
 def load_learner(settings: ModelSettings, seed: int, start: Path | None = None) -> Learner:
-    """The base model, or the checkpoint in `start` (else `settings.start`) to go on from.
+    """Load the base model, or the checkpoint in `start` (else `settings.start`) to continue from.
 
-    Raises TrainingFailed, WorkerFault or UnknownOrchestrator saying what is missing.
+    Raises TrainingFailed, WorkerFault or UnknownOrchestrator when something is missing.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
@@ -77,7 +77,7 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None) 
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     model = AutoModelForCausalLM.from_pretrained(weights, dtype=dtype, local_files_only=True, trust_remote_code=False)
-    model.config.name_or_path = str(weights)  # the trainer looks a reference model up by it
+    model.config.name_or_path = str(weights)  # TRL loads its reference model by this name
     if adapter is not None:
         model = _load_adapter(model, adapter)
     elif settings.lora is not None:
@@ -92,9 +92,9 @@ def _find_start(settings: ModelSettings, start: Path | None) -> tuple[Path, Chec
 
 
 def find_start_weights(settings: ModelSettings, start: Path | None) -> Path:
-    """The folder of the whole model that a stage begins with."""
-    found = _find_start(settings, start)
-    return model_path(settings.base) if found is None else found[0]
+    """Find the folder of the model that a stage starts from."""
+    checkpoint = _find_start(settings, start)
+    return model_path(settings.base) if checkpoint is None else checkpoint[0]
 
 
 def _add_adapter(model: Any, lora: LoraSettings) -> Any:
@@ -120,14 +120,14 @@ def _load_adapter(model: Any, adapter: Path) -> Any:
 
 
 def build_trainer_arguments(
-    recipe: Recipe, optimizer: OptimizerSettings, steps: int, job_folder: JobFolder
+    model: ModelSettings, optimizer: OptimizerSettings, steps: int, output: Path
 ) -> dict[str, Any]:
-    """The arguments that TRL's two trainers share; both would otherwise log, save and precision-cast for GPUs."""
+    """Build the arguments that SFTConfig and GRPOConfig share. Their defaults log, save and cast for GPUs."""
     import torch
 
     gpu = torch.cuda.is_available()
     return {
-        "output_dir": str(job_folder.draft),
+        "output_dir": str(output),
         "max_steps": steps,
         "learning_rate": optimizer.learning_rate,
         "lr_scheduler_type": optimizer.schedule,
@@ -136,9 +136,9 @@ def build_trainer_arguments(
         "max_grad_norm": optimizer.max_grad_norm,
         "seed": optimizer.seed,
         "data_seed": optimizer.seed,
-        "bf16": gpu and recipe.model.precision == "bfloat16",
+        "bf16": gpu and model.precision == "bfloat16",
         "use_cpu": not gpu,
-        "gradient_checkpointing": recipe.model.checkpointing,
+        "gradient_checkpointing": model.checkpointing,
         "logging_steps": 1,
         "logging_nan_inf_filter": False,
         "save_strategy": "no",
@@ -150,7 +150,7 @@ def build_trainer_arguments(
 
 
 def configure_libraries(threads: int) -> None:
-    """No progress bars and no warnings about what we chose; `threads` CPU threads (0: all)."""
+    """Turn off the libraries' progress bars and warnings, and limit torch to `threads` CPU threads (0: all)."""
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import datasets
@@ -166,19 +166,25 @@ def configure_libraries(threads: int) -> None:
 
 
 class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not typed
-    """Between the trainer and the job's folder.
+    """Writes the trainer's figures and checkpoints to the job's folder, and stops it on request.
 
-    `offset` is where this stage's steps begin in the job's count. The training's `check` measures the model
-    at every checkpoint; its figures go into the manifest.
+    `total` is the number of steps of this stage, `offset` the job's step before its first. The training's `check`
+    measures the model at every checkpoint; its figures are stored in the manifest.
     """
 
-    def __init__(self, training: TrainingContext, stage: str, learner: Learner, offset: int, total: int) -> None:
+    def __init__(
+        self,
+        training: TrainingContext,
+        stage: str,
+        saving: SavingSettings,
+        learner: Learner,
+        offset: int,
+        total: int,
+    ) -> None:
         self.training, self.stage, self.learner = training, stage, learner
         self.job_folder = training.job_folder
         self.offset, self.total = offset, total
-        section = training.recipe.sft if stage == "sft" else training.recipe.grpo
-        assert section is not None, "the caller chose this stage"
-        self.saving = section.saving
+        self.saving = saving
         self.stopped = False
         self._figures: dict[str, float] = {}
 
@@ -191,7 +197,7 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
         figures = {key: float(value) for key, value in (logs or {}).items() if isinstance(value, int | float)}
-        if "train_runtime" in figures:  # the trainer's closing words
+        if "train_runtime" in figures:  # the summary after the last step
             return
         self._figures |= figures
         self.job_folder.append_metrics(self.stage, self.offset + state.global_step, figures)
@@ -217,12 +223,12 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
 
 
 def clear_draft(job_folder: JobFolder) -> None:
-    """Remove what a killed job left half-written."""
+    """Remove what a killed job left incomplete."""
     shutil.rmtree(job_folder.draft, ignore_errors=True)
 
 
 def find_resume_checkpoint(job_folder: JobFolder, stage: str, offset: int) -> Path | None:
-    """The newest complete checkpoint of this stage, from which the trainer goes on with its own state."""
+    """Find the newest complete checkpoint of this stage, with the trainer's own state to resume from."""
     newest = job_folder.find_newest_checkpoint()
     if newest is None or newest[0] <= offset:
         return None

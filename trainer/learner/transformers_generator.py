@@ -1,10 +1,9 @@
 """Turns from a model in this process, through the model's own generate().
 
-A row is handed over the moment it ends. Every few tokens the batch
-is broken off if rows wait that fit in, or if half of its own have ended: what is unfinished goes on in the
-next batch together with what waits, and keeps its keys and values, so that nothing is computed twice.
-(Measured by bench/rollouts.py. Models with other caches, sliding windows for one, compute what they had anew,
-and are broken off only when as many rows wait as still run.)
+A sequence is returned the moment it ends. Every few tokens the batch is interrupted if waiting sequences fit in, or if
+half of its own have ended: unfinished ones continue in the next batch together with the waiting ones, and keep their
+keys and values, so that nothing is computed twice. (Measured by bench/rollouts.py. Models with other caches, such as
+sliding windows, recompute their keys and values, and are interrupted only when as many sequences wait as still run.)
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 from trainer.learner.generator import GATHER_S, BatchingGenerator, GeneratedTokens, SamplingParams, SequenceState
 
-MIN_STEPS = 8  # tokens a row that a batch makes before it is broken off: starting one costs about two of them
+MIN_STEPS = 8  # tokens per sequence before a batch may be interrupted: starting one costs the time of about two
 
 
 class TransformersGenerator(BatchingGenerator):
@@ -37,44 +36,44 @@ class TransformersGenerator(BatchingGenerator):
         loop = asyncio.get_running_loop()
         await asyncio.sleep(GATHER_S)
         while self._waiting:
-            ready = [row for row in self._waiting if not row.done.done()]  # without those whose episode was cut short
+            ready = [row for row in self._waiting if not row.done.done()]  # an episode may have been cancelled
             batch, self._waiting = ready[: self._max_batch], ready[self._max_batch :]
             if not batch:
                 return
             try:
                 await loop.run_in_executor(self._thread, self._generate, batch, loop)
-            except Exception as error:  # noqa: BLE001  every row must hear of it
+            except Exception as error:  # noqa: BLE001  every waiting sequence must get it
                 self._give_up(batch, error)
                 return
             self.batches += 1
-            await asyncio.sleep(0)  # rows that were released are on their way to their episodes
+            await asyncio.sleep(0)  # episodes of released sequences run now and may ask for their next turn
             self._waiting = [row for row in batch if not row.released] + self._waiting
 
     def _generate(self, batch: list[SequenceState], loop: asyncio.AbstractEventLoop) -> None:
-        """One call of the model's own generate(). Runs in the thread."""
+        """Call the model's own generate() once for a batch. Runs in the thread."""
         import torch
         from transformers import StoppingCriteriaList
 
-        started = time.perf_counter()  # here, not in the event loop: that may stand still between two steps
+        started = time.perf_counter()  # here, not in the event loop, which may be busy between two steps
         device = next(self._model.parameters()).device
         self._tokenizer.padding_side = "left"
         rows = [{"input_ids": row.ids} for row in batch]
         padded = self._tokenizer.pad(rows, return_tensors="pt", padding=True).to(device)
         sampling = self._sampling
-        how: dict[str, Any] = {"do_sample": False}
+        decoding: dict[str, Any] = {"do_sample": False}
         if sampling.temperature > 0:
-            how = {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
+            decoding = {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
         was_training = self._model.training
         self._model.eval()
         try:
             with torch.no_grad():
-                past = self._past(batch)
-                watch = _StopWatch(self, batch, loop, resumable=past is not None)
+                past = self._build_cache(batch)
+                watch = _BatchWatch(self, batch, loop, resumable=past is not None)
                 self._model.generate(
                     **padded,
-                    **how,
+                    **decoding,
                     past_key_values=past,
-                    max_new_tokens=max(row.limit - len(row.made) for row in batch),
+                    max_new_tokens=max(row.limit - len(row.new_ids) for row in batch),
                     pad_token_id=self._tokenizer.pad_token_id,
                     eos_token_id=sorted(self._ends),
                     stopping_criteria=StoppingCriteriaList([watch]),
@@ -86,9 +85,10 @@ class TransformersGenerator(BatchingGenerator):
             self._model.train(was_training)
             self.busy_s += time.perf_counter() - started
 
-    def _past(self, batch: list[SequenceState]) -> Any:
-        """A cache with all tokens of the batch but the last of each row, which `generate` goes on from. None for
-        models that keep anything but plain keys and values: their rows are computed anew in every batch.
+    def _build_cache(self, batch: list[SequenceState]) -> Any:
+        """Build the cache that `generate` continues from: all tokens of the batch but the last of each row.
+
+        None for models that keep anything but plain keys and values: their rows are recomputed in every batch.
         """
         from transformers import DynamicCache
         from transformers.cache_utils import DynamicLayer
@@ -98,39 +98,41 @@ class TransformersGenerator(BatchingGenerator):
             for row in batch:
                 row.past = None
             return None
-        fresh: dict[tuple[int, ...], list[SequenceState]] = {}  # a group's episodes begin with the same prompt
+        fresh: dict[tuple[int, ...], list[SequenceState]] = {}  # the episodes of a group begin with the same prompt
         for row in batch:
             if row.past is None:
                 fresh.setdefault(tuple(row.ids[:-1]), []).append(row)
         if fresh:
-            self._read(fresh)
+            self._prefill(fresh)
         return _join_caches(batch)
 
-    def _read(self, fresh: dict[tuple[int, ...], list[SequenceState]]) -> None:
-        """Compute keys and values of new rows. Padded on the right: no token sees what comes after it."""
+    def _prefill(self, fresh: dict[tuple[int, ...], list[SequenceState]]) -> None:
+        """Compute the keys and values of new prompts, each once for all rows that share it."""
         import torch
 
         width = max(map(len, fresh))
         pad = self._tokenizer.pad_token_id
-        ids = torch.tensor([[*each, *[pad] * (width - len(each))] for each in fresh])
+        # Padded on the right: causal attention never looks at what follows, so no mask is needed.
+        ids = torch.tensor([[*prompt, *[pad] * (width - len(prompt))] for prompt in fresh])
         device = next(self._model.parameters()).device
-        made = self._model(input_ids=ids.to(device), use_cache=True, logits_to_keep=1).past_key_values
-        for index, (read, rows) in enumerate(fresh.items()):
+        cache = self._model(input_ids=ids.to(device), use_cache=True, logits_to_keep=1).past_key_values
+        for index, (prompt, rows) in enumerate(fresh.items()):
             for row in rows:
                 row.past = [
-                    (each.keys[index, :, : len(read)], each.values[index, :, : len(read)]) for each in made.layers
+                    (layer.keys[index, :, : len(prompt)], layer.values[index, :, : len(prompt)])
+                    for layer in cache.layers
                 ]
 
-    def joinable(self, still: int) -> int:
-        """How many rows wait for which a batch with `still` unfinished ones has a place."""
-        return min(len(self._waiting), self._max_batch - still)
+    def count_joinable(self, unfinished: int) -> int:
+        """How many waiting rows fit into a batch with so many unfinished ones."""
+        return min(len(self._waiting), self._max_batch - unfinished)
 
-    def ends(self, token: int) -> bool:
+    def is_end(self, token: int) -> bool:
         return token in self._ends
 
 
-class _StopWatch:
-    """Looks at every new token: hands over rows that ended, and breaks the batch off when it pays."""
+class _BatchWatch:
+    """A stopping criterion that releases rows as they end, and interrupts the batch when that saves time."""
 
     def __init__(
         self, owner: TransformersGenerator, batch: list[SequenceState], loop: asyncio.AbstractEventLoop, resumable: bool
@@ -138,40 +140,40 @@ class _StopWatch:
         self._owner, self._batch, self._loop, self._resumable = owner, batch, loop, resumable
         self._open = set(range(len(batch)))
         self._steps = 0
-        self._broken_off = False
+        self._interrupted = False
 
     def __call__(self, ids: Any, _scores: Any, **_: Any) -> Any:
         import torch
 
-        if self._broken_off:  # on some devices transformers asks once more; that token does not count
+        if self._interrupted:  # on some devices transformers makes one more token, which does not count
             return torch.ones(len(self._batch), dtype=torch.bool, device=ids.device)
         newest = ids[:, -1].tolist()
         self._steps += 1
         for index in list(self._open):
             row = self._batch[index]
-            row.made.append(newest[index])
-            if self._owner.ends(newest[index]) or len(row.made) >= row.limit:
+            row.new_ids.append(newest[index])
+            if self._owner.is_end(newest[index]) or len(row.new_ids) >= row.limit:
                 self._open.discard(index)
                 row.released = True
-                self._owner.tokens += len(row.made)
+                self._owner.tokens += len(row.new_ids)
                 self._loop.call_soon_threadsafe(_settle, row)
-        self._broken_off = self._pays()
-        over = [self._broken_off or index not in self._open for index in range(len(self._batch))]
+        self._interrupted = self._pays_to_interrupt()
+        over = [self._interrupted or index not in self._open for index in range(len(self._batch))]
         return torch.tensor(over, dtype=torch.bool, device=ids.device)
 
-    def _pays(self) -> bool:
-        """Whether to break off: rows that have ended are computed on in vain, those that wait not at all."""
-        still = len(self._open)
-        if still == 0:
+    def _pays_to_interrupt(self) -> bool:
+        """Whether to interrupt: rows that have ended are still computed in vain, while waiting rows stand still."""
+        unfinished = len(self._open)
+        if unfinished == 0:
             return False
-        waiting = self._owner.joinable(still)
+        waiting = self._owner.count_joinable(unfinished)
         if not self._resumable:
-            return waiting >= still
-        return self._steps >= MIN_STEPS and (waiting > 0 or 2 * still <= len(self._batch))
+            return waiting >= unfinished
+        return self._steps >= MIN_STEPS and (waiting > 0 or 2 * unfinished <= len(self._batch))
 
 
 def _join_caches(batch: list[SequenceState]) -> Any:
-    """One cache for all rows. The rows let go of their own part."""
+    """Join the rows' keys and values into one cache. The rows give up their own, so that they exist only once."""
     from trainer.learner.kv_cache import build_preallocated_cache
 
     width = max(len(row.ids) - 1 for row in batch)
@@ -182,19 +184,19 @@ def _join_caches(batch: list[SequenceState]) -> Any:
 
 
 def _save_caches(batch: list[SequenceState], past: Any) -> None:
-    """Give the rows that go on what the cache knows of them: everything but their last token."""
+    """Store the cached keys and values in the rows that continue: those of all tokens but the last."""
     for index, row in enumerate(batch):
         if not row.released:
-            known = len(row.ids) - 1
-            row.past = [(each.keys[index, :, -known:], each.values[index, :, -known:]) for each in past.layers]
+            cached = len(row.ids) - 1  # the newest token was sampled, but has not gone through the model yet
+            row.past = [(layer.keys[index, :, -cached:], layer.values[index, :, -cached:]) for layer in past.layers]
 
 
 def _settle(row: SequenceState) -> None:
     if not row.done.done():
-        row.done.set_result(GeneratedTokens(row.made))
+        row.done.set_result(GeneratedTokens(row.new_ids))
 
 
 def _list_end_tokens(model: Any, tokenizer: Any) -> list[int]:
     configured = getattr(model.generation_config, "eos_token_id", None)
-    known = configured if isinstance(configured, list) else [] if configured is None else [configured]
-    return [*known, tokenizer.eos_token_id]
+    ends = configured if isinstance(configured, list) else [] if configured is None else [configured]
+    return [*ends, tokenizer.eos_token_id]

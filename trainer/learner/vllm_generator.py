@@ -1,4 +1,4 @@
-"""Turns from vLLM: inside the trainer's process, or from a server that is given new adapters."""
+"""Generates turns with vLLM: inside the trainer's process, or on a server that loads each new adapter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainer.learner.generator import GATHER_S, BatchingGenerator, GeneratedToke
 
 
 class ColocatedGenerator(BatchingGenerator):
-    """vLLM inside the trainer's process, through TRL. Batches run to their end; ready rows share one."""
+    """vLLM inside the trainer's process, through TRL. Waiting sequences share a batch, which runs to its end."""
 
     def __init__(self, generate: Callable[[list[list[int]]], tuple[list[list[int]], list[list[float]] | None]]) -> None:
         super().__init__()
@@ -27,20 +27,20 @@ class ColocatedGenerator(BatchingGenerator):
             batch, self._waiting = self._waiting, []
             started = time.perf_counter()
             try:
-                made, logprobs = await asyncio.to_thread(self._generate, [row.prompt for row in batch])
-            except Exception as error:  # noqa: BLE001  every row must hear of it
+                completions, logprobs = await asyncio.to_thread(self._generate, [row.prompt for row in batch])
+            except Exception as error:  # noqa: BLE001  every waiting sequence must get it
                 self._give_up(batch, error)
                 return
             self.busy_s += time.perf_counter() - started
             for index, row in enumerate(batch):
-                self.tokens += len(made[index])
+                self.tokens += len(completions[index])
                 if not row.done.done():
-                    row.done.set_result(GeneratedTokens(made[index], logprobs[index] if logprobs else None))
+                    row.done.set_result(GeneratedTokens(completions[index], logprobs[index] if logprobs else None))
             await asyncio.sleep(GATHER_S)
 
 
 class ServerGenerator:
-    """A vLLM server; it batches continuously by itself. `model` is the name of the newest adapter there."""
+    """A vLLM server, which batches continuously. `model` is the name of the newest adapter there."""
 
     def __init__(self, url: str, model: str, sampling: SamplingParams, timeout_s: float = 600.0) -> None:
         self.model = model
@@ -49,7 +49,7 @@ class ServerGenerator:
         self._timeout_s = timeout_s
         self._adapters = 0
         self._active = 0
-        self._since = 0.0
+        self._active_since = 0.0
         self.busy_s = 0.0
         self.tokens = 0
 
@@ -68,29 +68,29 @@ class ServerGenerator:
         try:
             reply: Any = await http_client.post_json(f"{self._url}/completions", body, {}, self._timeout_s)
             choice = reply["choices"][0]
-            made = [int(token) for token in choice["token_ids"]]
-            logprobs = [float(each) for each in choice["logprobs"]["token_logprobs"]]
+            new_ids = [int(token) for token in choice["token_ids"]]
+            logprobs = [float(value) for value in choice["logprobs"]["token_logprobs"]]
         except (WorkerFault, TimeoutError, KeyError, IndexError, TypeError, ValueError) as error:
             raise TrainingFailed("vllm", f"the vLLM server did not generate: {_describe_error(error)}") from error
         finally:
             self._leave()
-        self.tokens += len(made)
-        return GeneratedTokens(made, logprobs)
+        self.tokens += len(new_ids)
+        return GeneratedTokens(new_ids, logprobs)
 
     async def load_adapter(self, name: str, folder: Path) -> None:
-        """Make the server read an adapter and generate with it from now on; the one before is let go.
+        """Load an adapter into the server and generate with it from now on; the previous one is unloaded.
 
-        Each needs a folder and a name of its own: vLLM keeps cached prefixes by name. Raises TrainingFailed
-        `vllm` when the server refuses.
+        Each needs a folder and a name of its own, because vLLM caches prefixes by name. Raises TrainingFailed `vllm`
+        when the server refuses.
         """
-        before, known = self.model, self._adapters
+        previous, count = self.model, self._adapters
         try:
             body = {"lora_name": name, "lora_path": str(folder)}
             await http_client.post_text(f"{self._url}/load_lora_adapter", body, {}, self._timeout_s)
-            self.model, self._adapters = name, known + 1
-            if known:
+            self.model, self._adapters = name, count + 1
+            if count:
                 await http_client.post_text(
-                    f"{self._url}/unload_lora_adapter", {"lora_name": before}, {}, self._timeout_s
+                    f"{self._url}/unload_lora_adapter", {"lora_name": previous}, {}, self._timeout_s
                 )
         except (WorkerFault, TimeoutError) as error:
             raise TrainingFailed(
@@ -99,13 +99,13 @@ class ServerGenerator:
 
     def _enter(self) -> None:
         if self._active == 0:
-            self._since = time.perf_counter()
+            self._active_since = time.perf_counter()
         self._active += 1
 
     def _leave(self) -> None:
         self._active -= 1
         if self._active == 0:
-            self.busy_s += time.perf_counter() - self._since
+            self.busy_s += time.perf_counter() - self._active_since
 
 
 def _describe_error(error: Exception) -> str:

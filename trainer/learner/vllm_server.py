@@ -1,6 +1,6 @@
-"""A vLLM server as a child process: it comes up, serves one checkpoint on this machine, and goes.
+"""Runs a vLLM server as a child process that serves one model on this machine.
 
-vLLM lives in an environment of its own (`make vllm`), so nothing here imports it.
+vLLM is installed in an environment of its own (`make vllm`), so nothing here imports it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pool_registry.network import http_client
 from trainer.errors import TrainerError
 
 PYTHON = Path(__file__).resolve().parents[2] / ".venv-vllm" / "bin" / "python"
-MODULE = "vllm.entrypoints.openai.api_server"  # the `vllm` command fails in the CPU package
-START_S = 600.0  # 36 to 170 s on two cores that others use too
+MODULE = "vllm.entrypoints.openai.api_server"  # the `vllm` command does not work in the CPU package
+START_S = 600.0  # measured: 36 to 170 s on two shared cores
 STOP_S = 10.0
 LOG_LINES = 30
 MAX_LORA_RANK = 64
 
 ENVIRONMENT = {
-    "VLLM_CPU_KVCACHE_SPACE": "2",  # GiB; without it a share of the whole memory
+    "VLLM_CPU_KVCACHE_SPACE": "2",  # GiB; by default vLLM takes a share of all RAM
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
@@ -40,7 +40,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class VllmServer:
-    """A server that answers. `url` is what a `chat` worker takes as its base_url."""
+    """A running server. `url` is the base_url of a `chat` worker."""
 
     url: str
     name: str
@@ -58,10 +58,10 @@ def serve_model(
     start_s: float = START_S,
     extra: tuple[str, ...] = (),
 ) -> Iterator[VllmServer]:
-    """Serve the checkpoint in `model_dir` as `name` while the block runs; port 0 takes a free one.
+    """Serve the model in `model_dir` as `name` while the block runs; port 0 takes a free one.
 
-    With `lora`, adapters can be loaded and replaced while it runs. `extra` are more of vLLM's options.
-    Call it where no event loop runs. Raises TrainerError with the end of the server's log when it does not come up.
+    With `lora`, adapters can be loaded and replaced while it runs. `extra` are further options of vLLM. Call it where
+    no event loop runs. Raises TrainerError with the end of the server's log when it does not start.
     """
     if not PYTHON.exists():
         raise TrainerError("vLLM is not installed; run: make vllm")
@@ -71,12 +71,12 @@ def serve_model(
     with tempfile.TemporaryDirectory(prefix="podium-vllm-") as folder, (Path(folder) / "log").open("w+b") as log:
         process = subprocess.Popen(  # noqa: S603  our own interpreter, no shell
             [*command, *extra],
-            cwd=folder,  # or the checkout's packages would come before the environment's
+            cwd=folder,  # in the checkout its packages would hide those of the environment
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # the engine runs in a child of the server: one group to end
+            start_new_session=True,  # the engine is a child of the server: they end as one process group
         )
         try:
             url = f"http://127.0.0.1:{port}/v1"
@@ -94,9 +94,9 @@ def _build_command(model_dir: Path, name: str, port: int, max_model_len: int, lo
         "port": port,
         "max-model-len": max_model_len,
         "dtype": choose_dtype(),
-        # A trainer needs the probabilities that tokens were drawn with, not those before temperature and top-p.
+        # A trainer needs the probabilities after temperature and top-p, with which the tokens were sampled.
         "logprobs-mode": "processed_logprobs",
-        # What a checkpoint recommends must not change how a trainer samples.
+        # The sampling settings that a model ships with must not change how a trainer samples.
         "generation-config": "vllm",
     }
     flags = ["--enforce-eager", "--disable-uvicorn-access-log"]
@@ -105,7 +105,7 @@ def _build_command(model_dir: Path, name: str, port: int, max_model_len: int, lo
 
 
 def choose_dtype() -> str:
-    """bfloat16, except on CPUs that only emulate it: float32 is several times as fast there."""
+    """Choose bfloat16, except on CPUs that only emulate it, where float32 is several times as fast."""
     return "bfloat16" if pick_dtype(pick_device("auto")) == "auto" else "float32"
 
 
@@ -116,7 +116,7 @@ def _find_free_port() -> int:
 
 
 async def _wait_until_ready(process: subprocess.Popen[bytes], url: str, start_s: float, log: IO[bytes]) -> None:
-    """Return when the server lists its model."""
+    """Wait until the server lists its model. Raises TrainerError when it ends or takes too long."""
     started = time.monotonic()
     while time.monotonic() - started < start_s:
         if process.poll() is not None:
@@ -134,7 +134,7 @@ def _read_log_tail(log: IO[bytes]) -> str:
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group: kindly, then for certain."""
+    """End the process group: SIGTERM first, SIGKILL after STOP_S seconds."""
     for number, wait_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)

@@ -48,8 +48,8 @@ class FaultyPool(LivePool):
         if on_start is not None:
             on_start()
         if fault.status is Status.TIMEOUT:
-            return Observation.failed(fault.status, "timeout", f"{action.worker} did not answer in time")
-        return Observation.failed(
+            return Observation.failure(fault.status, "timeout", f"{action.worker} did not answer in time")
+        return Observation.failure(
             fault.status, "unavailable", f"{action.worker} is unavailable at the moment; try again"
         )
 

@@ -60,7 +60,7 @@ def run_sft(training: TrainingContext) -> bool:
     log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
     clear_draft(job_folder)
     set_seed(settings.optimizer.seed)
-    callback = JobCallback(training, "sft", learner, 0, settings.steps)
+    callback = JobCallback(training, "sft", settings.saving, learner, 0, settings.steps)
     trainer = choose_sft_trainer(learner.model)(
         model=learner.model,
         args=_arguments(recipe, settings, job_folder),
@@ -141,7 +141,7 @@ def dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: int) ->
 
 
 def _arguments(recipe: Recipe, settings: SftSettings, job_folder: JobFolder) -> SFTConfig:
-    shared: dict[str, Any] = build_trainer_arguments(recipe, settings.optimizer, settings.steps, job_folder)
+    shared: dict[str, Any] = build_trainer_arguments(recipe.model, settings.optimizer, settings.steps, job_folder.draft)
     return SFTConfig(
         **shared,
         per_device_train_batch_size=settings.batch,

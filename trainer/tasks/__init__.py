@@ -3,11 +3,19 @@
 from trainer.tasks.registry import (
     SUITES,
     find_task,
-    held_out_families,
+    get_suite,
     is_held_out,
-    recognize,
-    suite_named,
-    train_families,
+    list_held_out_families,
+    list_train_families,
+    recognize_task,
 )
 
-__all__ = ["SUITES", "find_task", "held_out_families", "is_held_out", "recognize", "suite_named", "train_families"]
+__all__ = [
+    "SUITES",
+    "find_task",
+    "get_suite",
+    "is_held_out",
+    "list_held_out_families",
+    "list_train_families",
+    "recognize_task",
+]

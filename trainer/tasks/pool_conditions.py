@@ -19,7 +19,7 @@ from pool_registry.kinds import kind_of
 from pool_registry.pool import Pool, check_pool
 from pool_registry.worker import WorkerSpec
 from trainer.errors import UnknownTask
-from trainer.tasks.suite import seeded
+from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 from trainer.tasks.task_data import TaskData, load_task_data
 
@@ -31,6 +31,9 @@ FLAKY_STATUSES = ("EXEC_ERR", "EXEC_ERR", "EXEC_ERR", "TIMEOUT")
 FLAKY_TIMEOUT_S = 5.0  # a call that hangs is given up after this
 PRICES = (0.002, 0.005, 0.01, 0.02)  # US dollars a call; a twin costs a tenth
 MAX_DISTRACTORS = 5
+# The pool as it is; orchestrating models are shown the lessons of its recorded failures (evaluation/trials.py). In
+# every other condition they are not, whatever the pool's limits say: tables must not depend on what was run before.
+MEMORY = "memory"
 
 
 class OtherWords(TaskData):
@@ -48,75 +51,69 @@ class ConditionData(TaskData):
 
 
 @cache
-def condition_data() -> ConditionData:
+def load_condition_data() -> ConditionData:
     """The content of assets/tasks/pool_conditions.yaml."""
     return load_task_data("pool_conditions", ConditionData)
 
 
-def seen(pool: Pool, _seed: int) -> tuple[Pool, Renaming]:
+def keep_pool(pool: Pool, _seed: int) -> tuple[Pool, Renaming]:
     """The pool as it is."""
     return pool, {}
 
 
-def memory(pool: Pool, _seed: int) -> tuple[Pool, Renaming]:
-    """The pool as it is; orchestrating models are shown the lessons of its recorded failures (evaluation/trials.py).
-    In every other condition they are not, whatever the pool's limits say: tables must not depend on what was run."""
-    return pool, {}
-
-
-def renamed(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+def rename_workers(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """Every worker under another name and description, in another order."""
-    random = _random("renamed", pool, seed)
-    others = [_other(spec, random) for spec in pool.enabled]
+    random = _make_random("renamed", pool, seed)
+    others = [_reword(spec, random) for spec in pool.enabled]
     renaming = {old.name: new.name for old, new in zip(pool.enabled, others, strict=True)}
     return _with(pool, random.sample(others, len(others))), renaming
 
 
-def distractors(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+def add_distractors(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """Two to five more workers that look useful, among the others."""
-    random = _random("distractors", pool, seed)
+    random = _make_random("distractors", pool, seed)
     known = {spec.name for spec in pool.workers}
-    fresh = [spec for spec in condition_data().distractors if spec.name not in known]
+    fresh = [spec for spec in load_condition_data().distractors if spec.name not in known]
     workers = list(pool.workers)
     for spec in random.sample(fresh, min(len(fresh), random.randint(2, MAX_DISTRACTORS))):
         workers.insert(random.randint(0, len(workers)), spec)
     return _with(pool, workers), {}
 
 
-def missing(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+def replace_tool(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """One tool is gone; another of the same kind does its work under another name and description."""
-    random = _random("missing", pool, seed)
-    gone = random.choice(_tools(pool))
-    substitute = _other(gone, random)
+    random = _make_random("missing", pool, seed)
+    gone = random.choice(_list_tools(pool))
+    substitute = _reword(gone, random)
     workers = [spec for spec in pool.workers if spec.name != gone.name]
     workers.insert(random.randint(0, len(workers)), substitute)
     return _with(pool, workers), {gone.name: substitute.name}
 
 
-def flaky(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+def make_flaky(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """About half of the tools fail on some calls, always on the same; each has a twin that does not."""
-    random = _random("flaky", pool, seed)
+    random = _make_random("flaky", pool, seed)
     workers: list[WorkerSpec] = list(pool.workers)
-    for spec in _some(_tools(pool), random):
-        workers[workers.index(spec)] = _made_flaky(spec, random.randrange(2**31))
-        workers.append(_other(spec, random))
+    for spec in _draw_half(_list_tools(pool), random):
+        workers[workers.index(spec)] = _wrap_flaky(spec, random.randrange(2**31))
+        workers.append(_reword(spec, random))
     return _with(pool, workers), {}
 
 
-def priced(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+def set_prices(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """About half of the tools cost something, and each of these has a twin for a tenth of the price."""
-    random = _random("priced", pool, seed)
+    random = _make_random("priced", pool, seed)
     workers: list[WorkerSpec] = list(pool.workers)
     renaming = {}
-    for spec in _some(_tools(pool), random):
-        price, twin = random.choice(PRICES), _other(spec, random)
-        workers[workers.index(spec)] = _at_price(spec, price)
-        workers.append(_at_price(twin, price / 10))
+    for spec in _draw_half(_list_tools(pool), random):
+        price, twin = random.choice(PRICES), _reword(spec, random)
+        workers[workers.index(spec)] = _set_price(spec, price)
+        workers.append(_set_price(twin, price / 10))
         renaming[spec.name] = twin.name
     return _with(pool, workers), renaming
 
 
-def without(pool: Pool, names: Sequence[str]) -> Pool:
+def remove_workers(pool: Pool, names: Sequence[str]) -> Pool:
     """The pool with these workers switched off: what do they carry? Raises UnknownTask for one that is not there."""
     known = [spec.name for spec in pool.enabled]
     unknown = [name for name in names if name not in known]
@@ -128,48 +125,56 @@ def without(pool: Pool, names: Sequence[str]) -> Pool:
 
 
 CONDITIONS: dict[str, Condition] = {
-    condition.__name__: condition for condition in (seen, memory, renamed, distractors, missing, flaky, priced)
+    "seen": keep_pool,
+    MEMORY: keep_pool,
+    "renamed": rename_workers,
+    "distractors": add_distractors,
+    "missing": replace_tool,
+    "flaky": make_flaky,
+    "priced": set_prices,
 }
 
 
-def under(condition: str, pool: Pool, tasks: Sequence[Task], seed: int = 0) -> tuple[Pool, list[Task]]:
+def apply_condition_to_tasks(
+    condition: str, pool: Pool, tasks: Sequence[Task], seed: int = 0
+) -> tuple[Pool, list[Task]]:
     """A pool in this condition, under a name of its own, and the tasks with their reference plans to match.
 
     Raises UnknownTask when there is no such condition.
     """
-    changed, renaming = changed_pool(condition, pool, seed)
-    return changed, in_words_of(renaming, tasks)
+    changed, renaming = apply_condition(condition, pool, seed)
+    return changed, rename_in_tasks(renaming, tasks)
 
 
-def in_words_of(renaming: Renaming, tasks: Sequence[Task]) -> list[Task]:
+def rename_in_tasks(renaming: Renaming, tasks: Sequence[Task]) -> list[Task]:
     """The tasks with reference plans that call workers by their new names."""
-    plans = [None if task.oracle_turn is None else remap(task.oracle_turn, renaming) for task in tasks]
+    plans = [None if task.oracle_turn is None else rename_in_turn(task.oracle_turn, renaming) for task in tasks]
     return [replace(task, oracle_turn=plan) for task, plan in zip(tasks, plans, strict=True)]
 
 
-def changed_pool(condition: str, pool: Pool, seed: int = 0) -> tuple[Pool, Renaming]:
+def apply_condition(condition: str, pool: Pool, seed: int = 0) -> tuple[Pool, Renaming]:
     """A pool in this condition, under a name of its own, and what its workers are called there.
 
     `condition` is one of CONDITIONS or `without:WORKER[,WORKER]`. Raises UnknownTask for any other.
     """
-    changed, renaming = _changed(condition, pool, seed)
+    changed, renaming = _apply(condition, pool, seed)
     changed = _with_fallbacks(changed, renaming)
     if changed != pool:
         changed = changed.model_copy(update={"name": re.sub("[^a-z0-9_-]", "-", f"{pool.name}-{condition}")[:48]})
     return changed, renaming
 
 
-def remap(turn: Turn, renaming: Renaming) -> Turn:
+def rename_in_turn(turn: Turn, renaming: Renaming) -> Turn:
     """The turn with every worker called by its new name."""
     return replace(
         turn, steps=tuple(replace(step, worker=renaming.get(step.worker, step.worker)) for step in turn.steps)
     )
 
 
-def _changed(condition: str, pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+def _apply(condition: str, pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     kind, _, names = condition.partition(":")
     if kind == "without" and names:
-        return without(pool, names.split(",")), {}
+        return remove_workers(pool, names.split(",")), {}
     if condition in CONDITIONS:
         return CONDITIONS[condition](pool, seed)
     known = ", ".join(CONDITIONS)
@@ -180,21 +185,21 @@ def _with_fallbacks(pool: Pool, renaming: Renaming) -> Pool:
     """The pool with its fallbacks under their new names, and without those that are not there any more."""
     there = {spec.name for spec in pool.enabled}
 
-    def renamed(spec: WorkerSpec) -> WorkerSpec:
+    def rename_fallback(spec: WorkerSpec) -> WorkerSpec:
         name = renaming.get(spec.fallback, spec.fallback)
         return spec.model_copy(update={"fallback": name if name in there else ""}) if spec.fallback else spec
 
-    return pool.model_copy(update={"workers": tuple(map(renamed, pool.workers))})
+    return pool.model_copy(update={"workers": tuple(map(rename_fallback, pool.workers))})
 
 
-def _other(spec: WorkerSpec, random: Random) -> WorkerSpec:
+def _reword(spec: WorkerSpec, random: Random) -> WorkerSpec:
     """The same worker in other words; one that the bank does not know keeps its description."""
     unknown = OtherWords(name=f"{spec.name[:44]}_two", description=spec.description)
-    words = random.choice(condition_data().words.get(spec.name, (unknown,)))
+    words = random.choice(load_condition_data().words.get(spec.name, (unknown,)))
     return spec.model_copy(update={"name": words.name, "description": words.description})
 
 
-def _made_flaky(spec: WorkerSpec, seed: int) -> WorkerSpec:
+def _wrap_flaky(spec: WorkerSpec, seed: int) -> WorkerSpec:
     config = {
         "inner": spec.model_dump(mode="json"),
         "rate": FLAKY_RATE,
@@ -205,16 +210,16 @@ def _made_flaky(spec: WorkerSpec, seed: int) -> WorkerSpec:
     return spec.model_copy(update={"kind": "flaky", "config": config, "timeout_s": timeout_s})
 
 
-def _at_price(spec: WorkerSpec, price: float) -> WorkerSpec:
+def _set_price(spec: WorkerSpec, price: float) -> WorkerSpec:
     description = f"{spec.description} Costs {price:g} US dollars a call."
     return spec.model_copy(update={"price_call": price, "description": description})
 
 
-def _tools(pool: Pool) -> list[WorkerSpec]:
+def _list_tools(pool: Pool) -> list[WorkerSpec]:
     return [spec for spec in pool.enabled if kind_of(spec).role == "tool"]
 
 
-def _some(specs: Sequence[WorkerSpec], random: Random) -> list[WorkerSpec]:
+def _draw_half(specs: Sequence[WorkerSpec], random: Random) -> list[WorkerSpec]:
     """Half of them, rounded up."""
     return random.sample(specs, (len(specs) + 1) // 2)
 
@@ -225,5 +230,5 @@ def _with(pool: Pool, workers: Sequence[WorkerSpec]) -> Pool:
     return changed
 
 
-def _random(condition: str, pool: Pool, seed: int) -> Random:
-    return seeded(f"condition/{condition}/{pool.name}/{seed}")
+def _make_random(condition: str, pool: Pool, seed: int) -> Random:
+    return make_random(f"condition/{condition}/{pool.name}/{seed}")

@@ -173,12 +173,12 @@ class _SuiteTable(Mapping[str, Suite[Any]]):
 SUITES: Mapping[str, Suite[Any]] = _SuiteTable()
 
 
-def train_families() -> tuple[str, ...]:
+def list_train_families() -> tuple[str, ...]:
     """The families to learn from."""
     return tuple(name for name, suite in SUITES.items() if not suite.held_out)
 
 
-def held_out_families() -> tuple[str, ...]:
+def list_held_out_families() -> tuple[str, ...]:
     """The families that no orchestrator learns from."""
     return tuple(name for name, suite in SUITES.items() if suite.held_out)
 
@@ -195,7 +195,7 @@ def describe_sources() -> str:
     return f"families with commas between them ({', '.join(SUITES)}), {', '.join(others[:-1])} or {others[-1]}"
 
 
-def suite_named(name: str) -> Suite[Any]:
+def get_suite(name: str) -> Suite[Any]:
     """The suite called `name`. Raises UnknownTask, which lists those there are."""
     try:
         return SUITES[name]
@@ -205,17 +205,17 @@ def suite_named(name: str) -> Suite[Any]:
 
 def find_task(family: str, level: int, split: str, index: int) -> Task:
     """One generated task. Raises UnknownTask."""
-    return suite_named(family).task(level, split, index)
+    return get_suite(family).task(level, split, index)
 
 
-def recognize(query: str) -> Task | None:
+def recognize_task(query: str) -> Task | None:
     """The task behind a query in any suite's words, or None."""
     if len(query) > MAX_RECOGNIZED_CHARS:
         return None
-    return next((task for suite in SUITES.values() if (task := _recognize_by(suite, query))), None)
+    return next((task for suite in SUITES.values() if (task := _recognize_with(suite, query))), None)
 
 
-def _recognize_by(suite: Suite[Any], query: str) -> Task | None:
+def _recognize_with(suite: Suite[Any], query: str) -> Task | None:
     package = PROVIDERS.package_of(suite.name)
     if not package:
         return suite.recognize(query)

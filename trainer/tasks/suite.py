@@ -53,7 +53,7 @@ class Suite(ABC, Generic[P]):
         """The level that these parameters belong to."""
 
     @abstractmethod
-    def new_words(self, parameters: P) -> bool:
+    def uses_new_words(self, parameters: P) -> bool:
         """Whether the query is worded as no training task is."""
 
     @abstractmethod
@@ -69,7 +69,7 @@ class Suite(ABC, Generic[P]):
             raise UnknownTask(f"there is no split {split!r}; use one of: {', '.join(SPLITS)}")
         if not 0 <= index < MAX_INDEX:
             raise UnknownTask(f"the index must lie between 0 and {MAX_INDEX - 1:,}")
-        random = seeded(f"{VERSION}/{self.name}/{level}/{split}/{index}")
+        random = make_random(f"{VERSION}/{self.name}/{level}/{split}/{index}")
         for _ in range(MAX_DRAWS):
             parameters = self.draw(level, split, random)
             solved = self.solve(parameters)
@@ -87,12 +87,12 @@ class Suite(ABC, Generic[P]):
         return Task(TaskRef(self.name, self.level_of(parameters), CUSTOM, -1, VERSION), query, *solved)
 
 
-def seeded(key: str) -> Random:
+def make_random(key: str) -> Random:
     """A random source that depends on `key` alone, on every machine."""
     return Random(hashlib.blake2b(key.encode(), digest_size=16).digest())  # noqa: S311
 
 
-def split_of(name: str) -> str:
+def assign_split(name: str) -> str:
     """The split that an entity belongs to: about 60, 15 and 25 per cent of all names."""
     place = hashlib.blake2b(f"{VERSION}/{name}".encode(), digest_size=2).digest()
     share = int.from_bytes(place) / 65536

@@ -32,6 +32,6 @@ class Task:
         return tuple(dict.fromkeys(step.worker for step in steps))
 
 
-def plain(query: str) -> str:
+def normalize_query(query: str) -> str:
     """A query without the differences that do not matter: white space and the mark at its end."""
     return " ".join(query.split()).rstrip(".?! ")

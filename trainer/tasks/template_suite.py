@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from trainer.errors import UnusableTasks
 from trainer.tasks.suite import Suite
 from trainer.tasks.task_data import FamilyData, load_task_data
-from trainer.tasks.wordings import Template, Wordings, match_templates, templates
+from trainer.tasks.wordings import Template, Wordings, make_templates, match_templates
 
 QueryKind: TypeAlias = tuple[int, str]  # the level, and what is asked where a level asks for different things
 
@@ -61,8 +61,8 @@ class TemplateSuite(Suite[Q]):
     def level_of(self, parameters: Q) -> int:
         return parameters.level
 
-    def new_words(self, parameters: Q) -> bool:
-        return self.wordings[self.kind_of(parameters)].held_out(parameters.template)
+    def uses_new_words(self, parameters: Q) -> bool:
+        return self.wordings[self.kind_of(parameters)].is_held_out(parameters.template)
 
 
 def build_templates(
@@ -77,4 +77,4 @@ def build_templates(
                     f"assets/tasks/{name}.yaml: queries.{place}.texts.{number} has the gap {{{min(unknown)}}}; "
                     f"there are: {', '.join(gap_patterns)}"
                 )
-    return {(query.level, query.asks): templates(query.texts, gap_patterns) for query in data.queries}
+    return {(query.level, query.asks): make_templates(query.texts, gap_patterns) for query in data.queries}

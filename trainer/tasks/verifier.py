@@ -2,7 +2,7 @@
 
 A grader is a total function of any answer, a JSON value or a model's text: it returns False where
 others raise, and never accepts None. Only the *last* number counts, so that an answer cannot list
-candidates. What an answer tag encloses stands for the answer. `PythonCheck` and `Judge` only say what
+candidates. What an answer tag encloses stands for the answer. `PythonCheck` and `JudgeCheck` only say what
 has to be run; `trainer.evaluation.grading` runs it.
 """
 
@@ -52,51 +52,51 @@ class NumberWithin:
     kind: str = "number"
 
     def accepts(self, answer: object) -> bool:
-        found = last_number(stated(answer))
+        found = parse_last_number(extract_answer(answer))
         return found is not None and abs(found - self.expected) <= self.tolerance
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class ExactText:
     """Right when the answer is the text `expected`; case and white space do not matter."""
 
     expected: str
     kind: str = "exact"
 
     def accepts(self, answer: object) -> bool:
-        found = _folded(stated(answer))
-        return found != "" and found == _folded(self.expected)
+        found = _fold(extract_answer(answer))
+        return found != "" and found == _fold(self.expected)
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Right when the answer is one of several texts that mean the same, each compared as by `Exact`."""
+    """Right when the answer is one of several texts that mean the same, each compared as by `ExactText`."""
 
     expected: tuple[str, ...]
     kind: str = "one_of"
 
     def accepts(self, answer: object) -> bool:
-        return any(Exact(each).accepts(answer) for each in self.expected)
+        return any(ExactText(each).accepts(answer) for each in self.expected)
 
 
 @dataclass(frozen=True, slots=True)
-class SetOf:
+class SameSet:
     """Right when the answer lists exactly the members of `expected`, in any order and however often.
 
     The answer is a JSON list or text with commas, so members that hold a comma (and numbers such as
-    "1,234") need the list. Numbers are compared by value to nine digits, everything else as by `Exact`.
+    "1,234") need the list. Numbers are compared by value to nine digits, everything else as by `ExactText`.
     """
 
     expected: tuple[JsonValue, ...]
     kind: str = "set"
 
     def accepts(self, answer: object) -> bool:
-        found = _members(_listed(stated(answer)))
-        return bool(found) and found == _members(self.expected)
+        found = _make_set(_parse_items(extract_answer(answer)))
+        return bool(found) and found == _make_set(self.expected)
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class MatchesPattern:
     """Right when the pattern `expected` matches the whole answer, without the white space around it.
 
     No pattern can hold up a program: one that `pattern_problem` objects to accepts nothing, and so does
@@ -107,7 +107,7 @@ class Matches:
     kind: str = "regex"
 
     def accepts(self, answer: object) -> bool:
-        text = stated(answer).strip()
+        text = extract_answer(answer).strip()
         if not text or len(text) > _TAIL or pattern_problem(self.expected):
             return False
         try:
@@ -126,7 +126,7 @@ class PythonCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class JudgeCheck:
     """Right when a worker of the pool says so, given the expected answer."""
 
     worker: str
@@ -134,22 +134,22 @@ class Judge:
     kind: str = "judge"
 
 
-AnyVerifier: TypeAlias = Verifier | PythonCheck | Judge
+AnyVerifier: TypeAlias = Verifier | PythonCheck | JudgeCheck
 
 
-def to_digits(value: float, digits: int) -> NumberWithin:
+def make_rounded_verifier(value: float, digits: int) -> NumberWithin:
     """The grader for a number asked for with `digits` decimals: any rounding of the same figure passes."""
     unit = 10.0**-digits
     return NumberWithin(round(value, digits), 0.51 * unit)
 
 
-def near_tie(value: float, digits: int) -> bool:
+def is_near_tie(value: float, digits: int) -> bool:
     """Whether `value` lies so close to the middle of two roundings that they are a matter of taste."""
     scaled = abs(value) * 10.0**digits
     return abs(scaled - math.floor(scaled) - 0.5) < 1e-4
 
 
-def last_number(text: str) -> float | None:
+def parse_last_number(text: str) -> float | None:
     """The last finite number written in a text: "1,234.50", "-3", ".5", "2e6"; None without one."""
     found = [match.group() for match in _NUMBER.finditer(text[-_TAIL:])]
     if not found:
@@ -158,12 +158,12 @@ def last_number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def whole_number(text: str) -> float | None:
+def parse_whole_number(text: str) -> float | None:
     """The number that a text is, with nothing around it; None when it is something else."""
-    return last_number(text) if len(text) < 100 and _NUMBER.fullmatch(text) else None
+    return parse_last_number(text) if len(text) < 100 and _NUMBER.fullmatch(text) else None
 
 
-def stated(answer: object) -> str:
+def extract_answer(answer: object) -> str:
     """The answer as text, or what its last answer tag encloses; "" for None and for what is no JSON."""
     if answer is None:
         return ""
@@ -175,12 +175,12 @@ def stated(answer: object) -> str:
     return tagged[-1] if tagged else text
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """A text without case and without differences in white space or in how accents are encoded."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
-def _listed(text: str) -> list[JsonValue]:
+def _parse_items(text: str) -> list[JsonValue]:
     """The items of a JSON list, or of a text with commas between them."""
     try:
         read = json.loads(text)
@@ -189,12 +189,12 @@ def _listed(text: str) -> list[JsonValue]:
     return read if isinstance(read, list) else list(text.split(","))
 
 
-def _members(items: Iterable[JsonValue]) -> frozenset[str | float]:
+def _make_set(items: Iterable[JsonValue]) -> frozenset[str | float]:
     """What makes two lists the same set. Items without text are none."""
-    texts = (stated(item).strip() for item in items)
-    return frozenset(_member(text) for text in texts if text)
+    texts = (extract_answer(item).strip() for item in items)
+    return frozenset(_normalize_member(text) for text in texts if text)
 
 
-def _member(text: str) -> str | float:
-    number = whole_number(text)
-    return _folded(text) if number is None else float(f"{number:.9g}")
+def _normalize_member(text: str) -> str | float:
+    number = parse_whole_number(text)
+    return _fold(text) if number is None else float(f"{number:.9g}")

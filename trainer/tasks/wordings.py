@@ -15,7 +15,7 @@ from itertools import accumulate, product
 from random import Random
 from typing import Generic, TypeVar
 
-from trainer.tasks.task import plain
+from trainer.tasks.task import normalize_query
 
 _GAP = re.compile(r"\{(\w+)\}")
 TESTED = 3  # texts that the test split draws from, the held-out one among them
@@ -45,7 +45,7 @@ class Wordings(Generic[T]):
         first, end = spans[random.randrange(len(spans))]
         return first if end == first + 1 else random.randrange(first, end)  # one draw less: test tasks stay the same
 
-    def held_out(self, number: int) -> bool:
+    def is_held_out(self, number: int) -> bool:
         """Whether no training draws this one."""
         return number >= self._spans[-1][0]
 
@@ -71,7 +71,7 @@ class Template:
 
     def match(self, query: str) -> dict[str, str] | None:
         """The gaps' contents when `query` is this template filled in, else None."""
-        query = plain(query)
+        query = normalize_query(query)
         if not query.casefold().startswith(self._start):
             return None  # most are told apart by this, and their patterns never made
         found = self._pattern.fullmatch(query)
@@ -80,12 +80,12 @@ class Template:
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         # ASCII: without it "ſ" matches "s" when case does not matter, and nobody expects that in a gap
-        return re.compile(_as_pattern(self.text, self._gaps), re.IGNORECASE | re.ASCII)
+        return re.compile(_make_pattern(self.text, self._gaps), re.IGNORECASE | re.ASCII)
 
 
-def templates(texts: Iterable[str], gaps: Mapping[str, str]) -> Wordings[Template]:
+def make_templates(texts: Iterable[str], gaps: Mapping[str, str]) -> Wordings[Template]:
     """The wordings of texts whose gaps hold `gaps`."""
-    return Wordings([Template(wording, gaps) for wording in spelled_out(text)] for text in texts)
+    return Wordings([Template(wording, gaps) for wording in expand_choices(text)] for text in texts)
 
 
 def match_templates(kinds: Mapping[K, Wordings[Template]], query: str) -> tuple[K, int, dict[str, str]] | None:
@@ -98,14 +98,14 @@ def match_templates(kinds: Mapping[K, Wordings[Template]], query: str) -> tuple[
     return None
 
 
-def spelled_out(text: str) -> list[str]:
+def expand_choices(text: str) -> list[str]:
     """A text with every choice made: "[a|b] c" gives "a c" and "b c"."""
     pieces = re.split(r"\[([^\]]*)\]", text)
     choices = [piece.split("|") if index % 2 else [piece] for index, piece in enumerate(pieces)]
     return ["".join(chosen) for chosen in product(*choices)]
 
 
-def _as_pattern(text: str, gaps: Mapping[str, str]) -> str:
+def _make_pattern(text: str, gaps: Mapping[str, str]) -> str:
     pieces = _GAP.split(text.rstrip(".?"))
     return "".join(
         f"(?P<{piece}>{gaps[piece]})" if index % 2 else re.escape(piece) for index, piece in enumerate(pieces)

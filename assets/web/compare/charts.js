@@ -71,8 +71,7 @@ export function shareBars(width, rows, names, colours) {
       const share = row.parts[name] || 0;
       const size = share * (width - left - 4);
       if (size <= 0) continue;
-      const bar = svg("rect", { x: at, y: y + 4, width: Math.max(0.5, size - 1), height: ROW - 8, rx: 2, fill: colours.get(name) });
-      bar.append(titled(`${row.label}: ${name} ${(share * 100).toFixed(0)} %`));
+      const bar = svg("rect", { x: at, y: y + 4, width: Math.max(0.5, size - 1), height: ROW - 8, rx: 2, fill: colours.get(name) }, titled(`${row.label}: ${name} ${(share * 100).toFixed(0)} %`));
       root.append(bar);
       if (size > 34) root.append(text(`${(share * 100).toFixed(0)} %`, at + size / 2, y + ROW / 2, "compare-chart-inside", "middle"));
       at += size;
@@ -102,9 +101,7 @@ export function scatter(width, dots, colours, { label, written }) {
   const taken = [];
   for (const dot of [...dots].sort((a, b) => b.y[0] - a.y[0])) {
     const [at, on] = [x(dot.x), y(dot.y[0])];
-    const group = svg("g", { class: "compare-chart-dot" });
-    group.append(titled(`${dot.name}: ${dot.note}`), svg("line", { x1: at, x2: at, y1: y(dot.y[1]), y2: y(dot.y[2]), stroke: colours.get(dot.name), "stroke-width": 1.5, opacity: 0.5 }));
-    group.append(dot.efficient ? svg("circle", { cx: at, cy: on, r: 6, fill: colours.get(dot.name) }) : svg("circle", { cx: at, cy: on, r: 5, stroke: colours.get(dot.name), "stroke-width": 2, class: "compare-chart-hollow" }));
+    const group = svg("g", { class: "compare-chart-dot" }, titled(`${dot.name}: ${dot.note}`), svg("line", { x1: at, x2: at, y1: y(dot.y[1]), y2: y(dot.y[2]), stroke: colours.get(dot.name), "stroke-width": 1.5, opacity: 0.5 }), dot.efficient ? svg("circle", { cx: at, cy: on, r: 6, fill: colours.get(dot.name) }) : svg("circle", { cx: at, cy: on, r: 5, stroke: colours.get(dot.name), "stroke-width": 2, class: "compare-chart-hollow" }));
     const size = dot.name.length * LETTER;
     const end = at + 10 + size > width - 8;
     const spot = free(taken, end ? at - 10 - size : at + 10, on, size);
@@ -143,8 +140,7 @@ function line(series, x, y, colour) {
   if (series.dots || known.length < 24) {
     for (const [step, value, low, high] of known) {
       if (low !== undefined) parts.push(svg("line", { x1: x(step), x2: x(step), y1: y(low), y2: y(high), stroke: colour, "stroke-width": 1.5, opacity: 0.55 }));
-      const dot = svg("circle", { cx: x(step), cy: y(value), r: series.dots ? 4.5 : 2.5, fill: colour });
-      dot.append(titled(`${series.name}, step ${step}`));
+      const dot = svg("circle", { cx: x(step), cy: y(value), r: series.dots ? 4.5 : 2.5, fill: colour }, titled(`${series.name}, step ${step}`));
       parts.push(dot);
     }
   }
@@ -153,7 +149,6 @@ function line(series, x, y, colour) {
 
 /** The surface over a line chart: a crosshair with the values, and a click for the step. */
 function clickable(steps, series, x, { top, height, left, right, written, onStep, width }) {
-  const group = svg("g", { class: "compare-chart-hit" });
   const cross = svg("line", { y1: top + 6, y2: top + height, class: "compare-chart-cross", visibility: "hidden" });
   const told = text("", 0, top + 12, "compare-chart-value");
   const surface = svg("rect", { x: left, y: top, width: Math.max(1, right - left), height, fill: "transparent", "pointer-events": "all" });
@@ -177,8 +172,7 @@ function clickable(steps, series, x, { top, height, left, right, written, onStep
     told.textContent = "";
   });
   surface.addEventListener("click", (event) => onStep(nearest(event)));
-  group.append(cross, told, surface);
-  return group;
+  return svg("g", { class: "compare-chart-hit" }, cross, told, surface);
 }
 
 /** A table of shares as coloured cells: rows [{label, cells: [{value, text} or null]}]. */
@@ -206,7 +200,7 @@ export function shade(value) {
 // Parts
 
 export function canvas(width, height, label) {
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "ch", role: "img", "aria-label": label });
+  return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "compare-chart", role: "img", "aria-label": label });
 }
 
 export function text(content, x, y, className, anchor = "start") {
@@ -222,16 +216,12 @@ function titled(content) {
 }
 
 function whisker(x, y, { value: [mean, low, high] }, colour, said) {
-  const group = svg("g");
-  group.append(titled(said), svg("line", { x1: x(low), x2: x(high), y1: y, y2: y, stroke: colour, "stroke-width": 2, opacity: 0.55 }), svg("circle", { cx: x(mean), cy: y, r: 4.5, fill: colour }));
-  return group;
+  return svg("g", {}, titled(said), svg("line", { x1: x(low), x2: x(high), y1: y, y2: y, stroke: colour, "stroke-width": 2, opacity: 0.55 }), svg("circle", { cx: x(mean), cy: y, r: 4.5, fill: colour }));
 }
 
 function diamond(x, y, mark) {
   const size = mark.best ? 5.5 : 4;
-  const node = svg("path", { d: `M${x},${y - size}L${x + size},${y}L${x},${y + size}L${x - size},${y}Z`, class: mark.best ? "compare-chart-best" : "compare-chart-mark" });
-  node.append(titled(`Checkpoint at step ${mark.step}${mark.best ? ", the best on validation" : ""}`));
-  return node;
+  return svg("path", { d: `M${x},${y - size}L${x + size},${y}L${x},${y + size}L${x - size},${y}Z`, class: mark.best ? "compare-chart-best" : "compare-chart-mark" }, titled(`Checkpoint at step ${mark.step}${mark.best ? ", the best on validation" : ""}`));
 }
 
 function axis(root, x, marks, top, bottom, written) {

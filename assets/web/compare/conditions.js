@@ -21,9 +21,9 @@ const ABOUT = {
 export class MatrixView {
   constructor(page) {
     this.page = page;
-    this.root = el("div", "cm");
+    this.root = el("div.compare-condition");
     this.filters = new Filters([["family", "Family", "All families"], ["level", "Level", "All levels"]], () => this.show(true));
-    this.body = el("div", "compare-body");
+    this.body = el("div.compare-body");
     this.root.append(this.filters.root, this.body);
   }
 
@@ -50,10 +50,10 @@ export class MatrixView {
       node: (row) => filled(row.cells[name]),
       csv: [[name, (row) => row.cells[name]?.mean[0]], [`${name}_low`, (row) => row.cells[name]?.mean[1]], [`${name}_high`, (row) => row.cells[name]?.mean[2]], [`${name}_change`, (row) => row.cells[name]?.change?.[0]]],
     });
-    const columns = [{ label: "Orchestrator", text: (row) => row.orchestrator, node: (row) => el("span", "", this.page.label(row.orchestrator), { title: row.orchestrator }) }, ...shown.map(cell)];
+    const columns = [{ label: "Orchestrator", text: (row) => row.orchestrator, node: (row) => el("span", { title: row.orchestrator }, this.page.label(row.orchestrator)) }, ...shown.map(cell)];
     const matrix = table({ name: "matrix", title: "Generalization matrix", about: "Mean with 95 % interval; below it the change against the seen pool on the same tasks, in points.", columns, rows: told.rows, key: (row) => row.orchestrator });
     const pictured = new Figure({
-      show: el("span", "podium-offscreen", ""),
+      show: el("span.podium-offscreen"),
       name: "matrix",
       title: "Generalization matrix",
       draw: (width) => heat(width, shown, told.rows.map((row) => ({ label: this.page.label(row.orchestrator), cells: shown.map((name) => (row.cells[name] ? { value: row.cells[name].mean[0], text: percent(row.cells[name].mean[0]) } : null)) }))),
@@ -75,21 +75,21 @@ export class MatrixView {
 }
 
 function filled(cell) {
-  if (!cell) return el("span", "train-mute", "–");
-  const box = el("span", "compare-condition-cell", null, { title: `${plural(cell.tasks, "task")}, ${plural(cell.episodes, "episode")}` });
+  if (!cell) return el("span.train-mute", {}, "–");
+  const box = el("span.compare-condition-cell", { title: `${plural(cell.tasks, "task")}, ${plural(cell.episodes, "episode")}` });
   box.style.background = shade(cell.mean[0]);
   const [mean, low, high] = cell.mean;
-  box.append(el("b", "", percent(mean)), el("small", "", `[${(low * 100).toFixed(0)}, ${(high * 100).toFixed(0)}]`));
-  if (cell.change) box.append(el("em", "", `${points(cell.change[0])} points`, { "data-sure": cell.change[2] < 0 ? "worse" : cell.change[1] > 0 ? "better" : "open", title: difference(cell.change) }));
+  box.append(el("b", {}, percent(mean)), el("small", {}, `[${(low * 100).toFixed(0)}, ${(high * 100).toFixed(0)}]`));
+  if (cell.change) box.append(el("em", { "data-sure": cell.change[2] < 0 ? "worse" : cell.change[1] > 0 ? "better" : "open", title: difference(cell.change) }, `${points(cell.change[0])} points`));
   return box;
 }
 
 export class AblationView {
   constructor(page) {
     this.page = page;
-    this.root = el("div", "ca");
+    this.root = el("div.compare-ablation");
     this.filters = new Filters([["ablated", "Orchestrator", null], ["family", "Family", "All families"], ["level", "Level", "All levels"]], () => this.show(true));
-    this.body = el("div", "compare-body");
+    this.body = el("div.compare-body");
     this.root.append(this.filters.root, this.body);
   }
 

@@ -12,7 +12,7 @@ const LEVELS = [1, 2, 3];
 export class EvaluationForm {
   constructor(page) {
     this.page = page;
-    this.root = el("details", "train-card ce", null, { "data-testid": "evaluate" });
+    this.root = el("details.train-card.compare-evaluate", { "data-testid": "evaluate" });
     this.root.addEventListener("toggle", () => this.root.open && this.check());
   }
 
@@ -23,17 +23,14 @@ export class EvaluationForm {
     this.fields = {};
     this.numbers = { count: number("Tasks", "count", 60, 1), samples: number("Samples of each", "samples", 1, 1), max_cost: number("Spend at most, US dollars", "max_cost", "", 0) };
     this.numbers.max_cost.querySelector("input").placeholder = "no cap";
-    this.wrong = el("ul", "page-problems", null, { role: "alert" });
-    this.size = el("p", "train-mute");
-    this.go = el("button", "page-primary", null, { type: "button" });
-    this.go.append(icon(ACTIONS.play), "Start the evaluation");
+    this.wrong = el("ul.page-problems", { role: "alert" });
+    this.size = el("p.train-mute");
+    this.go = el("button.page-primary", { type: "button" }, icon(ACTIONS.play), "Start the evaluation");
     this.go.addEventListener("click", () => this.submit());
-    const summary = el("summary", "", "New evaluation");
-    const numbers = el("div", "compare-evaluate-numbers");
-    numbers.append(...Object.values(this.numbers));
-    const foot = el("div", "compare-evaluate-foot");
+    const summary = el("summary", {}, "New evaluation");
+    const numbers = el("div.compare-evaluate-numbers", {}, ...Object.values(this.numbers));
     this.yaml = copyButton(() => this.text || "", "Copy the recipe");
-    foot.append(this.go, this.yaml, this.size);
+    const foot = el("div.compare-evaluate-foot", {}, this.go, this.yaml, this.size);
     this.root.replaceChildren(
       summary,
       this.group("Orchestrators", "orchestrators", told.orchestrators.map((each) => each.name), (name) => this.page.label(name), "The fixed baselines and the oracle belong on every table."),
@@ -74,20 +71,16 @@ export class EvaluationForm {
   }
 
   group(label, name, values, words, about = "") {
-    const box = el("fieldset", "compare-evaluate-group", null, { "data-group": name });
-    const legend = el("legend", "", label);
-    box.append(legend);
-    if (about) box.append(el("p", "train-mute", about));
-    const list = el("div", "compare-evaluate-checks");
+    const box = el("fieldset.compare-evaluate-group", { "data-group": name }, el("legend", {}, label));
+    if (about) box.append(el("p.train-mute", {}, about));
+    const list = el("div.compare-evaluate-checks");
     this.fields[name] = new Map();
     for (const value of values) {
-      const entry = el("label", "compare-evaluate-check");
-      const input = el("input", "", null, { type: "checkbox", value });
+      const input = el("input", { type: "checkbox", value });
       input.checked = this.set(name).has(value);
       input.addEventListener("change", () => this.tick(name, value, input.checked));
       this.fields[name].set(value, input);
-      entry.append(input, el("span", "", words(value)));
-      list.append(entry);
+      list.append(el("label.compare-evaluate-check", {}, input, el("span", {}, words(value))));
     }
     box.append(list);
     return box;
@@ -133,7 +126,7 @@ export class EvaluationForm {
     this.wrong.replaceChildren(
       ...problems.map(([key, what]) => {
         const entry = el("li");
-        if (key) entry.append(el("code", "", key), " ");
+        if (key) entry.append(el("code", {}, key), " ");
         entry.append(what);
         return entry;
       }),
@@ -157,9 +150,7 @@ export class EvaluationForm {
 }
 
 function number(label, name, value, least) {
-  const box = el("label", "compare-query-field");
-  const input = el("input", "page-search", null, { type: "number", min: least, step: "any", name });
+  const input = el("input.page-search", { type: "number", min: least, step: "any", name });
   input.value = value;
-  box.append(el("span", "", label), input);
-  return box;
+  return el("label.compare-query-field", {}, el("span", {}, label), input);
 }

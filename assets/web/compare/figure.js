@@ -17,8 +17,8 @@ export class Figure {
     this.draw = draw;
     this.data = data;
     this.show = show;
-    this.root = el("section", "cf", null, { "data-figure": name, "aria-label": title });
-    this.frame = el("div", "compare-figure-frame");
+    this.root = el("section.compare-figure", { "data-figure": name, "aria-label": title });
+    this.frame = el("div.compare-figure-frame");
     const head = heading(title, about);
     head.append(this.exports());
     this.root.append(head, this.frame);
@@ -27,12 +27,8 @@ export class Figure {
   }
 
   exports() {
-    const box = el("div", "compare-figure-exports", null, { role: "group", "aria-label": `Export ${this.title}` });
-    box.append(
-      action("CSV", () => save(`${this.name}.csv`, csv(this.data()), "text/csv")),
-      ...this.pictures(),
-    );
-    return box;
+    return el("div.compare-figure-exports", { role: "group", "aria-label": `Export ${this.title}` }, action("CSV", () => save(`${this.name}.csv`, csv(this.data()), "text/csv")),
+      ...this.pictures());
   }
 
   /** The buttons that save the figure as an image. */
@@ -58,8 +54,7 @@ export class Figure {
   /** The figure as a file of its own: every style is written into it. */
   picture() {
     const drawn = this.draw(this.width || 800);
-    const stage = el("div", "compare-figure-stage");
-    stage.append(drawn);
+    const stage = el("div.compare-figure-stage", {}, drawn);
     this.frame.append(stage);
     const text = standalone(drawn, this.title);
     stage.remove();
@@ -71,7 +66,7 @@ export class Figure {
     const address = URL.createObjectURL(new Blob([this.picture()], { type: "image/svg+xml" }));
     try {
       await new Promise((done, failed) => Object.assign(image, { onload: done, onerror: () => failed(new Error("the picture could not be drawn")), src: address }));
-      const canvas = el("canvas", "", null, { width: image.width * SCALE, height: image.height * SCALE });
+      const canvas = el("canvas", { width: image.width * SCALE, height: image.height * SCALE });
       canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
       const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
       saveBlob(`${this.name}.png`, blob);
@@ -93,35 +88,27 @@ export function redrawAll(figures) {
  * names a row in the page.
  */
 export function table({ name, title, about = "", columns, rows, key = null, caption = title }) {
-  const root = el("section", "cf ct", null, { "data-table": name, "aria-label": title });
   const head = heading(title, about);
-  const box = el("div", "compare-figure-exports", null, { role: "group", "aria-label": `Export ${title}` });
   const markdown = () => asMarkdown(columns, rows);
-  box.append(copyButton(markdown, "Copy Markdown"), action("Markdown", () => save(`${name}.md`, markdown(), "text/markdown")), action("CSV", () => save(`${name}.csv`, csv(asData(columns, rows)), "text/csv")));
+  const box = el("div.compare-figure-exports", { role: "group", "aria-label": `Export ${title}` }, copyButton(markdown, "Copy Markdown"), action("Markdown", () => save(`${name}.md`, markdown(), "text/markdown")), action("CSV", () => save(`${name}.csv`, csv(asData(columns, rows)), "text/csv")));
   head.append(box);
-  const frame = el("div", "traces-frame compare-table-frame", null, { tabindex: "0", role: "region", "aria-label": `${title}, scrolls sideways` });
-  const body = el("table", "traces-table compare-table-table");
-  body.append(el("caption", "podium-offscreen", caption), headOf(columns), bodyOf(columns, rows, key));
-  frame.append(body);
-  root.append(head, frame);
-  return root;
+  const body = el("table.traces-table.compare-table-table", {}, el("caption.podium-offscreen", {}, caption), headOf(columns), bodyOf(columns, rows, key));
+  const frame = el("div.traces-frame.compare-table-frame", { tabindex: "0", role: "region", "aria-label": `${title}, scrolls sideways` }, body);
+  return el("section.compare-figure.compare-table", { "data-table": name, "aria-label": title }, head, frame);
 }
 
 function headOf(columns) {
-  const node = el("thead");
   const line = el("tr");
-  for (const column of columns) line.append(el("th", column.number ? "compare-table-number" : "", column.label, { scope: "col", ...(column.title ? { title: column.title } : {}) }));
-  node.append(line);
-  return node;
+  for (const column of columns) line.append(el("th", { class: column.number ? "compare-table-number" : "", scope: "col", ...(column.title ? { title: column.title } : {}) }, column.label));
+  return el("thead", {}, line);
 }
 
 function bodyOf(columns, rows, key) {
   const node = el("tbody");
   for (const row of rows) {
-    const line = el("tr", "", null, key ? { "data-key": key(row) } : {});
+    const line = el("tr", key ? { "data-key": key(row) } : {});
     columns.forEach((column, place) => {
-      const cell = el(place ? "td" : "th", column.number ? "compare-table-number" : "", null, { "data-name": column.label, ...(place ? {} : { scope: "row" }) });
-      cell.append(column.node ? column.node(row) : column.text(row));
+      const cell = el(place ? "td" : "th", { class: column.number ? "compare-table-number" : "", "data-name": column.label, ...(place ? {} : { scope: "row" }) }, column.node ? column.node(row) : column.text(row));
       line.append(cell);
     });
     node.append(line);
@@ -130,16 +117,13 @@ function bodyOf(columns, rows, key) {
 }
 
 function heading(title, about) {
-  const head = el("header", "compare-figure-head");
-  const text = el("div", "compare-figure-title");
-  text.append(el("h3", "", title));
-  if (about) text.append(el("p", "", about));
-  head.append(text);
-  return head;
+  const text = el("div.compare-figure-title", {}, el("h3", {}, title));
+  if (about) text.append(el("p", {}, about));
+  return el("header.compare-figure-head", {}, text);
 }
 
 function action(label, work) {
-  const button = el("button", "podium-link", label, { type: "button" });
+  const button = el("button.podium-link", { type: "button" }, label);
   button.addEventListener("click", work);
   return button;
 }
@@ -195,7 +179,7 @@ function save(name, text, type) {
 }
 
 function saveBlob(name, blob) {
-  const link = el("a", "", null, { href: URL.createObjectURL(blob), download: name });
+  const link = el("a", { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // a busy browser reads it late
 }

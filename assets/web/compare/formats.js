@@ -4,7 +4,7 @@ const COLOURS = 8;
 
 /** A colour of its own for each of some names, in their order. */
 export function palette(names) {
-  return new Map(names.map((name, place) => [name, `var(--tr-${(place % COLOURS) + 1})`]));
+  return new Map(names.map((name, place) => [name, `var(--podium-series-${(place % COLOURS) + 1})`]));
 }
 
 export function percent(value, digits = 0) {

@@ -48,12 +48,12 @@ export class SideGraph extends Graph {
     this.list.querySelectorAll(".compare-graph-gone").forEach((node) => node.remove());
     if (!diff) return;
     for (const ghost of diff.ghosts) {
-      const card = el("div", "run-graph-ghost", null, { "data-differs": "removed" });
+      const card = el("div.run-graph-ghost", { "data-differs": "removed" });
       const { node_width: width, node_height: height } = this.view.graph;
       card.style.cssText = `left:${ghost.x}px;top:${ghost.y}px;width:${width}px;height:${height}px`;
-      card.append(el("b", "", `− ${ghost.worker}`), el("span", "", `not here (step ${ghost.id} of the reference)`));
+      card.append(el("b", {}, `− ${ghost.worker}`), el("span", {}, `not here (step ${ghost.id} of the reference)`));
       this.world.append(card);
-      this.list.append(el("p", "compare-graph-gone", `− Step ${ghost.id} of the reference (${ghost.worker}) is not here.`));
+      this.list.append(el("p.compare-graph-gone", {}, `− Step ${ghost.id} of the reference (${ghost.worker}) is not here.`));
     }
   }
 
@@ -97,34 +97,30 @@ function badge(card, kinds) {
   }
   card.dataset.differs = kinds[0];
   const words = said(kinds);
-  const badge = el("span", "compare-graph-badge", null, { title: words });
-  badge.append(el("i", "", kinds.map((kind) => DIFFERENCES[kind][1]).join("")), el("b", "", words));
+  const badge = el("span.compare-graph-badge", { title: words }, el("i", {}, kinds.map((kind) => DIFFERENCES[kind][1]).join("")), el("b", {}, words));
   card.append(badge);
   card.setAttribute("aria-label", `${label} Compared with the reference: ${words}.`);
 }
 
 /** What the marks mean, with colour, sign and word. */
 export function differencesLegend() {
-  const root = el("div", "compare-graph-legend", null, { role: "note", "aria-label": "What the marks mean" });
+  const root = el("div.compare-graph-legend", { role: "note", "aria-label": "What the marks mean" });
   for (const [kind, [word, sign]] of Object.entries(DIFFERENCES)) {
-    const entry = el("span", "", null, { "data-differs": kind });
-    entry.append(el("i", "", sign), word);
-    root.append(entry);
+    root.append(el("span", { "data-differs": kind }, el("i", {}, sign), word));
   }
   return root;
 }
 
 /** How many steps are the same and how many differ in what, as chips. */
 export function differenceChips(diff) {
-  const root = el("div", "compare-graph-chips");
+  const root = el("div.compare-graph-chips");
   if (diff.empty) {
-    root.append(el("span", "compare-graph-chip", "the same graph", { "data-differs": "same" }));
+    root.append(el("span.compare-graph-chip", { "data-differs": "same" }, "the same graph"));
     return root;
   }
   for (const [kind, [word, sign]] of Object.entries(DIFFERENCES)) {
     if (!diff.counts[kind]) continue;
-    const chip = el("span", "compare-graph-chip", null, { "data-differs": kind, "data-count": diff.counts[kind] });
-    chip.append(el("i", "", sign), `${diff.counts[kind]} ${word}`);
+    const chip = el("span.compare-graph-chip", { "data-differs": kind, "data-count": diff.counts[kind] }, el("i", {}, sign), `${diff.counts[kind]} ${word}`);
     root.append(chip);
   }
   return root;

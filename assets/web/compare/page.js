@@ -28,15 +28,11 @@ class ComparePage {
     this.jobs = new JobChooser(() => this.refresh());
     this.form = new EvaluationForm(this);
     this.views = { query: new QueryView(this), suite: new SuiteView(this), training: new TrainingView(this), matrix: new MatrixView(this), ablation: new AblationView(this) };
-    this.tabs = new Tabs("cp", "What is compared", TABS.map(([name, label]) => [name, label, this.views[name].root]), (name) => this.select(name));
+    this.tabs = new Tabs("compare", "What is compared", TABS.map(([name, label]) => [name, label, this.views[name].root]), (name) => this.select(name));
     this.tabs.row.classList.add("compare-tabs");
-    this.measured = el("div", "compare-measured");
-    this.measured.append(this.jobs.root, this.form.root);
-    const page = el("div", "cp");
-    page.append(
-      heading("Compare", "Which orchestrator is better, why, at what cost, and for which pools."),
-      this.picker.root, this.tabs.row, this.measured, this.toast.node, ...this.tabs.panels,
-    );
+    this.measured = el("div.compare-measured", {}, this.jobs.root, this.form.root);
+    const page = el("div.compare-page", {}, heading("Compare", "Which orchestrator is better, why, at what cost, and for which pools."),
+      this.picker.root, this.tabs.row, this.measured, this.toast.node, ...this.tabs.panels);
     root.replaceChildren(page);
   }
 

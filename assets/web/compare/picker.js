@@ -8,13 +8,13 @@ export class Picker {
   constructor(onChange) {
     this.onChange = onChange;
     this.names = [];
-    this.root = el("section", "compare-picker", null, { "aria-label": "Orchestrators" });
-    this.chips = el("div", "compare-chips", null, { role: "list" });
-    this.add = el("select", "page-select compare-add", null, { "aria-label": "Add an orchestrator" });
+    this.root = el("section.compare-picker", { "aria-label": "Orchestrators" });
+    this.chips = el("div.compare-chips", { role: "list" });
+    this.add = el("select.page-select.compare-add", { "aria-label": "Add an orchestrator" });
     this.add.addEventListener("change", () => this.take(this.add.value));
-    this.other = el("input", "page-search compare-other", null, { type: "text", placeholder: "or write a name, such as JOB@STEP", "aria-label": "Name of an orchestrator" });
+    this.other = el("input.page-search.compare-other", { type: "text", placeholder: "or write a name, such as JOB@STEP", "aria-label": "Name of an orchestrator" });
     this.other.addEventListener("keydown", (event) => event.key === "Enter" && this.take(this.other.value.trim()));
-    this.note = el("span", "train-mute");
+    this.note = el("span.train-mute");
     this.root.append(this.chips, this.add, this.other, this.note);
   }
 
@@ -42,25 +42,22 @@ export class Picker {
     const full = this.names.length >= this.told.most;
     this.add.hidden = this.other.hidden = full;
     this.note.textContent = full ? `At most ${this.told.most}: take one away to choose another.` : this.names.length < this.told.fewest ? `Choose ${this.told.fewest} to ${this.told.most}.` : "";
-    this.add.replaceChildren(el("option", "", "Add an orchestrator …", { value: "" }));
+    this.add.replaceChildren(el("option", { value: "" }, "Add an orchestrator …"));
     const groups = new Map();
     for (const each of this.told.orchestrators) {
       if (this.names.includes(each.name)) continue;
-      if (!groups.has(each.group)) groups.set(each.group, el("optgroup", "", null, { label: each.group }));
-      groups.get(each.group).append(el("option", "", each.label, { value: each.name }));
+      if (!groups.has(each.group)) groups.set(each.group, el("optgroup", { label: each.group }));
+      groups.get(each.group).append(el("option", { value: each.name }, each.label));
     }
     this.add.append(...groups.values());
   }
 
   chip(name, place) {
-    const chip = el("span", "compare-chip", null, { role: "listitem", "data-name": name });
-    const dot = el("i", "compare-query-dot");
-    dot.style.background = `var(--tr-${place + 1})`;
-    const words = el("span", "", this.labels.get(name) || name, { title: name });
-    const away = el("button", "compare-away", null, { type: "button", "aria-label": `Take ${this.labels.get(name) || name} away` });
-    away.append(icon(ACTIONS.cross));
+    const dot = el("i.compare-query-dot");
+    dot.style.background = `var(--podium-series-${place + 1})`;
+    const words = el("span", { title: name }, this.labels.get(name) || name);
+    const away = el("button.compare-away", { type: "button", "aria-label": `Take ${this.labels.get(name) || name} away` }, icon(ACTIONS.cross));
     away.addEventListener("click", () => this.change(this.names.filter((each) => each !== name)));
-    chip.append(dot, words, away);
-    return chip;
+    return el("span.compare-chip", { role: "listitem", "data-name": name }, dot, words, away);
   }
 }

@@ -16,37 +16,34 @@ export class QueryView {
   constructor(page) {
     this.page = page;
     this.sides = [];
-    this.root = el("div", "cq");
-    this.composer = el("section", "train-card compare-query-composer", null, { "aria-label": "Query" });
-    this.notice = el("div", "run-view-notice", null, { role: "status" });
+    this.root = el("div.compare-query");
+    this.composer = el("section.train-card.compare-query-composer", { "aria-label": "Query" });
+    this.notice = el("div.run-view-notice", { role: "status" });
     this.notice.hidden = true;
-    this.bar = el("div", "compare-query-bar");
-    this.grid = el("div", "compare-query-grid");
-    this.below = el("div", "compare-query-below");
-    this.empty = el("p", "train-empty", "Choose two to four orchestrators above, write or draw a query, and press Compare: their graphs grow here side by side.");
+    this.bar = el("div.compare-query-bar");
+    this.grid = el("div.compare-query-grid");
+    this.below = el("div.compare-query-below");
+    this.empty = el("p.train-empty", {}, "Choose two to four orchestrators above, write or draw a query, and press Compare: their graphs grow here side by side.");
     this.steps = new StepsSideBySide();
     this.root.append(this.composer, this.notice, this.empty, this.bar, this.grid, this.below);
   }
 
   build(told) {
     this.told = told;
-    this.text = el("textarea", "compare-query-text", null, { rows: "2", "aria-label": "Query", placeholder: "Ask something, or draw a query with a known answer." });
+    this.text = el("textarea.compare-query-text", { rows: "2", "aria-label": "Query", placeholder: "Ask something, or draw a query with a known answer." });
     this.text.value = told.query;
     this.text.addEventListener("input", () => (this.typed = true));
     this.pool = chooser("Pool", told.pools.map((name) => [name, name]), told.pool);
     this.pool.addEventListener("change", () => this.page.choosePool(this.pool.value));
     this.suite = chooser("Suite", told.suites.map(({ family, level }) => [`${family} ${level}`, `${family} · level ${level}`]), "itinerary 3");
-    const draw = el("button", "page-button", "Draw a query", { type: "button" });
+    const draw = el("button.page-button", { type: "button" }, "Draw a query");
     draw.addEventListener("click", () => this.draw());
-    this.go = el("button", "page-primary", null, { type: "button" });
-    this.go.append(icon(ACTIONS.play), "Compare");
+    this.go = el("button.page-primary", { type: "button" }, icon(ACTIONS.play), "Compare");
     this.go.addEventListener("click", () => this.run());
-    this.halt = el("button", "page-button", null, { type: "button" });
-    this.halt.append(icon(ACTIONS.stop), "Stop");
+    this.halt = el("button.page-button", { type: "button" }, icon(ACTIONS.stop), "Stop");
     this.halt.hidden = true;
     this.halt.addEventListener("click", () => this.page.act({ action: "stop", episodes: all("e") }));
-    const line = el("div", "compare-query-line");
-    line.append(labelled("Pool", this.pool), labelled("Suite", this.suite), draw, this.go, this.halt);
+    const line = el("div.compare-query-line", {}, labelled("Pool", this.pool), labelled("Suite", this.suite), draw, this.go, this.halt);
     this.composer.replaceChildren(this.text, line);
     this.drawBar();
   }
@@ -160,9 +157,9 @@ export class QueryView {
   // Drawing
 
   drawBar() {
-    const chips = el("div", "page-chips", null, { role: "group", "aria-label": "Arrangement" });
+    const chips = el("div.page-chips", { role: "group", "aria-label": "Arrangement" });
     for (const [name, label] of ARRANGEMENTS) {
-      const chip = el("button", "page-chip", label, { type: "button", "data-arrange": name });
+      const chip = el("button.page-chip", { type: "button", "data-arrange": name }, label);
       chip.addEventListener("click", () => this.arrange(name));
       chips.append(chip);
     }
@@ -178,10 +175,9 @@ export class QueryView {
   }
 
   side(place) {
-    const node = el("section", "compare-query-side", null, { "data-place": place });
-    const head = el("header", "compare-query-head");
+    const head = el("header.compare-query-head");
     const graph = new SideGraph((step) => this.select(place, step), () => this.open_(place), (at, fitted) => this.moveAll(place, at, fitted));
-    node.append(head, graph.root);
+    const node = el("section.compare-query-side", { "data-place": place }, head, graph.root);
     this.grid.append(node);
     return { node, head, graph };
   }
@@ -193,28 +189,24 @@ export class QueryView {
   drawHead(place) {
     const { episode, totals } = this.state.views[place];
     const reference = place === this.state.reference;
-    const line = el("div", "compare-query-title");
-    const dot = el("i", "compare-query-dot");
-    dot.style.background = `var(--tr-${place + 1})`;
-    line.append(dot, el("h3", "", this.page.label(episode.orchestrator), { title: episode.orchestrator }), pill(episode));
-    const facts = el("div", "compare-query-facts");
-    facts.append(answer(episode), ...(episode.verdict ? [verdict(episode.verdict)] : []));
-    const figures = el("div", "compare-query-figures");
+    const dot = el("i.compare-query-dot");
+    dot.style.background = `var(--podium-series-${place + 1})`;
+    const line = el("div.compare-query-title", {}, dot, el("h3", { title: episode.orchestrator }, this.page.label(episode.orchestrator)), pill(episode));
+    const facts = el("div.compare-query-facts", {}, answer(episode), ...(episode.verdict ? [verdict(episode.verdict)] : []));
+    const figures = el("div.compare-query-figures");
     for (const [name, value] of [["Time", seconds(totals.wall_s)], ["Steps", totals.steps], ["Tokens", count(totals.tokens_in + totals.tokens_out)], ["Cost", dollars(totals.cost)]]) {
-      const entry = el("span", "", `${name} `);
-      entry.append(el("b", "", String(value)));
-      figures.append(entry);
+      figures.append(el("span", {}, `${name} `, el("b", {}, String(value))));
     }
-    const foot = el("div", "compare-query-foot");
-    const links = el("span", "compare-query-links");
-    if (reference) foot.append(el("span", "compare-graph-chip compare-query-reference", "reference"));
+    const foot = el("div.compare-query-foot");
+    const links = el("span.compare-query-links");
+    if (reference) foot.append(el("span.compare-graph-chip.compare-query-reference", {}, "reference"));
     else {
-      const against = el("button", "podium-link", "Make it the reference", { type: "button" });
+      const against = el("button.podium-link", { type: "button" }, "Make it the reference");
       against.addEventListener("click", () => this.compareWith(place));
       foot.append(differenceChips(this.state.diffs[place]));
       links.append(against);
     }
-    links.append(el("a", "podium-link", "Open in Run", { href: `/?episode=${encodeURIComponent(episode.id)}` }));
+    links.append(el("a.podium-link", { href: `/?episode=${encodeURIComponent(episode.id)}` }, "Open in Run"));
     foot.append(links);
     this.sides[place].head.replaceChildren(line, facts, figures, foot);
     this.sides[place].node.dataset.state = episode.state;
@@ -222,7 +214,7 @@ export class QueryView {
 
   drawBelow() {
     this.tableBox = el("div");
-    const lists = el("div", "compare-query-lists");
+    const lists = el("div.compare-query-lists");
     this.state.diffs.forEach((diff, place) => diff && lists.append(this.differences(diff, place)));
     this.below.replaceChildren(this.tableBox, lists, this.steps.root, this.exports());
     this.drawTable();
@@ -232,7 +224,7 @@ export class QueryView {
     const rows = this.state.views.map((view, place) => ({ ...view, place }));
     const columns = [
       { label: "Orchestrator", text: (row) => row.episode.orchestrator, node: (row) => named(row.place, this.page.label(row.episode.orchestrator)) },
-      { label: "Answer", text: (row) => row.episode.answer ?? "", node: (row) => el("span", "compare-query-answer-cell", row.episode.answer ?? "–") },
+      { label: "Answer", text: (row) => row.episode.answer ?? "", node: (row) => el("span.compare-query-answer-cell", {}, row.episode.answer ?? "–") },
       { label: "Correct", text: (row) => (row.episode.verdict ? (row.episode.verdict.correct ? "yes" : "no") : "not known") },
       { label: "Time", number: true, text: (row) => seconds(row.totals.wall_s), csv: [["wall_s", (row) => row.totals.wall_s]] },
       { label: "Speed-up", number: true, text: (row) => (row.totals.speedup ? `${row.totals.speedup.toFixed(2)}×` : "–"), csv: [["speedup", (row) => row.totals.speedup]], title: "Serial time over wall time" },
@@ -248,37 +240,31 @@ export class QueryView {
   /** What one graph does otherwise, as sentences; each opens its step. */
   differences(diff, place) {
     const name = this.page.label(this.state.views[place].episode.orchestrator);
-    const root = el("section", "cf compare-query-list", null, { "aria-label": `${name} against the reference`, "data-diff": place });
-    const head = el("header", "compare-figure-head");
-    const title = el("div", "compare-figure-title");
     const reference = this.page.label(this.state.views[this.state.reference].episode.orchestrator);
-    title.append(el("h3", "", name), el("p", "", `against ${reference}`));
-    head.append(title);
-    const list = el("ol", "compare-query-entries");
+    const title = el("div.compare-figure-title", {}, el("h3", {}, name), el("p", {}, `against ${reference}`));
+    const head = el("header.compare-figure-head", {}, title);
+    const list = el("ol.compare-query-entries");
     const told = diff.entries.filter((entry) => !entry.what.includes("same"));
     for (const entry of told) list.append(this.entry(entry, place));
     const same = diff.entries.length - told.length;
-    root.append(head, told.length ? list : el("p", "train-mute", same ? "The same graph: every step, place and access list." : "Neither has steps."));
-    if (told.length && same) root.append(el("p", "train-mute", `${same} ${same === 1 ? "step is" : "steps are"} the same.`));
+    const root = el("section.compare-figure.compare-query-list", { "aria-label": `${name} against the reference`, "data-diff": place }, head, told.length ? list : el("p.train-mute", {}, same ? "The same graph: every step, place and access list." : "Neither has steps."));
+    if (told.length && same) root.append(el("p.train-mute", {}, `${same} ${same === 1 ? "step is" : "steps are"} the same.`));
     return root;
   }
 
   entry(entry, place) {
-    const item = el("li");
-    const button = el("button", "compare-query-entry", null, { type: "button", "data-differs": entry.what[0], "data-slot": entry.slot });
     const words = el("span");
     entry.says.forEach((sentence, number) => words.append(...(number ? [el("br")] : []), `${sentence}.`));
-    button.append(el("i", "", entry.what.map((kind) => DIFFERENCES[kind][1]).join(""), { title: entry.what.map((kind) => DIFFERENCES[kind][0]).join(", ") }), words);
+    const button = el("button.compare-query-entry", { type: "button", "data-differs": entry.what[0], "data-slot": entry.slot }, el("i", { title: entry.what.map((kind) => DIFFERENCES[kind][0]).join(", ") }, entry.what.map((kind) => DIFFERENCES[kind][1]).join("")), words);
     button.addEventListener("click", () => (entry.right ? this.select(place, entry.right) : this.select(this.state.reference, entry.left)));
-    item.append(button);
-    return item;
+    return el("li", {}, button);
   }
 
   exports() {
-    const root = el("div", "compare-query-exports");
+    const root = el("div.compare-query-exports");
     this.state.views.forEach((view, place) => {
       const name = `graph-${place + 1}`;
-      const figure = new Figure({ name, title: `Graph of ${view.episode.orchestrator}`, draw: () => this.sides[place].graph.picture(), data: () => this.stepData(place), show: el("span", "podium-offscreen", "The graph above") });
+      const figure = new Figure({ name, title: `Graph of ${view.episode.orchestrator}`, draw: () => this.sides[place].graph.picture(), data: () => this.stepData(place), show: el("span.podium-offscreen", {}, "The graph above") });
       root.append(figure.root);
     });
     return root;
@@ -310,39 +296,33 @@ export class QueryView {
 }
 
 function named(place, label) {
-  const node = el("span", "compare-query-named");
-  const dot = el("i", "compare-query-dot");
-  dot.style.background = `var(--tr-${place + 1})`;
-  node.append(dot, label);
-  return node;
+  const dot = el("i.compare-query-dot");
+  dot.style.background = `var(--podium-series-${place + 1})`;
+  return el("span.compare-query-named", {}, dot, label);
 }
 
 function pill(episode) {
   const running = episode.state === "running";
   const word = running ? "Running" : episode.state === "interrupted" ? "Interrupted" : OUTCOMES[episode.outcome] || episode.outcome;
-  return el("span", "run-summary-pill", word, { "data-state": running ? "running" : episode.outcome === "answered" ? "answered" : "ended", "data-testid": "state" });
+  return el("span.run-summary-pill", { "data-state": running ? "running" : episode.outcome === "answered" ? "answered" : "ended", "data-testid": "state" }, word);
 }
 
 function answer(episode) {
-  if (episode.answer !== null) return el("output", "compare-query-answer", episode.answer, { title: episode.answer });
-  return el("span", "train-mute", episode.state === "running" ? "no answer yet" : episode.reason || "no answer");
+  if (episode.answer !== null) return el("output.compare-query-answer", { title: episode.answer }, episode.answer);
+  return el("span.train-mute", {}, episode.state === "running" ? "no answer yet" : episode.reason || "no answer");
 }
 
 function verdict({ correct, expected }) {
-  const badge = el("span", "run-summary-verdict", null, { "data-correct": correct, "data-testid": "verdict" });
-  badge.append(icon(correct ? ACTIONS.check : ACTIONS.cross), correct ? "Correct" : `Wrong, expected ${expected}`);
-  return badge;
+  return el("span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross), correct ? "Correct" : `Wrong, expected ${expected}`);
 }
 
 function chooser(label, choices, value) {
-  const select = el("select", "page-select", null, { "aria-label": label });
-  for (const [name, words] of choices) select.append(el("option", "", words, { value: name }));
+  const select = el("select.page-select", { "aria-label": label });
+  for (const [name, words] of choices) select.append(el("option", { value: name }, words));
   select.value = value;
   return select;
 }
 
 function labelled(words, input) {
-  const label = el("label", "compare-query-field");
-  label.append(el("span", "", words), input);
-  return label;
+  return el("label.compare-query-field", {}, el("span", {}, words), input);
 }

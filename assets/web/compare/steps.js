@@ -5,7 +5,7 @@ import { STATUSES } from "../lib/icons.js";
 
 export class StepsSideBySide {
   constructor() {
-    this.root = el("section", "cf cs", null, { "aria-label": "The selected step" });
+    this.root = el("section.compare-figure.compare-step", { "aria-label": "The selected step" });
     this.clear();
   }
 
@@ -19,16 +19,13 @@ export class StepsSideBySide {
     const asked = (this.asked = Symbol());
     const details = await Promise.all(sides.map((side) => (side.step ? load(side) : null)));
     if (asked !== this.asked) return;
-    const grid = el("div", "compare-step-grid");
+    const grid = el("div.compare-step-grid");
     grid.style.setProperty("--sides", sides.length);
     sides.forEach((side, number) => grid.append(column(side, details[number])));
-    const head = el("header", "compare-figure-head");
-    const title = el("div", "compare-figure-title");
-    title.append(el("h3", "", "The selected step, side by side"));
-    const close = el("button", "podium-link", "Close", { type: "button" });
+    const title = el("div.compare-figure-title", {}, el("h3", {}, "The selected step, side by side"));
+    const close = el("button.podium-link", { type: "button" }, "Close");
     close.addEventListener("click", () => this.clear());
-    head.append(title, close);
-    this.root.replaceChildren(head, grid);
+    this.root.replaceChildren(el("header.compare-figure-head", {}, title, close), grid);
     this.root.hidden = false;
   }
 }
@@ -44,30 +41,23 @@ async function load({ episode, step }) {
 }
 
 function column(side, detail) {
-  const box = el("article", "compare-step-side");
-  const head = el("h4");
-  const dot = el("i", "compare-query-dot");
-  dot.style.background = `var(--tr-${side.place + 1})`;
-  head.append(dot, side.name);
-  box.append(head);
-  if (!detail) box.append(el("p", "train-mute", "Has no such step."));
-  else if (detail.problem) box.append(el("p", "run-inspector-problem", `This cannot be shown: ${detail.problem}`));
+  const dot = el("i.compare-query-dot");
+  dot.style.background = `var(--podium-series-${side.place + 1})`;
+  const box = el("article.compare-step-side", {}, el("h4", {}, dot, side.name));
+  if (!detail) box.append(el("p.train-mute", {}, "Has no such step."));
+  else if (detail.problem) box.append(el("p.run-inspector-problem", {}, `This cannot be shown: ${detail.problem}`));
   else box.append(...parts(detail));
   return box;
 }
 
 function parts(detail) {
   const [word, path] = STATUSES[detail.status] || STATUSES.PENDING;
-  const line = el("div", "compare-step-line", null, { "data-status": detail.status, "data-role": detail.role });
-  const status = el("span", "podium-status");
-  status.append(icon(path), el("b", "", word));
-  line.append(el("b", "", `Step ${detail.id} · ${detail.worker}`), status, el("span", "train-mute", seconds(detail.latency_s)));
+  const status = el("span.podium-status", {}, icon(path), el("b", {}, word));
+  const line = el("div.compare-step-line", { "data-status": detail.status, "data-role": detail.role }, el("b", {}, `Step ${detail.id} · ${detail.worker}`), status, el("span.train-mute", {}, seconds(detail.latency_s)));
   const seen = detail.visible.length ? detail.visible.map((each) => `step ${each.step} (${each.worker})`).join(", ") : "its own instruction only";
   return [line, block("Told", readable(detail.arguments)), block("May see", seen), block(detail.error ? "Error" : "Returned", detail.error || readable(detail.value ?? "nothing yet"))];
 }
 
 function block(title, words) {
-  const box = el("div", "compare-step-block");
-  box.append(el("h5", "", title), el("pre", "", words));
-  return box;
+  return el("div.compare-step-block", {}, el("h5", {}, title), el("pre", {}, words));
 }

@@ -17,7 +17,7 @@ const TURNS = ["1", "2", "3", "4", "5", "6"];
 export class JobChooser {
   constructor(onChange) {
     this.onChange = onChange;
-    this.root = el("section", "train-card cj", null, { "aria-label": "Evaluations" });
+    this.root = el("section.train-card.compare-jobs", { "aria-label": "Evaluations" });
     setInterval(() => document.visibilityState === "visible" && this.root.offsetParent && this.load(), REFRESH_MS);
   }
 
@@ -35,19 +35,18 @@ export class JobChooser {
   draw() {
     const chosen = all("job");
     const shown = chosen.length ? chosen : this.jobs.filter((job) => job.episodes).slice(0, 1).map((job) => job.id);
-    const list = el("div", "compare-job-list", null, { role: "group", "aria-label": "Evaluations" });
+    const list = el("div.compare-job-list", { role: "group", "aria-label": "Evaluations" });
     for (const job of this.jobs) list.append(this.entry(job, shown));
     const pools = new Set(this.jobs.filter((job) => shown.includes(job.id)).map((job) => job.pool));
-    const warning = pools.size > 1 ? el("p", "compare-warn", `These evaluations ran on different pools (${[...pools].join(", ")}): differences between them are not the orchestrators' alone.`) : "";
-    this.root.replaceChildren(el("h2", "", "Evaluations"), this.jobs.length ? list : el("p", "train-mute", "None yet. Start one with the form below."), warning);
+    const warning = pools.size > 1 ? el("p.compare-warn", {}, `These evaluations ran on different pools (${[...pools].join(", ")}): differences between them are not the orchestrators' alone.`) : "";
+    this.root.replaceChildren(el("h2", {}, "Evaluations"), this.jobs.length ? list : el("p.train-mute", {}, "None yet. Start one with the form below."), warning);
   }
 
   entry(job, shown) {
     const on = shown.includes(job.id);
-    const button = el("button", "compare-job-job", null, { type: "button", "aria-pressed": String(on), "data-job": job.id });
     const measured = job.episodes ? `${count(job.episodes)} ${job.episodes === 1 ? "episode" : "episodes"} · ${plural(job.orchestrators.length, "orchestrator")}` : "nothing measured yet";
-    button.append(el("b", "", job.id), el("span", "", `${measured} · ${job.state}`));
-    if (job.message) button.append(el("span", "compare-job-message", job.message));
+    const button = el("button.compare-job-job", { type: "button", "aria-pressed": String(on), "data-job": job.id }, el("b", {}, job.id), el("span", {}, `${measured} · ${job.state}`));
+    if (job.message) button.append(el("span.compare-job-message", {}, job.message));
     button.addEventListener("click", () => {
       const next = on ? shown.filter((each) => each !== job.id) : [...shown, job.id];
       put({ job: next });
@@ -61,12 +60,11 @@ export class JobChooser {
 /** Selects above a view: each is a filter in the address. */
 export class Filters {
   constructor(names, onChange) {
-    this.root = el("div", "compare-filters");
+    this.root = el("div.compare-filters");
     this.onChange = onChange;
     this.selects = {};
     for (const [name, label, every] of names) {
-      const select = el("select", "page-select", null, { "aria-label": label, "data-filter": name });
-      select.append(el("option", "", every, { value: "" }));
+      const select = el("select.page-select", { "aria-label": label, "data-filter": name }, el("option", { value: "" }, every));
       select.addEventListener("change", () => {
         put({ [name]: select.value });
         onChange();
@@ -87,7 +85,7 @@ export class Filters {
       const key = JSON.stringify(values);
       if (select.dataset.key !== key) {
         select.dataset.key = key;
-        select.replaceChildren(...(every === null ? [] : [el("option", "", every, { value: "" })]), ...values.map((value) => el("option", "", label(name, value), { value })));
+        select.replaceChildren(...(every === null ? [] : [el("option", { value: "" }, every)]), ...values.map((value) => el("option", { value }, label(name, value))));
       }
       select.value = one(name);
     }
@@ -95,30 +93,26 @@ export class Filters {
 }
 
 export function emptyState(hint, page, settings = {}) {
-  const box = el("div", "compare-empty");
-  const start = el("button", "page-button", "Start an evaluation", { type: "button" });
+  const start = el("button.page-button", { type: "button" }, "Start an evaluation");
   start.addEventListener("click", () => page.measure(settings));
-  box.append(el("p", "", hint), start);
-  return box;
+  return el("div.compare-empty", {}, el("p", {}, hint), start);
 }
 
 export class SuiteView {
   constructor(page) {
     this.page = page;
-    this.root = el("div", "train-curves-suite");
+    this.root = el("div.train-curves-suite");
     this.filters = new Filters([["reference", "Reference", null], ["condition", "Pool condition", null], ["family", "Family", "All families"], ["level", "Level", "All levels"]], () => this.show(true));
-    this.note = el("p", "train-mute", "", { role: "status" });
-    this.body = el("div", "compare-body");
+    this.note = el("p.train-mute", { role: "status" });
+    this.body = el("div.compare-body");
     this.tasks = new TaskList(page);
-    const only = el("label", "traces-nested");
-    this.only = el("input", "", null, { type: "checkbox" });
+    this.only = el("input", { type: "checkbox" });
     this.only.checked = one("picked") === "1";
     this.only.addEventListener("change", () => {
       put({ picked: this.only.checked ? "1" : null });
       this.show(true);
     });
-    only.append(this.only, "only those chosen above");
-    this.filters.root.append(only);
+    this.filters.root.append(el("label.traces-nested", {}, this.only, "only those chosen above"));
     this.root.append(this.filters.root, this.note, this.tasks.root, this.body);
   }
 
@@ -170,11 +164,10 @@ export class SuiteView {
   }
 
   named(name, reference) {
-    const node = el("span", "compare-query-named", null, { title: name });
-    const dot = el("i", "compare-query-dot");
+    const dot = el("i.compare-query-dot");
     dot.style.background = this.colours.get(name);
-    node.append(dot, this.page.label(name));
-    if (reference) node.append(el("span", "compare-graph-chip", "reference"));
+    const node = el("span.compare-query-named", { title: name }, dot, this.page.label(name));
+    if (reference) node.append(el("span.compare-graph-chip", {}, "reference"));
     return node;
   }
 
@@ -195,10 +188,10 @@ export class SuiteView {
 
   /** Counts that open their tasks. */
   counts(row) {
-    if (!row.paired) return el("span", "train-mute", "–");
-    const box = el("span", "train-curves-counts");
+    if (!row.paired) return el("span.train-mute", {}, "–");
+    const box = el("span.train-curves-counts");
     for (const [which, number, sign] of [["improved", row.paired.wins, "▲"], ["regressed", row.paired.losses, "▼"], ["equal", row.paired.ties, "="]]) {
-      const button = el("button", "train-curves-count", `${sign} ${number}`, { type: "button", "data-which": which, "aria-label": `${number} tasks ${which}, ${this.page.label(row.orchestrator)}` });
+      const button = el("button.train-curves-count", { type: "button", "data-which": which, "aria-label": `${number} tasks ${which}, ${this.page.label(row.orchestrator)}` }, `${sign} ${number}`);
       button.disabled = !number;
       button.addEventListener("click", () => this.tasks.open(row.orchestrator, which));
       box.append(button);
@@ -249,15 +242,15 @@ export class SuiteView {
       draw: (width) => scatter(width, dots, colours, { label, written }),
       data: () => ({ columns: ["orchestrator", wanted, "mean", "low", "high", "efficient"], rows: dots.map((dot) => [dot.key, dot.x, ...dot.y, dot.efficient ? "yes" : "no"]) }),
     });
-    const choose = el("select", "page-select train-curves-price", null, { "aria-label": "Price" });
-    for (const [name, words] of PRICES) choose.append(el("option", "", words, { value: name }));
+    const choose = el("select.page-select.train-curves-price", { "aria-label": "Price" });
+    for (const [name, words] of PRICES) choose.append(el("option", { value: name }, words));
     choose.value = wanted;
     choose.addEventListener("change", () => {
       put({ price: choose.value });
       this.draw(this.told);
     });
     figure.root.querySelector(".compare-figure-exports").prepend(choose);
-    if (!priced && wanted === "cost") figure.root.append(el("p", "train-mute", "No worker of this pool has a price, so every episode cost nothing. Prices are set on the Pool page."));
+    if (!priced && wanted === "cost") figure.root.append(el("p.train-mute", {}, "No worker of this pool has a price, so every episode cost nothing. Prices are set on the Pool page."));
     return figure;
   }
 
@@ -315,10 +308,8 @@ export class SuiteView {
 }
 
 function gap(paired) {
-  if (!paired) return el("span", "train-mute", "–");
+  if (!paired) return el("span.train-mute", {}, "–");
   const sure = paired.difference[1] > 0 ? "better" : paired.difference[2] < 0 ? "worse" : "open";
   const words = { better: "better", worse: "worse", open: "within chance" };
-  const node = el("span", "train-curves-gap", null, { "data-sure": sure, title: `${paired.tasks} tasks in common${paired.unpaired ? `, ${paired.unpaired} not` : ""}; sign test p = ${paired.p.toPrecision(2)}` });
-  node.append(el("b", "", difference(paired.difference)), el("small", "", words[sure]));
-  return node;
+  return el("span.train-curves-gap", { "data-sure": sure, title: `${paired.tasks} tasks in common${paired.unpaired ? `, ${paired.unpaired} not` : ""}; sign test p = ${paired.p.toPrecision(2)}` }, el("b", {}, difference(paired.difference)), el("small", {}, words[sure]));
 }

@@ -9,10 +9,10 @@ const WORDS = { improved: "did better on", regressed: "did worse on", equal: "di
 export class TaskList {
   constructor(page) {
     this.page = page;
-    this.root = el("section", "cf ck", null, { "aria-label": "Tasks" });
+    this.root = el("section.compare-figure.compare-task", { "aria-label": "Tasks" });
     this.root.hidden = true;
-    this.list = el("ol", "compare-task-list");
-    this.more = el("button", "page-button", "Show more tasks", { type: "button" });
+    this.list = el("ol.compare-task-list");
+    this.more = el("button.page-button", { type: "button" }, "Show more tasks");
     this.more.addEventListener("click", () => this.load(true));
   }
 
@@ -38,7 +38,7 @@ export class TaskList {
   async load(append) {
     const told = await ask("tasks", { ...this.asked, ...this.open_, first: append ? this.list.childElementCount : 0 });
     if (!told.ok) {
-      this.root.replaceChildren(el("p", "train-mute", told.hint));
+      this.root.replaceChildren(el("p.train-mute", {}, told.hint));
       this.root.hidden = false;
       return;
     }
@@ -46,38 +46,30 @@ export class TaskList {
     if (append) this.list.append(...entries);
     else this.list.replaceChildren(...entries);
     this.more.hidden = this.list.childElementCount >= told.of;
-    this.root.replaceChildren(this.head(told), told.of ? this.list : el("p", "train-mute", "No task of that kind."), this.more);
+    this.root.replaceChildren(this.head(told), told.of ? this.list : el("p.train-mute", {}, "No task of that kind."), this.more);
     this.root.hidden = false;
   }
 
   head(told) {
-    const head = el("header", "compare-figure-head");
-    const title = el("div", "compare-figure-title");
-    title.append(el("h3", "", `${plural(told.of, "task")} that ${this.page.label(told.orchestrator)} ${WORDS[told.which]}`), el("p", "", `against ${this.page.label(told.reference)}`));
-    const close = el("button", "podium-link", "Close", { type: "button" });
+    const title = el("div.compare-figure-title", {}, el("h3", {}, `${plural(told.of, "task")} that ${this.page.label(told.orchestrator)} ${WORDS[told.which]}`), el("p", {}, `against ${this.page.label(told.reference)}`));
+    const close = el("button.podium-link", { type: "button" }, "Close");
     close.addEventListener("click", () => this.clear());
-    head.append(title, close);
-    return head;
+    return el("header.compare-figure-head", {}, title, close);
   }
 
   entry(task, told) {
-    const item = el("li", "compare-task-task", null, { "data-task": `${task.family}-${task.level}-${task.index}` });
-    const about = el("div", "compare-task-about");
     const place = task.level ? `${task.family} level ${task.level}` : task.family;
-    about.append(el("b", "", `${place} · ${task.index}`), el("span", "", task.condition === "seen" ? "" : task.condition));
-    const scores = el("div", "compare-task-scores");
-    scores.append(this.score(told.orchestrator, task.score, task.episodes), this.score(told.reference, task.reference_score, task.reference_episodes));
+    const about = el("div.compare-task-about", {}, el("b", {}, `${place} · ${task.index}`), el("span", {}, task.condition === "seen" ? "" : task.condition));
+    const scores = el("div.compare-task-scores", {}, this.score(told.orchestrator, task.score, task.episodes), this.score(told.reference, task.reference_score, task.reference_episodes));
     const sides = [task.reference_episodes[0], task.episodes[0]];
-    const both = el("a", "podium-link", "Side by side", { href: `/compare?${query({ e: sides, o: [told.reference, told.orchestrator] })}` });
-    item.append(about, el("p", "compare-task-query", task.query, { title: task.query }), scores, both);
-    return item;
+    const both = el("a.podium-link", { href: `/compare?${query({ e: sides, o: [told.reference, told.orchestrator] })}` }, "Side by side");
+    return el("li.compare-task-task", { "data-task": `${task.family}-${task.level}-${task.index}` }, about, el("p.compare-task-query", { title: task.query }, task.query), scores, both);
   }
 
   score(name, score, episodes) {
-    const box = el("span", "compare-task-score");
-    box.append(el("span", "", this.page.label(name)), el("b", "", percent(score)));
+    const box = el("span.compare-task-score", {}, el("span", {}, this.page.label(name)), el("b", {}, percent(score)));
     episodes.slice(0, 8).forEach((episode, place) => {
-      const link = el("a", "podium-link", episodes.length > 1 ? String(place + 1) : "Run", { href: `/?episode=${encodeURIComponent(episode)}`, "aria-label": `Open sample ${place + 1} of ${this.page.label(name)} in Run` });
+      const link = el("a.podium-link", { href: `/?episode=${encodeURIComponent(episode)}`, "aria-label": `Open sample ${place + 1} of ${this.page.label(name)} in Run` }, episodes.length > 1 ? String(place + 1) : "Run");
       box.append(link);
     });
     return box;

@@ -24,21 +24,19 @@ const share = (value) => percent(value);
 export class TrainingView {
   constructor(page) {
     this.page = page;
-    this.root = el("div", "cd");
-    this.job = el("select", "page-select", null, { "aria-label": "Training job" });
+    this.root = el("div.compare-training");
+    this.job = el("select.page-select", { "aria-label": "Training job" });
     this.job.addEventListener("change", () => {
       put({ train: this.job.value, step: null });
       this.show();
     });
-    this.live = el("span", "train-pill", "", { "data-testid": "training-live" });
-    this.about = el("p", "train-mute", "", { role: "status" });
-    this.grid = el("div", "compare-training-grid");
-    this.plans = el("section", "cf compare-training-plans", null, { "aria-label": "Example plans" });
+    this.live = el("span.train-pill", { "data-testid": "training-live" });
+    this.about = el("p.train-mute", { role: "status" });
+    this.grid = el("div.compare-training-grid");
+    this.plans = el("section.compare-figure.compare-training-plans", { "aria-label": "Example plans" });
     this.plans.hidden = true;
     this.rollouts = new Rollouts();
-    const bar = el("div", "compare-filters");
-    bar.append(this.job, this.live);
-    this.root.append(bar, this.about, this.plans, this.grid);
+    this.root.append(el("div.compare-filters", {}, this.job, this.live), this.about, this.plans, this.grid);
     setInterval(() => this.watched() && this.hear(), JOBS_MS);
   }
 
@@ -69,8 +67,7 @@ export class TrainingView {
     if (!jobs) return false;
     this.job.hidden = this.live.hidden = !jobs.length;
     if (!jobs.length) {
-      const box = el("div", "compare-empty");
-      box.append(el("p", "", "No orchestrator has been trained yet. Its plans drift while it learns: start a job on the Train page, cpu-first-steps takes a few minutes."), el("a", "page-button", "Open Train", { href: "/train?new=1" }));
+      const box = el("div.compare-empty", {}, el("p", {}, "No orchestrator has been trained yet. Its plans drift while it learns: start a job on the Train page, cpu-first-steps takes a few minutes."), el("a.page-button", { href: "/train?new=1" }, "Open Train"));
       this.about.textContent = "";
       this.grid.replaceChildren(box);
       return false;
@@ -78,7 +75,7 @@ export class TrainingView {
     const key = JSON.stringify(jobs.map((job) => job.id));
     if (key !== this.listed) {
       const chosen = this.job.value;
-      this.job.replaceChildren(...jobs.map((job) => el("option", "", job.id, { value: job.id })));
+      this.job.replaceChildren(...jobs.map((job) => el("option", { value: job.id }, job.id)));
       this.job.value = jobs.some((job) => job.id === chosen) ? chosen : jobs[0].id;
       this.listed = key;
     }
@@ -148,7 +145,7 @@ export class TrainingView {
       this.about.textContent = "";
       this.plans.hidden = true;
       this.figures.clear();
-      this.grid.replaceChildren(el("p", "train-empty", told.hint));
+      this.grid.replaceChildren(el("p.train-empty", {}, told.hint));
     }
     return told.ok;
   }
@@ -168,7 +165,7 @@ export class TrainingView {
       else this.figures.set(chart.id, figure);
     }
     const shown = charts.map((chart) => this.figures.get(chart.id).root);
-    if (!shown.length) this.grid.replaceChildren(el("p", "train-empty", NOTHING[told.state] || NOTHING.running));
+    if (!shown.length) this.grid.replaceChildren(el("p.train-empty", {}, NOTHING[told.state] || NOTHING.running));
     else if (shown.some((root, place) => this.grid.children[place] !== root)) this.grid.replaceChildren(...shown);
   }
 
@@ -209,16 +206,13 @@ export class TrainingView {
   async openStep(step) {
     put({ step });
     this.rollouts.clear(this.told.job);
-    const head = el("header", "compare-figure-head");
-    const title = el("div", "compare-figure-title");
-    title.append(el("h3", "", "Example plans"), el("p", "", "Every graph opens on the Run page."));
-    const close = el("button", "podium-link", "Close", { type: "button" });
+    const title = el("div.compare-figure-title", {}, el("h3", {}, "Example plans"), el("p", {}, "Every graph opens on the Run page."));
+    const close = el("button.podium-link", { type: "button" }, "Close");
     close.addEventListener("click", () => {
       put({ step: null });
       this.plans.hidden = true;
     });
-    head.append(title, close);
-    this.plans.replaceChildren(head, this.rollouts.root);
+    this.plans.replaceChildren(el("header.compare-figure-head", {}, title, close), this.rollouts.root);
     this.plans.hidden = false;
     await this.rollouts.show(step);
     this.plans.scrollIntoView({ block: "nearest" });

@@ -4,15 +4,15 @@ import { el, icon } from "./dom.js";
 import { ACTIONS } from "./icons.js";
 
 export function button(text, work, className = "page-button") {
-  const node = el("button", className, text, { type: "button" });
+  const node = el("button", { class: className, type: "button" }, text);
   node.addEventListener("click", work);
   return node;
 }
 
 /** @param {(value: string) => unknown} work hears what was chosen */
 export function select(options, value, work = () => {}) {
-  const node = el("select", "page-select");
-  for (const [key, label] of options) node.append(el("option", "", label, { value: key }));
+  const node = el("select.page-select");
+  for (const [key, label] of options) node.append(el("option", { value: key }, label));
   node.value = value ?? "";
   node.addEventListener("change", () => work(node.value));
   return node;
@@ -43,7 +43,7 @@ export async function busy(node, word, work) {
 /** A modal drawer on the right, or a wide dialog in the middle. Escape closes it, and focus goes back. */
 export class Drawer {
   constructor() {
-    this.node = el("dialog", "page-drawer");
+    this.node = el("dialog.page-drawer");
     this.node.addEventListener("click", (event) => {
       if (event.target === this.node) this.close();
     });
@@ -53,15 +53,15 @@ export class Drawer {
   /** Show `parts` under a title; `back` adds a way to what was shown before. */
   open(title, parts, { wide = false, back = null, focus = null } = {}) {
     if (!this.node.open) this.opener = document.activeElement?.dataset?.key || null;
-    const head = el("header", "page-drawer-head");
+    const head = el("header.page-drawer-head");
     if (back) head.append(iconButton("Back", ACTIONS.back, back));
-    head.append(el("h2", "", title), iconButton("Close", ACTIONS.cross, () => this.close()));
+    head.append(el("h2", {}, title), iconButton("Close", ACTIONS.cross, () => this.close()));
     this.node.replaceChildren(head, ...parts);
     this.node.setAttribute("aria-label", title);
     this.node.classList.toggle("page-wide", wide);
     this.node.scrollTop = 0;
     if (!this.node.open) this.node.showModal();
-    const first = focus || this.node.querySelector(".fm input, .fm textarea, .fm select, .form-field input, .form-field textarea");
+    const first = focus || this.node.querySelector(".form-fields input, .form-fields textarea, .form-fields select, .form-field input, .form-field textarea");
     if (first && matchMedia("(pointer: fine)").matches) first.focus();
   }
 
@@ -75,9 +75,7 @@ export class Drawer {
   }
 
   foot(...buttons) {
-    const foot = el("div", "page-drawer-foot");
-    foot.append(...buttons);
-    return foot;
+    return el("div.page-drawer-foot", {}, ...buttons);
   }
 }
 

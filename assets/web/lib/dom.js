@@ -3,40 +3,44 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * An element with a class, text and attributes.
- * @template {keyof HTMLElementTagNameMap} Tag
- * @param {Tag} tag
- * @param {string} [className]
- * @param {any} [text]
+ * An element: `el("button.page-button", { type: "button" }, "Save")`. Children are nodes or text; those that are null
+ * or "" are left out.
+ * @template {string} Selector
+ * @param {Selector} selector the tag and its classes
  * @param {Record<string, any>} [attributes]
- * @returns {HTMLElementTagNameMap[Tag]}
+ * @param {...any} children
+ * @returns {ElementOf<Selector>}
  */
-export function el(tag, className = "", text = null, attributes = {}) {
+export function el(selector, attributes = {}, ...children) {
+  const [tag, ...classes] = selector.split(".");
   const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== null && text !== undefined) node.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  return node;
+  if (classes.length) node.className = classes.join(" ");
+  return /** @type {any} */ (fill(node, attributes, children));
 }
 
 /**
- * An SVG element.
+ * An SVG element, made like `el`.
  * @template {keyof SVGElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Record<string, any>} [attributes]
+ * @param {...any} children
  * @returns {SVGElementTagNameMap[Tag]}
  */
-export function svg(tag, attributes = {}) {
-  const node = document.createElementNS(SVG, tag);
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
   return node;
 }
 
 /** What a page begins with: its name, and what it is for. */
 export function heading(title, about) {
-  const box = el("header", "podium-heading");
+  const box = el("header.podium-heading");
   const text = el("div");
-  text.append(el("h1", "", title), el("p", "", about));
+  text.append(el("h1", {}, title), el("p", {}, about));
   box.append(text);
   return box;
 }
@@ -71,7 +75,7 @@ export function readable(value) {
 
 /** Copy text and say so on the button. */
 export function copyButton(text, label = "Copy") {
-  const button = el("button", "podium-link", label, { type: "button" });
+  const button = el("button.podium-link", { type: "button" }, label);
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
     button.textContent = "Copied";
@@ -82,7 +86,7 @@ export function copyButton(text, label = "Copy") {
 
 /** Save what the page has made as a file. */
 export function saveFile(name, blob) {
-  const link = el("a", "", null, { href: URL.createObjectURL(blob), download: name });
+  const link = el("a", { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // a busy browser reads it late
 }

@@ -13,14 +13,13 @@ const PNG_SCALE = 2;
 
 /** A folded list of downloads for an episode. */
 export function exportMenu(episode) {
-  const menu = el("details", "xp", null, { "data-testid": "export" });
-  const list = el("div", "export-menu-list");
+  const list = el("div.export-menu-list");
   const address = `/api/episodes/${encodeURIComponent(episode)}/export/`;
-  for (const [format, label] of FORMATS) list.append(el("a", "export-menu-item", label, { href: address + format, download: "" }));
-  const png = el("button", "export-menu-item", "Graph as PNG", { type: "button" });
+  for (const [format, label] of FORMATS) list.append(el("a.export-menu-item", { href: address + format, download: "" }, label));
+  const png = el("button.export-menu-item", { type: "button" }, "Graph as PNG");
   png.addEventListener("click", () => savePng(`${address}graph.svg`, `podium-${episode}.png`).catch((error) => (png.textContent = `PNG failed: ${error.message}`)));
   list.insertBefore(png, list.children[3]);
-  menu.append(el("summary", "podium-link", "Export"), list);
+  const menu = el("details.export-menu", { "data-testid": "export" }, el("summary.podium-link", {}, "Export"), list);
   menu.addEventListener("keydown", (event) => event.key === "Escape" && (menu.open = false));
   menu.addEventListener("focusout", ({ relatedTarget: next }) => {
     if (next instanceof Node && !menu.contains(next)) menu.open = false;

@@ -15,18 +15,18 @@ const HOW_TO_STORE = "This looks like a key itself, so it was not kept. Store it
 
 /** A reference to a secret. The key itself is never asked for here, and one that is pasted is thrown away. */
 export function keyField(page, { label, about = "", value = "", optional = true }) {
-  const input = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "env:NAME or keyring:NAME" });
+  const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "env:NAME or keyring:NAME" });
   input.name = "api_key";
   input.value = value;
   const field = labelled(label, input, about);
-  const state = el("span", "form-key-state", null, { role: "status" });
-  field.node.classList.add("fk");
+  const state = el("span.form-key-state", { role: "status" });
+  field.node.classList.add("form-key");
   field.node.append(state, storeInKeyring(input, () => check()));
   let timer;
   let asked = 0;
   const tell = (kind, text) => {
     state.dataset.state = kind;
-    state.replaceChildren(...(text ? [icon({ ok: ACTIONS.check, missing: ACTIONS.warn, bad: ACTIONS.cross }[kind] || ACTIONS.warn), el("span", "", text)] : []));
+    state.replaceChildren(...(text ? [icon({ ok: ACTIONS.check, missing: ACTIONS.warn, bad: ACTIONS.cross }[kind] || ACTIONS.warn), el("span", {}, text)] : []));
   };
   const check = async () => {
     const written = input.value.trim();
@@ -69,9 +69,9 @@ function looksLikeKey(written) {
 
 /** The key goes straight to the keyring by a route of its own, and leaves the page at once. */
 function storeInKeyring(reference, done) {
-  const box = el("details", "form-key-store");
-  const name = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false" });
-  const key = el("input", "", null, { type: "password", autocomplete: "off" });
+  const box = el("details.form-key-store");
+  const name = el("input", { type: "text", autocomplete: "off", spellcheck: "false" });
+  const key = el("input", { type: "password", autocomplete: "off" });
   const named = labelled("Name in the keyring", name);
   const keyed = labelled("Key", key, "Goes into this system's keyring and nowhere else.");
   const keep = button("Store in the keyring", async (event) => {
@@ -92,19 +92,19 @@ function storeInKeyring(reference, done) {
   box.addEventListener("toggle", () => {
     if (box.open && !name.value) name.value = reference.value.replace(/^(env|keyring):/, "");
   });
-  box.append(el("summary", "", "I have the key here: put it into the system keyring"), named.node, keyed.node, keep);
+  box.append(el("summary", {}, "I have the key here: put it into the system keyring"), named.node, keyed.node, keep);
   return box;
 }
 
 /** A model's name, with what the endpoint lists once it has been asked. `endpoint` gives {base_url, api_key}. */
 export function modelField(page, { label, about = "", value = "", choices = [] }, endpoint, atOnce = false) {
   const id = `models-${Math.random().toString(36).slice(2)}`;
-  const input = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false", list: id });
+  const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", list: id });
   input.value = value;
   const field = labelled(label, input, about);
-  const list = el("datalist", "", null, { id });
-  const said = el("span", "form-about", "", { role: "status" });
-  const offer = (names) => list.replaceChildren(...names.slice(0, 500).map((name) => el("option", "", null, { value: name })));
+  const list = el("datalist", { id });
+  const said = el("span.form-about", { role: "status" });
+  const offer = (names) => list.replaceChildren(...names.slice(0, 500).map((name) => el("option", { value: name })));
   const ask = async () => {
     const reply = await page.send({ action: "list_models", ...endpoint() }).catch(() => ({ problems: [["", "The studio did not answer."]] }));
     if (!reply.models) return void (said.textContent = plain(reply.problems));
@@ -113,8 +113,7 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
     return void (said.textContent = `${count(reply.models.length)} models there: type to filter them.`);
   };
   offer(choices);
-  const row = el("div", "form-row");
-  row.append(button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "podium-link"), said);
+  const row = el("div.form-row", {}, button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "podium-link"), said);
   field.node.append(list, row);
   if (atOnce) ask();
   return { ...field, read: textOf(input, field), input };
@@ -122,10 +121,10 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
 
 /** Files of a person's own: uploaded, or named where they lie on this machine. */
 export function documentsField({ label, about = "" }) {
-  const input = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "/path/to/a/file/or/folder" });
+  const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "/path/to/a/file/or/folder" });
   const field = labelled(label, input, about);
-  const files = el("input", "", null, { type: "file", multiple: "", accept: DOCUMENTS.join(","), "aria-label": "Upload documents" });
-  const said = el("span", "form-about", "", { role: "status" });
+  const files = el("input", { type: "file", multiple: "", accept: DOCUMENTS.join(","), "aria-label": "Upload documents" });
+  const said = el("span.form-about", { role: "status" });
   files.addEventListener("change", async () => {
     field.say("");
     input.value = "";
@@ -162,7 +161,7 @@ function unfitFor(file) {
 
 /** One line of text that must not be empty, unless it is optional. */
 export function textField({ label, about = "", value = "", optional = false, placeholder = "" }) {
-  const input = el("input", "", null, { type: "text", autocomplete: "off", spellcheck: "false", placeholder });
+  const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder });
   input.value = value;
   const field = labelled(label, input, about);
   return { ...field, read: textOf(input, field, optional), input };

@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 
 export class Form {
   constructor(schema, values = {}, { prefix = "", special = (_name, _rule, _value) => null } = {}) {
-    this.root = el("div", "fm");
+    this.root = el("div.form-fields");
     this.fields = new Map();
     const required = new Set(schema.required || []);
     for (const [name, rule] of Object.entries(schema.properties || {})) {
@@ -50,10 +50,9 @@ let fields = 0;
 export function labelled(label, input, about = "") {
   const id = `field-${++fields}`;
   input.id = id;
-  const node = el("div", "form-field");
-  const problem = el("span", "form-problem", "", { role: "alert", id: `${id}-problem` });
-  node.append(el("label", "form-label", label, { for: id }));
-  if (about) node.append(el("span", "form-about", about, { id: `${id}-about` }));
+  const problem = el("span.form-problem", { role: "alert", id: `${id}-problem` });
+  const node = el("div.form-field", {}, el("label.form-label", { for: id }, label));
+  if (about) node.append(el("span.form-about", { id: `${id}-about` }, about));
   node.append(input, problem);
   input.setAttribute("aria-describedby", `${id}-about ${id}-problem`);
   const say = (text) => {
@@ -90,21 +89,21 @@ function words(name) {
 }
 
 function makeInput(type, rule, value) {
-  if (type === "boolean") return Object.assign(el("input", "", null, { type: "checkbox" }), { checked: Boolean(value) });
+  if (type === "boolean") return Object.assign(el("input", { type: "checkbox" }), { checked: Boolean(value) });
   if (type === "enum") {
     const select = el("select");
-    for (const choice of rule.enum) select.append(el("option", "", choice, { value: choice }));
+    for (const choice of rule.enum) select.append(el("option", { value: choice }, choice));
     select.value = value ?? rule.enum[0];
     return select;
   }
-  if (type === "number") return Object.assign(el("input", "", null, { type: "number", step: "any" }), { value: value ?? "" });
+  if (type === "number") return Object.assign(el("input", { type: "number", step: "any" }), { value: value ?? "" });
   if (type === "json") {
-    const area = el("textarea", "form-code", null, { rows: "3", spellcheck: "false" });
+    const area = el("textarea.form-code", { rows: "3", spellcheck: "false" });
     area.value = value === undefined || value === null ? "" : JSON.stringify(value, null, 1);
     return area;
   }
   const long = (rule.maxLength || 0) > 200 || /query|prompt|code|expression|instruction|request/i.test(`${rule.title} ${rule.description}`);
-  const input = long ? el("textarea", "", null, { rows: "3" }) : el("input", "", null, { type: "text", autocomplete: "off" });
+  const input = long ? el("textarea", { rows: "3" }) : el("input", { type: "text", autocomplete: "off" });
   input.value = value ?? "";
   return input;
 }

@@ -17,7 +17,7 @@ export const plain = (problems) => problems.map(([, what]) => what).join("; ");
 /** A line at the lower edge that goes by itself. */
 export class Toast {
   constructor() {
-    this.node = el("div", "page-toast", null, { role: "status" });
+    this.node = el("div.page-toast", { role: "status" });
   }
 
   say(text, bad = false) {

@@ -10,9 +10,8 @@ export const SAVE = ["Save as demonstration", "Saved as demonstration"];
 /** A toggle for an episode; `on` is its present state, null when it has to be asked for. Without `words` it is a
  * star alone. */
 export function starButton(episode, on = null, words = null) {
-  const node = el("button", "podium-star", null, { type: "button" });
-  const word = el("span", words ? "" : "podium-offscreen");
-  node.append(icon(ACTIONS.star), word);
+  const word = el("span", { class: words ? "" : "podium-offscreen" });
+  const node = el("button.podium-star", { type: "button" }, icon(ACTIONS.star), word);
   const address = `/api/episodes/${encodeURIComponent(episode)}/star`;
   const show = (state) => {
     node.setAttribute("aria-pressed", String(state));

@@ -7,18 +7,16 @@ export class Tabs {
   constructor(prefix, about, tabs, onSelect) {
     this.names = tabs.map(([name]) => name);
     this.onSelect = onSelect;
-    this.row = el("div", "train-job-tabs", null, { role: "tablist", "aria-label": about });
+    this.row = el("div.train-job-tabs", { role: "tablist", "aria-label": about });
     this.panels = tabs.map(([name, label, content]) => this.add(prefix, name, label, content));
     this.row.addEventListener("keydown", (event) => this.onKey(event));
   }
 
   add(prefix, name, label, content) {
-    const tab = el("button", "train-job-tab", label, { type: "button", role: "tab", id: `${prefix}-tab-${name}`, "aria-controls": `${prefix}-${name}`, "data-tab": name });
+    const tab = el("button.train-job-tab", { type: "button", role: "tab", id: `${prefix}-tab-${name}`, "aria-controls": `${prefix}-${name}`, "data-tab": name }, label);
     tab.addEventListener("click", () => this.onSelect(name));
     this.row.append(tab);
-    const panel = el("div", `${prefix}-panel`, null, { role: "tabpanel", id: `${prefix}-${name}`, "aria-labelledby": tab.id });
-    panel.append(content);
-    return panel;
+    return el("div", { class: `${prefix}-panel`, role: "tabpanel", id: `${prefix}-${name}`, "aria-labelledby": tab.id }, content);
   }
 
   /** Whether there is a tab of this name. */

@@ -4,13 +4,12 @@ import { el } from "../lib/dom.js";
 
 async function show() {
   const { user } = await (await fetch("/api/me")).json();
-  const box = el("section", "podium-me", null, { "aria-label": "Who is logged in" });
-  const out = el("button", "podium-link", "Log out", { type: "button" });
+  const out = el("button.podium-link", { type: "button" }, "Log out");
   out.addEventListener("click", async () => {
     await fetch("/logout", { method: "POST" });
     location.assign("/login");
   });
-  box.append(el("span", "podium-me-name", user, { title: user }), out);
+  const box = el("section.podium-me", { "aria-label": "Who is logged in" }, el("span.podium-me-name", { title: user }, user), out);
   const place = () => {
     const nav = document.querySelector("#nav nav");
     if (nav && !document.querySelector(".podium-me")) nav.after(box);

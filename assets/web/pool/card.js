@@ -10,17 +10,14 @@ const PLACES = { here: "local", machine: "server on this machine", remote: "remo
 const REFRESHABLE = ["mcp", "function"];
 
 export function workerCard(page, worker) {
-  const card = el("article", "page-card", null, { "data-name": worker.name, "data-role": worker.role });
+  const card = el("article.page-card", { "data-name": worker.name, "data-role": worker.role });
   card.classList.toggle("page-off", !worker.enabled);
-  const head = el("div", "page-card-head");
-  const badge = el("span", "page-badge");
-  badge.append(icon(kindIcon(worker)));
-  const title = el("div", "page-card-title");
-  title.append(el("h2", "", worker.name), el("span", "", `${worker.label} · ${PLACES[worker.place]}`));
-  head.append(badge, title, toggle(page, worker));
-  card.append(head, light(worker), el("p", "page-about", worker.description, { title: worker.description }));
-  if (worker.kind === "extractor") card.append(el("p", "page-stand-in", "Rule-based: stands in for an LLM reader."));
-  if (worker.points_at) card.append(el("code", "page-points", worker.points_at, { title: worker.points_at }));
+  const badge = el("span.page-badge", {}, icon(kindIcon(worker)));
+  const title = el("div.page-card-title", {}, el("h2", {}, worker.name), el("span", {}, `${worker.label} · ${PLACES[worker.place]}`));
+  const head = el("div.page-card-head", {}, badge, title, toggle(page, worker));
+  card.append(head, light(worker), el("p.page-about", { title: worker.description }, worker.description));
+  if (worker.kind === "extractor") card.append(el("p.page-stand-in", {}, "Rule-based: stands in for an LLM reader."));
+  if (worker.points_at) card.append(el("code.page-points", { title: worker.points_at }, worker.points_at));
   card.append(marks(worker), figures(worker), actions(page, worker));
   const test = page.tests.get(worker.name);
   if (test) card.append(testResult(test));
@@ -31,9 +28,8 @@ export function workerCard(page, worker) {
 function light(worker) {
   const state = worker.enabled ? worker.light.light : "off";
   const [word, path] = LIGHTS[state];
-  const box = el("div", "page-health", null, { "data-health": state });
-  box.append(icon(path), el("b", "", word));
-  if (worker.enabled && state !== "unknown") box.append(el("span", "", worker.light.sentence, { title: lightWords(worker.light) }));
+  const box = el("div.page-health", { "data-health": state }, icon(path), el("b", {}, word));
+  if (worker.enabled && state !== "unknown") box.append(el("span", { title: lightWords(worker.light) }, worker.light.sentence));
   return box;
 }
 
@@ -48,8 +44,8 @@ function lightWords(found) {
 
 /** What is out of the ordinary about it, as chips. */
 function marks(worker) {
-  const list = el("ul", "pool-marks");
-  const add = (text, kind = "", title = "") => list.append(el("li", kind && `pool-mark-${kind}`, text, title ? { title } : {}));
+  const list = el("ul.pool-marks");
+  const add = (text, kind = "", title = "") => list.append(el("li", { class: kind && `pool-mark-${kind}`, ...(title ? { title } : {}) }, text));
   if (worker.runs_program) add("runs a program", "warn", `It starts ${worker.runs_program} on this machine, outside the sandbox.`);
   if (worker.isolated && worker.light.probe) add(isolation(worker.light.probe), worker.light.probe.ok ? "safe" : "warn", worker.light.probe.text);
   if (worker.light.circuit.state !== "closed") add(`circuit ${worker.light.circuit.state}`, "warn");
@@ -77,25 +73,23 @@ function figures(worker) {
   if (worker.config.api_key) shown.push(["Key", worker.config.api_key]);
   if (worker.price_in || worker.price_out) shown.push(["$/M tokens", `${worker.price_in} / ${worker.price_out}`]);
   if (worker.price_call) shown.push(["Per call", dollars(worker.price_call)]);
-  const box = el("dl", "page-figures");
+  const box = el("dl.page-figures");
   for (const [name, value] of shown) {
-    const pair = el("div");
-    pair.append(el("dt", "", name), el("dd", "", value));
-    box.append(pair);
+    box.append(el("div", {}, el("dt", {}, name), el("dd", {}, value)));
   }
   return box;
 }
 
 function toggle(page, worker) {
   const label = `${worker.enabled ? "Disable" : "Enable"} ${worker.name}`;
-  const node = el("button", "page-toggle", null, { type: "button", role: "switch", "aria-checked": String(worker.enabled), "aria-label": label, "data-key": `toggle-${worker.name}` });
+  const node = el("button.page-toggle", { type: "button", role: "switch", "aria-checked": String(worker.enabled), "aria-label": label, "data-key": `toggle-${worker.name}` });
   node.disabled = page.isOld();
   node.addEventListener("click", () => page.act({ action: "set_enabled", name: worker.name, enabled: !worker.enabled }));
   return node;
 }
 
 function actions(page, worker) {
-  const row = el("div", "page-actions");
+  const row = el("div.page-actions");
   const add = (label, path, work) => {
     const node = button("", work, "page-action");
     node.append(icon(path), label);
@@ -130,14 +124,10 @@ export async function testWorker(page, name) {
 }
 
 export function testResult(test) {
-  const box = el("div", "pool-test", null, { role: "status", "data-status": test.status });
-  const head = el("div", "page-out-head", null, { "data-status": test.status });
-  const status = el("span", "podium-status");
   const [word, path] = STATUSES[test.status];
-  status.append(icon(path), el("b", "", word));
+  const status = el("span.podium-status", {}, icon(path), el("b", {}, word));
   const said = [test.how === "probe" ? "probed" : "called", seconds(test.latency_s)].filter(Boolean).join(" · ");
-  head.append(status, el("span", "", said));
-  if (test.asked) head.append(el("span", "pool-asked", `“${test.asked}”`, { title: test.asked }));
-  box.append(head, el("pre", "page-value", test.text, { tabindex: "0", "aria-label": "Result" }));
-  return box;
+  const head = el("div.page-out-head", { "data-status": test.status }, status, el("span", {}, said));
+  if (test.asked) head.append(el("span.pool-asked", { title: test.asked }, `“${test.asked}”`));
+  return el("div.pool-test", { role: "status", "data-status": test.status }, head, el("pre.page-value", { tabindex: "0", "aria-label": "Result" }, test.text));
 }

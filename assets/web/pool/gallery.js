@@ -30,14 +30,13 @@ export class Gallery {
     const reply = await this.page.act({ action: "gallery" });
     if (!reply.ok) return;
     this.templates = reply.templates;
-    this.root = el("div", "pg");
-    this.search = el("input", "page-search", null, { type: "search", placeholder: "Search templates", "aria-label": "Search templates" });
+    this.root = el("div.pool-gallery");
+    this.search = el("input.page-search", { type: "search", placeholder: "Search templates", "aria-label": "Search templates" });
     this.search.addEventListener("input", () => this.filter());
-    this.chips = el("div", "page-chips", null, { role: "group", "aria-label": "Show" });
+    this.chips = el("div.page-chips", { role: "group", "aria-label": "Show" });
     for (const [group, label] of [["all", "All"], ...GROUPS]) this.chips.append(this.chip(group, label));
-    const bar = el("div", "pool-gallery-bar");
-    bar.append(this.search, this.chips);
-    this.nothing = el("p", "page-lead", "No template fits these words. “Any OpenAI-compatible URL” and the imports reach most of what exists.");
+    const bar = el("div.pool-gallery-bar", {}, this.search, this.chips);
+    this.nothing = el("p.page-lead", {}, "No template fits these words. “Any OpenAI-compatible URL” and the imports reach most of what exists.");
     this.found = this.section("found", "Found on this machine", "");
     this.root.append(bar, this.found, ...GROUPS.map((group) => this.groupSection(group, reply.models)), this.nothing);
     this.filter();
@@ -62,11 +61,8 @@ export class Gallery {
   }
 
   section(group, title, about) {
-    const section = el("section", "pool-gallery-section", null, { "data-group": group, "aria-label": title });
-    const head = el("div", "pool-gallery-section-head");
-    head.append(el("h3", "", title), el("p", "", about));
-    section.append(head, el("div", "pool-gallery-grid"));
-    return section;
+    const head = el("div.pool-gallery-section-head", {}, el("h3", {}, title), el("p", {}, about));
+    return el("section.pool-gallery-section", { "data-group": group, "aria-label": title }, head, el("div.pool-gallery-grid"));
   }
 
   groupSection([group, title, about], models) {
@@ -75,9 +71,7 @@ export class Gallery {
     if (group === "roles") {
       this.runsOn = select(models.map((each) => [each.name, each.label]), models[0]?.name);
       this.runsOn.setAttribute("aria-label", "Role agents run on");
-      const row = el("label", "pool-gallery-runs-on", "Run on ");
-      row.append(this.runsOn);
-      head.append(row);
+      head.append(el("label.pool-gallery-runs-on", {}, "Run on ", this.runsOn));
     }
     grid.append(...this.templates.filter((each) => each.group === group).map((each) => this.card(each)));
     return section;
@@ -100,22 +94,18 @@ export class Gallery {
   }
 
   card(template) {
-    const card = el("article", "pool-gallery-card", null, { "data-template": template.id, "data-role": template.group === "tools" || template.group === "imports" ? "tool" : "agent" });
+    const card = el("article.pool-gallery-card", { "data-template": template.id, "data-role": template.group === "tools" || template.group === "imports" ? "tool" : "agent" });
     card.dataset.words = `${template.title} ${template.line} ${template.needs} ${template.kind} ${template.group}`.toLowerCase();
-    const head = el("div", "pool-gallery-head");
-    const badge = el("span", "page-badge");
-    if (template.group === "models" && template.kind === "chat") badge.append(el("b", "", initials(template.title)));
+    const badge = el("span.page-badge");
+    if (template.group === "models" && template.kind === "chat") badge.append(el("b", {}, initials(template.title)));
     else badge.append(icon(kindIcon(template)));
-    const text = el("div", "pool-gallery-text");
-    text.append(el("h4", "", template.title), el("p", "", template.line));
-    head.append(badge, text);
-    const needs = el("span", "pool-gallery-needs", null, { "data-needs": template.needs });
-    needs.append(icon(NEEDS[template.needs]), `Needs ${template.needs}`);
-    const done = el("div", "pool-gallery-done", null, { "aria-live": "polite" });
+    const text = el("div.pool-gallery-text", {}, el("h4", {}, template.title), el("p", {}, template.line));
+    const head = el("div.pool-gallery-head", {}, badge, text);
+    const needs = el("span.pool-gallery-needs", { "data-needs": template.needs }, icon(NEEDS[template.needs]), `Needs ${template.needs}`);
+    const done = el("div.pool-gallery-done", { "aria-live": "polite" });
     const add = button(template.preset ? "Add" : "Open", (event) => this.click(template, done, event.currentTarget), "pool-gallery-add");
     add.setAttribute("aria-label", `${add.textContent} ${template.title}`);
-    const foot = el("div", "pool-gallery-foot");
-    foot.append(needs);
+    const foot = el("div.pool-gallery-foot", {}, needs);
     if (template.preset) {
       const edit = button("Edit first", () => this.editFirst(template), "pool-gallery-edit");
       edit.setAttribute("aria-label", `Edit ${template.title} first`);
@@ -152,10 +142,9 @@ export class Gallery {
     const value = (name) => fields.get(name)?.input.value.trim() ?? String(template.preset.config[name] ?? "");
     const endpoint = () => ({ base_url: value("base_url"), api_key: value("api_key") });
     for (const need of template.fields) fields.set(need.field, makeField(this.page, need, endpoint, template.needs === "a running server"));
-    const general = el("div", "form-general", "", { role: "alert" });
-    const form = el("form", "fm");
-    form.append(...[...fields.values()].map((field) => field.node));
-    const add = el("button", "page-primary", `Add ${template.title}`, { type: "submit" });
+    const general = el("div.form-general", { role: "alert" });
+    const form = el("form.form-fields", {}, ...[...fields.values()].map((field) => field.node));
+    const add = el("button.page-primary", { type: "submit" }, `Add ${template.title}`);
     form.append(general, this.page.drawer.foot(button("Back", () => this.show()), add));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
@@ -176,8 +165,8 @@ export class Gallery {
       general.textContent = plain(rest);
       return null;
     });
-    const notes = [el("p", "page-lead", template.line)];
-    if (template.note) notes.push(el("p", "pool-hint", template.note));
+    const notes = [el("p.page-lead", {}, template.line)];
+    if (template.note) notes.push(el("p.pool-hint", {}, template.note));
     const missing = new Set(needs.map(([where]) => where));
     const first = [...fields].find(([name]) => missing.has(name))?.[1].input;
     this.page.drawer.open(`Add: ${template.title}`, [...notes, form], { back: () => this.show(), focus: first });
@@ -193,11 +182,8 @@ export class Gallery {
       this.page.show();
     }, "pool-gallery-test");
     test.setAttribute("aria-label", `Test ${name}`);
-    const line = el("div", "pool-gallery-added");
-    const said = el("span", "", "Added as ");
-    said.append(el("b", "", name));
-    line.append(icon(ACTIONS.check), said, test);
-    done.replaceChildren(line);
+    const said = el("span", {}, "Added as ", el("b", {}, name));
+    done.replaceChildren(el("div.pool-gallery-added", {}, icon(ACTIONS.check), said, test));
     return test;
   }
 
@@ -216,28 +202,23 @@ export class Gallery {
   }
 
   serverCard(server) {
-    const card = el("article", "pool-gallery-card pool-gallery-server", null, { "data-server": server.base_url, "data-role": "agent" });
+    const card = el("article.pool-gallery-card.pool-gallery-server", { "data-server": server.base_url, "data-role": "agent" });
     card.dataset.words = `${server.server} ${server.base_url} ${server.models.join(" ")}`.toLowerCase();
-    const head = el("div", "pool-gallery-head");
-    const badge = el("span", "page-badge");
-    badge.append(icon(NEEDS["a model"]));
-    const text = el("div", "pool-gallery-text");
-    text.append(el("h4", "", server.server), el("p", "", server.base_url));
-    head.append(badge, text);
-    const list = el("ul", "pool-gallery-models");
+    const badge = el("span.page-badge", {}, icon(NEEDS["a model"]));
+    const text = el("div.pool-gallery-text", {}, el("h4", {}, server.server), el("p", {}, server.base_url));
+    const head = el("div.pool-gallery-head", {}, badge, text);
+    const list = el("ul.pool-gallery-models");
     for (const model of server.models) {
-      const row = el("li");
-      const done = el("div", "pool-gallery-done", null, { "aria-live": "polite" });
+      const done = el("div.pool-gallery-done", { "aria-live": "polite" });
       const add = button("Add", async (event) => {
         const request = { action: "add_found", server: server.server, base_url: server.base_url, model };
         const reply = await busy(event.currentTarget, "Adding …", () => this.page.act(request));
         if (reply.ok) this.tell(done, reply.added);
       }, "pool-gallery-add-model");
       add.setAttribute("aria-label", `Add ${model}`);
-      row.append(el("span", "pool-gallery-model", model, { title: model }), add, done);
-      list.append(row);
+      list.append(el("li", {}, el("span.pool-gallery-model", { title: model }, model), add, done));
     }
-    if (!server.models.length) list.append(el("li", "pool-gallery-none", "It runs, but has no model yet."));
+    if (!server.models.length) list.append(el("li.pool-gallery-none", {}, "It runs, but has no model yet."));
     card.append(head, list);
     return card;
   }

@@ -20,14 +20,9 @@ export function openMcp(page, back = null) {
   const url = textField({ label: "URL", about: "Streamable HTTP, often ending in /mcp.", placeholder: "https://host/mcp" });
   const headers = linesField("Headers", "One a line. A key goes in as a reference: Authorization: Bearer env:NAME", "Authorization: Bearer env:NAME");
   const name = textField({ label: "Name", about: "Stands before the names of its tools; made from the command when empty.", optional: true });
-  const warning = el("p", "page-warning");
-  warning.append(icon(ACTIONS.warn), el("span", "", RUNS_HERE));
-  const stdio = el("div", "fm");
-  stdio.append(warning, command.node);
-  const http = el("div", "fm");
-  http.append(url.node);
-  const more = el("details", "page-more");
-  more.append(el("summary", "", "More"), env.node, headers.node, cwd.node, name.node);
+  const stdio = el("div.form-fields", {}, el("p.page-warning", {}, icon(ACTIONS.warn), el("span", {}, RUNS_HERE)), command.node);
+  const http = el("div.form-fields", {}, url.node);
+  const more = el("details.page-more", {}, el("summary", {}, "More"), env.node, headers.node, cwd.node, name.node);
   const choose = (value) => {
     kind.value = value;
     stdio.hidden = cwd.node.hidden = env.node.hidden = value !== "stdio";
@@ -48,15 +43,14 @@ export function openMcp(page, back = null) {
 }
 
 export function openOpenApi(page, back = null) {
-  const file = el("input", "", null, { type: "file", accept: ".json,.yaml,.yml,application/json", "aria-label": "OpenAPI file" });
+  const file = el("input", { type: "file", accept: ".json,.yaml,.yml,application/json", "aria-label": "OpenAPI file" });
   const text = linesField("Document", "OpenAPI 3.0 or 3.1 as JSON or YAML: choose a file, paste it, or give its URL below.", "openapi: 3.1.0", 6);
   const url = textField({ label: "URL of the document", optional: true, placeholder: "https://host/openapi.json" });
   const base = textField({ label: "Base URL", about: "Where its operations are called; empty for what the document says.", optional: true });
   const key = keyField(page, { label: "API key", about: "A reference, when the API wants a key." });
   const header = textField({ label: "Header of the key", about: "Only where the document's own rule is wrong.", optional: true, placeholder: "X-API-Key" });
   const local = privateField();
-  const more = el("details", "page-more");
-  more.append(el("summary", "", "More"), header.node, local.node);
+  const more = el("details.page-more", {}, el("summary", {}, "More"), header.node, local.node);
   text.node.insertBefore(file, text.node.querySelector("textarea"));
   readInto(file, text, MAX_DOCUMENT_BYTES);
   const fields = { text, url, base_url: base, api_key: key, key_header: header, allow_private: local };
@@ -75,8 +69,7 @@ export function openSpace(page, back = null) {
   const space = textField({ label: "Space", about: "owner/name at Hugging Face, or the URL of any Gradio app.", placeholder: "owner/name" });
   const token = keyField(page, { label: "Token", about: "A reference, for a private Space." });
   const local = privateField();
-  const more = el("details", "page-more");
-  more.append(el("summary", "", "More"), local.node);
+  const more = el("details.page-more", {}, el("summary", {}, "More"), local.node);
   const fields = { space, token, allow_private: local };
   openSource(page, {
     title: "Import from a Hugging Face Space",
@@ -91,7 +84,7 @@ export function openSpace(page, back = null) {
 
 /** Whether a worker may reach the local network. */
 function privateField() {
-  const box = el("input", "", null, { type: "checkbox" });
+  const box = el("input", { type: "checkbox" });
   const field = labelled("Allow private addresses", box, "For what runs in the local network. This machine's own addresses need no permission.");
   field.node.classList.add("form-check");
   return { ...field, read: () => box.checked };
@@ -99,8 +92,7 @@ function privateField() {
 
 export function openFunction(page, back = null) {
   const target = codeField("Function", "module:function, a file, or file.py:function. A file offers every public function in it.", "/path/to/tools.py");
-  const warning = el("p", "page-warning");
-  warning.append(icon(ACTIONS.warn), el("span", "", RUNS_HERE));
+  const warning = el("p.page-warning", {}, icon(ACTIONS.warn), el("span", {}, RUNS_HERE));
   openSource(page, {
     title: "Import Python functions",
     parts: [warning, target.node],
@@ -114,10 +106,9 @@ export function openFunction(page, back = null) {
 
 /** The first page of an importer: describe the source. Nothing that was typed is lost by a problem. */
 function openSource(page, source) {
-  const general = el("div", "form-general", "", { role: "alert" });
-  const form = el("form", "fm");
-  const go = el("button", "page-primary", source.verb, { type: "submit" });
-  form.append(...source.parts, general, page.drawer.foot(button("Cancel", () => (source.back ? source.back() : page.drawer.close())), go));
+  const general = el("div.form-general", { role: "alert" });
+  const go = el("button.page-primary", { type: "submit" }, source.verb);
+  const form = el("form.form-fields", {}, ...source.parts, general, page.drawer.foot(button("Cancel", () => (source.back ? source.back() : page.drawer.close())), go));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     for (const field of Object.values(source.fields)) field.say("");
@@ -146,7 +137,6 @@ function openSource(page, source) {
 /** The second page: everything that the source offers, preselected; what cannot be added is grey and says why. */
 function openOffers(page, source, offers) {
   const ready = offers.filter((offer) => !offer.problem);
-  const list = el("ul", "pool-import-offers");
   const add = button("", async () => {
     const workers = rows.filter((row) => row.box.checked).map((row) => row.offer.spec);
     const reply = await busy(add, "Adding …", () => page.command({ action: "add_workers", workers }));
@@ -160,8 +150,8 @@ function openOffers(page, source, offers) {
     add.disabled = chosen === 0;
   };
   const rows = offers.map((offer, index) => offerRow(offer, index, tell));
-  list.append(...rows.map((row) => row.node));
-  const filter = el("input", "page-search", null, { type: "search", placeholder: "Filter", "aria-label": "Filter" });
+  const list = el("ul.pool-import-offers", {}, ...rows.map((row) => row.node));
+  const filter = el("input.page-search", { type: "search", placeholder: "Filter", "aria-label": "Filter" });
   filter.addEventListener("input", () => {
     for (const row of rows) row.node.hidden = !row.words.includes(filter.value.toLowerCase());
   });
@@ -169,33 +159,29 @@ function openOffers(page, source, offers) {
     for (const row of rows) if (!row.box.disabled && !row.node.hidden) row.box.checked = on;
     tell();
   };
-  const bar = el("div", "pool-import-bar");
-  bar.append(filter, button("All", () => set(true), "podium-link"), button("None", () => set(false), "podium-link"));
-  const general = el("div", "form-general", "", { role: "alert" });
+  const bar = el("div.pool-import-bar", {}, filter, button("All", () => set(true), "podium-link"), button("None", () => set(false), "podium-link"));
+  const general = el("div.form-general", { role: "alert" });
   const odd = offers.length - ready.length;
   const said = `${count(ready.length)} of ${count(offers.length)} can be added.${odd ? " The others say why not." : ""}`;
   tell();
   const foot = page.drawer.foot(button("Back", () => source.again()), add);
-  page.drawer.open("Choose what to add", [el("p", "page-lead", said), bar, list, general, foot], { back: () => source.again(), focus: add });
+  page.drawer.open("Choose what to add", [el("p.page-lead", {}, said), bar, list, general, foot], { back: () => source.again(), focus: add });
 }
 
 function offerRow(offer, index, changed) {
   const { spec, problem } = offer;
-  const node = el("li", problem ? "pool-import-offer pool-import-odd" : "pool-import-offer");
   const id = `offer-${index}`;
-  const box = el("input", "", null, { type: "checkbox", id, "aria-describedby": `${id}-about` });
+  const box = el("input", { type: "checkbox", id, "aria-describedby": `${id}-about` });
   box.checked = !problem;
   box.disabled = Boolean(problem);
   box.addEventListener("change", changed);
-  const text = el("div", "pool-import-text");
-  text.append(el("label", "pool-import-name", spec.name, { for: id }), el("p", "pool-import-about", problem || spec.description, { id: `${id}-about` }));
+  const text = el("div.pool-import-text", {}, el("label.pool-import-name", { for: id }, spec.name), el("p.pool-import-about", { id: `${id}-about` }, problem || spec.description));
   if (!problem) {
-    const peek = el("details", "pool-import-schema");
     const names = Object.keys(offer.parameters.properties || {});
-    peek.append(el("summary", "", names.length ? `Takes ${names.join(", ")}` : "Takes nothing"), el("pre", "page-value", JSON.stringify(offer.parameters, null, 2), { tabindex: "0" }));
+    const peek = el("details.pool-import-schema", {}, el("summary", {}, names.length ? `Takes ${names.join(", ")}` : "Takes nothing"), el("pre.page-value", { tabindex: "0" }, JSON.stringify(offer.parameters, null, 2)));
     text.append(peek);
   }
-  node.append(box, text);
+  const node = el("li", { class: problem ? "pool-import-offer pool-import-odd" : "pool-import-offer" }, box, text);
   return { node, box, offer, words: `${spec.name} ${spec.description} ${problem}`.toLowerCase() };
 }
 
@@ -204,10 +190,8 @@ async function openAdded(page, names) {
   const parts = [];
   for (const [index, name] of names.entries()) {
     const worker = page.worker(name);
-    const box = el("details", "pool-import-added", null, { "data-name": name });
-    const summary = el("summary");
-    summary.append(icon(ACTIONS.check), el("b", "", name), el("span", "", worker.description));
-    box.append(summary);
+    const summary = el("summary", {}, icon(ACTIONS.check), el("b", {}, name), el("span", {}, worker.description));
+    const box = el("details.pool-import-added", { "data-name": name }, summary);
     const fill = async () => {
       if (box.dataset.filled) return;
       box.dataset.filled = "1";
@@ -223,24 +207,24 @@ async function openAdded(page, names) {
   }
   const title = names.length === 1 ? `Added ${names[0]}` : `Added ${names.length} workers`;
   const foot = page.drawer.foot(button("Done", () => page.drawer.close()));
-  page.drawer.open(title, [el("p", "page-lead", "Call one to see that it works."), ...parts, foot], { focus: parts[0].querySelector(".page-primary") });
+  page.drawer.open(title, [el("p.page-lead", {}, "Call one to see that it works."), ...parts, foot], { focus: parts[0].querySelector(".page-primary") });
 }
 
 /** A pool that was exported: it becomes a pool of its own. */
 export function openPoolFile(page, back = null) {
-  const file = el("input", "", null, { type: "file", accept: ".json,application/json" });
-  const text = el("textarea", "form-code", null, { rows: "10", spellcheck: "false", placeholder: '{"podium_pool": 1, ...}' });
-  const name = el("input", "", null, { type: "text", placeholder: "as in the file" });
+  const file = el("input", { type: "file", accept: ".json,application/json" });
+  const text = el("textarea.form-code", { rows: "10", spellcheck: "false", placeholder: '{"podium_pool": 1, ...}' });
+  const name = el("input", { type: "text", placeholder: "as in the file" });
   const fields = { text: labelled("Pool as JSON", text), name: labelled("Name", name, "Change it when the name is taken.") };
-  const problems = el("ul", "page-problems", null, { role: "alert" });
-  readInto(file, { input: text, say: (said) => problems.replaceChildren(...(said ? [el("li", "", said)] : [])) }, MAX_POOL_FILE_BYTES);
+  const problems = el("ul.page-problems", { role: "alert" });
+  readInto(file, { input: text, say: (said) => problems.replaceChildren(...(said ? [el("li", {}, said)] : [])) }, MAX_POOL_FILE_BYTES);
   const load = async () => {
     const reply = await page.command({ action: "import", text: text.value, name: name.value.trim() });
     if (reply.ok) return page.drawer.close();
-    problems.replaceChildren(...reply.problems.map(([where, what]) => el("li", "", where ? `${where}: ${what}` : what)));
+    problems.replaceChildren(...reply.problems.map(([where, what]) => el("li", {}, where ? `${where}: ${what}` : what)));
     return null;
   };
-  const hint = el("p", "pool-hint", "Workers in it that run programs on this machine arrive switched off.");
+  const hint = el("p.pool-hint", {}, "Workers in it that run programs on this machine arrive switched off.");
   const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Import", load, "page-primary"));
   page.drawer.open("Import a pool", [labelled("File", file).node, fields.text.node, fields.name.node, hint, problems, foot], { back });
 }
@@ -263,7 +247,7 @@ function codeField(label, about, placeholder) {
 }
 
 function linesField(label, about, placeholder, rows = 3) {
-  const input = el("textarea", "form-code", null, { rows: String(rows), spellcheck: "false", placeholder });
+  const input = el("textarea.form-code", { rows: String(rows), spellcheck: "false", placeholder });
   const field = labelled(label, input, about);
   return { ...field, input, read: () => input.value.trim() || undefined };
 }
@@ -280,7 +264,7 @@ function valuesOf(fields) {
 }
 
 function segments(label, options, chosen, work) {
-  const group = el("div", "page-chips", null, { role: "group", "aria-label": label });
+  const group = el("div.page-chips", { role: "group", "aria-label": label });
   for (const [value, text] of options) {
     const chip = button(text, () => {
       for (const each of group.children) each.setAttribute("aria-pressed", String(each === chip));

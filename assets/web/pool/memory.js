@@ -17,10 +17,10 @@ export async function openMemory(page) {
 class Memory {
   constructor(page, told) {
     this.page = page;
-    this.list = el("ul", "pool-memory-list");
-    this.note = el("p", "pool-hint", REACH);
-    this.problem = el("p", "form-general", "", { role: "alert" });
-    this.heading = el("h3", "pool-memory-heading");
+    this.list = el("ul.pool-memory-list");
+    this.note = el("p.pool-hint", {}, REACH);
+    this.problem = el("p.form-general", { role: "alert" });
+    this.heading = el("h3.pool-memory-heading");
     this.learn = button("Learn from recorded failures", () => busy(this.learn, "Learning …", () => this.send({ action: "learn" })));
     this.clear = button("Clear all", () => this.forgetAll(), "page-danger");
     this.choice = select([], "", (memory) => this.send({ action: "set_memory", memory }));
@@ -30,7 +30,7 @@ class Memory {
 
   open() {
     const foot = this.page.drawer.foot(this.learn, this.clear, button("Close", () => this.page.drawer.close()));
-    this.page.drawer.open("Failure memory", [el("p", "page-lead", LEAD), this.field.node, this.note, this.problem, this.heading, this.list, foot], { focus: this.choice });
+    this.page.drawer.open("Failure memory", [el("p.page-lead", {}, LEAD), this.field.node, this.note, this.problem, this.heading, this.list, foot], { focus: this.choice });
   }
 
   take(told) {
@@ -61,23 +61,17 @@ class Memory {
   }
 
   item(lesson) {
-    const node = el("li", "pool-memory-lesson", null, { "data-lesson": lesson.id });
     const forget = button("", () => this.send({ action: "forget", lesson: lesson.id }), "page-close");
     forget.append(icon(ACTIONS.trash));
     forget.setAttribute("aria-label", `Forget: ${lesson.sentence}`);
-    const text = el("div", "pool-memory-text");
-    text.append(el("p", "pool-memory-sentence", lesson.sentence), el("p", "pool-memory-query", lesson.query));
-    const foot = el("p", "pool-memory-foot");
     const by = lesson.written_by === "rule" ? "by rule" : `by ${lesson.written_by}`;
-    foot.append(`${by}${lesson.instead_of ? `, because ${lesson.instead_of}` : ""}${lesson.cost ? ` · ${dollars(lesson.cost)}` : ""} · `);
-    foot.append(el("a", "podium-link", "the run", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }));
-    text.append(foot);
-    node.append(text, forget);
-    return node;
+    const foot = el("p.pool-memory-foot", {}, `${by}${lesson.instead_of ? `, because ${lesson.instead_of}` : ""}${lesson.cost ? ` · ${dollars(lesson.cost)}` : ""} · `, el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }, "the run"));
+    const text = el("div.pool-memory-text", {}, el("p.pool-memory-sentence", {}, lesson.sentence), el("p.pool-memory-query", {}, lesson.query), foot);
+    return el("li.pool-memory-lesson", { "data-lesson": lesson.id }, text, forget);
   }
 }
 
 function options({ agents, gone, mode }) {
   const choices = [["off", "off: nothing is kept or shown"], ["rule", "written by rule"], ...agents.map((name) => [name, `written by ${name}${gone && name === mode ? " (not in this pool any more)" : ""}`])];
-  return choices.map(([value, label]) => el("option", "", label, { value }));
+  return choices.map(([value, label]) => el("option", { value }, label));
 }

@@ -25,15 +25,14 @@ class PoolPage {
     this.text = "";
     this.tried = new Map(); // what "Try it" was given last, by worker
     this.tests = new Map(); // what a test said, by worker
-    this.bar = el("div", "page-bar");
-    this.note = el("div", "page-note");
-    this.tools = el("div", "page-tools");
-    this.grid = el("div", "page-grid");
+    this.bar = el("div.page-bar");
+    this.note = el("div.page-note");
+    this.tools = el("div.page-tools");
+    this.grid = el("div.page-grid");
     this.drawer = new Drawer();
     this.gallery = new Gallery(this);
-    this.toast = el("div", "page-toast", null, { role: "status", popover: "manual" });
-    const page = el("div", "pp");
-    page.append(heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar, this.note, this.tools, this.grid, this.drawer.node, this.toast);
+    this.toast = el("div.page-toast", { role: "status", popover: "manual" });
+    const page = el("div.pool-page", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar, this.note, this.tools, this.grid, this.drawer.node, this.toast);
     root.replaceChildren(page);
   }
 
@@ -70,7 +69,7 @@ class PoolPage {
 
   /** A toast, above everything; `action` is [label, work] for a button in it. */
   say(text, bad = false, action = null) {
-    this.toast.replaceChildren(el("span", "", text));
+    this.toast.replaceChildren(el("span", {}, text));
     const hide = () => this.toast.hidePopover();
     if (action) {
       this.toast.append(button(action[0], () => {
@@ -122,7 +121,7 @@ class PoolPage {
         keyed(button(`Version ${pool.version}`, () => openVersions(this), "page-version"), "versions"),
         keyed(button("Limits", () => openLimits(this)), "limits"),
         keyed(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
-        keyed(el("a", "page-button", "Export", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }), "export"),
+        keyed(el("a.page-button", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"), "export"),
       );
     }
     this.bar.append(keyed(button("Import", () => openPoolFile(this)), "import"), keyed(button("New pool", () => openNew(this)), "new"));
@@ -135,7 +134,7 @@ class PoolPage {
     this.note.hidden = !this.isOld();
     if (this.isOld()) {
       this.note.append(
-        el("span", "", `You are looking at version ${pool.version}; version ${pool.current} is current.`),
+        el("span", {}, `You are looking at version ${pool.version}; version ${pool.current} is current.`),
         button("What changed since", () => openVersions(this, pool.version, pool.current)),
         button("Restore this version", () => this.act({ action: "restore", version: pool.version })),
         button("Back to the current one", () => this.show()),
@@ -145,7 +144,7 @@ class PoolPage {
 
   drawTools() {
     const workers = this.state.pool?.workers || [];
-    const chips = el("div", "page-chips", null, { role: "group", "aria-label": "Show" });
+    const chips = el("div.page-chips", { role: "group", "aria-label": "Show" });
     for (const [role, label] of ROLES) {
       const number = role === "all" ? workers.length : workers.filter((worker) => worker.role === role).length;
       const chip = button(`${label} ${number}`, () => {
@@ -157,7 +156,7 @@ class PoolPage {
       chip.setAttribute("aria-pressed", String(this.role === role));
       chips.append(keyed(chip, `role-${role}`));
     }
-    const search = el("input", "page-search", null, { type: "search", placeholder: "Search workers", "aria-label": "Search workers", "data-key": "search" });
+    const search = el("input.page-search", { type: "search", placeholder: "Search workers", "aria-label": "Search workers", "data-key": "search" });
     search.value = this.text;
     search.addEventListener("input", () => {
       this.text = search.value.toLowerCase();
@@ -180,9 +179,8 @@ class PoolPage {
 
   addCard() {
     const add = keyed(button("", () => this.gallery.open(), "page-add"), "add");
-    const plus = el("span", "page-plus");
-    plus.append(icon(ACTIONS.plus));
-    add.append(plus, el("b", "", "Add a worker"), el("span", "", "A model, a role agent, a tool, or what an MCP server, an API or a function offers"));
+    const plus = el("span.page-plus", {}, icon(ACTIONS.plus));
+    add.append(plus, el("b", {}, "Add a worker"), el("span", {}, "A model, a role agent, a tool, or what an MCP server, an API or a function offers"));
     return add;
   }
 }

@@ -7,7 +7,7 @@ import { Form, labelled } from "../lib/form.js";
 
 export function openLimits(page) {
   const form = new Form(page.state.limits_schema, page.state.pool.limits);
-  const general = el("div", "form-general", "", { role: "alert" });
+  const general = el("div.form-general", { role: "alert" });
   const save = async () => {
     const limits = attempt(() => form.read());
     if (!limits) return;
@@ -16,11 +16,11 @@ export function openLimits(page) {
     else general.textContent = plain(form.show(reply.problems));
   };
   const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Save limits", save, "page-primary"));
-  page.drawer.open("Limits", [el("p", "page-lead", "Every episode on this pool stays within these, always."), form.root, general, foot]);
+  page.drawer.open("Limits", [el("p.page-lead", {}, "Every episode on this pool stays within these, always."), form.root, general, foot]);
 }
 
 export function openNew(page) {
-  const name = el("input", "", null, { type: "text", autocomplete: "off" });
+  const name = el("input", { type: "text", autocomplete: "off" });
   const field = labelled("Name", name, "a-z, 0-9, _ and -");
   const copy = select([["", "empty"], ...page.state.pools.map((each) => [each, `a copy of ${each}`])], "");
   const create = async () => {

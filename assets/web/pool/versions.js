@@ -8,25 +8,22 @@ import { ACTIONS } from "../lib/icons.js";
 /** All versions; with `before` and `after` their difference is shown at once. */
 export function openVersions(page, before = null, after = null) {
   const { versions, current, name } = page.state.pool;
-  const list = el("ol", "page-versions");
+  const list = el("ol.page-versions");
   for (const each of versions) list.append(entry(page, each, current));
-  const lead = el("p", "page-lead", "A version never changes. Every run and checkpoint remembers the one it used.");
+  const lead = el("p.page-lead", {}, "A version never changes. Every run and checkpoint remembers the one it used.");
   const parts = /** @type {HTMLElement[]} */ ([lead]);
   if (versions.length > 1) parts.push(comparison(page, versions, before ?? versions[1].version, after ?? versions[0].version, before !== null));
   page.drawer.open(`Versions of ${name}`, [...parts, list], { wide: true });
 }
 
 function entry(page, each, current) {
-  const item = el("li");
-  const line = el("div", "page-version-line");
   const view = button(`Version ${each.version}`, async () => {
     await page.show(each.version);
     page.drawer.close();
   }, "page-link");
-  line.append(view, el("span", "", new Date(each.created_at).toLocaleString()), el("code", "", each.hash));
-  if (each.version === current) line.append(el("span", "page-tag", "current"));
-  item.append(line, el("p", "", `${each.changes} · ${each.workers} workers`));
-  return item;
+  const line = el("div.page-version-line", {}, view, el("span", {}, new Date(each.created_at).toLocaleString()), el("code", {}, each.hash));
+  if (each.version === current) line.append(el("span.page-tag", {}, "current"));
+  return el("li", {}, line, el("p", {}, `${each.changes} · ${each.workers} workers`));
 }
 
 function comparison(page, versions, before, after, atOnce) {
@@ -35,15 +32,13 @@ function comparison(page, versions, before, after, atOnce) {
   const to = select(options, String(after), () => compare());
   from.setAttribute("aria-label", "Compare version");
   to.setAttribute("aria-label", "with version");
-  const row = el("div", "pool-version-row");
-  const out = el("div", "pool-version-out", null, { "aria-live": "polite" });
+  const out = el("div.pool-version-out", { "aria-live": "polite" });
   const compare = async () => {
     const reply = await page.command({ action: "compare", before: from.value, after: to.value });
-    out.replaceChildren(...(reply.ok ? difference(page, reply.diff, Number(from.value)) : [el("p", "form-general", plain(reply.problems))]));
+    out.replaceChildren(...(reply.ok ? difference(page, reply.diff, Number(from.value)) : [el("p.form-general", {}, plain(reply.problems))]));
   };
-  row.append(el("span", "", "Compare"), from, el("span", "", "with"), to, button("Show the differences", compare, "page-button"));
-  const box = el("section", "pv", null, { "aria-label": "Compare two versions" });
-  box.append(row, out);
+  const row = el("div.pool-version-row", {}, el("span", {}, "Compare"), from, el("span", {}, "with"), to, button("Show the differences", compare, "page-button"));
+  const box = el("section.pool-version", { "aria-label": "Compare two versions" }, row, out);
   if (atOnce) compare();
   return box;
 }
@@ -52,14 +47,13 @@ function difference(page, diff, before) {
   const parts = [];
   for (const worker of diff.workers) parts.push(workerDifference(worker));
   if (diff.pool.length) parts.push(changed("Pool", "changed", diff.pool));
-  if (!parts.length) parts.push(el("p", "page-lead", "These two versions hold the same."));
+  if (!parts.length) parts.push(el("p.page-lead", {}, "These two versions hold the same."));
   if (before !== page.state.pool.current) {
     const restore = button(`Restore version ${before}`, async () => {
       const reply = await page.act({ action: "restore", version: before });
       if (reply.ok) page.drawer.close();
     }, "page-primary");
-    const row = el("div", "pool-version-restore");
-    row.append(restore);
+    const row = el("div.pool-version-restore", {}, restore);
     parts.push(row);
   }
   return parts;
@@ -68,20 +62,17 @@ function difference(page, diff, before) {
 function workerDifference(worker) {
   if (worker.change === "changed") return changed(worker.name, "changed", worker.fields);
   const box = head(worker.name, worker.change);
-  box.append(el("p", "pool-version-about", worker.about));
+  box.append(el("p.pool-version-about", {}, worker.about));
   return box;
 }
 
 function changed(name, change, fields) {
   const box = head(name, change);
-  const table = el("table", "pool-version-table");
-  const top = el("tr");
-  top.append(...["Field", "Before", "After"].map((word) => el("th", "", word, { scope: "col" })));
-  table.append(el("thead"), el("tbody"));
+  const top = el("tr", {}, ...["Field", "Before", "After"].map((word) => el("th", { scope: "col" }, word)));
+  const table = el("table.pool-version-table", {}, el("thead"), el("tbody"));
   table.tHead.append(top);
   for (const field of fields) {
-    const line = el("tr");
-    line.append(el("th", "", field.field, { scope: "row" }), value(field.before, "before"), value(field.after, "after"));
+    const line = el("tr", {}, el("th", { scope: "row" }, field.field), value(field.before, "before"), value(field.after, "after"));
     table.tBodies[0].append(line);
   }
   box.append(table);
@@ -89,17 +80,14 @@ function changed(name, change, fields) {
 }
 
 function value(text, side) {
-  const cell = el("td", `pool-version-${side}`, null, { "data-name": side === "before" ? "Before" : "After" });
-  if (text === null) cell.append(el("span", "pool-version-none", "not set"));
-  else cell.append(el(side === "before" ? "del" : "ins", "", text));
+  const cell = el("td", { class: `pool-version-${side}`, "data-name": side === "before" ? "Before" : "After" });
+  if (text === null) cell.append(el("span.pool-version-none", {}, "not set"));
+  else cell.append(el(side === "before" ? "del" : "ins", {}, text));
   return cell;
 }
 
 function head(name, change) {
-  const box = el("section", "pool-version-worker", null, { "data-change": change, "data-name": name, "aria-label": `${name}: ${change}` });
-  const line = el("div", "pool-version-head");
   const path = { added: ACTIONS.plus, removed: ACTIONS.minus, changed: ACTIONS.pencil }[change];
-  line.append(icon(path), el("h3", "", name), el("span", "", change));
-  box.append(line);
-  return box;
+  const line = el("div.pool-version-head", {}, icon(path), el("h3", {}, name), el("span", {}, change));
+  return el("section.pool-version-worker", { "data-change": change, "data-name": name, "aria-label": `${name}: ${change}` }, line);
 }

@@ -20,9 +20,8 @@ export function openWorker(page, worker, replacing, back = null) {
   const common = new Form({ properties: COMMON, required: ["name", "description"] }, worker);
   const config = new Form(kind.schema, worker.config, { special });
   const advanced = new Form(page.state.advanced_schema, worker, { special });
-  const more = el("details", "page-more");
-  more.append(el("summary", "", "Guards: time-out, retries, output check, fallback, rate, prices"), advanced.root);
-  const general = el("div", "form-general", "", { role: "alert" });
+  const more = el("details.page-more", {}, el("summary", {}, "Guards: time-out, retries, output check, fallback, rate, prices"), advanced.root);
+  const general = el("div.form-general", { role: "alert" });
   const draft = () => ({ ...common.read(), ...advanced.read(), kind: kind.name, enabled: worker.enabled ?? true, config: config.read() });
   const show = (problems) => {
     const own = problems.filter(([where]) => where.startsWith("config.")).map(([where, what]) => [where.slice(7), what]);
@@ -40,9 +39,9 @@ export function openWorker(page, worker, replacing, back = null) {
     page.drawer.close();
     if (!replacing) page.say(`Added ${document.name}`, false, ["Test", () => testOnCard(page, document.name)]);
   };
-  const configPart = Object.keys(kind.schema.properties || {}).length ? [el("h3", "", kind.label), config.root] : [];
+  const configPart = Object.keys(kind.schema.properties || {}).length ? [el("h3", {}, kind.label), config.root] : [];
   const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button(replacing ? "Save" : "Add worker", save, "page-primary"));
-  page.drawer.open(replacing ? `Edit ${replacing}` : `Add: ${kind.label}`, [el("p", "page-lead", kind.summary), common.root, ...configPart, more, general, foot], { back });
+  page.drawer.open(replacing ? `Edit ${replacing}` : `Add: ${kind.label}`, [el("p.page-lead", {}, kind.summary), common.root, ...configPart, more, general, foot], { back });
 }
 
 /** Fields that are more than their type says: key references, and the choice of another worker. */
@@ -65,7 +64,7 @@ function choiceField(rule, value, options) {
 
 /** What a result must be: anything, text that a pattern matches, or JSON that a schema accepts. */
 function outputField(rule, value) {
-  const text = el("textarea", "form-code", null, { rows: "3", spellcheck: "false", "aria-label": "The pattern or the schema" });
+  const text = el("textarea.form-code", { rows: "3", spellcheck: "false", "aria-label": "The pattern or the schema" });
   const how = select([["", "anything"], ["pattern", "text that matches a pattern"], ["json_schema", "JSON that a schema accepts"]], "", () => {
     text.hidden = !how.value;
   });
@@ -93,14 +92,14 @@ export function openRemove(page, worker) {
     if (reply.ok) page.drawer.close();
   };
   const foot = page.drawer.foot(button("Keep it", () => page.drawer.close()), button(`Remove ${worker.name}`, remove, "page-danger"));
-  page.drawer.open(`Remove ${worker.name}?`, [el("p", "page-lead", "The new version of the pool will not have this worker. Earlier versions and past runs keep it."), foot]);
+  page.drawer.open(`Remove ${worker.name}?`, [el("p.page-lead", {}, "The new version of the pool will not have this worker. Earlier versions and past runs keep it."), foot]);
 }
 
 export async function openTry(page, worker) {
   const panel = await tryPanel(page, worker);
   if (!panel) return;
   const foot = page.drawer.foot(button("Close", () => page.drawer.close()), panel.call);
-  page.drawer.open(`Try ${worker.name}`, [el("p", "page-lead", worker.description), ...panel.parts, foot]);
+  page.drawer.open(`Try ${worker.name}`, [el("p.page-lead", {}, worker.description), ...panel.parts, foot]);
 }
 
 /** A form of the worker's arguments with a sample, the button that calls it, and a place for the answer. */
@@ -109,16 +108,16 @@ export async function tryPanel(page, worker) {
   if (!opened.ok) return null;
   const known = page.tried.get(worker.name) || { values: opened.sample, seen: opened.seen };
   const form = new Form(opened.parameters, known.values);
-  const seen = Object.assign(el("textarea", "", null, { rows: "3" }), { value: known.seen ?? "" });
+  const seen = Object.assign(el("textarea", { rows: "3" }), { value: known.seen ?? "" });
   const sees = labelled("It may see", seen, "The output of an earlier step; leave it empty for none.").node;
   sees.hidden = opened.seen === null;
-  const out = el("div", "page-out", null, { "aria-live": "polite" });
+  const out = el("div.page-out", { "aria-live": "polite" });
   const call = button("Call it", async () => {
     const values = attempt(() => form.read());
     if (!values) return;
     page.tried.set(worker.name, { values, seen: seen.value });
     call.disabled = true;
-    out.replaceChildren(el("p", "page-lead", "Calling …"));
+    out.replaceChildren(el("p.page-lead", {}, "Calling …"));
     const reply = await page.act({ action: "try_worker", worker, arguments: values, seen: seen.value });
     call.disabled = false;
     out.replaceChildren(...(reply.observation ? observed(reply.observation) : []));
@@ -127,12 +126,10 @@ export async function tryPanel(page, worker) {
 }
 
 function observed(observation) {
-  const head = el("div", "page-out-head", null, { "data-status": observation.status });
-  const status = el("span", "podium-status");
   const [word, path] = STATUSES[observation.status];
-  status.append(icon(path), el("b", "", word));
+  const status = el("span.podium-status", {}, icon(path), el("b", {}, word));
   const tokens = observation.tokens_in + observation.tokens_out;
   const facts = [seconds(observation.latency_s), tokens ? `${count(observation.tokens_in)} → ${count(observation.tokens_out)} tokens` : ""];
-  head.append(status, el("span", "", facts.filter(Boolean).join(" · ")));
-  return [head, el("pre", "page-value", observation.error || readable(observation.value), { tabindex: "0", "aria-label": "Result" })];
+  const head = el("div.page-out-head", { "data-status": observation.status }, status, el("span", {}, facts.filter(Boolean).join(" · ")));
+  return [head, el("pre.page-value", { tabindex: "0", "aria-label": "Result" }, observation.error || readable(observation.value))];
 }

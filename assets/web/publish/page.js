@@ -28,18 +28,14 @@ class PublishPage {
     this.fields = {};
     this.way = "replay";
     this.preview = null;
-    this.form = el("section", "publish-card publish-form", null, { "aria-label": "What to publish" });
-    this.files = el("section", "publish-card publish-files", null, { "aria-label": "Preview" });
-    this.list = el("section", "publish-card publish-list", null, { "aria-label": "Publications" });
-    const grid = el("div", "publish-grid");
-    const side = el("div", "publish-side");
-    side.append(this.files, this.list);
-    grid.append(this.form, side);
-    const page = el("div", "pu");
-    page.append(heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid);
+    this.form = el("section.publish-card.publish-form", { "aria-label": "What to publish" });
+    this.files = el("section.publish-card.publish-files", { "aria-label": "Preview" });
+    this.list = el("section.publish-card.publish-list", { "aria-label": "Publications" });
+    const grid = el("div.publish-grid", {}, this.form, el("div.publish-side", {}, this.files, this.list));
+    const page = el("div.publish-page", {}, heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid);
     root.replaceChildren(page);
     this.empty();
-    this.form.append(el("p", "publish-mute", "Loading …"));
+    this.form.append(el("p.publish-mute", {}, "Loading …"));
     this.list.hidden = true;
   }
 
@@ -47,7 +43,7 @@ class PublishPage {
     const told = await this.ask({ action: "open" });
     this.form.replaceChildren();
     this.form.hidden = !told.ok;
-    if (!told.ok) return this.files.replaceChildren(el("p", "page-problems", plain(told.problems)));
+    if (!told.ok) return this.files.replaceChildren(el("p.page-problems", {}, plain(told.problems)));
     this.build(told);
     this.loadRuns();
     this.poll();
@@ -71,7 +67,7 @@ class PublishPage {
     this.fields.orchestrator = valued(labelled("Orchestrator", orchestrator), orchestrator);
     this.fields.repo = textField({ label: "Repository", about: "NAME, or OWNER/NAME for an organisation; the model and the Space get this name." });
     this.fields.title = textField({ label: "Title", about: "Heading of the page; empty: the repository's name.", optional: true });
-    const about = el("textarea", "", null, { rows: 3, maxlength: 2000 });
+    const about = el("textarea", { rows: 3, maxlength: 2000 });
     this.fields.about = valued(labelled("About", about, "One paragraph for the page and the cards."), about);
     const hardware = select(told.hardware.map((name) => [name, name]), "cpu-basic", () => this.stale());
     this.fields.hardware = valued(labelled("Hardware", hardware), hardware);
@@ -81,34 +77,31 @@ class PublishPage {
     this.fields.licence = valued(labelled("Licence", licence), licence);
     const login = told.logged_in ? "Empty: the Hub's own login, which was found here." : "No login of the Hub was found here: run  hf auth login  or name a token.";
     this.fields.token = textField({ label: "Token", about: login, optional: true, placeholder: "env:HF_TOKEN or keyring:NAME" });
-    const model = el("input", "", null, { type: "checkbox" });
+    const model = el("input", { type: "checkbox" });
     model.checked = true;
     const withModel = labelled("Publish the checkpoint as a model repository", model);
     withModel.node.classList.add("form-check");
     this.fields.with_model = { ...withModel, read: () => model.checked };
-    this.general = el("div", "form-general", "", { role: "alert" });
-    this.runs = el("div", "publish-runs");
+    this.general = el("div.form-general", { role: "alert" });
+    this.runs = el("div.publish-runs");
     this.previewing = button("Preview every file", () => this.makePreview(), "page-primary");
     this.form.append(
-      el("h2", "", "What"), two(this.fields.pool, this.fields.orchestrator), this.fields.with_model.node,
-      el("h2", "", "What visitors may do"), this.ways(), el("h2", "", "Recorded runs"), this.runs,
-      el("h2", "", "Where"), this.fields.repo.node, two(this.fields.visibility, this.fields.hardware), this.fields.licence.node, this.fields.token.node,
-      el("h2", "", "Words"), this.fields.title.node, this.fields.about.node, this.general, this.previewing,
+      el("h2", {}, "What"), two(this.fields.pool, this.fields.orchestrator), this.fields.with_model.node,
+      el("h2", {}, "What visitors may do"), this.ways(), el("h2", {}, "Recorded runs"), this.runs,
+      el("h2", {}, "Where"), this.fields.repo.node, two(this.fields.visibility, this.fields.hardware), this.fields.licence.node, this.fields.token.node,
+      el("h2", {}, "Words"), this.fields.title.node, this.fields.about.node, this.general, this.previewing,
     );
     this.form.addEventListener("input", () => this.stale());
     this.setWay(WAYS[recall("visitors")] ? recall("visitors") : "replay");
   }
 
   ways() {
-    const group = el("div", "publish-ways", null, { role: "radiogroup", "aria-label": "What visitors may do" });
+    const group = el("div.publish-ways", { role: "radiogroup", "aria-label": "What visitors may do" });
     this.radios = {};
     for (const [name, [title, line]] of Object.entries(WAYS)) {
-      const label = el("label", "publish-way");
-      const radio = el("input", "", null, { type: "radio", name: "publish-way", value: name });
+      const radio = el("input", { type: "radio", name: "publish-way", value: name });
       radio.addEventListener("change", () => this.setWay(name));
-      const words = el("span");
-      words.append(el("b", "", title), el("span", "", line));
-      label.append(radio, words);
+      const label = el("label.publish-way", {}, radio, el("span", {}, el("b", {}, title), el("span", {}, line)));
       this.radios[name] = radio;
       group.append(label);
     }
@@ -132,15 +125,13 @@ class PublishPage {
     const asked = (this.asked = Symbol());
     const reply = await this.ask({ action: "runs", pool: this.fields.pool.read(), orchestrator: this.fields.orchestrator.read() });
     if (asked !== this.asked) return;
-    if (!reply.ok) return this.runs.replaceChildren(el("p", "publish-mute", plain(reply.problems)));
-    if (!reply.runs.length) return this.runs.replaceChildren(el("p", "publish-mute", "None yet. If the pool needs no other machine, a few are recorded for the preview; or run some queries first."));
+    if (!reply.ok) return this.runs.replaceChildren(el("p.publish-mute", {}, plain(reply.problems)));
+    if (!reply.runs.length) return this.runs.replaceChildren(el("p.publish-mute", {}, "None yet. If the pool needs no other machine, a few are recorded for the preview; or run some queries first."));
     return this.runs.replaceChildren(...reply.runs.map((run) => {
-      const label = el("label", "publish-run");
-      const box = el("input", "", null, { type: "checkbox", value: run.id });
+      const box = el("input", { type: "checkbox", value: run.id });
       box.checked = run.shown;
       const verdict = run.correct === true ? "correct" : run.correct === false ? "wrong" : "";
-      label.append(box, el("span", "", run.query), el("small", "", [verdict, `${run.steps} steps`].filter(Boolean).join(" · ")));
-      return label;
+      return el("label.publish-run", {}, box, el("span", {}, run.query), el("small", {}, [verdict, `${run.steps} steps`].filter(Boolean).join(" · ")));
     }));
   }
 
@@ -163,7 +154,7 @@ class PublishPage {
   // The preview
 
   empty() {
-    this.files.replaceChildren(el("h2", "", "Preview"), el("p", "publish-mute", "Every file, its size, the app and the cards appear here before anything is sent."));
+    this.files.replaceChildren(el("h2", {}, "Preview"), el("p.publish-mute", {}, "Every file, its size, the app and the cards appear here before anything is sent."));
   }
 
   /** What was previewed is not what would be published any more. */
@@ -188,57 +179,50 @@ class PublishPage {
   drawPreview() {
     const { bundles, preview, secrets, runs } = this.preview;
     const total = bundles.reduce((sum, each) => sum + each.size, 0);
-    const head = el("header", "publish-head");
-    const words = el("div");
-    words.append(el("h2", "", "Preview"), el("p", "publish-mute", `${count(bundles.reduce((sum, each) => sum + each.files.length, 0))} files, ${bytes(total)}, ${runs} recorded runs. No secret was found in any of them.`));
+    const words = el("div", {}, el("h2", {}, "Preview"), el("p.publish-mute", {}, `${count(bundles.reduce((sum, each) => sum + each.files.length, 0))} files, ${bytes(total)}, ${runs} recorded runs. No secret was found in any of them.`));
     this.publishing = button("Publish", () => this.publish(), "page-primary");
-    head.append(words, this.publishing);
-    this.changed = el("p", "page-warning", "The choices have changed: preview again.");
+    const head = el("header.publish-head", {}, words, this.publishing);
+    this.changed = el("p.page-warning", {}, "The choices have changed: preview again.");
     this.changed.hidden = true;
-    const links = el("p", "publish-links");
+    const links = el("p.publish-links");
     const page = `/api/publications/previews/${preview}.html`;
-    if (runs) links.append(el("a", "podium-link", "See the page", { href: page, target: "_blank" }), el("a", "podium-link", "Download it as one HTML file", { href: `${page}?download=1`, download: "" }));
+    if (runs) links.append(el("a.podium-link", { href: page, target: "_blank" }, "See the page"), el("a.podium-link", { href: `${page}?download=1`, download: "" }, "Download it as one HTML file"));
     const { pool, orchestrator } = this.preview.publication;
     const python = `/api/export/python?${new URLSearchParams({ pool, orchestrator })}`;
-    if (!orchestrator.startsWith("oracle")) links.append(el("a", "podium-link", "Download as a Python file", { href: python, download: "" }));
-    this.content = el("div", "publish-content");
+    if (!orchestrator.startsWith("oracle")) links.append(el("a.podium-link", { href: python, download: "" }, "Download as a Python file"));
+    this.content = el("div.publish-content");
     this.files.replaceChildren(head, this.changed, links, ...secrets.map(secretLine), ...bundles.map((each) => this.bundle(each)), this.content);
     this.look(bundles[0].kind, "README.md");
     if (matchMedia("(max-width: 1100px)").matches) this.files.scrollIntoView({ block: "start" });
   }
 
   bundle({ kind, size, files, left_out: left }) {
-    const box = el("details", "publish-bundle");
+    const box = el("details.publish-bundle");
     box.open = true;
-    const summary = el("summary");
-    summary.append(el("b", "", kind === "space" ? "Space" : "Model"), el("span", "", `${count(files.length)} files, ${bytes(size)}`));
-    const list = el("div", "publish-tree", null, { tabindex: "0", role: "group", "aria-label": `Files of the ${kind}` });
+    const summary = el("summary", {}, el("b", {}, kind === "space" ? "Space" : "Model"), el("span", {}, `${count(files.length)} files, ${bytes(size)}`));
+    const list = el("div.publish-tree", { tabindex: "0", role: "group", "aria-label": `Files of the ${kind}` });
     for (const file of files) {
-      const row = el("button", "publish-file", null, { type: "button", "data-file": `${kind}/${file.path}` });
-      row.append(el("span", "publish-path", file.path), el("small", "", file.about), el("span", "publish-size", bytes(file.size)));
+      const row = el("button.publish-file", { type: "button", "data-file": `${kind}/${file.path}` }, el("span.publish-path", {}, file.path), el("small", {}, file.about), el("span.publish-size", {}, bytes(file.size)));
       row.addEventListener("click", () => this.look(kind, file.path));
       list.append(row);
     }
     box.append(summary, list);
     if (left.length) {
-      const out = el("ul", "publish-left");
+      const out = el("ul.publish-left");
       for (const [what, why] of left) {
-        const line = el("li");
-        line.append(el("b", "", what), ` ${why}`);
-        out.append(line);
+        out.append(el("li", {}, el("b", {}, what), ` ${why}`));
       }
-      box.append(el("p", "publish-left-head", "Left out"), out);
+      box.append(el("p.publish-left-head", {}, "Left out"), out);
     }
     return box;
   }
 
   async look(kind, path) {
     const reply = await this.ask({ action: "file", preview: this.preview?.preview || "", kind, path });
-    if (!reply.ok) return this.content.replaceChildren(el("p", "form-general", plain(reply.problems)));
+    if (!reply.ok) return this.content.replaceChildren(el("p.form-general", {}, plain(reply.problems)));
     for (const row of this.files.querySelectorAll(".publish-file")) row.setAttribute("aria-current", String(row.dataset.file === `${kind}/${path}`));
-    const head = el("div", "publish-content-head");
-    head.append(el("b", "", `${kind}/${path}`), copyButton(reply.content));
-    return this.content.replaceChildren(head, el("pre", "", reply.content, { tabindex: "0" }));
+    const head = el("div.publish-content-head", {}, el("b", {}, `${kind}/${path}`), copyButton(reply.content));
+    return this.content.replaceChildren(head, el("pre", { tabindex: "0" }, reply.content));
   }
 
   async publish() {
@@ -265,25 +249,22 @@ class PublishPage {
     if (text === this.drawn) return;
     this.drawn = text;
     const found = JSON.parse(text).publications;
-    const none = el("p", "publish-mute", "Nothing has been published from here yet.");
+    const none = el("p.publish-mute", {}, "Nothing has been published from here yet.");
     this.list.hidden = false;
-    this.list.replaceChildren(el("h2", "", "Publications"), ...(found.length ? found.map(publicationCard) : [none]));
+    this.list.replaceChildren(el("h2", {}, "Publications"), ...(found.length ? found.map(publicationCard) : [none]));
   }
 }
 
 function publicationCard({ key, repo, state, message, stages, links, visibility }) {
-  const box = el("article", "publish-publication", null, { "data-state": state, "data-publication": key });
-  const head = el("div", "publish-publication-head");
-  head.append(el("b", "", repo), el("span", "traces-pill", STATES[state] || state, { "data-kind": { done: "good", failed: "bad", interrupted: "bad", running: "running" }[state] || "odd", "data-testid": "publication-state" }));
-  if (state === "done") head.append(el("span", "publish-mute", visibility));
-  for (const [label, href] of links) if (/^https?:\/\//.test(href)) head.append(el("a", "podium-link", `Open the ${label}`, { href, target: "_blank", rel: "noopener" }));
-  box.append(head);
-  if (message) box.append(el("p", "publish-message", message));
+  const head = el("div.publish-publication-head", {}, el("b", {}, repo), el("span.traces-pill", { "data-kind": { done: "good", failed: "bad", interrupted: "bad", running: "running" }[state] || "odd", "data-testid": "publication-state" }, STATES[state] || state));
+  if (state === "done") head.append(el("span.publish-mute", {}, visibility));
+  for (const [label, href] of links) if (/^https?:\/\//.test(href)) head.append(el("a.podium-link", { href, target: "_blank", rel: "noopener" }, `Open the ${label}`));
+  const box = el("article.publish-publication", { "data-state": state, "data-publication": key }, head);
+  if (message) box.append(el("p.publish-message", {}, message));
   if (state !== "done") {
-    const list = el("ol", "publish-stages");
+    const list = el("ol.publish-stages");
     for (const stage of stages) {
-      const line = el("li", "", null, { "data-state": stage.state });
-      line.append(stage.state === "done" ? icon(ACTIONS.check) : el("i"), el("span", "", stage.label));
+      const line = el("li", { "data-state": stage.state }, stage.state === "done" ? icon(ACTIONS.check) : el("i"), el("span", {}, stage.label));
       list.append(line);
     }
     box.append(list);
@@ -292,16 +273,12 @@ function publicationCard({ key, repo, state, message, stages, links, visibility 
 }
 
 function secretLine({ name, reference, workers, found }) {
-  const line = el("p", found ? "publish-secret" : "page-warning");
   const words = found ? `becomes a secret of the Space, from ${reference}, for ${workers.join(", ")}.` : `is wanted by ${workers.join(", ")}, but ${reference} is not set on this machine.`;
-  line.append(el("code", "", name), ` ${words}`);
-  return line;
+  return el("p", { class: found ? "publish-secret" : "page-warning" }, el("code", {}, name), ` ${words}`);
 }
 
 function two(...fields) {
-  const row = el("div", "publish-two");
-  row.append(...fields.map((field) => field.node));
-  return row;
+  return el("div.publish-two", {}, ...fields.map((field) => field.node));
 }
 
 const valued = (field, input) => ({ ...field, read: () => input.value.trim() });

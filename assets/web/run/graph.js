@@ -18,23 +18,18 @@ export class Graph {
   }
 
   build() {
-    this.root = el("div", "og", null, { role: "group", "aria-label": "Orchestration graph" });
-    this.world = el("div", "run-graph-world");
+    this.root = el("div.run-graph", { role: "group", "aria-label": "Orchestration graph" });
+    this.world = el("div.run-graph-world");
     this.edges = svg("svg", { class: "run-graph-edges", "aria-hidden": "true" });
     this.world.append(this.edges);
-    this.list = el("div", "run-graph-list");
-    this.legend = el("div", "run-graph-legend", null, { "aria-hidden": "true" });
+    this.list = el("div.run-graph-list");
+    this.legend = el("div.run-graph-legend", { "aria-hidden": "true" });
     for (const [name, label] of [["agent", "Agent"], ["tool", "Tool"], ["recursion", "Recursion"]]) {
-      const entry = el("span", `run-graph-role-${name}`);
-      entry.append(el("i"), label);
-      this.legend.append(entry);
+      this.legend.append(el("span", { class: `run-graph-role-${name}` }, el("i"), label));
     }
-    const used = el("span");
-    used.append(el("u", "run-graph-line-used"), "used");
-    const granted = el("span");
-    granted.append(el("u", "run-graph-line-granted"), "granted only");
-    this.legend.append(used, granted);
-    this.bar = el("div", "run-graph-bar");
+    const used = el("span", {}, el("u.run-graph-line-used"), "used");
+    this.legend.append(used, el("span", {}, el("u.run-graph-line-granted"), "granted only"));
+    this.bar = el("div.run-graph-bar");
     this.buttons = {};
     for (const [name, text, label] of [
       ["view", "List", "Show as list"],
@@ -43,13 +38,13 @@ export class Graph {
       ["fit", "Fit", "Fit the graph into the frame"],
       ["in", "+", "Zoom in"],
     ]) {
-      const button = el("button", "", text, { type: "button", "aria-label": label, "data-action": name });
+      const button = el("button", { type: "button", "aria-label": label, "data-action": name }, text);
       this.buttons[name] = button;
       this.bar.append(button);
     }
     this.frame = new Frame(this.root, this.world);
-    this.live = el("div", "podium-offscreen", null, { "aria-live": "polite" });
-    this.failed = el("div", "run-graph-failed");
+    this.live = el("div.podium-offscreen", { "aria-live": "polite" });
+    this.failed = el("div.run-graph-failed");
     this.root.append(this.world, this.list, this.failed, this.legend, this.frame.minimap, this.bar, this.live);
     this.setView("graph");
   }
@@ -87,14 +82,13 @@ export class Graph {
   drawLanes(graph) {
     this.world.querySelectorAll(".run-graph-lane").forEach((node) => node.remove());
     for (const lane of graph.lanes) {
-      const column = el("div", "run-graph-lane");
+      const column = el("div.run-graph-lane");
       column.style.cssText = `left:${lane.x}px;width:${lane.width}px;height:${graph.height + 16}px`;
-      const head = el("button", "run-graph-lane-head", null, {
+      const head = el("button.run-graph-lane-head", {
         type: "button",
         tabindex: "-1",
         "aria-label": `Round ${lane.round}: what the orchestrator wrote`,
-      });
-      head.append(el("b", "", lane.label), el("span", "", lane.note));
+      }, el("b", {}, lane.label), el("span", {}, lane.note));
       head.addEventListener("click", () => this.onTurn(lane.round));
       column.append(head);
       this.world.prepend(column);
@@ -106,8 +100,7 @@ export class Graph {
     this.failed.replaceChildren();
     this.failed.classList.toggle("run-graph-alone", !view.graph.nodes.length);
     for (const { error, rounds } of alike(view.turns)) {
-      const chip = el("button", "", null, { type: "button" });
-      chip.append(el("b", "", `${spoken(rounds)}: no valid turn`), el("span", "", error));
+      const chip = el("button", { type: "button" }, el("b", {}, `${spoken(rounds)}: no valid turn`), el("span", {}, error));
       chip.addEventListener("click", () => this.onTurn(rounds[0]));
       this.failed.append(chip);
     }
@@ -151,10 +144,10 @@ export class Graph {
   drawAnswer(place) {
     this.world.querySelector(".run-graph-answer")?.remove();
     if (!place) return;
-    const card = el("div", "run-graph-answer");
+    const card = el("div.run-graph-answer");
     const text = this.view.episode.answer;
     card.style.cssText = `left:${place.x}px;top:${place.y}px;width:${place.width}px;height:${place.height}px`;
-    card.append(el("b", "", "Answer"), el("span", "", text ?? "not yet"));
+    card.append(el("b", {}, "Answer"), el("span", {}, text ?? "not yet"));
     const verdict = this.view.episode.verdict;
     if (verdict) card.dataset.correct = verdict.correct;
     this.world.append(card);
@@ -167,11 +160,11 @@ export class Graph {
     for (const node of [...graph.nodes].sort((a, b) => a.id - b.id)) {
       if (node.round !== round) {
         round = node.round;
-        this.list.append(el("h2", "", `Round ${round}`));
+        this.list.append(el("h2", {}, `Round ${round}`));
       }
       const entry = makeCard(node);
       const seen = node.access.length ? `Sees ${node.access.join(", ")}` : "Sees its own instruction only";
-      entry.node.append(el("div", "run-graph-sees", seen));
+      entry.node.append(el("div.run-graph-sees", {}, seen));
       this.list.append(entry.node);
       this.items.set(node.id, entry);
     }

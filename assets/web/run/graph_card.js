@@ -4,15 +4,12 @@ import { count, el, icon, seconds } from "../lib/dom.js";
 import { STATUSES, kindIcon } from "../lib/icons.js";
 
 export function makeCard(node) {
-  const card = el("button", "run-graph-card", null, { type: "button", "data-id": node.id, "data-role": node.role });
-  const head = el("div", "run-graph-head");
-  const status = el("span", "run-graph-status");
-  head.append(icon(kindIcon(node)), el("span", "run-graph-name", `${node.id} · ${node.worker}`), status);
-  const foot = el("div", "run-graph-foot");
+  const status = el("span.run-graph-status");
+  const head = el("div.run-graph-head", {}, icon(kindIcon(node)), el("span.run-graph-name", {}, `${node.id} · ${node.worker}`), status);
   const time = el("span");
   const tokens = el("span");
-  foot.append(time, tokens);
-  card.append(head, el("div", "run-graph-text", node.instruction), foot);
+  const foot = el("div.run-graph-foot", {}, time, tokens);
+  const card = el("button.run-graph-card", { type: "button", "data-id": node.id, "data-role": node.role }, head, el("div.run-graph-text", {}, node.instruction), foot);
   return { node: card, status, time, tokens };
 }
 
@@ -25,7 +22,7 @@ export function paintCard(entry, node) {
   const [word, path] = STATUSES[node.status] || STATUSES.PENDING;
   entry.node.dataset.status = node.status;
   entry.node.classList.toggle("run-graph-critical", Boolean(node.critical));
-  entry.status.replaceChildren(icon(path), el("b", "", word));
+  entry.status.replaceChildren(icon(path), el("b", {}, word));
   entry.time.textContent = node.reused ? "kept" : seconds(node.latency_s);
   const tokens = node.tokens_in + node.tokens_out;
   entry.tokens.textContent = tokens ? `${count(node.tokens_in)} → ${count(node.tokens_out)} tok` : node.code || "";

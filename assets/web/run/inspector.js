@@ -7,7 +7,7 @@ export class Inspector {
   /** `read(path)` gives the details behind an address of the API, or throws an error that says why not. */
   constructor(read = fetched) {
     this.read = read;
-    this.root = el("aside", "in", null, { "aria-label": "Inspector" });
+    this.root = el("aside.run-inspector", { "aria-label": "Inspector" });
     this.asked = null;
     this.more = (_detail) => null; // something to do with a step, below its head
     this.clear();
@@ -15,8 +15,7 @@ export class Inspector {
 
   clear() {
     this.asked = null;
-    const hint = el("div", "run-inspector-empty");
-    hint.append(el("b", "", "Nothing selected"), el("p", "", "Click a step to see what it was allowed to see, what it was sent and what it returned. Click a round to read what the orchestrator wrote."));
+    const hint = el("div.run-inspector-empty", {}, el("b", {}, "Nothing selected"), el("p", {}, "Click a step to see what it was allowed to see, what it was sent and what it returned. Click a round to read what the orchestrator wrote."));
     this.root.replaceChildren(hint);
   }
 
@@ -58,7 +57,7 @@ export class Inspector {
       if (open) restoreBlocks(this.root, open);
       else this.root.scrollTop = 0;
     } catch (error) {
-      if (asked === this.asked) this.root.replaceChildren(el("p", "run-inspector-problem", `This cannot be shown: ${error.message}`));
+      if (asked === this.asked) this.root.replaceChildren(el("p.run-inspector-problem", {}, `This cannot be shown: ${error.message}`));
     }
   }
 }
@@ -76,9 +75,9 @@ function stepParts(detail) {
   if (detail.cost) facts.push(dollars(detail.cost));
   if (detail.cached) facts.push("recorded at an earlier equal call");
   const parts = [head(`Step ${detail.id} · ${detail.worker || "?"}`, detail, facts)];
-  if (detail.description) parts.push(el("p", "run-inspector-about", detail.description));
+  if (detail.description) parts.push(el("p.run-inspector-about", {}, detail.description));
   if (detail.error) parts.push(problem(detail.code, detail.error));
-  if (detail.answered_by) parts.push(el("p", "run-inspector-about run-inspector-instead", tookOver(detail)));
+  if (detail.answered_by) parts.push(el("p.run-inspector-about.run-inspector-instead", {}, tookOver(detail)));
   if (detail.child) parts.push(childLink(detail.child));
   parts.push(...argumentParts(detail));
   parts.push(section("What it was allowed to see", seenParts(detail)));
@@ -97,7 +96,7 @@ function turnParts(detail) {
   if (detail.tokens_in + detail.tokens_out) facts.push(`${count(detail.tokens_in)} → ${count(detail.tokens_out)} tokens`);
   const parts = [head(`Round ${detail.round} · the orchestrator's turn`, { ...detail, kind: "", role: "recursion" }, facts)];
   if (detail.error) parts.push(problem(detail.status, detail.error));
-  const said = detail.text ? block(pretty(detail.text), "turn") : el("p", "run-inspector-about", "Nothing was written.");
+  const said = detail.text ? block(pretty(detail.text), "turn") : el("p.run-inspector-about", {}, "Nothing was written.");
   parts.push(section("What it wrote", [said]));
   if (detail.shown) parts.push(section("Which workers it saw", [shownWorkers(detail.shown)]));
   if (detail.recalled) parts.push(section("What it was told of earlier failures", recalledParts(detail.recalled)));
@@ -106,16 +105,11 @@ function turnParts(detail) {
 }
 
 function head(title, detail, facts) {
-  const box = el("header", "run-inspector-head", null, { "data-role": detail.role });
-  const line = el("div", "run-inspector-title");
-  line.append(icon(kindIcon(detail)), el("h2", "", title));
+  const line = el("div.run-inspector-title", {}, icon(kindIcon(detail)), el("h2", {}, title));
   const [word, path] = STATUSES[detail.status] || STATUSES.PENDING;
-  const status = el("span", "podium-status", null, { "data-status": detail.status });
-  status.append(icon(path), el("b", "", word));
-  const under = el("div", "run-inspector-facts");
-  under.append(status, el("span", "", facts.filter(Boolean).join(" · ")));
-  box.append(line, under);
-  return box;
+  const status = el("span.podium-status", { "data-status": detail.status }, icon(path), el("b", {}, word));
+  const under = el("div.run-inspector-facts", {}, status, el("span", {}, facts.filter(Boolean).join(" · ")));
+  return el("header.run-inspector-head", { "data-role": detail.role }, line, under);
 }
 
 function argumentParts(detail) {
@@ -128,20 +122,16 @@ function argumentParts(detail) {
 }
 
 function argument(name, value) {
-  const row = el("div", "run-inspector-argument");
-  row.append(el("span", "run-inspector-key", name), el("pre", "run-inspector-value", readable(value)));
-  return row;
+  return el("div.run-inspector-argument", {}, el("span.run-inspector-key", {}, name), el("pre.run-inspector-value", {}, readable(value)));
 }
 
 function seenParts(detail) {
-  if (!detail.visible.length) return [el("p", "run-inspector-about", "Nothing but its own instruction.")];
+  if (!detail.visible.length) return [el("p.run-inspector-about", {}, "Nothing but its own instruction.")];
   return detail.visible.map((seen) => {
-    const box = el("details", "run-inspector-seen", null, { "data-block": `seen-${seen.step}` });
+    const box = el("details.run-inspector-seen", { "data-block": `seen-${seen.step}` });
     box.open = detail.visible.length <= 3;
-    const summary = el("summary");
-    const status = el("span", "podium-status", null, { "data-status": seen.status });
-    status.append(el("b", "", seen.status));
-    summary.append(el("span", "", `Step ${seen.step} · ${seen.worker}`), status);
+    const status = el("span.podium-status", { "data-status": seen.status }, el("b", {}, seen.status));
+    const summary = el("summary", {}, el("span", {}, `Step ${seen.step} · ${seen.worker}`), status);
     box.append(summary, block(seen.error || readable(seen.value), `see-${seen.step}`));
     return box;
   });
@@ -149,52 +139,38 @@ function seenParts(detail) {
 
 /** Of a pool that is too large to show whole: the workers that fit the query best, with their scores. */
 function shownWorkers({ count: shown, of, by, workers }) {
-  const box = el("details", "run-inspector-folded", null, { "data-block": "shown", "data-testid": "shown-workers" });
-  const list = el("dl", "run-inspector-scores", null, { tabindex: "0" }); // scrolls, so it must take the focus
-  for (const { worker, score } of workers) list.append(el("dt", "", worker), el("dd", "", score.toFixed(4)));
-  box.append(el("summary", "", `${count(shown)} of ${count(of)} workers shown`));
-  box.append(el("p", "run-inspector-about", `Those that fit the query best by ${by}; a plan may call the others, too.`), list);
-  return box;
+  const list = el("dl.run-inspector-scores", { tabindex: "0" }); // scrolls, so it must take the focus
+  for (const { worker, score } of workers) list.append(el("dt", {}, worker), el("dd", {}, score.toFixed(4)));
+  return el("details.run-inspector-folded", { "data-block": "shown", "data-testid": "shown-workers" }, el("summary", {}, `${count(shown)} of ${count(of)} workers shown`), el("p.run-inspector-about", {}, `Those that fit the query best by ${by}; a plan may call the others, too.`), list);
 }
 
 /** Lessons from the pool's failure memory, as they stood in its prompt. */
 function recalledParts({ lessons, of, by }) {
-  if (!lessons.length) return [el("p", "run-inspector-about", `None of ${count(of)} ${of === 1 ? "lesson" : "lessons"} was about a similar query.`)];
+  if (!lessons.length) return [el("p.run-inspector-about", {}, `None of ${count(of)} ${of === 1 ? "lesson" : "lessons"} was about a similar query.`)];
   const parts = lessons.map((lesson) => {
-    const box = el("div", "pool-memory-text", null, { "data-testid": "lesson" });
-    const foot = el("p", "pool-memory-foot", `${lesson.similarity.toFixed(2)} alike by ${by} · by ${lesson.written_by} · `);
-    foot.append(el("a", "podium-link", "the run", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }));
-    box.append(el("p", "pool-memory-sentence", lesson.sentence), el("p", "pool-memory-query", lesson.query), foot);
-    return box;
+    const foot = el("p.pool-memory-foot", {}, `${lesson.similarity.toFixed(2)} alike by ${by} · by ${lesson.written_by} · `, el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }, "the run"));
+    return el("div.pool-memory-text", { "data-testid": "lesson" }, el("p.pool-memory-sentence", {}, lesson.sentence), el("p.pool-memory-query", {}, lesson.query), foot);
   });
   return parts;
 }
 
 function problem(code, text) {
-  const box = el("div", "run-inspector-problem");
-  box.append(el("code", "", code || "error"), el("p", "", text));
-  return box;
+  return el("div.run-inspector-problem", {}, el("code", {}, code || "error"), el("p", {}, text));
 }
 
 function childLink(id) {
-  return el("a", "run-inspector-child", "Open the episode it ran", { href: `/?episode=${encodeURIComponent(id)}` });
+  return el("a.run-inspector-child", { href: `/?episode=${encodeURIComponent(id)}` }, "Open the episode it ran");
 }
 
 function section(title, parts) {
-  const box = el("section", "run-inspector-section");
-  box.append(el("h3", "", title), ...parts);
-  return box;
+  return el("section.run-inspector-section", {}, el("h3", {}, title), ...parts);
 }
 
 /** Preformatted text with a copy button, folded when long. */
 function block(text, name, folded = false) {
-  const box = el("div", "run-inspector-block");
-  const pre = el("pre", "", text ?? "");
-  box.append(copyButton(text ?? ""), pre);
+  const box = el("div.run-inspector-block", {}, copyButton(text ?? ""), el("pre", {}, text ?? ""));
   if (!folded) return box;
-  const outer = el("details", "run-inspector-folded", null, { "data-block": name });
-  outer.append(el("summary", "", `${count(text.length)} characters`), box);
-  return outer;
+  return el("details.run-inspector-folded", { "data-block": name }, el("summary", {}, `${count(text.length)} characters`), box);
 }
 
 function pretty(text) {

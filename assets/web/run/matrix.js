@@ -7,13 +7,11 @@ const WORDS = { used: "granted and used", granted: "granted, not used", none: "n
 export class Matrix {
   constructor(onSelect) {
     this.onSelect = onSelect;
-    this.root = el("section", "mx", null, { "aria-label": "Access matrix" });
-    this.scroll = el("div", "run-matrix-scroll");
-    const key = el("div", "run-matrix-key");
+    this.root = el("section.run-matrix", { "aria-label": "Access matrix" });
+    this.scroll = el("div.run-matrix-scroll");
+    const key = el("div.run-matrix-key");
     for (const [state, text] of Object.entries(WORDS)) {
-      const entry = el("span");
-      entry.append(el("i", `run-matrix-${state}`), text);
-      key.append(entry);
+      key.append(el("span", {}, el("i", { class: `run-matrix-${state}` }), text));
     }
     this.root.append(this.scroll, key);
     this.shape = "";
@@ -30,20 +28,17 @@ export class Matrix {
     if (shape === this.shape) return;
     this.shape = shape;
     this.root.classList.toggle("run-matrix-small", nodes.length > 24);
-    const table = el("table");
-    table.append(el("caption", "podium-offscreen", "Which step may see which step's output"), header(nodes), this.body(nodes));
+    const table = el("table", {}, el("caption.podium-offscreen", {}, "Which step may see which step's output"), header(nodes), this.body(nodes));
     this.scroll.replaceChildren(table);
   }
 
   body(nodes) {
     const body = el("tbody");
     for (const node of nodes) {
-      const row = el("tr", "", null, { "data-row": node.id });
-      const head = el("th", "", null, { scope: "row" });
-      const button = el("button", "", `${node.id} ${node.worker}`, { type: "button", title: node.worker });
+      const button = el("button", { type: "button", title: node.worker }, `${node.id} ${node.worker}`);
       button.addEventListener("click", () => this.onSelect(node.id));
-      head.append(button);
-      row.append(head, ...nodes.map((other) => cell(node, other)));
+      const head = el("th", { scope: "row" }, button);
+      const row = el("tr", { "data-row": node.id }, head, ...nodes.map((other) => cell(node, other)));
       row.addEventListener("click", () => this.onSelect(node.id));
       body.append(row);
     }
@@ -58,19 +53,14 @@ export class Matrix {
 }
 
 function header(nodes) {
-  const head = el("thead");
-  const row = el("tr");
-  row.append(el("td", "run-matrix-corner", "reads ↓  output of →"));
-  for (const node of nodes) row.append(el("th", "", node.id, { scope: "col", title: node.worker }));
-  head.append(row);
-  return head;
+  const row = el("tr", {}, el("td.run-matrix-corner", {}, "reads ↓  output of →"));
+  for (const node of nodes) row.append(el("th", { scope: "col", title: node.worker }, node.id));
+  return el("thead", {}, row);
 }
 
 function cell(node, other) {
-  if (other.id >= node.id) return el("td", "run-matrix-never");
+  if (other.id >= node.id) return el("td.run-matrix-never");
   const state = !node.access.includes(other.id) ? "none" : node.used.includes(other.id) ? "used" : "granted";
-  const box = el("td");
   const text = `Step ${node.id}, output of step ${other.id}: ${WORDS[state]}`;
-  box.append(el("i", `run-matrix-${state}`, null, { role: "img", "aria-label": text, title: text }));
-  return box;
+  return el("td", {}, el("i", { class: `run-matrix-${state}`, role: "img", "aria-label": text, title: text }));
 }

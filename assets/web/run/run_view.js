@@ -33,21 +33,18 @@ export class RunView {
     this.timeline = new Timeline(select, turn);
     this.matrix = new Matrix(select);
     this.inspector = inspector;
-    this.notice = el("div", "run-view-notice", null, { role: "status" });
+    this.notice = el("div.run-view-notice", { role: "status" });
     this.empty = emptyState();
-    this.full = el("div", "run-view-full");
+    this.full = el("div.run-view-full");
     this.full.hidden = true;
     this.full.append(this.summary.root, this.panels());
-    root.replaceChildren(el("div", "rv"));
+    root.replaceChildren(el("div.run-view"));
     root.firstChild.append(this.notice, this.empty, this.full);
   }
 
   panels() {
-    const grid = el("div", "run-view-grid");
-    const below = el("div", "run-view-below");
-    below.append(panel("Timeline", this.timeline.root), panel("Access", this.matrix.root), this.inspector.root);
-    grid.append(this.graph.root, below);
-    return grid;
+    const below = el("div.run-view-below", {}, panel("Timeline", this.timeline.root), panel("Access", this.matrix.root), this.inspector.root);
+    return el("div.run-view-grid", {}, this.graph.root, below);
   }
 
   /** Show an episode by id; the same id again changes nothing. */
@@ -172,16 +169,12 @@ export class RunView {
 }
 
 function panel(title, content) {
-  const box = el("div", "run-view-panel");
-  box.append(el("h2", "", title), content);
-  return box;
+  return el("div.run-view-panel", {}, el("h2", {}, title), content);
 }
 
 function emptyState() {
-  const box = el("div", "run-view-empty");
   const picture = svg("svg", { viewBox: "0 0 420 120", "aria-hidden": "true" });
   for (const d of ["M94,30C134,30 134,60 174,60", "M94,90C134,90 134,60 174,60", "M246,60L326,60"]) picture.append(svg("path", { d }));
   for (const [x, y] of [[22, 14], [22, 74], [174, 44], [326, 44]]) picture.append(svg("rect", { x, y, width: 72, height: 32, rx: 8 }));
-  box.append(picture, el("p", "", "Press Run: the steps, who may see whose output, and the answer appear here as they happen."));
-  return box;
+  return el("div.run-view-empty", {}, picture, el("p", {}, "Press Run: the steps, who may see whose output, and the answer appear here as they happen."));
 }

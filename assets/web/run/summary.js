@@ -20,7 +20,7 @@ export class Summary {
   constructor(onTurn) {
     this.onTurn = onTurn;
     this.more = () => []; // further actions on an episode
-    this.root = el("section", "su", null, { "aria-label": "Summary" });
+    this.root = el("section.run-summary", { "aria-label": "Summary" });
   }
 
   clear() {
@@ -50,19 +50,19 @@ export class Summary {
     const menu = exportMenu(episode.id);
     star.dataset.whenOver = menu.dataset.whenOver = "1";
     const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
-    return [...this.more(), star, copyButton(() => location.href, "Copy link"), el("a", "podium-link", "Download trace", download), menu];
+    return [...this.more(), star, copyButton(() => location.href, "Copy link"), el("a.podium-link", download, "Download trace"), menu];
   }
 
   shownLine({ round, shown }) {
     const label = `${count(shown.count)} of ${count(shown.of)} workers shown`;
-    const button = el("button", "podium-link", label, { type: "button", "data-testid": "shown", title: "Which ones, and why" });
+    const button = el("button.podium-link", { type: "button", "data-testid": "shown", title: "Which ones, and why" }, label);
     button.addEventListener("click", () => this.onTurn(round));
     return button;
   }
 
   recalledLine({ round, recalled }) {
     const label = `${recalled.count} ${recalled.count > 1 ? "lessons" : "lesson"} recalled`;
-    const button = el("button", "podium-link", label, { type: "button", "data-testid": "recalled", title: "What the orchestrator was told of earlier failures" });
+    const button = el("button.podium-link", { type: "button", "data-testid": "recalled", title: "What the orchestrator was told of earlier failures" }, label);
     button.addEventListener("click", () => this.onTurn(round));
     return button;
   }
@@ -75,55 +75,48 @@ export class Summary {
 }
 
 function heading(episode, actions, lines) {
-  const box = el("div", "run-summary-heading");
-  const line = el("div", "run-summary-line");
-  line.append(pill(episode), ...parentLink(episode));
+  const line = el("div.run-summary-line", {}, pill(episode), ...parentLink(episode));
   const version = episode.pool_version ? ` v${episode.pool_version}` : "";
-  line.append(el("span", "run-summary-about", `${episode.orchestrator} on ${episode.pool}${version}`));
-  if (episode.task) line.append(el("span", "run-summary-about", `${episode.task.family} level ${episode.task.level}`));
+  line.append(el("span.run-summary-about", {}, `${episode.orchestrator} on ${episode.pool}${version}`));
+  if (episode.task) line.append(el("span.run-summary-about", {}, `${episode.task.family} level ${episode.task.level}`));
   line.append(...lines);
-  const doing = el("div", "run-summary-actions");
-  doing.append(...actions);
-  line.append(doing);
-  box.append(line, el("p", "run-summary-query", episode.query, { tabindex: "0" }));
-  return box;
+  line.append(el("div.run-summary-actions", {}, ...actions));
+  return el("div.run-summary-heading", {}, line, el("p.run-summary-query", { tabindex: "0" }, episode.query));
 }
 
 function pill(episode) {
   const running = episode.state === "running";
   const word = running ? "Running" : episode.state === "interrupted" ? "Interrupted" : OUTCOMES[episode.outcome] || episode.outcome;
   const state = running ? "running" : episode.outcome === "answered" ? "answered" : "ended";
-  return el("span", "run-summary-pill", word, { "data-state": state, "data-testid": "state" });
+  return el("span.run-summary-pill", { "data-state": state, "data-testid": "state" }, word);
 }
 
 function parentLink(episode) {
   if (!episode.parent) return [];
   const href = `/?episode=${encodeURIComponent(episode.parent.episode)}&step=${episode.parent.step}`;
-  return [el("a", "podium-link", `Called by step ${episode.parent.step} of another episode`, { href })];
+  return [el("a.podium-link", { href }, `Called by step ${episode.parent.step} of another episode`)];
 }
 
 function result(episode) {
-  const box = el("div", "run-summary-result");
+  const box = el("div.run-summary-result");
   if (episode.answer !== null) {
-    box.append(el("span", "run-summary-label", "Answer"), el("output", "run-summary-answer", episode.answer, { "data-testid": "answer" }));
+    box.append(el("span.run-summary-label", {}, "Answer"), el("output.run-summary-answer", { "data-testid": "answer" }, episode.answer));
   } else if (episode.state === "running") {
-    box.append(el("span", "run-summary-label", "Answer"), el("span", "run-summary-waiting", "not yet"));
+    box.append(el("span.run-summary-label", {}, "Answer"), el("span.run-summary-waiting", {}, "not yet"));
   } else {
     const why = episode.reason || "The process that ran this episode ended; what it had recorded is below.";
-    box.append(el("span", "run-summary-label", "No answer"), el("span", "run-summary-reason", why));
+    box.append(el("span.run-summary-label", {}, "No answer"), el("span.run-summary-reason", {}, why));
   }
   if (episode.verdict) box.append(verdict(episode.verdict));
   return box;
 }
 
 function verdict({ correct, expected }) {
-  const badge = el("span", "run-summary-verdict", null, { "data-correct": correct, "data-testid": "verdict" });
-  badge.append(icon(correct ? ACTIONS.check : ACTIONS.cross), correct ? "Correct" : `Wrong, expected ${expected}`);
-  return badge;
+  return el("span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross), correct ? "Correct" : `Wrong, expected ${expected}`);
 }
 
 function figures(totals, episode, clock) {
-  const list = el("dl", "run-summary-figures");
+  const list = el("dl.run-summary-figures");
   const running = episode.state === "running";
   const failed = totals.steps - (totals.statuses.OK || 0) - (totals.statuses.RUNNING || 0) - (totals.statuses.PENDING || 0);
   const entries = [
@@ -136,9 +129,7 @@ function figures(totals, episode, clock) {
     ["Cost", dollars(totals.cost), "cost"],
   ];
   for (const [name, value, key] of entries) {
-    const entry = el("div");
-    entry.append(el("dt", "", name), el("dd", "", value, { "data-figure": key }));
-    list.append(entry);
+    list.append(el("div", {}, el("dt", {}, name), el("dd", { "data-figure": key }, value)));
   }
   return list;
 }

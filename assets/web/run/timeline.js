@@ -7,14 +7,12 @@ export class Timeline {
     this.onSelect = onSelect;
     this.onTurn = onTurn;
     this.rows = new Map();
-    this.root = el("section", "tl", null, { "aria-label": "Timeline" });
-    this.axis = el("div", "run-timeline-axis", null, { "aria-hidden": "true" });
-    this.body = el("div", "run-timeline-body");
-    const key = el("div", "run-timeline-key");
+    this.root = el("section.run-timeline", { "aria-label": "Timeline" });
+    this.axis = el("div.run-timeline-axis", { "aria-hidden": "true" });
+    this.body = el("div.run-timeline-body");
+    const key = el("div.run-timeline-key");
     for (const [name, text] of [["wait", "waiting for a free worker"], ["critical", "critical path"]]) {
-      const entry = el("span");
-      entry.append(el("i", `run-timeline-key-${name}`), text);
-      key.append(entry);
+      key.append(el("span", {}, el("i", { class: `run-timeline-key-${name}` }), text));
     }
     this.root.append(this.axis, this.body, key);
   }
@@ -44,7 +42,7 @@ export class Timeline {
   drawAxis(step, end) {
     const ticks = [];
     for (let at = 0; at <= end + 1e-9; at += step) {
-      const tick = el("span", "", at === 0 ? "0" : seconds(at));
+      const tick = el("span", {}, at === 0 ? "0" : seconds(at));
       tick.style.left = `${(100 * at) / end}%`;
       if (at / end < 0.94) ticks.push(tick);
     }
@@ -74,11 +72,10 @@ export class Timeline {
   row(key, label, className, action) {
     let row = this.rows.get(key);
     if (row) return row;
-    const node = el("button", `run-timeline-row ${className}`, null, { type: "button", "aria-pressed": "false", "data-key": key });
-    const track = el("span", "run-timeline-track");
-    row = { node, wait: el("i", "run-timeline-wait"), bar: el("i", "run-timeline-bar"), time: el("span", "run-timeline-time") };
-    track.append(row.wait, row.bar);
-    node.append(el("span", "run-timeline-label", label), track, row.time);
+    const node = el("button", { class: `run-timeline-row ${className}`, type: "button", "aria-pressed": "false", "data-key": key });
+    row = { node, wait: el("i.run-timeline-wait"), bar: el("i.run-timeline-bar"), time: el("span.run-timeline-time") };
+    const track = el("span.run-timeline-track", {}, row.wait, row.bar);
+    node.append(el("span.run-timeline-label", {}, label), track, row.time);
     node.addEventListener("click", action);
     this.rows.set(key, row);
     this.body.append(node);

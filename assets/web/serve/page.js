@@ -15,17 +15,14 @@ class ServePage {
   constructor(root) {
     this.cards = new Map();
     this.problems = {};
-    this.said = el("p", "serve-said", "", { role: "status" });
+    this.said = el("p.serve-said", { role: "status" });
     this.empty = emptyState();
-    this.servers = el("section", "serve-servers", null, { "aria-label": "What is served" });
-    this.tokens = el("ul", "serve-tokens");
-    this.fresh = el("div", "serve-fresh");
-    const page = el("div", "sv");
-    const columns = el("div", "serve-columns");
-    const side = el("div", "serve-side");
-    side.append(this.startCard(), this.tokenCard());
-    columns.append(this.servers, side);
-    page.append(heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."), this.said, columns);
+    this.servers = el("section.serve-servers", { "aria-label": "What is served" });
+    this.tokens = el("ul.serve-tokens");
+    this.fresh = el("div.serve-fresh");
+    const side = el("div.serve-side", {}, this.startCard(), this.tokenCard());
+    const columns = el("div.serve-columns", {}, this.servers, side);
+    const page = el("div.serve-page", {}, heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."), this.said, columns);
     root.replaceChildren(page);
   }
 
@@ -55,27 +52,24 @@ class ServePage {
     const key = JSON.stringify(options);
     if (field.dataset.options === key) return;
     const before = field.value || wanted;
-    field.replaceChildren(...options.map(([value, label]) => el("option", "", label, { value })));
+    field.replaceChildren(...options.map(([value, label]) => el("option", { value }, label)));
     field.value = options.some(([value]) => value === before) ? before : (options[0] || [""])[0];
     field.dataset.options = key;
   }
 
   startCard() {
-    const card = el("form", "serve-card", null, { "aria-label": "Serve a pool", novalidate: "" });
     this.pool = select([], "");
     this.orchestrator = select([], "");
-    this.port = el("input", "serve-input", null, { type: "number", min: 1, max: 65535, inputmode: "numeric" });
+    this.port = el("input.serve-input", { type: "number", min: 1, max: 65535, inputmode: "numeric" });
     this.port.addEventListener("input", () => (this.portTouched = true));
-    this.name = el("input", "serve-input", null, { type: "text", placeholder: "podium-POOL", maxlength: 200 });
-    this.everywhere = el("input", "", null, { type: "checkbox" });
-    const go = el("button", "page-primary", "Start serving", { type: "submit" });
-    const two = el("div", "serve-two");
-    two.append(this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
-    const check = el("label", "serve-check");
-    check.append(this.everywhere, "Let other machines in (with a token)");
-    this.problems.everywhere = el("span", "serve-problem", "", { role: "alert" });
-    this.problems[""] = el("p", "serve-problem", "", { role: "alert" });
-    card.append(el("h2", "", "Serve a pool"), this.field("pool", "Pool", this.pool), this.field("orchestrator", "Orchestrator", this.orchestrator), two, check, this.problems.everywhere, this.problems[""], go);
+    this.name = el("input.serve-input", { type: "text", placeholder: "podium-POOL", maxlength: 200 });
+    this.everywhere = el("input", { type: "checkbox" });
+    const go = el("button.page-primary", { type: "submit" }, "Start serving");
+    const two = el("div.serve-two", {}, this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
+    const check = el("label.serve-check", {}, this.everywhere, "Let other machines in (with a token)");
+    this.problems.everywhere = el("span.serve-problem", { role: "alert" });
+    this.problems[""] = el("p.serve-problem", { role: "alert" });
+    const card = el("form.serve-card", { "aria-label": "Serve a pool", novalidate: "" }, el("h2", {}, "Serve a pool"), this.field("pool", "Pool", this.pool), this.field("orchestrator", "Orchestrator", this.orchestrator), two, check, this.problems.everywhere, this.problems[""], go);
     card.addEventListener("submit", (event) => {
       event.preventDefault();
       busy(go, "Starting …", () => this.begin());
@@ -84,10 +78,8 @@ class ServePage {
   }
 
   field(name, label, input) {
-    const box = el("label", "serve-field");
-    const problem = (this.problems[name] = el("span", "serve-problem", "", { role: "alert" }));
-    box.append(el("span", "serve-label", label), input, problem);
-    return box;
+    const problem = (this.problems[name] = el("span.serve-problem", { role: "alert" }));
+    return el("label.serve-field", {}, el("span.serve-label", {}, label), input, problem);
   }
 
   async begin() {
@@ -131,14 +123,12 @@ class ServePage {
   }
 
   tokenCard() {
-    const card = el("form", "serve-card", null, { "aria-label": "Tokens", novalidate: "" });
-    const line = el("div", "serve-line");
-    this.tokenName = el("input", "serve-input", null, { type: "text", placeholder: "For which client?", "aria-label": "Name of a new token", maxlength: 64 });
-    const add = el("button", "page-button", "New token", { type: "submit" });
-    line.append(this.tokenName, add);
-    this.tokenLead = el("p", "serve-lead");
-    this.tokenProblem = el("p", "serve-problem", "", { role: "alert" });
-    card.append(el("h2", "", "Tokens"), this.tokenLead, this.tokens, this.fresh, line, this.tokenProblem);
+    this.tokenName = el("input.serve-input", { type: "text", placeholder: "For which client?", "aria-label": "Name of a new token", maxlength: 64 });
+    const add = el("button.page-button", { type: "submit" }, "New token");
+    const line = el("div.serve-line", {}, this.tokenName, add);
+    this.tokenLead = el("p.serve-lead");
+    this.tokenProblem = el("p.serve-problem", { role: "alert" });
+    const card = el("form.serve-card", { "aria-label": "Tokens", novalidate: "" }, el("h2", {}, "Tokens"), this.tokenLead, this.tokens, this.fresh, line, this.tokenProblem);
     card.addEventListener("submit", (event) => {
       event.preventDefault();
       busy(add, "Making …", () => this.addToken());
@@ -151,9 +141,8 @@ class ServePage {
     this.tokenProblem.textContent = plain(done.problems);
     if (!done.ok) return;
     this.tokenName.value = "";
-    const line = el("div", "serve-line");
-    line.append(el("code", "serve-token", done.token), copyButton(done.token));
-    this.fresh.replaceChildren(el("p", "", `The token of ${done.name}. Copy it now: it is shown only this once.`), line);
+    const line = el("div.serve-line", {}, el("code.serve-token", {}, done.token), copyButton(done.token));
+    this.fresh.replaceChildren(el("p", {}, `The token of ${done.name}. Copy it now: it is shown only this once.`), line);
     await this.load();
   }
 
@@ -165,12 +154,10 @@ class ServePage {
     this.tokens.dataset.shown = key;
     this.tokens.replaceChildren(
       ...tokens.map((token) => {
-        const line = el("li", "serve-line");
         const remove = button("Remove", () => this.removeToken(token.name), "podium-link");
         remove.setAttribute("aria-label", `Remove the token ${token.name}`);
         const day = new Date(token.created_at).toLocaleDateString();
-        line.append(el("b", "", token.name), el("span", "serve-since", `since ${day}`), remove);
-        return line;
+        return el("li.serve-line", {}, el("b", {}, token.name), el("span.serve-since", {}, `since ${day}`), remove);
       }),
     );
   }
@@ -192,28 +179,24 @@ class ServePage {
 class ServerCard {
   constructor(page, server) {
     this.page = page;
-    this.root = el("article", "serve-card serve-server", null, { "data-port": server.port, "aria-label": server.model });
-    const head = el("header", "serve-head");
-    const title = el("div", "serve-title");
-    title.append(el("h2", "", server.model), el("p", "", `Pool ${server.pool} v${server.version} · ${server.orchestrator}`));
-    this.pill = el("span", "traces-pill");
+    this.root = el("article.serve-card.serve-server", { "data-port": server.port, "aria-label": server.model });
+    const title = el("div.serve-title", {}, el("h2", {}, server.model), el("p", {}, `Pool ${server.pool} v${server.version} · ${server.orchestrator}`));
+    this.pill = el("span.traces-pill");
     this.stop = button("Stop", () => this.end(server.port), "page-button");
-    head.append(title, this.pill, this.stop);
+    const head = el("header.serve-head", {}, title, this.pill, this.stop);
     this.url = address(server);
-    const facts = el("dl", "serve-facts");
-    this.figures = el("dd", "", "");
+    const facts = el("dl.serve-facts");
+    this.figures = el("dd");
     fact(facts, "Base URL", code(this.url));
     fact(facts, "MCP", code(this.url.replace(/\/v1$/, "/mcp")));
-    facts.append(el("dt", "", "Requests"), this.figures);
+    facts.append(el("dt", {}, "Requests"), this.figures);
     const traces = new URLSearchParams({ pool: server.pool, orchestrator: server.orchestrator });
-    this.link = el("a", "podium-link", "Traces", { href: `/traces?${traces}` });
-    this.tabs = el("div", "serve-tabs", null, { role: "tablist", "aria-label": "Ways to call it" });
-    this.snippet = el("pre", "serve-snippet", "", { tabindex: 0, role: "tabpanel" });
+    this.link = el("a.podium-link", { href: `/traces?${traces}` }, "Traces");
+    this.tabs = el("div.serve-tabs", { role: "tablist", "aria-label": "Ways to call it" });
+    this.snippet = el("pre.serve-snippet", { tabindex: 0, role: "tabpanel" });
     const copy = copyButton(() => this.snippet.textContent);
     copy.classList.add("serve-copy");
-    const frame = el("div", "serve-frame");
-    frame.append(this.snippet, copy);
-    this.root.append(head, facts, this.tabs, frame);
+    this.root.append(head, facts, this.tabs, el("div.serve-frame", {}, this.snippet, copy));
     this.show("curl", server);
   }
 
@@ -264,19 +247,13 @@ function address(server) {
 }
 
 function code(text) {
-  const box = el("span", "serve-code");
-  box.append(el("code", "", text), copyButton(text));
-  return box;
+  return el("span.serve-code", {}, el("code", {}, text), copyButton(text));
 }
 
 function fact(list, name, content) {
-  const value = el("dd");
-  value.append(content);
-  list.append(el("dt", "", name), value);
+  list.append(el("dt", {}, name), el("dd", {}, content));
 }
 
 function emptyState() {
-  const box = el("div", "serve-empty");
-  box.append(el("h2", "", "Nothing is served yet"), el("p", "", "Choose a pool and an orchestrator and press Start serving. The server is a process of its own: it goes on when the studio is closed, and every request becomes a trace here."));
-  return box;
+  return el("div.serve-empty", {}, el("h2", {}, "Nothing is served yet"), el("p", {}, "Choose a pool and an orchestrator and press Start serving. The server is a process of its own: it goes on when the studio is closed, and every request becomes a trace here."));
 }

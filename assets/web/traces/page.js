@@ -15,18 +15,16 @@ class TracesPage {
   constructor(root) {
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, recall(name) || ""]));
     this.shown = 0;
-    this.bar = el("div", "traces-bar");
+    this.bar = el("div.traces-bar");
     this.inputs = {};
     this.body = el("tbody");
-    this.note = el("p", "traces-note", "", { role: "status" });
-    this.more = el("button", "page-button traces-more", "Show more", { type: "button" });
+    this.note = el("p.traces-note", { role: "status" });
+    this.more = el("button.page-button.traces-more", { type: "button" }, "Show more");
     this.more.addEventListener("click", () => this.load(true));
-    const table = (this.table = el("table", "traces-table"));
+    const table = (this.table = el("table.traces-table"));
     table.append(head(), this.body);
-    const frame = el("div", "traces-frame");
-    frame.append(table);
-    const page = el("div", "tp");
-    page.append(heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.note, frame, this.more);
+    const frame = el("div.traces-frame", {}, table);
+    const page = el("div.traces-page", {}, heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.note, frame, this.more);
     root.replaceChildren(page);
     this.drawBar();
   }
@@ -39,7 +37,7 @@ class TracesPage {
   }
 
   drawBar() {
-    const text = el("input", "page-search", null, { type: "search", placeholder: "Search query, answer or id", "aria-label": "Search" });
+    const text = el("input.page-search", { type: "search", placeholder: "Search query, answer or id", "aria-label": "Search" });
     text.value = this.filters.text;
     let waiting;
     text.addEventListener("input", () => {
@@ -48,18 +46,15 @@ class TracesPage {
     });
     this.bar.append(text);
     for (const [name, label] of [["pool", "All pools"], ["orchestrator", "All orchestrators"], ["state", "Any status"], ["user", "Everybody"]]) {
-      const select = el("select", "page-select", null, { "aria-label": label, "data-filter": name });
-      select.append(el("option", "", label, { value: "" }));
+      const select = el("select.page-select", { "aria-label": label, "data-filter": name }, el("option", { value: "" }, label));
       select.addEventListener("change", () => this.set(name, select.value));
       this.inputs[name] = select;
       this.bar.append(select);
     }
-    const nested = el("label", "traces-nested");
-    const box = el("input", "", null, { type: "checkbox" });
+    const box = el("input", { type: "checkbox" });
     box.checked = this.filters.nested === "1";
     box.addEventListener("change", () => this.set("nested", box.checked ? "1" : ""));
-    nested.append(box, "inner episodes too");
-    this.bar.append(nested);
+    this.bar.append(el("label.traces-nested", {}, box, "inner episodes too"));
   }
 
   set(name, value) {
@@ -109,24 +104,20 @@ class TracesPage {
     const known = new Set([...values, ...(wanted ? [wanted] : [])]);
     if (select.options.length - 1 === known.size) return;
     while (select.options.length > 1) select.remove(1);
-    for (const value of known) select.append(el("option", "", word(value), { value }));
+    for (const value of known) select.append(el("option", { value }, word(value)));
     select.value = wanted;
   }
 }
 
 function head() {
-  const node = el("thead");
   const line = el("tr");
-  for (const name of ["Query", "Result", "Orchestrator", "Pool", "User", "Steps", "Time", "Tokens", "Cost", "Started", "Star"]) line.append(el("th", "", name, { scope: "col", "data-name": name }));
-  node.append(line);
-  return node;
+  for (const name of ["Query", "Result", "Orchestrator", "Pool", "User", "Steps", "Time", "Tokens", "Cost", "Started", "Star"]) line.append(el("th", { scope: "col", "data-name": name }, name));
+  return el("thead", {}, line);
 }
 
 function row(trace) {
-  const line = el("tr", "", null, { "data-episode": trace.id });
-  const link = el("a", "traces-query", trace.query, { href: `/?episode=${encodeURIComponent(trace.id)}`, title: trace.query });
-  line.append(
-    cell("Query", link),
+  const link = el("a.traces-query", { href: `/?episode=${encodeURIComponent(trace.id)}`, title: trace.query }, trace.query);
+  return el("tr", { "data-episode": trace.id }, cell("Query", link),
     cell("Result", result(trace)),
     cell("Orchestrator", trace.orchestrator),
     cell("Pool", trace.pool),
@@ -136,25 +127,20 @@ function row(trace) {
     cell("Tokens", count(trace.tokens)),
     cell("Cost", dollars(trace.cost)),
     cell("Started", ago(trace.started_at)),
-    cell("Star", starButton(trace.id, trace.starred)),
-  );
-  return line;
+    cell("Star", starButton(trace.id, trace.starred)));
 }
 
 function cell(name, content) {
-  const node = el("td", "", null, { "data-name": name });
-  node.append(content);
-  return node;
+  return el("td", { "data-name": name }, content);
 }
 
 function result(trace) {
-  const box = el("span", "traces-result");
   const state = trace.correct === true ? "correct" : trace.correct === false ? "wrong" : trace.state;
   const good = ["correct", "answered"].includes(state);
   const kind = good ? "good" : state === "running" ? "running" : state === "wrong" ? "bad" : "odd";
   const word = trace.state === "answered" || trace.correct === null ? state : `${WORDS[trace.state] || trace.state}`;
-  box.append(el("span", "traces-pill", WORDS[word] || word, { "data-kind": kind }));
-  if (trace.answer) box.append(el("span", "traces-answer", trace.answer, { title: trace.answer }));
+  const box = el("span.traces-result", {}, el("span.traces-pill", { "data-kind": kind }, WORDS[word] || word));
+  if (trace.answer) box.append(el("span.traces-answer", { title: trace.answer }, trace.answer));
   return box;
 }
 
@@ -162,5 +148,5 @@ function ago(iso) {
   const then = new Date(iso);
   const passed = (Date.now() - then.getTime()) / 1000;
   const text = passed < 60 ? "just now" : passed < 3600 ? `${Math.floor(passed / 60)} min ago` : passed < 86400 ? `${Math.floor(passed / 3600)} h ago` : then.toLocaleDateString();
-  return el("time", "", text, { datetime: iso, title: then.toLocaleString() });
+  return el("time", { datetime: iso, title: then.toLocaleString() }, text);
 }

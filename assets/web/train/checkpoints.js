@@ -7,26 +7,22 @@ import { DOING, bytes, moment, runLink, share } from "./formats.js";
 /** What a job has kept, and how it did on tasks that no training has seen. */
 export function checkpointParts({ checkpoints, evaluations }) {
   const parts = [];
-  if (!checkpoints.length) parts.push(el("p", "train-empty", "No checkpoint yet. The first comes after saving.every steps, and when you stop the job."));
+  if (!checkpoints.length) parts.push(el("p.train-empty", {}, "No checkpoint yet. The first comes after saving.every steps, and when you stop the job."));
   else parts.push(checkpointTable(checkpoints));
-  if (evaluations.length) parts.push(el("h3", "train-job-sub", "Evaluation on tasks that no training has seen"), evaluationTable(evaluations));
+  if (evaluations.length) parts.push(el("h3.train-job-sub", {}, "Evaluation on tasks that no training has seen"), evaluationTable(evaluations));
   return parts;
 }
 
 function checkpointTable(checkpoints) {
   const { frame, body } = table(["Checkpoint", "Solved on validation", "Valid turns", "Tested", "Saved", ""]);
   for (const each of checkpoints) {
-    const name = el("span", "train-job-checkpoint");
-    const first = el("span");
-    first.append(el("code", "", each.name));
-    if (each.best) first.append(el("span", "page-tag", "best"));
+    const first = el("span", {}, el("code", {}, each.name));
+    if (each.best) first.append(el("span.page-tag", {}, "best"));
     const kind = each.kind === "adapter" ? "adapter" : "whole model";
-    name.append(first, el("small", "", `${DOING[each.stage] || each.stage}, step ${count(each.step)} · ${kind}, ${bytes(each.bytes)}`));
-    const run = el("a", "page-button train-job-run", null, { href: runLink(each.name), "aria-label": `Run it: ${each.name}` });
-    run.append(icon(ACTIONS.play), "Run it");
-    const publish = el("a", "podium-link", "Publish", { href: `/publish?orchestrator=${encodeURIComponent(each.name)}`, "aria-label": `Publish ${each.name}` });
-    const doing = el("span", "train-job-doing");
-    doing.append(run, publish);
+    const name = el("span.train-job-checkpoint", {}, first, el("small", {}, `${DOING[each.stage] || each.stage}, step ${count(each.step)} · ${kind}, ${bytes(each.bytes)}`));
+    const run = el("a.page-button.train-job-run", { href: runLink(each.name), "aria-label": `Run it: ${each.name}` }, icon(ACTIONS.play), "Run it");
+    const publish = el("a.podium-link", { href: `/publish?orchestrator=${encodeURIComponent(each.name)}`, "aria-label": `Publish ${each.name}` }, "Publish");
+    const doing = el("span.train-job-doing", {}, run, publish);
     const tested = each.evaluation ? `${share(each.evaluation.mean)} of ${each.evaluation.tasks}` : "–";
     line(body, [["Checkpoint", name], ["Solved", share(each.correct)], ["Valid turns", share(each.valid_turns)], ["Tested", tested], ["Saved", moment(each.created_at)], ["", doing]]);
   }
@@ -36,32 +32,27 @@ function checkpointTable(checkpoints) {
 function evaluationTable(evaluations) {
   const { frame, body } = table(["Orchestrator", "Solved", "95 % interval", "Tasks", "Median time", "By task"]);
   for (const each of evaluations) {
-    const cells = el("span", "train-job-cells");
-    for (const cell of each.cells) cells.append(el("span", "", `${cell.family} ${cell.level} · ${share(cell.mean)}`));
-    line(body, [["Orchestrator", el("code", "", !each.condition || each.condition === "seen" ? each.orchestrator : `${each.orchestrator}, ${each.condition}`)], ["Solved", share(each.mean)], ["95 %", `${share(each.interval[0])} to ${share(each.interval[1])}`], ["Tasks", count(each.tasks)], ["Median time", seconds(each.p50_s)], ["By task", cells]]);
+    const cells = el("span.train-job-cells");
+    for (const cell of each.cells) cells.append(el("span", {}, `${cell.family} ${cell.level} · ${share(cell.mean)}`));
+    line(body, [["Orchestrator", el("code", {}, !each.condition || each.condition === "seen" ? each.orchestrator : `${each.orchestrator}, ${each.condition}`)], ["Solved", share(each.mean)], ["95 %", `${share(each.interval[0])} to ${share(each.interval[1])}`], ["Tasks", count(each.tasks)], ["Median time", seconds(each.p50_s)], ["By task", cells]]);
   }
   return frame;
 }
 
 function table(names) {
-  const frame = el("div", "traces-frame", null, { tabindex: "0", role: "group", "aria-label": names[0] });
-  const node = el("table", "traces-table train-job-table");
-  const head = el("thead");
   const row = el("tr");
-  for (const name of names) row.append(name ? el("th", "", name, { scope: "col" }) : el("td"));
-  head.append(row);
+  for (const name of names) row.append(name ? el("th", { scope: "col" }, name) : el("td"));
+  const head = el("thead", {}, row);
   const body = el("tbody");
-  node.append(head, body);
-  frame.append(node);
+  const node = el("table.traces-table.train-job-table", {}, head, body);
+  const frame = el("div.traces-frame", { tabindex: "0", role: "group", "aria-label": names[0] }, node);
   return { frame, body };
 }
 
 function line(body, cells) {
   const row = el("tr");
   for (const [name, content] of cells) {
-    const cell = el("td", "", null, { "data-name": name });
-    cell.append(content);
-    row.append(cell);
+    row.append(el("td", { "data-name": name }, content));
   }
   body.append(row);
 }

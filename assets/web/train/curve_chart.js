@@ -16,14 +16,12 @@ export class Chart {
     this.plot = null;
     this.shape = "";
     this.hidden = new Set();
-    this.root = el("section", "train-curves-chart", null, { "data-chart": spec.id });
-    const head = el("header", "train-curves-head");
-    const title = el("div", "train-curves-title");
-    title.append(el("h3", "", spec.title), el("span", "", spec.about));
-    this.value = el("output", "train-curves-value", "", { "aria-live": "off" });
-    head.append(title, this.value);
-    this.frame = el("div", "train-curves-frame", null, { role: "img" });
-    this.legend = el("div", "train-curves-legend", null, { role: "group", "aria-label": `Lines of ${spec.title}` });
+    this.root = el("section.train-curves-chart", { "data-chart": spec.id });
+    const title = el("div.train-curves-title", {}, el("h3", {}, spec.title), el("span", {}, spec.about));
+    this.value = el("output.train-curves-value", { "aria-live": "off" });
+    const head = el("header.train-curves-head", {}, title, this.value);
+    this.frame = el("div.train-curves-frame", { role: "img" });
+    this.legend = el("div.train-curves-legend", { role: "group", "aria-label": `Lines of ${spec.title}` });
     this.root.append(head, this.frame, this.legend);
   }
 
@@ -78,7 +76,7 @@ export class Chart {
 
   colour(line, place) {
     if (this.spec.id === "status") return STATUS_COLOURS[line.label] || "--podium-mute";
-    return this.lines.length === 1 ? "--podium-accent" : `--tr-${(place % 8) + 1}`;
+    return this.lines.length === 1 ? "--podium-accent" : `--podium-series-${(place % 8) + 1}`;
   }
 
   range(low, high) {
@@ -93,11 +91,11 @@ export class Chart {
     this.legend.replaceChildren();
     this.legend.hidden = this.lines.length < 2;
     this.shownValues = this.lines.map((line, place) => {
-      const entry = el("button", "train-curves-line", null, { type: "button", "aria-pressed": String(!this.hidden.has(line.key)) });
+      const entry = el("button.train-curves-line", { type: "button", "aria-pressed": String(!this.hidden.has(line.key)) });
       const dot = el("i");
       dot.style.background = `var(${this.colours[place]})`;
-      const value = el("span", "train-curves-line-value");
-      entry.append(dot, el("b", "", line.label), value);
+      const value = el("span.train-curves-line-value");
+      entry.append(dot, el("b", {}, line.label), value);
       entry.addEventListener("click", () => {
         const off = !this.hidden.delete(line.key) && Boolean(this.hidden.add(line.key));
         entry.setAttribute("aria-pressed", String(!off));
@@ -114,7 +112,7 @@ export class Chart {
     this.hovered = at !== null && at !== undefined;
     const step = this.hovered ? `step ${tick(this.steps[at])}` : "";
     const values = this.lines.map((line) => this.written(this.hovered ? near(line.values, at) : newest(line.values)));
-    this.value.replaceChildren(...(step ? [el("small", "", step)] : []), ...(this.lines.length === 1 ? [el("b", "", values[0])] : []));
+    this.value.replaceChildren(...(step ? [el("small", {}, step)] : []), ...(this.lines.length === 1 ? [el("b", {}, values[0])] : []));
     this.shownValues?.forEach((node, place) => (node.textContent = values[place]));
   }
 

@@ -22,7 +22,7 @@ export const CHARTS = [
   { id: "time", title: "Seconds a step", about: "And what of them went into episodes", keys: [["step_time", "step"], ["time/rollouts_s", "rollouts"], ["time/generation_s", "of it generation"]] },
   { id: "speed", title: "Tokens per second", about: "While generating", keys: [["time/tokens_per_s", ""]] },
 ];
-export const STATUS_COLOURS = { OK: "--podium-ok", PARSE_ERR: "--podium-err", EXEC_ERR: "--tr-4", TIMEOUT: "--tr-8" };
+export const STATUS_COLOURS = { OK: "--podium-ok", PARSE_ERR: "--podium-err", EXEC_ERR: "--podium-series-4", TIMEOUT: "--podium-series-8" };
 
 /** The lines of a chart among the metrics that are there: key and label. */
 export function keysOf(chart, series) {

@@ -14,7 +14,7 @@ let drawer = null;
 /** uPlot, loaded once. */
 function loaded() {
   drawer ||= new Promise((done, failed) => {
-    const script = el("script", "", null, { src: DRAWER });
+    const script = el("script", { src: DRAWER });
     script.addEventListener("load", () => done(window.uPlot));
     script.addEventListener("error", () => failed(new Error("the curves could not be loaded")));
     document.head.append(script);
@@ -30,10 +30,10 @@ export class Curves {
     this.marks = [];
     this.stage = null;
     this.job = null;
-    this.root = el("div", "cv");
-    this.bar = el("div", "train-curves-bar");
-    this.grid = el("div", "train-curves-grid");
-    this.empty = el("p", "train-empty", "The curves begin with the first step.");
+    this.root = el("div.train-curves");
+    this.bar = el("div.train-curves-bar");
+    this.grid = el("div.train-curves-grid");
+    this.empty = el("p.train-empty", {}, "The curves begin with the first step.");
     this.root.append(this.bar, this.empty, this.grid);
     new MutationObserver(() => this.charts.forEach((chart) => chart.recolour())).observe(document.body, { attributes: true, attributeFilter: ["class"] });
     new ResizeObserver(() => this.charts.forEach((chart) => chart.resize())).observe(this.grid);
@@ -81,9 +81,9 @@ export class Curves {
     this.drawnBar = key;
     this.bar.replaceChildren();
     if (both) {
-      const chips = el("div", "page-chips", null, { role: "group", "aria-label": "Stage" });
+      const chips = el("div.page-chips", { role: "group", "aria-label": "Stage" });
       for (const [name, label] of STAGES) {
-        const chip = el("button", "page-chip", label, { type: "button", "aria-pressed": String(this.stage === name) });
+        const chip = el("button.page-chip", { type: "button", "aria-pressed": String(this.stage === name) }, label);
         chip.addEventListener("click", () => {
           this.stage = name;
           this.drawBar();
@@ -94,9 +94,8 @@ export class Curves {
       this.bar.append(chips);
     }
     if (this.marks.length || has.grpo) {
-      const key = el("span", "train-curves-key");
-      key.append(el("i", "train-curves-mark"), "checkpoint", el("i", "train-curves-mark train-curves-best"), "best on validation");
-      if (has.grpo) key.append(el("span", "", "· click a step to see its episodes"));
+      const key = el("span.train-curves-key", {}, el("i.train-curves-mark"), "checkpoint", el("i.train-curves-mark.train-curves-best"), "best on validation");
+      if (has.grpo) key.append(el("span", {}, "· click a step to see its episodes"));
       this.bar.append(key);
     }
   }

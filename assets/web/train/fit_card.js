@@ -10,7 +10,7 @@ export class FitCard {
   /** `ask(request)` sends a command. */
   constructor(ask) {
     this.ask = ask;
-    this.root = el("div", "train-fit");
+    this.root = el("div.train-fit");
   }
 
   /** Estimate a recipe, unless it is the one that is shown. */
@@ -20,15 +20,15 @@ export class FitCard {
     if (wanted === this.shown) return;
     this.shown = null;
     if (missing.some((each) => each.key === "model.base" && each.blocks)) {
-      this.root.replaceChildren(el("h3", "", "Will it fit?"), el("p", "train-mute", "Known once the model is there."));
+      this.root.replaceChildren(el("h3", {}, "Will it fit?"), el("p.train-mute", {}, "Known once the model is there."));
       return;
     }
-    this.root.replaceChildren(el("p", "train-mute", "Will it fit? Estimating …"));
+    this.root.replaceChildren(el("p.train-mute", {}, "Will it fit? Estimating …"));
     this.waiting = setTimeout(async () => {
       const reply = await this.ask({ action: "fit", recipe: JSON.parse(wanted) });
       if (this.wanted !== wanted) return;
       this.shown = wanted;
-      this.root.replaceChildren(...(reply.ok ? fitParts(reply.fit) : [el("h3", "", "Will it fit?"), el("p", "train-mute", `Cannot be told: ${plain(reply.problems)}`)]));
+      this.root.replaceChildren(...(reply.ok ? fitParts(reply.fit) : [el("h3", {}, "Will it fit?"), el("p.train-mute", {}, `Cannot be told: ${plain(reply.problems)}`)]));
       this.root.dataset.fits = reply.ok ? String(reply.fit.fits) : "unknown";
     }, FIT_MS);
   }
@@ -36,30 +36,26 @@ export class FitCard {
 
 /** What each part takes, against what is free. */
 function fitParts(fit) {
-  const head = el("div", "train-fit-head");
-  head.append(el("h3", "", "Will it fit?"), el("span", "train-fit-verdict", fit.fits ? "Yes" : "No", { "data-fits": String(fit.fits) }));
+  const head = el("div.train-fit-head", {}, el("h3", {}, "Will it fit?"), el("span.train-fit-verdict", { "data-fits": String(fit.fits) }, fit.fits ? "Yes" : "No"));
   const whole = Math.max(fit.need_bytes, fit.free_bytes, 1);
   const said = `${bytes(fit.need_bytes)} needed, ${bytes(fit.free_bytes)} free on ${fit.device}`;
-  const bar = el("div", "train-fit-bar", null, { role: "img", "aria-label": said });
-  const list = el("ul", "train-fit-list");
+  const bar = el("div.train-fit-bar", { role: "img", "aria-label": said });
+  const list = el("ul.train-fit-list");
   fit.parts.filter((part) => part.bytes > 0).forEach((part, place) => {
     const piece = el("i");
     piece.style.width = `${(part.bytes / whole) * 100}%`;
-    piece.style.background = `var(--tr-${(place % 8) + 1})`;
+    piece.style.background = `var(--podium-series-${(place % 8) + 1})`;
     bar.append(piece);
-    const entry = el("li", "", null, { title: part.note });
     const dot = el("i");
-    dot.style.background = `var(--tr-${(place % 8) + 1})`;
-    entry.append(dot, el("span", "", part.name), el("b", "", bytes(part.bytes)));
-    list.append(entry);
+    dot.style.background = `var(--podium-series-${(place % 8) + 1})`;
+    list.append(el("li", { title: part.note }, dot, el("span", {}, part.name), el("b", {}, bytes(part.bytes))));
   });
   const free = el("u");
   free.style.left = `${Math.min(100, (fit.free_bytes / whole) * 100)}%`;
   bar.append(free);
-  const advice = fit.advice.map((text) => el("p", "train-fit-advice", sentence(text), { "data-fits": String(fit.fits) }));
+  const advice = fit.advice.map((text) => el("p.train-fit-advice", { "data-fits": String(fit.fits) }, sentence(text)));
   const work = [`${count(fit.episodes)} episodes`, fit.cost === null ? "" : `about ${dollars(fit.cost)} for workers`].filter(Boolean).join(", ");
-  const more = el("details", "train-fit-more");
-  more.append(el("summary", "", "What takes how much"), list, el("p", "train-mute", fit.note ? sentence(fit.note) : ""));
+  const more = el("details.train-fit-more", {}, el("summary", {}, "What takes how much"), list, el("p.train-mute", {}, fit.note ? sentence(fit.note) : ""));
   more.open = !fit.fits;
-  return [head, el("p", "train-fit-said", `${said}. ${work}.`), bar, ...advice, more];
+  return [head, el("p.train-fit-said", {}, `${said}. ${work}.`), bar, ...advice, more];
 }

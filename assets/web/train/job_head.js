@@ -10,13 +10,13 @@ export class JobHead {
   /** Commands go to the `view`, which has the curves with the newest figures. */
   constructor(view) {
     this.view = view;
-    this.root = el("section", "train-card train-job-head", null, { "aria-label": "Job" });
+    this.root = el("section.train-card.train-job-head", { "aria-label": "Job" });
   }
 
   /** Show nothing but a text. */
   clear(text = "") {
     this.drawn = null;
-    this.root.replaceChildren(...(text ? [el("p", "train-empty", text)] : []));
+    this.root.replaceChildren(...(text ? [el("p.train-empty", {}, text)] : []));
   }
 
   draw(state) {
@@ -25,29 +25,23 @@ export class JobHead {
     if (key !== this.drawn) {
       this.drawn = key;
       this.progress = progress();
-      this.figures = el("dl", "run-summary-figures train-job-figures");
+      this.figures = el("dl.run-summary-figures.train-job-figures");
       this.root.dataset.state = state.state;
       this.root.replaceChildren(this.titleLine(), ...this.trouble(), this.progress.root, this.figures);
     }
     this.progress.set(state);
     this.figures.replaceChildren(...this.facts().map(([name, value, id]) => {
-      const pair = el("div");
-      pair.append(el("dt", "", name), el("dd", "", value, { "data-figure": id }));
-      return pair;
+      return el("div", {}, el("dt", {}, name), el("dd", { "data-figure": id }, value));
     }));
   }
 
   titleLine() {
     const { state } = this;
-    const box = el("div", "train-job-title");
-    const text = el("div", "train-job-name");
-    const line = el("div", "train-job-line");
-    line.append(el("h2", "", state.id), el("span", "train-pill", STATES[state.state] || state.state, { "data-state": state.state, "data-testid": "job-state" }));
-    text.append(line, el("p", "", state.title || `${state.kind.replaceAll("+", ", then ")} on ${state.pool}`));
-    const actions = el("div", "train-job-actions");
+    const line = el("div.train-job-line", {}, el("h2", {}, state.id), el("span.train-pill", { "data-state": state.state, "data-testid": "job-state" }, STATES[state.state] || state.state));
+    const text = el("div.train-job-name", {}, line, el("p", {}, state.title || `${state.kind.replaceAll("+", ", then ")} on ${state.pool}`));
+    const actions = el("div.train-job-actions");
     const add = (label, path, command, kind = "page-button") => {
-      const node = el("button", kind, null, { type: "button" });
-      node.append(icon(path), label);
+      const node = el("button", { class: kind, type: "button" }, icon(path), label);
       node.addEventListener("click", command);
       actions.append(node);
     };
@@ -55,28 +49,26 @@ export class JobHead {
     if (state.resumable) add("Resume", ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
     const best = state.checkpoints.find((each) => each.best) || state.checkpoints[0];
     if (best) {
-      const run = el("a", state.state === "done" ? "page-primary" : "page-button", null, { href: runLink(best.name) });
-      run.append(icon(ACTIONS.play), best.best ? "Run the best checkpoint" : "Run the newest checkpoint");
+      const run = el("a", { class: state.state === "done" ? "page-primary" : "page-button", href: runLink(best.name) }, icon(ACTIONS.play), best.best ? "Run the best checkpoint" : "Run the newest checkpoint");
       actions.append(run);
     }
     add("Edit as new recipe", ACTIONS.pencil, () => this.view.edit(state.id));
-    box.append(text, actions);
-    return box;
+    return el("div.train-job-title", {}, text, actions);
   }
 
   /** Why it failed, or what it waits for. */
   trouble() {
     const { state } = this;
     if (state.state === "queued") {
-      const box = el("div", "train-job-wait", state.ahead.length ? `Waits for ${state.ahead.join(", ")}: one job runs at a time.` : "Nothing runs before it.");
+      const box = el("div.train-job-wait", {}, state.ahead.length ? `Waits for ${state.ahead.join(", ")}: one job runs at a time.` : "Nothing runs before it.");
       if (!state.ahead.length) {
-        const start = el("button", "page-button", "Start it now", { type: "button" });
+        const start = el("button.page-button", { type: "button" }, "Start it now");
         start.addEventListener("click", () => this.view.command({ action: "start_queue" }));
         box.append(start);
       }
       return [box];
     }
-    if (state.state === "stopped" && state.message) return [el("div", "train-job-wait", sentence(state.message))];
+    if (state.state === "stopped" && state.message) return [el("div.train-job-wait", {}, sentence(state.message))];
     return [];
   }
 
@@ -101,13 +93,11 @@ export class JobHead {
 
 /** The bar of the whole job with its stages, and where it is. */
 function progress() {
-  const root = el("div", "train-job-progress");
-  const said = el("div", "train-job-stage");
-  const bar = el("div", "train-job-bar", null, { role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Training steps" });
+  const said = el("div.train-job-stage");
   const fill = el("i");
   const border = el("u");
-  bar.append(fill, border);
-  root.append(said, bar);
+  const bar = el("div.train-job-bar", { role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Training steps" }, fill, border);
+  const root = el("div.train-job-progress", {}, said, bar);
   return {
     root,
     set({ place, state, stages, sft_steps: sft }) {
@@ -116,7 +106,7 @@ function progress() {
       const many = place.total ? `${count(place.done)} of ${count(place.total)}` : "";
       const next = stages.slice(stages.indexOf(place.stage === "demonstrations" ? "sft" : place.stage) + 1);
       const then = ["running", "stopping"].includes(state) && next.length ? `then ${next.map((each) => DOING[each]).join(", ")}` : "";
-      said.replaceChildren(el("b", "", [where, state === "done" ? "" : many].filter(Boolean).join(" ") || "Done"), el("span", "", then), el("span", "train-job-percent", `${percent} % of ${count(place.steps)} ${stages.length === 1 && place.stage === "evaluate" ? "episodes" : "steps"}`));
+      said.replaceChildren(el("b", {}, [where, state === "done" ? "" : many].filter(Boolean).join(" ") || "Done"), el("span", {}, then), el("span.train-job-percent", {}, `${percent} % of ${count(place.steps)} ${stages.length === 1 && place.stage === "evaluate" ? "episodes" : "steps"}`));
       if (state === "done") said.firstChild.textContent = "Finished";
       fill.style.width = `${percent}%`;
       border.style.left = sft && place.steps > sft ? `${(sft / place.steps) * 100}%` : "-4px";

@@ -7,7 +7,7 @@ export class JobList {
   /** `open(job)` shows one of them. */
   constructor(open) {
     this.open = open;
-    this.root = el("section", "train-card train-jobs", null, { "aria-label": "Jobs" });
+    this.root = el("section.train-card.train-jobs", { "aria-label": "Jobs" });
   }
 
   draw(jobs, shown) {
@@ -15,14 +15,14 @@ export class JobList {
     if (key === this.drawn) return;
     this.drawn = key;
     const entries = jobs.map((job) => jobLine(job, job.id === shown, () => this.open(job.id)));
-    const body = entries.length ? el("div", "train-list") : el("p", "train-mute", "No job yet. A job runs on its own: it goes on when the page or the studio is closed.");
+    const body = entries.length ? el("div.train-list") : el("p.train-mute", {}, "No job yet. A job runs on its own: it goes on when the page or the studio is closed.");
     if (entries.length) body.append(...entries);
-    this.root.replaceChildren(el("h2", "", "Jobs"), body);
+    this.root.replaceChildren(el("h2", {}, "Jobs"), body);
   }
 }
 
 function jobLine(job, shown, work) {
-  const link = el("a", "train-job", null, { href: `/train?job=${encodeURIComponent(job.id)}`, "data-job": job.id });
+  const link = el("a.train-job", { href: `/train?job=${encodeURIComponent(job.id)}`, "data-job": job.id });
   if (shown) link.setAttribute("aria-current", "true");
   link.addEventListener("click", (event) => {
     if (event.metaKey || event.ctrlKey) return;
@@ -30,17 +30,14 @@ function jobLine(job, shown, work) {
     work();
   });
   const active = ["running", "stopping"].includes(job.state);
-  const line = el("span", "train-jobs-line");
-  line.append(el("b", "", job.id), el("span", "train-pill", job.state, { "data-state": job.state }));
+  const line = el("span.train-jobs-line", {}, el("b", {}, job.id), el("span.train-pill", { "data-state": job.state }, job.state));
   const passed = (Date.now() - Date.parse(job.ended_at || job.started_at || job.created_at)) / 1000;
   const when = active ? `${STAGES[job.stage] || "starting"}, for ${about(passed)}` : `${job.kind.replaceAll("+", ", ")} · ${passed < 60 ? "just now" : `${about(passed)} ago`}`;
-  link.append(line, el("span", "train-job-about", when));
+  link.append(line, el("span.train-job-about", {}, when));
   if (active) {
-    const bar = el("span", "train-jobs-bar");
     const fill = el("i");
     fill.style.width = `${job.steps ? Math.min(100, (job.step / job.steps) * 100) : 0}%`;
-    bar.append(fill);
-    link.append(bar);
+    link.append(el("span.train-jobs-bar", {}, fill));
   }
   return link;
 }

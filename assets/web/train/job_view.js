@@ -19,17 +19,17 @@ export class JobView {
     this.edit = edit;
     this.job = null;
     this.state = null;
-    this.root = el("div", "jv");
-    this.notice = el("div", "run-view-notice", null, { role: "status" });
+    this.root = el("div.train-job-view");
+    this.notice = el("div.run-view-notice", { role: "status" });
     this.head = new JobHead(this);
-    this.advice = el("ol", "train-job-advice", null, { "aria-label": "Advice, most pressing first" });
+    this.advice = el("ol.train-job-advice", { "aria-label": "Advice, most pressing first" });
     this.curves = new Curves((step) => this.openRollouts(step));
     this.rollouts = new Rollouts();
-    this.checkpoints = el("div", "train-job-checkpoints");
-    this.log = el("pre", "train-job-log", "", { tabindex: "0", "aria-label": "Log" });
-    this.recipe = el("div", "train-job-recipe");
+    this.checkpoints = el("div.train-job-checkpoints");
+    this.log = el("pre.train-job-log", { tabindex: "0", "aria-label": "Log" });
+    this.recipe = el("div.train-job-recipe");
     const panels = [["curves", "Curves", this.curves.root], ["rollouts", "Rollouts", this.rollouts.root], ["checkpoints", "Checkpoints", this.checkpoints], ["log", "Log", this.log], ["recipe", "Recipe", this.recipe]];
-    this.tabs = new Tabs("jv", "Job", panels, (name) => this.select(name));
+    this.tabs = new Tabs("train-job", "Job", panels, (name) => this.select(name));
     this.root.append(this.notice, this.head.root, this.advice, this.tabs.row, ...this.tabs.panels);
   }
 
@@ -127,14 +127,9 @@ export class JobView {
     this.advice.replaceChildren(...this.state.advice.map((each) => {
       const [word, path] = LEVELS[each.level];
       const calm = !each.alarming && each.level === "alive" ? "calm" : each.alarming ? "alarm" : each.level;
-      const entry = el("li", "", null, { "data-level": each.level, "data-kind": calm });
-      const text = el("div");
-      const first = el("p", "train-job-says");
-      first.append(el("b", "", word), el("span", "", each.sentence));
-      text.append(first);
-      if (each.action) text.append(el("p", "train-job-do", each.action));
-      entry.append(icon(path), text);
-      return entry;
+      const text = el("div", {}, el("p.train-job-says", {}, el("b", {}, word), el("span", {}, each.sentence)));
+      if (each.action) text.append(el("p.train-job-do", {}, each.action));
+      return el("li", { "data-level": each.level, "data-kind": calm }, icon(path), text);
     }));
     this.advice.hidden = !this.state.advice.length;
   }
@@ -161,11 +156,10 @@ export class JobView {
     try {
       const told = await (await fetch(`/api/jobs/${encodeURIComponent(asked)}`)).json();
       if (asked !== this.job) return;
-      const bar = el("div", "train-recipe-bar");
-      bar.append(copyButton(told.recipe, "Copy YAML"), el("span", "train-mute", "as it was submitted"));
-      this.recipe.replaceChildren(bar, el("pre", "train-job-yaml", told.recipe || "The recipe's file is gone.", { tabindex: "0", "aria-label": "Recipe as YAML" }));
+      const bar = el("div.train-recipe-bar", {}, copyButton(told.recipe, "Copy YAML"), el("span.train-mute", {}, "as it was submitted"));
+      this.recipe.replaceChildren(bar, el("pre.train-job-yaml", { tabindex: "0", "aria-label": "Recipe as YAML" }, told.recipe || "The recipe's file is gone."));
     } catch {
-      this.recipe.replaceChildren(el("p", "train-empty", "The studio does not answer."));
+      this.recipe.replaceChildren(el("p.train-empty", {}, "The studio does not answer."));
     }
   }
 }

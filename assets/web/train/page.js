@@ -29,14 +29,10 @@ class TrainPage {
     this.card = new StartCard(this);
     this.list = new JobList((job) => this.go({ job }));
     this.toast = new Toast();
-    const side = (this.side = el("aside", "train-side", null, { "aria-label": "Recipe and jobs" }));
+    const side = (this.side = el("aside.train-side", { "aria-label": "Recipe and jobs" }));
     side.append(this.card.root, this.list.root);
-    const main = el("div", "train-main");
-    main.append(this.editor.root, this.view.root);
-    const grid = el("div", "train-grid");
-    grid.append(side, main);
-    const page = el("div", "tr");
-    page.append(heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), then improve by trying (GRPO)."), grid, this.toast.node);
+    const grid = el("div.train-grid", {}, side, el("div.train-main", {}, this.editor.root, this.view.root));
+    const page = el("div.train-page", {}, heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), then improve by trying (GRPO)."), grid, this.toast.node);
     root.replaceChildren(page);
     this.editor.root.hidden = this.view.root.hidden = true;
   }

@@ -10,23 +10,21 @@ export class RecipeEditor {
   constructor(onEdit) {
     this.onEdit = onEdit;
     this.typed = null; // form, yaml, or null: nothing since the recipe was taken
-    this.root = el("section", "train-card rc", null, { "aria-label": "Recipe" });
+    this.root = el("section.train-card.train-recipe", { "aria-label": "Recipe" });
   }
 
   build(schema, pools) {
     this.form = new RecipeForm(schema, pools, () => this.edited("form"));
-    const head = el("header", "train-recipe-head");
-    const text = el("div");
-    text.append(el("h2", "", "Recipe"), el("p", "train-mute", "Everything about a job. Each field shows its key in the YAML."));
-    this.ways = el("div", "page-chips", null, { role: "group", "aria-label": "Edit as" });
+    const text = el("div", {}, el("h2", {}, "Recipe"), el("p.train-mute", {}, "Everything about a job. Each field shows its key in the YAML."));
+    this.ways = el("div.page-chips", { role: "group", "aria-label": "Edit as" });
     for (const [name, label] of WAYS) {
-      const chip = el("button", "page-chip", label, { type: "button", "data-way": name });
+      const chip = el("button.page-chip", { type: "button", "data-way": name }, label);
       chip.addEventListener("click", () => this.setWay(name));
       this.ways.append(chip);
     }
-    head.append(text, this.ways);
-    this.wrong = el("ul", "page-problems train-recipe-problems", null, { role: "alert" });
-    this.yaml = el("textarea", "train-recipe-yaml", null, { "aria-label": "Recipe as YAML", spellcheck: "false", autocomplete: "off", wrap: "off" });
+    const head = el("header.train-recipe-head", {}, text, this.ways);
+    this.wrong = el("ul.page-problems.train-recipe-problems", { role: "alert" });
+    this.yaml = el("textarea.train-recipe-yaml", { "aria-label": "Recipe as YAML", spellcheck: "false", autocomplete: "off", wrap: "off" });
     this.yaml.addEventListener("input", () => this.edited("yaml"));
     this.root.replaceChildren(head, this.wrong, this.form.root, this.yaml);
     this.setWay("form");
@@ -63,7 +61,7 @@ export class RecipeEditor {
     const left = this.typed === "yaml" ? problems : this.form.show(problems);
     this.wrong.replaceChildren(...left.map(([key, what]) => {
       const entry = el("li");
-      if (key) entry.append(el("code", "", key), " ");
+      if (key) entry.append(el("code", {}, key), " ");
       entry.append(what);
       return entry;
     }));

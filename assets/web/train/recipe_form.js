@@ -18,7 +18,7 @@ export class RecipeForm {
     this.open = new Set(OPEN);
     this.expanders = new WeakMap(); // section -> what opens it
     this.readers = new WeakMap(); // row -> what it holds
-    this.root = el("div", "rf");
+    this.root = el("div.train-form");
     this.root.addEventListener("input", () => this.onChange());
     this.root.addEventListener("change", ({ target }) => {
       if (/** @type {Element} */ (target).matches("select, [type=checkbox]")) this.onChange();
@@ -64,7 +64,7 @@ export class RecipeForm {
   /** A section's fields into `into`: the plain ones first in a grid, then the nested sections. */
   section(key, schema, value, into) {
     const rule = resolve(schema, this.schema);
-    const grid = el("div", "train-form-grid");
+    const grid = el("div.train-form-grid");
     const nested = [];
     const readers = {};
     into.replaceChildren();
@@ -85,13 +85,11 @@ export class RecipeForm {
 
   /** A collapsible box with a heading; returns its body and head. */
   frame(key, { title, description }, into) {
-    const box = el("section", "train-form-section", null, { "data-key": key });
+    const box = el("section.train-form-section", { "data-key": key });
     const id = `train-form-${++ids}`;
-    const head = el("div", "train-form-head");
-    const button = el("button", "train-form-toggle", null, { type: "button", "aria-expanded": "false", "aria-controls": id });
-    button.append(icon("M9 6l6 6-6 6"), el("b", "", title));
-    if (key) button.append(el("code", "", key));
-    const body = el("div", "train-form-body", null, { id });
+    const button = el("button.train-form-toggle", { type: "button", "aria-expanded": "false", "aria-controls": id }, icon("M9 6l6 6-6 6"), el("b", {}, title));
+    if (key) button.append(el("code", {}, key));
+    const body = el("div.train-form-body", { id });
     const set = (open) => {
       button.setAttribute("aria-expanded", String(open));
       body.hidden = !open;
@@ -99,9 +97,9 @@ export class RecipeForm {
     };
     button.addEventListener("click", () => set(body.hidden));
     this.expanders.set(box, () => set(true));
-    head.append(button);
-    if (description) body.append(el("p", "train-form-about", description));
-    const problem = el("p", "form-problem", "", { role: "alert" });
+    const head = el("div.train-form-head", {}, button);
+    if (description) body.append(el("p.train-form-about", {}, description));
+    const problem = el("p.form-problem", { role: "alert" });
     body.append(problem);
     box.append(head, body);
     into.append(box);
@@ -112,11 +110,11 @@ export class RecipeForm {
 
   nested(path, name, rule, given, into) {
     const { box, head, body, set } = this.frame(path, { title: TITLES[name] || words(name), description: rule.description }, into);
-    const inner = el("div", "train-form-inner");
+    const inner = el("div.train-form-inner");
     body.append(inner);
     if (!rule.nullable) return this.section(path, rule, given ?? {}, inner);
     let part = given ? this.section(path, rule, given, inner) : null;
-    const toggle = el("button", "page-toggle", null, { type: "button", role: "switch", "aria-label": `${words(name)} (${path})`, "data-switch": path });
+    const toggle = el("button.page-toggle", { type: "button", role: "switch", "aria-label": `${words(name)} (${path})`, "data-switch": path });
     const show = () => {
       toggle.setAttribute("aria-checked", String(Boolean(part)));
       box.classList.toggle("train-form-off", !part);
@@ -142,8 +140,8 @@ export class RecipeForm {
   rewards(path, rule, given, into) {
     const item = resolve(rule.items, this.schema);
     const { body } = this.frame(path, { title: words(path.split(".").pop()), description: item.description }, into);
-    const rows = el("div", "train-form-rows");
-    const add = el("button", "page-button train-form-add", "Add a term", { type: "button" });
+    const rows = el("div.train-form-rows");
+    const add = el("button.page-button.train-form-add", { type: "button" }, "Add a term");
     add.addEventListener("click", () => {
       rows.append(this.rewardRow(path, item, {}, rows));
       this.onChange();
@@ -154,14 +152,13 @@ export class RecipeForm {
   }
 
   rewardRow(path, item, value, rows) {
-    const row = el("div", "train-form-row");
+    const row = el("div.train-form-row");
     const readers = {};
     for (const [name, property] of Object.entries(item.properties)) {
       const index = rows.children.length;
       readers[name] = this.field(`${path}.${index}.${name}`, name, resolve(property, this.schema), value[name], row);
     }
-    const remove = el("button", "page-close", null, { type: "button", "aria-label": "Remove this term" });
-    remove.append(icon(ACTIONS.cross));
+    const remove = el("button.page-close", { type: "button", "aria-label": "Remove this term" }, icon(ACTIONS.cross));
     remove.addEventListener("click", () => {
       row.remove();
       this.onChange();
@@ -174,16 +171,14 @@ export class RecipeForm {
   /** One labelled input with its key, what it is for, and its problem. */
   field(path, name, rule, given, into) {
     const id = `train-form-${++ids}`;
-    const node = el("div", "train-form-field", null, { "data-key": path });
     const input = this.input(path, rule, given === undefined ? rule.default : given);
     input.id = id;
     input.setAttribute("aria-describedby", `${id}-about ${id}-problem`);
-    const label = el("label", "train-form-label", null, { for: id });
-    label.append(el("span", "", words(name)), el("code", "", path));
-    const problem = el("span", "form-problem", "", { id: `${id}-problem`, role: "alert" });
-    node.append(label, input);
+    const label = el("label.train-form-label", { for: id }, el("span", {}, words(name)), el("code", {}, path));
+    const problem = el("span.form-problem", { id: `${id}-problem`, role: "alert" });
+    const node = el("div.train-form-field", { "data-key": path }, label, input);
     if (rule.examples && input.tagName === "INPUT") node.append(suggestions(input, rule.examples, id));
-    node.append(el("span", "train-form-about", rule.description || "", { id: `${id}-about` }), problem);
+    node.append(el("span.train-form-about", { id: `${id}-about` }, rule.description || ""), problem);
     if (input.type === "checkbox") node.classList.add("train-form-check");
     into.append(node);
     const say = (text) => {
@@ -197,24 +192,24 @@ export class RecipeForm {
   }
 
   input(path, rule, value) {
-    if (rule.type === "boolean") return Object.assign(el("input", "", null, { type: "checkbox" }), { checked: Boolean(value) });
+    if (rule.type === "boolean") return Object.assign(el("input", { type: "checkbox" }), { checked: Boolean(value) });
     const choices = path === "pool" ? [...new Set([...this.pools, value].filter(Boolean))] : rule.enum;
     if (choices) {
       const select = el("select");
-      for (const choice of choices) select.append(el("option", "", choice, { value: choice }));
+      for (const choice of choices) select.append(el("option", { value: choice }, choice));
       select.value = value ?? choices[0];
       return select;
     }
     const shown = Array.isArray(value) ? value.join(", ") : value ?? "";
     const numeric = rule.type === "number" || rule.type === "integer";
     const attributes = { type: "text", autocomplete: "off", spellcheck: "false", ...(numeric ? { inputmode: "decimal" } : {}) };
-    return Object.assign(el("input", numeric ? "train-form-number" : "", null, attributes), { value: String(shown) });
+    return Object.assign(el("input", { class: numeric ? "train-form-number" : "", ...attributes }), { value: String(shown) });
   }
 }
 
 function suggestions(input, choices, id) {
-  const list = el("datalist", "", null, { id: `${id}-list` });
-  for (const choice of choices) list.append(el("option", "", null, { value: choice }));
+  const list = el("datalist", { id: `${id}-list` });
+  for (const choice of choices) list.append(el("option", { value: choice }));
   input.setAttribute("list", list.id);
   return list;
 }

@@ -11,11 +11,11 @@ export class Rollouts {
   constructor() {
     this.job = null;
     this.step = null; // null: the newest
-    this.root = el("div", "ro");
-    this.bar = el("div", "train-rollouts-bar");
-    this.note = el("p", "train-empty", "");
-    this.list = el("div", "train-rollouts-list");
-    this.more = el("button", "page-button train-rollouts-more", "Show more groups", { type: "button" });
+    this.root = el("div.train-rollouts");
+    this.bar = el("div.train-rollouts-bar");
+    this.note = el("p.train-empty");
+    this.list = el("div.train-rollouts-list");
+    this.more = el("button.page-button.train-rollouts-more", { type: "button" }, "Show more groups");
     this.more.addEventListener("click", () => this.load(true));
     this.root.append(this.bar, this.note, this.list, this.more);
     this.drawBar();
@@ -79,17 +79,17 @@ export class Rollouts {
       const at = this.told.steps.indexOf(this.told.step) + by;
       if (at >= 0 && at < this.told.steps.length) this.show(this.told.steps[at]);
     };
-    this.before = el("button", "page-button train-rollouts-go", "‹", { type: "button", "aria-label": "Step before" });
-    this.after = el("button", "page-button train-rollouts-go", "›", { type: "button", "aria-label": "Next step" });
+    this.before = el("button.page-button.train-rollouts-go", { type: "button", "aria-label": "Step before" }, "‹");
+    this.after = el("button.page-button.train-rollouts-go", { type: "button", "aria-label": "Next step" }, "›");
     this.before.addEventListener("click", () => go(-1));
     this.after.addEventListener("click", () => go(1));
-    this.slider = el("input", "train-rollouts-slider", null, { type: "range", min: "0", step: "1", "aria-label": "Step" });
+    this.slider = el("input.train-rollouts-slider", { type: "range", min: "0", step: "1", "aria-label": "Step" });
     this.slider.addEventListener("input", () => (this.number.textContent = `Step ${count(this.told.steps[this.slider.value])}`));
     this.slider.addEventListener("change", () => this.show(this.told.steps[this.slider.value]));
-    this.number = el("b", "train-rollouts-step");
-    this.newest = el("button", "page-chip", "Follow the newest", { type: "button" });
+    this.number = el("b.train-rollouts-step");
+    this.newest = el("button.page-chip", { type: "button" }, "Follow the newest");
     this.newest.addEventListener("click", () => this.show(null));
-    this.summary = el("span", "train-rollouts-summary");
+    this.summary = el("span.train-rollouts-summary");
     this.bar.append(this.before, this.slider, this.after, this.number, this.newest, this.summary);
   }
 
@@ -108,38 +108,30 @@ export class Rollouts {
 }
 
 function group(told) {
-  const box = el("section", "train-rollouts-group", null, { "data-equal": String(Boolean(told.equal)) });
-  const head = el("header", "train-rollouts-head");
-  const line = el("div", "train-rollouts-line");
-  line.append(el("span", "train-rollouts-family", told.level ? `${told.family} level ${told.level}` : told.family), el("span", "train-rollouts-solved", `${told.solved} of ${told.of} solved`));
+  const line = el("div.train-rollouts-line", {}, el("span.train-rollouts-family", {}, told.level ? `${told.family} level ${told.level}` : told.family), el("span.train-rollouts-solved", {}, `${told.solved} of ${told.of} solved`));
   if (told.equal) line.append(flag("All equal: teaches nothing", "warn"));
   if (told.kept === false) line.append(flag("Left out, drawn again", "mute"));
-  head.append(line, el("h3", "", told.query, { title: told.query }));
-  const tiles = el("div", "train-rollouts-tiles");
+  const head = el("header.train-rollouts-head", {}, line, el("h3", { title: told.query }, told.query));
+  const tiles = el("div.train-rollouts-tiles");
   const most = Math.max(1e-6, ...told.episodes.map((each) => Math.abs(each.advantage)));
   told.episodes.forEach((each, place) => tiles.append(tile(each, place, most)));
-  box.append(head, tiles);
-  return box;
+  return el("section.train-rollouts-group", { "data-equal": String(Boolean(told.equal)) }, head, tiles);
 }
 
 function flag(text, kind) {
-  return el("span", "train-rollouts-flag", text, { "data-kind": kind });
+  return el("span.train-rollouts-flag", { "data-kind": kind }, text);
 }
 
 /** One episode. The whole tile is a link to it. */
 function tile(episode, place, most) {
-  const box = el("article", "train-rollouts-tile", null, { "data-correct": String(episode.correct) });
   const graph = episode.graph;
-  const link = el("a", "train-rollouts-open", null, { href: `/?episode=${encodeURIComponent(episode.id)}` });
+  const link = el("a.train-rollouts-open", { href: `/?episode=${encodeURIComponent(episode.id)}` });
   link.setAttribute("aria-label", described(episode, place));
   link.append(graph?.nodes.length ? picture(graph) : nothing(graph));
-  const head = el("div", "train-rollouts-figures");
-  const verdict = el("span", "train-rollouts-verdict");
-  verdict.append(icon(episode.correct ? ACTIONS.check : ACTIONS.cross), episode.correct ? "Right" : "Wrong");
-  head.append(verdict, el("span", "train-rollouts-reward", fixed(episode.reward), { title: "Reward" }));
+  const verdict = el("span.train-rollouts-verdict", {}, icon(episode.correct ? ACTIONS.check : ACTIONS.cross), episode.correct ? "Right" : "Wrong");
+  const head = el("div.train-rollouts-figures", {}, verdict, el("span.train-rollouts-reward", { title: "Reward" }, fixed(episode.reward)));
   if (graph) head.append(starButton(episode.id, episode.starred));
-  box.append(link, head, bar(episode.advantage, most), terms(episode.terms));
-  return box;
+  return el("article.train-rollouts-tile", { "data-correct": String(episode.correct) }, link, head, bar(episode.advantage, most), terms(episode.terms));
 }
 
 function described(episode, place) {
@@ -150,7 +142,7 @@ function described(episode, place) {
 
 function nothing(graph) {
   const text = !graph ? "Trace not here" : graph.steps ? `${graph.steps} steps` : graph.failed ? "No valid turn" : "No steps";
-  return el("span", "train-rollouts-nothing", text);
+  return el("span.train-rollouts-nothing", {}, text);
 }
 
 /** The graph of the Run page, small: no words, only who runs when and who sees whom. */
@@ -160,10 +152,9 @@ function picture(graph) {
   for (const d of graph.answer?.paths || []) root.append(svg("path", { d, class: "train-rollouts-used" }));
   const [width, height] = graph.node;
   for (const node of graph.nodes) {
-    const card = svg("rect", { x: node.x, y: node.y, width, height, rx: 16, class: "train-rollouts-node", "data-role": node.role, "data-status": node.status });
     const title = svg("title");
     title.textContent = `${node.id} ${node.worker}: ${node.status}`;
-    card.append(title);
+    const card = svg("rect", { x: node.x, y: node.y, width, height, rx: 16, class: "train-rollouts-node", "data-role": node.role, "data-status": node.status }, title);
     root.append(card);
   }
   if (graph.answer) root.append(svg("rect", { x: graph.answer.x, y: graph.answer.y, width, height, rx: height / 2, class: "train-rollouts-answer" }));
@@ -172,21 +163,16 @@ function picture(graph) {
 
 /** The advantage as a bar to the right (more of this) or to the left (less of it). */
 function bar(advantage, most) {
-  const box = el("div", "train-rollouts-advantage", null, { title: "Advantage: how much better than its group" });
-  const track = el("span", "train-rollouts-track");
-  const fill = el("i", advantage > 0 ? "train-rollouts-plus" : advantage < 0 ? "train-rollouts-minus" : "");
+  const fill = el("i", { class: advantage > 0 ? "train-rollouts-plus" : advantage < 0 ? "train-rollouts-minus" : "" });
   fill.style.width = `${(Math.abs(advantage) / most) * 50}%`;
-  track.append(fill);
-  box.append(el("span", "train-rollouts-name", "advantage"), track, el("b", "", signed(advantage)));
-  return box;
+  const track = el("span.train-rollouts-track", {}, fill);
+  return el("div.train-rollouts-advantage", { title: "Advantage: how much better than its group" }, el("span.train-rollouts-name", {}, "advantage"), track, el("b", {}, signed(advantage)));
 }
 
 function terms(values) {
-  const list = el("dl", "train-rollouts-terms");
+  const list = el("dl.train-rollouts-terms");
   for (const [name, value] of Object.entries(values)) {
-    const pair = el("div");
-    pair.append(el("dt", "", name), el("dd", "", fixed(value)));
-    list.append(pair);
+    list.append(el("div", {}, el("dt", {}, name), el("dd", {}, fixed(value))));
   }
   return list;
 }

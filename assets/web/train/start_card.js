@@ -10,24 +10,23 @@ export class StartCard {
   /** Draws what the `page` knows of its recipe; commands go to it. */
   constructor(page) {
     this.page = page;
-    this.root = el("section", "train-card train-start", null, { "aria-label": "New job" });
+    this.root = el("section.train-card.train-start", { "aria-label": "New job" });
   }
 
   build() {
     const { page } = this;
-    const picker = el("select", "page-select train-preset", null, { "aria-label": "Preset", id: "train-preset" });
+    const picker = el("select.page-select.train-preset", { "aria-label": "Preset", id: "train-preset" });
     this.picker = picker;
     picker.addEventListener("change", () => picker.value && page.choose(picker.value));
-    this.about = el("div", "train-about");
-    this.edit = el("button", "page-button train-edit", null, { type: "button" });
-    this.edit.append(icon(ACTIONS.pencil), "Edit the recipe");
+    this.about = el("div.train-about");
+    this.edit = el("button.page-button.train-edit", { type: "button" }, icon(ACTIONS.pencil), "Edit the recipe");
     this.edit.addEventListener("click", () => page.go({ new: "1" }));
-    this.needs = el("div", "train-needs", null, { id: "train-needs" });
-    this.button = el("button", "page-primary train-go", "Start", { type: "button", "aria-describedby": "train-needs" });
+    this.needs = el("div.train-needs", { id: "train-needs" });
+    this.button = el("button.page-primary.train-go", { type: "button", "aria-describedby": "train-needs" }, "Start");
     this.button.addEventListener("click", () => page.submit());
-    this.terminal = el("details", "train-terminal");
-    this.tiny = el("p", "train-honest", TINY);
-    this.root.replaceChildren(el("h2", "", "New job"), picker, this.about, this.edit, page.fit.root, this.tiny, this.needs, this.button, this.terminal);
+    this.terminal = el("details.train-terminal");
+    this.tiny = el("p.train-honest", {}, TINY);
+    this.root.replaceChildren(el("h2", {}, "New job"), picker, this.about, this.edit, page.fit.root, this.tiny, this.needs, this.button, this.terminal);
   }
 
   draw() {
@@ -35,8 +34,8 @@ export class StartCard {
     const preset = page.presets.find((each) => each.name === page.preset);
     const edited = !preset || Boolean(page.file);
     this.picker.replaceChildren(
-      ...(edited ? [el("option", "", preset ? `${preset.name}, edited` : `${page.recipe.name}, edited`, { value: "" })] : []),
-      ...page.presets.map((each) => el("option", "", each.name, { value: each.name })),
+      ...(edited ? [el("option", { value: "" }, preset ? `${preset.name}, edited` : `${page.recipe.name}, edited`)] : []),
+      ...page.presets.map((each) => el("option", { value: each.name }, each.name)),
     );
     this.picker.value = edited ? "" : preset.name;
     this.drawAbout();
@@ -48,16 +47,15 @@ export class StartCard {
 
   drawAbout() {
     const { recipe } = this.page;
-    const stages = el("div", "train-stages");
+    const stages = el("div.train-stages");
     for (const stage of ["sft", "grpo", "evaluate"]) {
       if (!recipe[stage]) continue;
-      const chip = el("span", "train-stage");
       const steps = recipe[stage].steps;
-      chip.append(el("b", "", STAGES[stage]), steps ? `${count(steps)} steps` : `${count(recipe.evaluate.count)} tasks`);
+      const chip = el("span.train-stage", {}, el("b", {}, STAGES[stage]), steps ? `${count(steps)} steps` : `${count(recipe.evaluate.count)} tasks`);
       stages.append(chip);
     }
     const facts = [recipe.model.base, recipe.model.lora ? `adapter of rank ${recipe.model.lora.rank}` : "every weight", `on ${recipe.pool}`];
-    this.about.replaceChildren(el("p", "train-title", recipe.title || recipe.name), stages, el("p", "train-mute", facts.join(" · ")));
+    this.about.replaceChildren(el("p.train-title", {}, recipe.title || recipe.name), stages, el("p.train-mute", {}, facts.join(" · ")));
   }
 
   drawNeeds() {
@@ -65,20 +63,20 @@ export class StartCard {
     const problems = page.problems.map(([key, sentence]) => ({ key, sentence, blocks: true }));
     const all = [...problems, ...(problems.length ? [] : page.missing)];
     const blocking = all.filter((each) => each.blocks);
-    const head = el("p", "train-needs-head");
+    const head = el("p.train-needs-head");
     if (!page.checked) head.append("Looking for what is missing …");
     else head.append(icon(blocking.length ? ACTIONS.warn : ACTIONS.check), blocking.length ? (blocking.length === 1 ? "One thing is missing" : `${blocking.length} things are missing`) : "Nothing is missing");
     this.needs.dataset.ready = page.checked ? String(!blocking.length) : "unknown";
     const list = el("ul");
     for (const each of all) {
-      const entry = el("li", "", null, { "data-blocks": String(each.blocks) });
+      const entry = el("li", { "data-blocks": String(each.blocks) });
       if (each.key) {
-        const key = el("button", "train-key", each.key, { type: "button", title: "Show this field" });
+        const key = el("button.train-key", { type: "button", title: "Show this field" }, each.key);
         key.addEventListener("click", () => page.reveal(each.key));
         entry.append(key);
       }
-      entry.append(el("span", "", each.sentence));
-      if (each.link) entry.append(el("a", "podium-link", "Open the Pool page", { href: each.link }));
+      entry.append(el("span", {}, each.sentence));
+      if (each.link) entry.append(el("a.podium-link", { href: each.link }, "Open the Pool page"));
       list.append(entry);
     }
     this.needs.replaceChildren(head, ...(all.length ? [list] : []));
@@ -98,15 +96,13 @@ export class StartCard {
   drawTerminal() {
     const { page } = this;
     const open = this.terminal.open;
-    const command = el("div", "train-command");
-    command.append(el("code", "", page.command), copyButton(() => page.command));
-    const yaml = el("div", "train-yaml-line");
-    yaml.append(copyButton(() => page.text, "Copy YAML"));
-    const save = el("button", "podium-link", `Save ${page.recipe.name}.yaml`, { type: "button" });
+    const command = el("div.train-command", {}, el("code", {}, page.command), copyButton(() => page.command));
+    const yaml = el("div.train-yaml-line", {}, copyButton(() => page.text, "Copy YAML"));
+    const save = el("button.podium-link", { type: "button" }, `Save ${page.recipe.name}.yaml`);
     save.addEventListener("click", () => saveFile(`${page.recipe.name}.yaml`, new Blob([page.text], { type: "text/yaml" })));
     yaml.append(save);
-    const note = page.file ? el("p", "train-mute", `Save the YAML as ${page.file} first.`) : "";
-    this.terminal.replaceChildren(el("summary", "", "In a terminal"), command, note, yaml);
+    const note = page.file ? el("p.train-mute", {}, `Save the YAML as ${page.file} first.`) : "";
+    this.terminal.replaceChildren(el("summary", {}, "In a terminal"), command, note, yaml);
     this.terminal.open = open || this.terminal.dataset.drawn !== "1";
     this.terminal.dataset.drawn = "1";
   }

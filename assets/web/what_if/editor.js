@@ -14,7 +14,7 @@ export class Editor {
   /** `started(id)` hears of a what-if that begins, `fates(map)` of what becomes of each step, `closed()` of the end. */
   constructor({ started, fates, closed }) {
     this.on = { started, fates, closed };
-    this.root = el("aside", "in wi", null, { "aria-label": "What-if editor" });
+    this.root = el("aside.run-inspector.what-if", { "aria-label": "What-if editor" });
     this.root.hidden = true;
     this.episode = null;
     this.root.addEventListener("keydown", (event) => {
@@ -26,7 +26,7 @@ export class Editor {
     if (this.episode === episode) return this.show(step, true);
     this.episode = episode;
     this.root.hidden = false;
-    this.root.replaceChildren(el("p", "run-inspector-about", "Loading …"));
+    this.root.replaceChildren(el("p.run-inspector-about", {}, "Loading …"));
     const found = await asked(`/api/episodes/${encodeURIComponent(episode)}/what-if`);
     if (this.episode !== episode) return;
     if (!found.rounds) return this.cannot(found.problems.map(([, what]) => what).join("; "));
@@ -48,8 +48,7 @@ export class Editor {
   }
 
   cannot(reason) {
-    const box = el("div", "run-inspector-problem");
-    box.append(el("p", "", `This run cannot be edited: ${reason}`));
+    const box = el("div.run-inspector-problem", {}, el("p", {}, `This run cannot be edited: ${reason}`));
     this.root.replaceChildren(this.head(), box);
   }
 
@@ -66,42 +65,39 @@ export class Editor {
 
   draw(open = null) {
     this.forms = new Map();
-    const list = el("div", "what-if-steps");
+    const list = el("div.what-if-steps");
     for (const step of this.draft.steps.values()) list.append(this.form(step).root);
-    if (!this.draft.steps.size) list.append(el("p", "run-inspector-about", "This round has no steps yet."));
+    if (!this.draft.steps.size) list.append(el("p.run-inspector-about", {}, "This round has no steps yet."));
     const add = button("", () => this.add(), "podium-link what-if-add");
     add.append(icon(ACTIONS.plus), "Add a step");
-    this.answer = el("textarea", "", null, { rows: "2", spellcheck: "false", placeholder: "For example $3" });
+    this.answer = el("textarea", { rows: "2", spellcheck: "false", placeholder: "For example $3" });
     this.answer.value = this.draft.answer;
     this.answer.addEventListener("input", () => {
       this.draft.answer = this.answer.value;
       this.changed();
     });
     this.answerField = labelled("Answer", this.answer, "Text, in which $3 stands for the output of step 3. A what-if ends with this round.");
-    this.note = el("p", "what-if-note", "", { role: "status" });
-    this.general = el("p", "form-general", "", { role: "alert" });
+    this.note = el("p.what-if-note", { role: "status" });
+    this.general = el("p.form-general", { role: "alert" });
     this.go = button("Run", () => this.run(), "page-primary");
-    const foot = el("div", "what-if-foot");
-    foot.append(this.note, this.general, button("Cancel", () => this.close()), this.go);
+    const foot = el("div.what-if-foot", {}, this.note, this.general, button("Cancel", () => this.close()), this.go);
     this.root.replaceChildren(this.head(), list, add, this.answerField.node, foot);
     if (open && this.forms.has(open)) this.forms.get(open).root.open = true;
   }
 
   head() {
-    const box = el("header", "run-inspector-head");
-    const line = el("div", "run-inspector-title");
     const close = button("", () => this.close(), "page-close");
     close.append(icon(ACTIONS.cross));
     close.setAttribute("aria-label", "Close the editor");
-    line.append(icon(ACTIONS.pencil), el("h2", "", "What if"), close);
-    box.append(line);
+    const line = el("div.run-inspector-title", {}, icon(ACTIONS.pencil), el("h2", {}, "What if"), close);
+    const box = el("header.run-inspector-head", {}, line);
     const rounds = this.found?.rounds || [];
     if (rounds.length > 1) {
       const choice = select(rounds.map((each) => [String(each.round), `Round ${each.round} of ${rounds.length}`]), String(this.draft.round), (value) => this.edit(Number(value)));
       choice.setAttribute("aria-label", "Round to edit");
       box.append(choice);
     }
-    box.append(el("p", "run-inspector-about", "Edit steps, then run: only what you changed, and what may see it, is called again. All other outputs are kept."));
+    box.append(el("p.run-inspector-about", {}, "Edit steps, then run: only what you changed, and what may see it, is called again. All other outputs are kept."));
     return box;
   }
 

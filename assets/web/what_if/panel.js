@@ -17,7 +17,7 @@ class WhatIfView {
   constructor(view, onStarted) {
     this.view = view;
     this.told = "";
-    this.strip = el("section", "what-if-strip", null, { "aria-label": "What-if" });
+    this.strip = el("section.what-if-strip", { "aria-label": "What-if" });
     this.strip.hidden = true;
     view.summary.root.after(this.strip);
     this.editor = new Editor({
@@ -37,7 +37,7 @@ class WhatIfView {
   }
 
   editButton() {
-    const node = el("button", "podium-link what-if-open", "What if …", { type: "button", "data-when-over": "1", "data-testid": "what-if", title: "Edit the plan and run again only what changes" });
+    const node = el("button.podium-link.what-if-open", { type: "button", "data-when-over": "1", "data-testid": "what-if", title: "Edit the plan and run again only what changes" }, "What if …");
     node.addEventListener("click", () => this.edit(this.view.step));
     return node;
   }
@@ -45,13 +45,12 @@ class WhatIfView {
   /** Below the head of a step in the inspector. */
   stepButton(detail) {
     if (this.view.state?.episode.state === "running") return null;
-    const row = el("div", "what-if-step-line");
+    const row = el("div.what-if-step-line");
     if (detail.reused) {
       const href = `/?episode=${encodeURIComponent(detail.reused.episode)}&step=${detail.reused.step}`;
-      row.append(el("a", "podium-link", `Taken over from step ${detail.reused.step} of the run it varies`, { href }));
+      row.append(el("a.podium-link", { href }, `Taken over from step ${detail.reused.step} of the run it varies`));
     }
-    const node = el("button", "podium-link", "", { type: "button" });
-    node.append(icon(ACTIONS.pencil), "Edit this step");
+    const node = el("button.podium-link", { type: "button" }, icon(ACTIONS.pencil), "Edit this step");
     node.addEventListener("click", () => this.edit(detail.id));
     row.append(node);
     return row;
@@ -116,31 +115,21 @@ class WhatIfView {
 }
 
 function heading({ origin, kept, rerun, dropped }) {
-  const head = el("div", "what-if-head");
   const later = dropped ? `, ${dropped} later ${dropped > 1 ? "rounds" : "round"} dropped` : "";
-  head.append(el("h2", "", "What if"), link(origin.id, "of this run"));
-  head.append(el("span", "what-if-note", `${plural(kept, "output")} kept, ${plural(rerun, "step")} called${later}`));
-  return head;
+  return el("div.what-if-head", {}, el("h2", {}, "What if"), link(origin.id, "of this run"), el("span.what-if-note", {}, `${plural(kept, "output")} kept, ${plural(rerun, "step")} called${later}`));
 }
 
 /** Before and after, side by side. */
 function outcome({ origin, result, differences }) {
-  const table = el("table", "what-if-outcome");
-  const row = el("tr");
-  row.append(el("td"), ...["Answer", "Verdict", "Time", "Steps", "Tokens", "Cost"].map((name) => el("th", "", name, { scope: "col" })));
-  const head = el("thead");
-  head.append(row);
-  const body = el("tbody");
-  body.append(line("Before", origin), line("Now", result));
-  table.append(el("caption", "podium-offscreen", "The run before and now"), head, body);
+  const row = el("tr", {}, el("td"), ...["Answer", "Verdict", "Time", "Steps", "Tokens", "Cost"].map((name) => el("th", { scope: "col" }, name)));
+  const head = el("thead", {}, row);
+  const body = el("tbody", {}, line("Before", origin), line("Now", result));
+  const table = el("table.what-if-outcome", {}, el("caption.podium-offscreen", {}, "The run before and now"), head, body);
   const told = Object.entries(DIFFERENCES).filter(([name]) => differences[name]).map(([name, words]) => `${differences[name]} ${words}`);
-  const box = el("div", "what-if-result");
-  box.append(table, el("p", "what-if-note", `Steps: ${told.join(", ")}.`));
-  return box;
+  return el("div.what-if-result", {}, table, el("p.what-if-note", {}, `Steps: ${told.join(", ")}.`));
 }
 
 function line(name, run) {
-  const row = el("tr");
   const verdict = run.correct === true ? "Correct" : run.correct === false ? "Wrong" : "–";
   const cells = [
     ["Answer", run.answer ?? `none (${run.state})`],
@@ -150,35 +139,31 @@ function line(name, run) {
     ["Tokens", count(run.tokens)],
     ["Cost", dollars(run.cost)],
   ];
-  row.append(el("th", "", name, { scope: "row" }), ...cells.map(([label, text]) => el("td", "", text, { "data-name": label })));
+  const row = el("tr", {}, el("th", { scope: "row" }, name), ...cells.map(([label, text]) => el("td", { "data-name": label }, text)));
   row.dataset.correct = String(run.correct);
   return row;
 }
 
 function edits({ edits: made, origin }) {
-  const list = el("ul", "what-if-edits");
+  const list = el("ul.what-if-edits");
   for (const edit of made) {
-    const item = el("li");
     const what = edit.edit === "answer" ? "the answer" : `step ${edit.step} (${edit.worker})`;
-    const title = el("b", "", `${DID[edit.edit]} ${what}`);
+    const title = el("b", {}, `${DID[edit.edit]} ${what}`);
     if (edit.edit === "remove") title.append(" ", link(origin.id, "look", edit.step));
-    item.append(title, ...edit.fields.map(field));
-    list.append(item);
+    list.append(el("li", {}, title, ...edit.fields.map(field)));
   }
   return list;
 }
 
 function field({ field: name, before, after }) {
-  const row = el("div", "what-if-field");
-  row.append(el("span", "run-inspector-key", name));
-  if (before) row.append(el("del", "", before));
-  row.append(el("ins", "", after || "nothing"));
+  const row = el("div.what-if-field", {}, el("span.run-inspector-key", {}, name));
+  if (before) row.append(el("del", {}, before));
+  row.append(el("ins", {}, after || "nothing"));
   return row;
 }
 
 function others({ origin, variations }) {
-  const row = el("p", "what-if-others");
-  row.append(`${plural(variations.length, "what-if")} of this run: `);
+  const row = el("p.what-if-others", {}, `${plural(variations.length, "what-if")} of this run: `);
   variations.forEach((each, place) => {
     const said = each.answer ?? each.state;
     if (place) row.append(", ");
@@ -190,7 +175,7 @@ function others({ origin, variations }) {
 }
 
 function link(episode, text, step = null) {
-  return el("a", "podium-link", text, { href: `/?episode=${encodeURIComponent(episode)}${step ? `&step=${step}` : ""}` });
+  return el("a.podium-link", { href: `/?episode=${encodeURIComponent(episode)}${step ? `&step=${step}` : ""}` }, text);
 }
 
 function plural(number, word) {

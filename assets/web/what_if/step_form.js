@@ -13,13 +13,13 @@ export class StepForm {
     this.step = step;
     this.editor = editor;
     this.on = { changed, removed, restored };
-    this.root = el("details", "what-if-step", null, { "data-step": step.id });
+    this.root = el("details.what-if-step", { "data-step": step.id });
     this.summary = el("summary");
-    this.title = el("span", "what-if-title");
-    this.badge = el("span", "what-if-fate");
+    this.title = el("span.what-if-title");
+    this.badge = el("span.what-if-fate");
     this.summary.append(this.title, this.badge);
-    this.body = el("div", "what-if-body");
-    this.problem = el("p", "form-problem", "", { role: "alert" });
+    this.body = el("div.what-if-body");
+    this.problem = el("p.form-problem", { role: "alert" });
     this.root.append(this.summary, this.problem, this.body);
     this.draw();
     this.tellFate(step.removed ? "removed" : step.isNew ? "new" : "kept");
@@ -71,7 +71,7 @@ export class StepForm {
 
   argumentField(name, rule, required) {
     const given = this.step.arguments[name];
-    const area = el("textarea", "", null, { rows: "2", spellcheck: "false" });
+    const area = el("textarea", { rows: "2", spellcheck: "false" });
     area.value = asText(given);
     area.rows = Math.min(8, Math.max(2, area.value.split("\n").length));
     area.addEventListener("input", () => {
@@ -85,36 +85,32 @@ export class StepForm {
   }
 
   accessField() {
-    const box = el("fieldset", "what-if-access");
-    box.append(el("legend", "form-label", "May see the outputs of"));
+    const box = el("fieldset.what-if-access", {}, el("legend.form-label", {}, "May see the outputs of"));
     const others = this.editor.draft.candidates(this.step.id);
-    if (!others.length) box.append(el("span", "form-about", "There is no other step."));
+    if (!others.length) box.append(el("span.form-about", {}, "There is no other step."));
     for (const other of others) {
-      const chip = el("label", "what-if-chip");
-      const input = el("input", "", null, { type: "checkbox" });
+      const input = el("input", { type: "checkbox" });
       input.checked = this.step.access.includes(other.id);
       input.addEventListener("change", () => {
         const rest = this.step.access.filter((k) => k !== other.id);
         this.step.access = input.checked ? [...rest, other.id] : rest;
         this.on.changed();
       });
-      chip.append(input, `${other.id} ${other.worker || "?"}`);
-      box.append(chip);
+      box.append(el("label.what-if-chip", {}, input, `${other.id} ${other.worker || "?"}`));
     }
     return box;
   }
 
   actions() {
-    const row = el("div", "what-if-actions");
+    const row = el("div.what-if-actions");
     if (!this.step.isNew) {
-      const again = el("label", "what-if-again");
-      const input = el("input", "", null, { type: "checkbox" });
+      const input = el("input", { type: "checkbox" });
       input.checked = this.step.again;
       input.addEventListener("change", () => {
         this.step.again = input.checked;
         this.on.changed();
       });
-      again.append(input, "Call it again");
+      const again = el("label.what-if-again", {}, input, "Call it again");
       row.append(again, button("Undo changes", () => this.on.restored(), "podium-link what-if-undo"));
     }
     const remove = button("", () => this.on.removed(), "podium-link what-if-remove");

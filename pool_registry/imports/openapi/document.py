@@ -90,40 +90,42 @@ def read(text: str | bytes) -> Document:
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise _refused(f"it is no UTF-8 text ({error.reason} at byte {error.start})") from error
+            raise _document_error(f"it is no UTF-8 text ({error.reason} at byte {error.start})") from error
     if len(text) > MAX_CHARS:
-        raise _refused(f"it has more than {MAX_CHARS:,} characters")
-    root = _Plain().copy(_parsed(text))
+        raise _document_error(f"it has more than {MAX_CHARS:,} characters")
+    root = _Plain().copy(_parse(text))
     if not isinstance(root, dict):
-        raise _refused("it is neither JSON nor YAML with an object at the top")
+        raise _document_error("it is neither JSON nor YAML with an object at the top")
     version = root.get("openapi")
     if "swagger" in root:
-        raise _refused("it is written in Swagger 2.0; convert it to OpenAPI 3 first (for example at editor.swagger.io)")
+        raise _document_error(
+            "it is written in Swagger 2.0; convert it to OpenAPI 3 first (for example at editor.swagger.io)"
+        )
     if not isinstance(version, str) or not version.startswith(("3.0", "3.1", "3.2")):
-        raise _refused(f"its field `openapi` must be 3.0.x or 3.1.x and is {str(version)[:40]!r}")
+        raise _document_error(f"its field `openapi` must be 3.0.x or 3.1.x and is {str(version)[:40]!r}")
     if not isinstance(root.get("paths"), dict):
-        raise _refused("it has no `paths`, so there is nothing to call")
+        raise _document_error("it has no `paths`, so there is nothing to call")
     return Document(root)
 
 
-def _refused(sentence: str) -> InvalidPool:
+def _document_error(sentence: str) -> InvalidPool:
     return InvalidPool([("document", sentence)])
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         if text.lstrip()[:1] in ("{", "["):
-            raise _refused(f"it is not valid JSON: {error}") from error
+            raise _document_error(f"it is not valid JSON: {error}") from error
     try:
         _check_depth(text)
         return yaml.load(text, Loader=_YAML)  # noqa: S506  a safe loader
     except yaml.YAMLError as error:
-        raise _refused(f"it is not valid YAML: {' '.join(str(error).split())[:300]}") from error
+        raise _document_error(f"it is not valid YAML: {' '.join(str(error).split())[:300]}") from error
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         # what PyYAML raises for values that contradict their own tag, such as `!!int x`
-        raise _refused(f"it holds a value that is not valid YAML: {error}") from error
+        raise _document_error(f"it holds a value that is not valid YAML: {error}") from error
 
 
 def _check_depth(text: str) -> None:
@@ -139,7 +141,7 @@ def _check_depth(text: str) -> None:
 
 
 def _too_deep() -> InvalidPool:
-    return _refused(f"it is nested more than {MAX_DEPTH} deep")
+    return _document_error(f"it is nested more than {MAX_DEPTH} deep")
 
 
 class _Plain:
@@ -151,7 +153,7 @@ class _Plain:
     def copy(self, value: Any, depth: int = 0) -> JsonValue:
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise _refused(f"it has more than {MAX_NODES:,} parts")
+            raise _document_error(f"it has more than {MAX_NODES:,} parts")
         if depth > MAX_DEPTH:
             raise _too_deep()
         if isinstance(value, dict):
@@ -177,7 +179,7 @@ def _number(value: int) -> int | float:
     try:
         return float(value)
     except OverflowError as error:
-        raise _refused("it holds a number that is too large") from error
+        raise _document_error("it holds a number that is too large") from error
 
 
 def _key(key: object) -> str:
@@ -189,21 +191,21 @@ def _references(node: Any) -> Iterator[str]:
     """Every local reference within a tree."""
     waiting = [node]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            reference = each.get("$ref")
+        node = waiting.pop()
+        if isinstance(node, dict):
+            reference = node.get("$ref")
             if isinstance(reference, str) and reference.startswith("#"):
                 yield reference
-            waiting.extend(each.values())
-        elif isinstance(each, list):
-            waiting.extend(each)
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
 
 
 def _size(node: Any) -> int:
     size, waiting = 0, [node]
     while waiting:
-        each = waiting.pop()
+        node = waiting.pop()
         size += 1
-        if isinstance(each, dict | list):
-            waiting.extend(each.values() if isinstance(each, dict) else each)
+        if isinstance(node, dict | list):
+            waiting.extend(node.values() if isinstance(node, dict) else node)
     return size

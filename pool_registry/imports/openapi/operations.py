@@ -20,7 +20,7 @@ from pool_registry.imports.openapi.schemas import Schemas
 from pool_registry.imports.openapi.servers import Given, first_problem, security_of, server_of
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import Reach
-from pool_registry.network.http_values import OWN_HEADERS, TOKEN, decoded
+from pool_registry.network.http_values import OWN_HEADERS, TOKEN, decode_text
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import WorkerSpec
 
@@ -44,7 +44,7 @@ async def fetch(url: str, allow_private: bool = False) -> str:
     except ValueError as error:
         raise InvalidPool([("url", str(error))]) from error
     answer = await http_client.ask("GET", url, timeout_s=FETCH_S, policy=policy, follow=3, max_bytes=MAX_CHARS)
-    return decoded(http_client.demand(answer).body, "utf-8")
+    return decode_text(http_client.demand(answer).body, "utf-8")
 
 
 def offers(
@@ -65,16 +65,16 @@ def offers(
     _check_settings(base_url, api_key, key_header, Reach(private=allow_private, typed=True))
     document = read(text)
     given = Given(base_url.rstrip("/"), api_key, key_header, source, allow_private)
-    found: dict[str, Offer] = {}
+    results: dict[str, Offer] = {}
     for path, method, item, operation in _operations(document):
-        if len(found) == MAX_OPERATIONS:
+        if len(results) == MAX_OPERATIONS:
             raise InvalidPool([("document", f"it has more than {MAX_OPERATIONS:,} operations; cut it down first")])
-        wanted = operation.get("operationId") if isinstance(operation, dict) else None
-        name = worker_name(wanted if isinstance(wanted, str) and wanted else f"{method} {path}", found)
-        found[name] = _Reading(document, given, path, method, item).offer(name, operation)
-    if not found:
+        suggestion = operation.get("operationId") if isinstance(operation, dict) else None
+        name = worker_name(suggestion if isinstance(suggestion, str) and suggestion else f"{method} {path}", results)
+        results[name] = _Reading(document, given, path, method, item).offer(name, operation)
+    if not results:
         raise InvalidPool([("document", "its `paths` hold no operation, so there is nothing to call")])
-    return list(found.values())
+    return list(results.values())
 
 
 def _check_settings(base_url: str, api_key: str, key_header: str, policy: Reach) -> None:
@@ -121,7 +121,7 @@ class _Reading:
         description, config, problem = f"{self._method.upper()} {self._path}", dict[str, Any](), ""
         try:
             raw = self._document.follow(raw)
-            operation = _checked(raw)
+            operation = _check_operation(raw)
             description = _description(operation) or description
             config = self._config(operation, raw)
         except Unfit as reason:
@@ -152,8 +152,8 @@ class _Reading:
         for listed in (self._item.get("parameters", []), raw.get("parameters", [])):
             if not isinstance(listed, list):
                 raise Unfit("its `parameters` are no list")
-            for each in map(self._document.follow, listed):
-                every[str(each.get("name")), str(each.get("in"))] = each
+            for entry in map(self._document.follow, listed):
+                every[str(entry.get("name")), str(entry.get("in"))] = entry
         return list(every.values())
 
     def _add_parameter(self, raw: dict[str, Any]) -> None:
@@ -194,21 +194,21 @@ class _Reading:
         schema = self._schemas.schema(self._document.follow(media).get("schema", {}))
         required = body.get("required") is True
         if _is_spreadable(schema) and not schema["properties"].keys() & self._properties.keys() and written != "text":
-            for name, each in schema["properties"].items():
-                self._properties[name] = each
+            for name, rule in schema["properties"].items():
+                self._properties[name] = rule
                 if required and name in schema.get("required", []):
                     self._required.append(name)
                 self._places.append({"argument": name, "at": "body", "wire": name})
             return written
         argument = "body" if "body" not in self._properties else "request_body"
-        self._properties[argument] = _described(schema, body.get("description"))
+        self._properties[argument] = _add_description(schema, body.get("description"))
         if required:
             self._required.append(argument)
         self._places.append({"argument": argument, "at": "whole", "wire": ""})
         return written
 
     def _add(self, argument: str, schema: Any, description: str | None, required: bool) -> None:
-        self._properties[argument] = _described(self._schemas.schema(schema), description)
+        self._properties[argument] = _add_description(self._schemas.schema(schema), description)
         if required:
             self._required.append(argument)
 
@@ -227,7 +227,7 @@ class _Reading:
 _PARAMETER_FIELDS = {"name", "in", "description", "required", "style", "explode"}
 
 
-def _checked(raw: Mapping[str, Any]) -> Operation:
+def _check_operation(raw: Mapping[str, Any]) -> Operation:
     """The operation's own words and rules; schemas are checked elsewhere, answers are not used. Raises Unfit."""
     from openapi_pydantic.v3.v3_1 import Operation
 
@@ -246,7 +246,7 @@ def _description(operation: Operation) -> str:
     return f"{summary.rstrip('.')}. {more}" if more else summary
 
 
-def _described(schema: Any, description: Any) -> Any:
+def _add_description(schema: Any, description: Any) -> Any:
     if not isinstance(description, str) or not description or not isinstance(schema, dict) or "description" in schema:
         return schema
     return {**schema, "description": description[:MAX_DESCRIPTION]}
@@ -258,9 +258,9 @@ def _media(content: Mapping[str, Any]) -> tuple[str, Any]:
         plain = kind.partition(";")[0].strip().lower()
         if plain == "application/json" or plain.endswith("+json") or plain == "*/*":
             return "json", media
-    for written, wanted in (("form", "application/x-www-form-urlencoded"), ("text", "text/plain")):
-        if wanted in content:
-            return written, content[wanted]
+    for written, media_type in (("form", "application/x-www-form-urlencoded"), ("text", "text/plain")):
+        if media_type in content:
+            return written, content[media_type]
     kinds = ", ".join(content)[:120] or "nothing"
     raise Unfit(f"its body is {kinds}; only {', '.join(_ENOUGH_FOR_A_BODY)} can be sent")
 

@@ -40,18 +40,18 @@ class Schemas:
         if self._depth > MAX_SCHEMA_DEPTH:
             raise Unfit(f"the schema of its arguments is nested more than {MAX_SCHEMA_DEPTH} deep")
         try:
-            return self._translated(node)
+            return self._translate(node)
         finally:
             self._depth -= 1
 
-    def _translated(self, node: Any) -> Any:
+    def _translate(self, node: Any) -> Any:
         if isinstance(node, bool):
             return node
         if not isinstance(node, dict):
             raise Unfit("a schema in it is neither an object nor true or false")
         reference = node.get("$ref")
         if isinstance(reference, str):
-            return self._referred(reference, {key: value for key, value in node.items() if key != "$ref"})
+            return self._follow_reference(reference, {key: value for key, value in node.items() if key != "$ref"})
         if "$dynamicRef" in node:
             raise Unfit("its schema uses $dynamicRef, which cannot be recorded here")
         plain = {
@@ -66,14 +66,14 @@ class Schemas:
         if key in _DATA:
             return value
         if key in _MAPS and isinstance(value, dict):
-            return {name: self.schema(each) for name, each in value.items()}
+            return {name: self.schema(item) for name, item in value.items()}
         if isinstance(value, list):
-            return [self.schema(each) if isinstance(each, dict | bool) else each for each in value]
+            return [self.schema(item) if isinstance(item, dict | bool) else item for item in value]
         return self.schema(value) if isinstance(value, dict) else value
 
-    def _referred(self, reference: str, beside: Mapping[str, Any]) -> Any:
+    def _follow_reference(self, reference: str, beside: Mapping[str, Any]) -> Any:
         if reference in self._document.recursive:
-            target: Any = {"$ref": f"#/$defs/{self._defined(reference)}"}
+            target: Any = {"$ref": f"#/$defs/{self._define(reference)}"}
         else:
             target = self.schema(self._document.at(reference))
         if not isinstance(target, dict):
@@ -85,12 +85,14 @@ class Schemas:
             return {"allOf": [target], **more}
         return {**target, **more}
 
-    def _defined(self, reference: str) -> str:
+    def _define(self, reference: str) -> str:
         if reference not in self._names:
             last = reference.rpartition("/")[2]
-            wanted = "".join(each if each.isascii() and each.isalnum() else "_" for each in last) or "root"
+            suggestion = "".join(item if item.isascii() and item.isalnum() else "_" for item in last) or "root"
             taken = set(self._names.values())
-            name = next(each for each in (wanted, *(f"{wanted}_{n}" for n in range(2, 10_000))) if each not in taken)
+            name = next(
+                item for item in (suggestion, *(f"{suggestion}_{n}" for n in range(2, 10_000))) if item not in taken
+            )
             self._names[reference] = name
             self.definitions[name] = self.schema(self._document.at(reference))
         return self._names[reference]
@@ -99,8 +101,8 @@ class Schemas:
 def _drop_read_only(plain: dict[str, Any], node: Mapping[str, Any], document: Document) -> None:
     """Take out the properties that a caller must not send."""
     properties = node.get("properties")
-    for name, each in properties.items() if isinstance(properties, dict) else ():
-        if isinstance(each, dict) and document.follow(each).get("readOnly") is True:
+    for name, rule in properties.items() if isinstance(properties, dict) else ():
+        if isinstance(rule, dict) and document.follow(rule).get("readOnly") is True:
             plain["properties"].pop(name)
             if isinstance(plain.get("required"), list):
                 plain["required"] = [other for other in plain["required"] if other != name]

@@ -33,7 +33,7 @@ def server_of(document: Document, given: Given, places: Sequence[Mapping[str, An
 
     if given.base_url:
         return given.base_url
-    listed = next((each["servers"] for each in (*places, document.root) if each.get("servers")), None)
+    listed = next((holder["servers"] for holder in (*places, document.root) if holder.get("servers")), None)
     first = listed[0] if isinstance(listed, list) else {"url": "/"}
     try:
         server = Server.model_validate(first)
@@ -114,4 +114,4 @@ def _names_this_machine(url: str) -> bool:
 def first_problem(error: ValidationError) -> str:
     """The first of pydantic's complaints, in one line."""
     first: Sequence[Any] = error.errors(include_url=False, include_input=False)[:1]
-    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in first)[:300]
+    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in first)[:300]

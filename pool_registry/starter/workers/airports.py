@@ -56,10 +56,10 @@ def answer(request: str) -> JsonValue:
     """The answer to a request in one of FORMS. Raises BadCall listing them otherwise."""
     text = " ".join(request[:MAX_CHARS].split()).rstrip("?. ")
     for pattern in _PATTERNS:
-        found = pattern.fullmatch(text)
-        if found is not None:
-            field = found["field"].lower().replace(" ", "")
-            return _FIELDS[field](airport(found["code"]))
+        match = pattern.fullmatch(text)
+        if match is not None:
+            field = match["field"].lower().replace(" ", "")
+            return _FIELDS[field](airport(match["code"]))
     raise BadCall("write the request in one of these forms: " + "; ".join(FORMS))
 
 

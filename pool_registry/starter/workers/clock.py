@@ -72,13 +72,13 @@ class Clock(Worker[NoConfig]):
 
 def answer(request: str) -> str:
     """The local time that a request in one of FORMS asks for. Raises BadCall listing them otherwise."""
-    found = _REQUEST.fullmatch(" ".join(request[:MAX_CHARS].split()).rstrip("?. "))
-    if found is None:
+    match = _REQUEST.fullmatch(" ".join(request[:MAX_CHARS].split()).rstrip("?. "))
+    if match is None:
         raise BadCall("write the request in one of these forms: " + "; ".join(FORMS))
-    minutes = sum(_minutes(span) for span in _ONE_SPAN.finditer(found["spans"]))
-    start = zone_at(found["start"])
-    moment = _instant(found["time"], start) + timedelta(minutes=math.floor(minutes + 0.5))
-    return local_time(moment, zone_at(found["end"]) if found["end"] else start)
+    minutes = sum(_minutes(span) for span in _ONE_SPAN.finditer(match["spans"]))
+    start = zone_at(match["start"])
+    moment = _instant(match["time"], start) + timedelta(minutes=math.floor(minutes + 0.5))
+    return local_time(moment, zone_at(match["end"]) if match["end"] else start)
 
 
 def local_time(moment: datetime, zone: ZoneInfo) -> str:
@@ -127,8 +127,8 @@ def _number(text: str) -> float:
 @lru_cache(maxsize=1024)
 def _zone_name(name: str) -> str:
     """The name as the time zone database spells it: europe/lisbon is Europe/Lisbon."""
-    known = (resources.files(tzdata) / "zones").read_text(encoding="utf-8").split()
-    for zone in known:
+    names = (resources.files(tzdata) / "zones").read_text(encoding="utf-8").split()
+    for zone in names:
         if zone.lower() == name.lower():
             return zone
     raise BadCall(f"there is no time zone {name!r}; write an IATA code or a name such as Europe/Lisbon")

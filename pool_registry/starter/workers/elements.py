@@ -57,10 +57,10 @@ class Elements(Worker[NoConfig]):
 def molar_mass(request: str) -> float:
     """Grams per mole of the compound in a request. Raises BadCall when there is none."""
     text = " ".join(request[:MAX_CHARS].split()).rstrip("?. ").translate(_WRITTEN)
-    found = _REQUEST.fullmatch(text)
-    if found is None:
+    match = _REQUEST.fullmatch(text)
+    if match is None:
         raise BadCall("write the request in one of these forms: " + "; ".join(FORMS))
-    return round(_mass(found["formula"]), DIGITS)
+    return round(_mass(match["formula"]), DIGITS)
 
 
 def _mass(formula: str) -> float:

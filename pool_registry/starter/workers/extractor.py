@@ -50,11 +50,11 @@ class Extractor(Worker[NoConfig]):
         return one_string("instruction", f"One of: {'; '.join(FORMS)}.")
 
     async def call(self, call: Call) -> Reply:
-        read, each = understood(call.text("instruction"))
+        read, per_passage = parse_instruction(call.text("instruction"))
         passages = [as_text(seen.observation.value) for seen in call.visible if seen.observation.ok]
         if not passages:
             raise WorkerFault("nothing_to_read", "no passage is visible; put the search step into access")
-        if each:
+        if per_passage:
             return Reply([read(passage) for passage in passages])
         if len(passages) > 1:
             sentence = f"{len(passages)} passages are visible; show one, or ask for each passage"
@@ -62,7 +62,7 @@ class Extractor(Worker[NoConfig]):
         return Reply(read(passages[0]))
 
 
-def understood(instruction: str) -> tuple[Callable[[str], JsonValue], bool]:
+def parse_instruction(instruction: str) -> tuple[Callable[[str], JsonValue], bool]:
     """What to read, and whether in each passage. Raises BadCall listing the forms."""
     words = instruction.lower()
     if len(words) <= MAX_CHARS:
@@ -74,13 +74,13 @@ def understood(instruction: str) -> tuple[Callable[[str], JsonValue], bool]:
 
 def number(passage: str) -> float | int:
     """The figure after "total:", or else the first one, of a passage's text ("Title: text")."""
-    said = text(passage)
-    total = _TOTAL.search(said)
-    found = (_FIGURE.match(said, total.end()) if total else None) or _FIGURE.search(said)
-    if found is None or len(found["digits"]) > MAX_DIGITS:
-        raise WorkerFault("not_found", f"there is no number in: {said[:120]}")
-    value = float(found["digits"].replace(",", "")) * SCALES.get((found["scale"] or "").lower(), 1.0)
-    value = round(math.copysign(value, -1.0 if found["sign"] else 1.0), 6)
+    words = text(passage)
+    total = _TOTAL.search(words)
+    match = (_FIGURE.match(words, total.end()) if total else None) or _FIGURE.search(words)
+    if match is None or len(match["digits"]) > MAX_DIGITS:
+        raise WorkerFault("not_found", f"there is no number in: {words[:120]}")
+    value = float(match["digits"].replace(",", "")) * SCALES.get((match["scale"] or "").lower(), 1.0)
+    value = round(math.copysign(value, -1.0 if match["sign"] else 1.0), 6)
     return int(value) if value.is_integer() else value
 
 

@@ -45,10 +45,10 @@ class GreatCircle(Worker[NoConfig]):
 
 def route_km(route: str) -> float:
     """The length of a route such as "LIS to GRU". Raises BadCall when it is none."""
-    found = _PAIR.fullmatch(" ".join(route[:MAX_CHARS].split()).rstrip("?. "))
-    if found is None:
+    match = _PAIR.fullmatch(" ".join(route[:MAX_CHARS].split()).rstrip("?. "))
+    if match is None:
         raise BadCall(f"write the route as two IATA codes: {FORM}")
-    return round(distance_km(airport(found["start"]), airport(found["end"])), 1)
+    return round(distance_km(airport(match["start"]), airport(match["end"])), 1)
 
 
 def distance_km(start: Airport, end: Airport) -> float:

@@ -76,10 +76,10 @@ class Memos(Worker[MemosConfig]):
         return one_string("request", text)
 
     async def call(self, call: Call) -> Reply:
-        found = _REQUEST.fullmatch(" ".join(call.text("request")[:MAX_CHARS].split()).rstrip("?. "))
-        if found is None or not int(found["memo"]):
+        match = _REQUEST.fullmatch(" ".join(call.text("request")[:MAX_CHARS].split()).rstrip("?. "))
+        if match is None or not int(match["memo"]):
             raise BadCall(f"write the request as: {FORM}; subjects are {', '.join(SUBJECTS)}")
-        return Reply(passage(self.config.room, int(found["memo"]), found["subject"].lower(), int(found["section"])))
+        return Reply(passage(self.config.room, int(match["memo"]), match["subject"].lower(), int(match["section"])))
 
 
 def total_of(room: str, memo: int, subject: str, section: int) -> int:
@@ -91,18 +91,18 @@ def passage(room: str, memo: int, subject: str, section: int) -> str:
     """What a memo says about a subject in one of its sections."""
     random = _random("text", room, memo, subject, section)
     sentences = (
-        _filled(random, _OPENINGS, 2, 60),
-        _filled(random, _DRAFTS, 10_000, 999_999, subject),
-        _filled(random, _DRAFTS, 10_000, 999_999, subject),
-        _filled(random, _REASONS, 2, 60),
+        _fill(random, _OPENINGS, 2, 60),
+        _fill(random, _DRAFTS, 10_000, 999_999, subject),
+        _fill(random, _DRAFTS, 10_000, 999_999, subject),
+        _fill(random, _REASONS, 2, 60),
         f"After all corrections in this section, {subject} total: {total_of(room, memo, subject, section):,} dollars.",
-        _filled(random, _REASONS, 2, 60),
-        _filled(random, _ENDINGS, 2, 60),
+        _fill(random, _REASONS, 2, 60),
+        _fill(random, _ENDINGS, 2, 60),
     )
     return f"Room {room.upper()} — Memo {memo} — Section {section} — {subject.capitalize()}: {' '.join(sentences)}"
 
 
-def _filled(random: Random, sentences: tuple[str, ...], low: int, high: int, subject: str = "") -> str:
+def _fill(random: Random, sentences: tuple[str, ...], low: int, high: int, subject: str = "") -> str:
     n, m = random.randint(low, high), random.randint(61, 99)
     return random.choice(sentences).format(n=n, m=m, subject=subject)
 

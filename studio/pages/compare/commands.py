@@ -22,7 +22,7 @@ from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
 from trainer.jobs.queue import JobStore
 from trainer.recipe import CONDITIONS, Recipe, dump_recipe
-from trainer.tasks import SUITES, find_task, held_out_families
+from trainer.tasks import SUITES, find_task, list_held_out_families
 
 MOST = 4
 FEWEST = 2
@@ -68,7 +68,7 @@ class CompareDesk:
             "query": find_task(family, level, "test", index).query,
             "suites": [{"family": name, "level": level} for name, suite in SUITES.items() for level in suite.levels],
             "families": list(SUITES),
-            "held_out": list(held_out_families()),
+            "held_out": list_held_out_families(),
             "conditions": list(CONDITIONS),
             "most": MOST,
             "fewest": FEWEST,

@@ -12,7 +12,7 @@ from trainer.results.by_task import estimate_mean, group_by_task
 from trainer.results.figures import compute_figures, group_rows
 from trainer.results.paired import compute_difference
 from trainer.results.rows import ResultRow
-from trainer.tasks import held_out_families, is_held_out
+from trainer.tasks import is_held_out, list_held_out_families
 
 WITHOUT = "without:"
 HELD_OUT = "held-out family"
@@ -30,7 +30,7 @@ def matrix_document(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
             "rows": [
                 {"orchestrator": name, "cells": _cells(part)} for name, part in group_rows(rows, "orchestrator").items()
             ],
-            "held_out": list(held_out_families()),
+            "held_out": list_held_out_families(),
             "choices": choices(shelf, selection.jobs),
         }
 

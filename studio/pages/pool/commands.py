@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
-from pool_registry.pool import Limits, Pool, disarmed, import_pool
+from pool_registry.pool import Limits, Pool, disarm_pool, import_pool
 from pool_registry.storage.pool_store import StoredPool
 from studio.frame.commands import Command, Reply, answered, table, text, version, words
 from studio.pages.pool.documents import runs_program, state_document
@@ -152,7 +152,7 @@ class PoolDesk:
         pool = import_pool(str(request.get("text") or ""))
         name = words(request, "name") or pool.name
         self._refuse_taken(name)
-        safe, notes = disarmed(pool)
+        safe, notes = disarm_pool(pool)
         return self._saved(named(safe, name), "; ".join(("Imported", *notes)) if notes else "")
 
     def _refuse_taken(self, name: str) -> None:

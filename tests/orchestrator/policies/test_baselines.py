@@ -132,7 +132,7 @@ def test_any_reply_can_be_judged(said):
 
 
 def test_a_failed_step_is_never_trusted():
-    failed = StepRun(Step(1, "a"), 1, observation=Observation.failed(Status.TIMEOUT, "timeout", "Confidence: 100"))
+    failed = StepRun(Step(1, "a"), 1, observation=Observation.failure(Status.TIMEOUT, "timeout", "Confidence: 100"))
     assert not judge_reply(failed).trusted
 
 

@@ -85,7 +85,7 @@ def test_what_must_be_asked_anew_is():
 
 
 def test_the_key_is_worker_arguments_and_what_the_call_may_see():
-    failed = (Visible(1, "a", Observation.failed(Status.TIMEOUT, "timeout", "too late")),)
+    failed = (Visible(1, "a", Observation.failure(Status.TIMEOUT, "timeout", "too late")),)
     views = [(), seen("1"), seen(1), seen(1, worker="b"), seen([1]), seen({"a": 1}), seen(None), failed]
 
     async def each_twice():

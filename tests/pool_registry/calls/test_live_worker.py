@@ -295,7 +295,7 @@ def test_failures_and_other_workers_answers_are_not_recorded():
 
 def test_what_may_be_seen_belongs_to_the_key_down_to_the_reason_of_a_failure():
     def seen(message: str) -> tuple[Visible, ...]:
-        return (Visible(1, "s", Observation.failed(Status.EXEC_ERR, "x", message)),)
+        return (Visible(1, "s", Observation.failure(Status.EXEC_ERR, "x", message)),)
 
     async def calls() -> list[bool]:
         async with live_pool(Pool(name="p", workers=(worker(cache=True),))) as pool:

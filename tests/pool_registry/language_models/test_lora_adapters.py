@@ -13,7 +13,7 @@ from pool_registry.actions import Action
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models import batched_model
-from pool_registry.language_models.batched_model import LoadedModel, Sampling, shared_model
+from pool_registry.language_models.batched_model import LoadedModel, Sampling, open_model
 from pool_registry.language_models.lora_adapters import Adapters
 from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Pool
@@ -72,7 +72,7 @@ def all_said(model: LoadedModel, wanted: list[tuple[str, Path | None]]) -> list[
 def test_interleaved_requests_get_what_each_adapter_says_alone(pair):
     choices = [*pair, None]
     wanted = [(prompt, choice) for prompt in PROMPTS * 2 for choice in choices]
-    together = all_said(shared_model(TINY, "cpu"), wanted)
+    together = all_said(open_model(TINY, "cpu"), wanted)
     apart = {}
     for choice in choices:
         alone = LoadedModel(TINY, "cpu")
@@ -88,7 +88,7 @@ def test_an_adapter_says_what_it_says_merged_into_the_base(pair):
     merged = LoadedModel(TINY, "cpu")
     merged.model = PeftModel.from_pretrained(merged.model, pair[0]).merge_and_unload().eval()
     wanted = [(prompt, None) for prompt in PROMPTS]
-    assert all_said(shared_model(TINY, "cpu"), [(prompt, pair[0]) for prompt, _ in wanted]) == all_said(merged, wanted)
+    assert all_said(open_model(TINY, "cpu"), [(prompt, pair[0]) for prompt, _ in wanted]) == all_said(merged, wanted)
 
 
 def test_workers_with_adapters_and_without_share_one_model(pair):
@@ -104,7 +104,7 @@ def test_workers_with_adapters_and_without_share_one_model(pair):
     batched_model._load.cache_clear()
     answers = asyncio.run(ask())
     assert batched_model._load.cache_info().misses == 1
-    assert answers[:3] == answers[3:] == all_said(shared_model(TINY, "cpu"), [(PROMPTS[0], a) for a in (*pair, None)])
+    assert answers[:3] == answers[3:] == all_said(open_model(TINY, "cpu"), [(PROMPTS[0], a) for a in (*pair, None)])
 
 
 def test_what_is_not_used_makes_room_and_comes_back_when_it_is(pair, tmp_path):
@@ -168,5 +168,5 @@ def test_an_adapter_that_cannot_be_used_says_why_and_leaves_the_others_alone(pai
     with pytest.raises(WorkerFault, match="bad"):  # and after one is
         all_said(model, [(PROMPTS[0], bad)])
     assert all_said(model, [(prompt, pair[0]) for prompt in PROMPTS]) == good
-    assert good == all_said(shared_model(TINY, "cpu"), [(prompt, pair[0]) for prompt in PROMPTS])
+    assert good == all_said(open_model(TINY, "cpu"), [(prompt, pair[0]) for prompt in PROMPTS])
     assert model.adapters.loaded == [pair[0]]

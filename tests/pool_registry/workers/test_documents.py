@@ -186,11 +186,11 @@ def test_no_word_of_a_text_is_lost(tmp_path):
 
 
 def test_whoever_is_second_with_an_index_takes_the_first(tmp_path):
-    from pool_registry.documents.bm25_index import made_once
+    from pool_registry.documents.bm25_index import make_once
 
     def make(draft):
         (draft / "mine").write_text("x")
         (tmp_path / "index" / "theirs").mkdir(parents=True)  # another process was faster
 
-    assert made_once(tmp_path / "index", make) == tmp_path / "index"
+    assert make_once(tmp_path / "index", make) == tmp_path / "index"
     assert [each.name for each in tmp_path.iterdir()] == ["index"] and (tmp_path / "index" / "theirs").exists()

@@ -166,5 +166,5 @@ def test_guessing_is_stopped_even_with_the_right_password(runtime):
 def test_a_studio_that_others_reach_without_a_login_is_never_made(runtime):
     from studio.app import create_app
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match="must have a login"):
         create_app(runtime, loopback=False)

@@ -34,7 +34,7 @@ EVENTS = [
     StepStarted(1, 0.5, {"expression": "1+1"}),
     StepEnded(1, Observation(Status.OK, 2, 0.4, Usage(10, 5, 0.01)), 0.9),
     StepStarted(2, 0.5, {"expression": "3"}),
-    StepEnded(2, Observation.failed(Status.EXEC_ERR, "math_error", "no"), 0.8),
+    StepEnded(2, Observation.failure(Status.EXEC_ERR, "math_error", "no"), 0.8),
     StepStarted(3, 0.9, {"expression": "2*2"}),
     StepEnded(3, Observation(Status.OK, 4, 0.1), 1.0),
     EpisodeEnded("answered", 1.0, 4),

@@ -82,7 +82,7 @@ def made(query: str, worker: str, argument: str, status: CallStatus = CallStatus
     """An episode of one step with these texts, finished."""
     step = Step(1, worker, {"instruction": argument}, ())
     seen = (
-        Observation(status, value, 0.5) if status is CallStatus.OK else Observation.failed(status, "broken", argument)
+        Observation(status, value, 0.5) if status is CallStatus.OK else Observation.failure(status, "broken", argument)
     )
     started = EpisodeStarted(query, "p", "0" * 64, "model:<x>", {}, "2026-11-21T10:00:00.000+00:00")
     return replay("e1", [

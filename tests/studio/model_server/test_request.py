@@ -191,7 +191,7 @@ def test_tokens_of_both_spellings_and_our_own_are_one_limit():
 def test_progress_says_how_steps_end_and_never_what_they_return():
     progress = Progress()
     steps = (Step(1, "sql", {"query": "select 1"}), Step(2, "python", {"code": "x"}, (1,)))
-    ok, failed = Observation(Status.OK, "the secret value", 0.5), Observation.failed(Status.TIMEOUT, "timeout", "late")
+    ok, failed = Observation(Status.OK, "the secret value", 0.5), Observation.failure(Status.TIMEOUT, "timeout", "late")
     events = [
         TurnTaken(1, Turn(steps), 0.1),
         StepStarted(1, 0.2, {"query": "select\n 1"}),

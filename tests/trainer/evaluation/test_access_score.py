@@ -19,7 +19,7 @@ from pool_registry.starter import starter_pool
 from trainer.evaluation.access_score import identify_work, match_steps, score_access
 from trainer.evaluation.trials import run_task
 from trainer.tasks import SUITES
-from trainer.tasks.pool_conditions import CONDITIONS, changed_pool, in_words_of
+from trainer.tasks.pool_conditions import CONDITIONS, apply_condition, rename_in_tasks
 
 
 def call(k: int, worker: str, text: str, *access: int) -> Step:
@@ -49,7 +49,7 @@ def ran(*rounds: list[Step], failed: tuple[int, ...] = ()) -> Episode:
         events += [TurnStarted(number, 0.0), TurnTaken(number, Turn(tuple(steps)), 0.0)]
         for step in steps:
             events.append(StepStarted(step.id, 0.0))
-            bad = Observation.failed(Status.EXEC_ERR, "broken", "no") if step.id in failed else None
+            bad = Observation.failure(Status.EXEC_ERR, "broken", "no") if step.id in failed else None
             events.append(StepEnded(step.id, bad or Observation(Status.OK, f"value {step.id}"), 0.0))
     return replay("e", events)
 
@@ -121,7 +121,7 @@ def test_any_episode_can_be_judged(drawn):
 def test_workers_that_do_the_same_work_are_the_same_in_every_condition():
     starter = starter_pool()
     for condition in CONDITIONS:
-        pool, renaming = changed_pool(condition, starter, 3)
+        pool, renaming = apply_condition(condition, starter, 3)
         same = identify_work(pool)
         for old, new in renaming.items():
             assert identify_work(starter)(old) == same(new)
@@ -132,8 +132,8 @@ def test_workers_that_do_the_same_work_are_the_same_in_every_condition():
 
 @pytest.mark.parametrize("condition", sorted(set(CONDITIONS) - {"flaky"}))
 def test_the_oracle_is_perfect_on_real_tasks_whatever_the_workers_are_called(condition):
-    pool, renaming = changed_pool(condition, starter_pool(), 1)
-    tasks = in_words_of(renaming, [suite.task(2, "test", 1) for suite in SUITES.values()])
+    pool, renaming = apply_condition(condition, starter_pool(), 1)
+    tasks = rename_in_tasks(renaming, [suite.task(2, "test", 1) for suite in SUITES.values()])
 
     async def scored():
         async with live_pool(pool) as live:

@@ -39,7 +39,7 @@ from trainer.recipe import CONDITIONS, dump_recipe, parse_recipe
 from trainer.results.rows import append_result, read_results, repair_last_line
 from trainer.results.tables import build_tables, render_csv, render_markdown
 from trainer.tasks import find_task, pool_conditions
-from trainer.tasks.pool_conditions import changed_pool
+from trainer.tasks.pool_conditions import apply_condition
 
 pytestmark = pytest.mark.medium
 
@@ -245,7 +245,7 @@ def test_an_orchestrator_that_only_an_ablation_takes_away_is_left_out_there(capl
     starter, tasks = starter_pool(), [find_task("forge", 1, "test", 0)]
 
     def cell(name: str, condition: str) -> EvaluationCell:
-        pool, renaming = changed_pool(condition, starter)
+        pool, renaming = apply_condition(condition, starter)
         trials = plan_trials(name, tasks, condition=condition)
         return EvaluationCell(name, condition, open_live_pool(pool), trials, renaming)
 
@@ -286,11 +286,11 @@ def test_recipe_and_engine_know_the_same_conditions():
 
 def test_switching_workers_off_takes_them_and_who_falls_back_on_them():
     leaning = CALCULATOR.model_copy(update={"name": "leaning", "fallback": "calculator"})
-    pool, renaming = changed_pool("without:calculator", Pool(name="p", workers=(CALCULATOR, leaning)))
+    pool, renaming = apply_condition("without:calculator", Pool(name="p", workers=(CALCULATOR, leaning)))
     assert [(spec.name, spec.fallback) for spec in pool.workers] == [("leaning", "")] and renaming == {}
     assert pool.name == "p-without-calculator"
     with pytest.raises(UnknownTask, match="no condition"):
-        changed_pool("without:", pool)
+        apply_condition("without:", pool)
 
 
 @given(st.integers(1, 6), st.integers(0, 99))

@@ -26,9 +26,9 @@ from trainer.grpo.rewards import (
 )
 from trainer.recipe import RewardSettings
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import Exact
+from trainer.tasks.verifier import ExactText
 
-TASK = Task(TaskRef("own", 1, "train", 0), "q", Exact("right"))
+TASK = Task(TaskRef("own", 1, "train", 0), "q", ExactText("right"))
 NONSENSE = Turn(error="no turn", text="blah")
 
 

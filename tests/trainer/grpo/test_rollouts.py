@@ -33,9 +33,9 @@ from trainer.job_process import explain_failure
 from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_generator import ColocatedGenerator
-from trainer.recipe import CurriculumSettings, OptimizerSettings, Recipe, RewardSettings, SftSettings
+from trainer.recipe import CurriculumSettings, ModelSettings, OptimizerSettings, RewardSettings
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import Exact
+from trainer.tasks.verifier import ExactText
 
 
 class Repeats(Worker[NoConfig]):
@@ -117,7 +117,7 @@ def an_engine(chat: ChatTokens, pool: LivePool, **changes: Any) -> RolloutEngine
 
 
 def a_task(query: str = "q", index: int = 0) -> Task:
-    return Task(TaskRef("own", 1, "train", index), query, Exact("right"))
+    return Task(TaskRef("own", 1, "train", index), query, ExactText("right"))
 
 
 def call_of(text: str, answer: str | None = None) -> str:
@@ -509,7 +509,6 @@ def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group",
     from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    from trainer.jobs.job_folder import JobFolder
     from trainer.learner.load_and_save import build_trainer_arguments, configure_libraries
 
     configure_libraries(1)
@@ -521,10 +520,8 @@ def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group",
             self.batches.append(super()._generate_and_score_completions(inputs))
             return self.batches[-1]
 
-    recipe = Recipe(sft=SftSettings())
-    shared = build_trainer_arguments(
-        recipe, OptimizerSettings(schedule="constant", seed=3), steps, JobFolder(tiny_base.parent / "w")
-    )
+    optimizer = OptimizerSettings(schedule="constant", seed=3)
+    shared = build_trainer_arguments(ModelSettings(), optimizer, steps, tiny_base.parent / "w")
     arguments = {
         "per_device_train_batch_size": 8,
         "num_generations": 4,

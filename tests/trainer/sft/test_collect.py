@@ -46,7 +46,7 @@ from trainer.sft.demonstrations import (
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import Exact
+from trainer.tasks.verifier import ExactText
 
 TASKS = open_source("ledger,forge").tasks("train", 12, levels=(1, 2, 3))
 FAULTS = {
@@ -148,7 +148,7 @@ def test_a_repair_quotes_the_new_steps_and_leaves_dollars_alone():
     fault = Fault("actor", Status.EXEC_ERR)
 
     async def once():
-        task = Task(TaskRef("own", 1, "train", 0), "q", Exact("$ canary<2>"), reference)
+        task = Task(TaskRef("own", 1, "train", 0), "q", ExactText("$ canary<2>"), reference)
         pool = FaultyPool(a_pool(), fault)
         return await run_task(task, RecoveringTeacher(reference, fault, ["actor"]), pool, Events())
 
@@ -179,7 +179,7 @@ def test_without_faults_the_oracle_needs_one_turn():
 
 
 def own_task(index: int) -> Task:
-    return Task(TaskRef("own", 1, "train", index), f"query {index}", Exact("canary<0>"))
+    return Task(TaskRef("own", 1, "train", index), f"query {index}", ExactText("canary<0>"))
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_workers_that_were_used_seldom_are_preferred_and_then_short_plans(taking
 
 
 def test_a_task_that_was_never_solved_leaves_nothing(taking_turns):
-    task = Task(TaskRef("own", 1, "train", 0), "q", Exact("something else"))
+    task = Task(TaskRef("own", 1, "train", 0), "q", ExactText("something else"))
     rows, collector, _ = collected([task], taking_turns, teacher="taking_turns", samples=4, faults=0)
     assert rows == [] and (collector.tried, collector.correct) == (4, 0)
 
@@ -228,7 +228,7 @@ def test_starred_traces_of_this_pool_that_have_an_answer_are_demonstrations(tmp_
         pool = a_pool(max_rounds=3)
         found = {}
         for name, turns in scripts.items():
-            task = Task(TaskRef("own", 1, "train", 0), name, Exact("x"))
+            task = Task(TaskRef("own", 1, "train", 0), name, ExactText("x"))
             found[name] = (await run_task(task, Scripted(*turns), pool, store.traces)).id
         store.traces.flush()
         for name in ("starred", "mistaken", "silent"):

@@ -16,7 +16,7 @@ from pool_registry.starter import starter_pool
 from trainer.sft.demonstrations import Demonstration
 from trainer.sft.renamed_copies import variants
 from trainer.tasks import SUITES, find_task
-from trainer.tasks.pool_conditions import CONDITIONS, changed_pool
+from trainer.tasks.pool_conditions import CONDITIONS, apply_condition
 from trainer.tasks.suite import SPLITS
 
 TASKS = 20  # of every family, level and split
@@ -109,7 +109,7 @@ def test_every_pinned_cell_is_drawn():
 
 @pytest.mark.parametrize("condition", [*CONDITIONS, "without:sql,units"])
 def test_conditions_change_the_pool_as_ever(condition):
-    rows = [pool_row(*changed_pool(condition, starter_pool(), seed)) for seed in POOL_SEEDS]
+    rows = [pool_row(*apply_condition(condition, starter_pool(), seed)) for seed in POOL_SEEDS]
     assert digest(rows) == POOL_DIGESTS[condition]
 
 

@@ -16,10 +16,10 @@ from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.tasks import SUITES, find_task
-from trainer.tasks.pool_conditions import CONDITIONS, condition_data, remap
+from trainer.tasks.pool_conditions import CONDITIONS, load_condition_data, rename_in_turn
 
 STARTER = starter_pool()
-OTHER_WORDS = condition_data().words
+OTHER_WORDS = load_condition_data().words
 SEEDS = range(12)
 SOLVABLE = sorted(set(CONDITIONS) - {"flaky"})
 
@@ -46,7 +46,7 @@ def test_the_reference_plan_solves_every_family_under_the_new_names(condition):
     async def scored(seed: int):
         pool, renaming = CONDITIONS[condition](STARTER, seed)
         tasks = [suite.task(level, "test", seed) for suite in SUITES.values() for level in suite.levels]
-        tasks = [replace(task, oracle_turn=remap(task.oracle_turn, renaming)) for task in tasks]
+        tasks = [replace(task, oracle_turn=rename_in_turn(task.oracle_turn, renaming)) for task in tasks]
         async with live_pool(pool) as live:
             return await evaluate_orchestrator("oracle", tasks, live)
 
@@ -61,7 +61,7 @@ def test_held_out_words_share_nothing_with_the_starter_pool():
     assert not starter & set(others)
     assert len(set(others)) == len(others)
     assert set(OTHER_WORDS) == {spec.name for spec in STARTER.workers}
-    assert not {spec.name for spec in condition_data().distractors} & {*starter, *others}
+    assert not {spec.name for spec in load_condition_data().distractors} & {*starter, *others}
 
 
 def test_a_worker_without_other_words_is_renamed_all_the_same():
@@ -87,7 +87,7 @@ def test_the_cheap_twin_is_the_one_that_the_renaming_names():
 
 def test_remapping_touches_names_only():
     turn = Turn((Step(1, "a", {"x": "a"}), Step(2, "b", {"x": "$1"}, (1,))), "$2")
-    assert remap(turn, {"a": "c"}) == Turn((Step(1, "c", {"x": "a"}), Step(2, "b", {"x": "$1"}, (1,))), "$2")
+    assert rename_in_turn(turn, {"a": "c"}) == Turn((Step(1, "c", {"x": "a"}), Step(2, "b", {"x": "$1"}, (1,))), "$2")
 
 
 def flaky_calculator(**config) -> WorkerSpec:
@@ -133,7 +133,7 @@ def test_asking_the_twin_of_a_flaky_tool_recovers_the_task():
     twins = {spec.name: words.name for spec in pool.workers if spec.kind == "flaky" for words in OTHER_WORDS[spec.name]
              if words.name in {other.name for other in pool.workers}}  # fmt: skip
     tasks = [find_task("ledger", 2, "test", index) for index in range(4)]
-    tasks = [replace(task, oracle_turn=remap(task.oracle_turn, twins)) for task in tasks]
+    tasks = [replace(task, oracle_turn=rename_in_turn(task.oracle_turn, twins)) for task in tasks]
 
     async def scored():
         async with live_pool(pool) as live:

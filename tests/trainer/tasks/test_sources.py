@@ -9,7 +9,7 @@ import pytest
 
 from trainer.errors import UnknownTask, UnusableTasks
 from trainer.tasks.registry import open_source
-from trainer.tasks.sources.hub import verifier_of
+from trainer.tasks.sources.hub import guess_verifier
 from trainer.tasks.suite import SPLITS
 
 
@@ -124,7 +124,7 @@ def test_a_data_set_that_is_not_there_says_what_to_check(address):
     ],
 )
 def test_the_answer_of_a_row_is_what_stands_at_its_end(answer, expected):
-    verifier = verifier_of(answer)
+    verifier = guess_verifier(answer)
     assert (verifier and verifier.expected) == expected
 
 

@@ -15,15 +15,15 @@ from orchestrator.layers import layer_sizes
 from orchestrator.plan import Step, Turn
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from pool_registry.starter.workers.elements import molar_mass
+from pool_registry.starter.workers.elements import compute_molar_mass
 from trainer.errors import UnknownTask
 from trainer.evaluation.trials import evaluate_orchestrator
-from trainer.tasks import SUITES, find_task, held_out_families, recognize, train_families
-from trainer.tasks.families.joined import joined_plan
-from trainer.tasks.families.workshop import compounds
-from trainer.tasks.families.workshop import molar_mass as workshop_mass
+from trainer.tasks import SUITES, find_task, list_held_out_families, list_train_families, recognize_task
+from trainer.tasks.families.joined import join_plans
+from trainer.tasks.families.workshop import compute_molar_mass as workshop_mass
+from trainer.tasks.families.workshop import load_compounds
 from trainer.tasks.suite import SPLITS
-from trainer.tasks.verifier import NumberWithin, last_number, near_tie, to_digits
+from trainer.tasks.verifier import NumberWithin, is_near_tie, make_rounded_verifier, parse_last_number
 
 CELLS = [(family, level) for family, suite in SUITES.items() for level in suite.levels]
 FAMILIES = sorted(SUITES)
@@ -61,11 +61,11 @@ def test_every_level_has_its_shape(family, level):
 
 
 def test_the_held_out_families_are_not_for_training():
-    assert train_families() == ("ledger", "atlas", "forge", "itinerary")
-    assert held_out_families() == ("workshop", "dossier")
+    assert list_train_families() == ("ledger", "atlas", "forge", "itinerary")
+    assert list_held_out_families() == ("workshop", "dossier")
 
 
-@pytest.mark.parametrize("family", train_families())
+@pytest.mark.parametrize("family", list_train_families())
 def test_a_joined_plan_combines_the_answers_of_its_parts(family):
     suite = SUITES[family]
     for index in range(20):
@@ -81,7 +81,7 @@ def test_a_joined_plan_combines_the_answers_of_its_parts(family):
 def test_joining_counts_on_what_a_plan_quotes_and_leaves_dollars_alone():
     one = Turn((Step(1, "a", {"x": "y"}),), "$1")
     two = Turn((Step(1, "a", {"x": "y"}), Step(2, "b", {"x": "$1 costs $$1", "n": 3}, (1,))), "$2")
-    joined = joined_plan(one, two, "add")
+    joined = join_plans(one, two, "add")
     assert [(step.id, dict(step.arguments), step.access) for step in joined.steps] == [
         (1, {"x": "y"}, ()),
         (2, {"x": "y"}, ()),
@@ -109,9 +109,9 @@ def test_showing_a_reader_too_much_costs_the_answer():
 
 
 def test_workshop_knows_every_compound_as_the_worker_does():
-    for formula in compounds():
-        assert workshop_mass(formula) == pytest.approx(molar_mass(formula), rel=1e-9)
-    assert len({formula.lower() for formula in compounds()}) == len(compounds())
+    for formula in load_compounds():
+        assert workshop_mass(formula) == pytest.approx(compute_molar_mass(formula), rel=1e-9)
+    assert len({formula.lower() for formula in load_compounds()}) == len(load_compounds())
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_an_itinerary_that_cannot_be_is_no_task(right, wrong):
         "its local landing date to 2025-06-01, both included, how many business days are there in the country where "
         "it lands?"
     )
-    task = recognize(query)
+    task = recognize_task(query)
     assert task is not None and task.expected == 28
-    assert recognize(query.replace(right, wrong)) is None
+    assert recognize_task(query.replace(right, wrong)) is None
 
 
 def test_atlas_keeps_every_country_of_the_test_split_out_of_training():
@@ -172,7 +172,7 @@ def test_a_query_is_recognised_also_when_a_person_has_touched_it(family, level):
     for index in range(8):
         task = find_task(family, level, "test", index)
         for touched in (task.query, f"  {task.query.upper()} ".replace(" ", "  "), task.query.rstrip(".?")):
-            found = recognize(touched)
+            found = recognize_task(touched)
             assert found is not None and found.expected == task.expected
             assert found.ref.level == level and found.ref.family == family
 
@@ -180,7 +180,7 @@ def test_a_query_is_recognised_also_when_a_person_has_touched_it(family, level):
 @given(st.text(max_size=3000))
 @settings(max_examples=200, deadline=None)
 def test_recognition_is_total(query):
-    recognize(query)
+    recognize_task(query)
 
 
 @given(st.sampled_from(CELLS), st.integers(0, 100_000), st.sampled_from(SPLITS))
@@ -227,7 +227,7 @@ def test_a_task_that_is_not_there_says_what_is(family, level, split, index, said
     ],
 )
 def test_the_last_number_of_an_answer_counts(text, number):
-    assert last_number(text) == number
+    assert parse_last_number(text) == number
 
 
 @given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers())))
@@ -237,9 +237,9 @@ def test_graders_are_total(answer):
 
 @given(st.floats(-1e9, 1e9), st.integers(0, 4))
 def test_any_usual_rounding_of_the_figure_passes_and_the_next_one_does_not(value, digits):
-    if near_tie(value, digits):
+    if is_near_tie(value, digits):
         return
-    verifier = to_digits(value, digits)
+    verifier = make_rounded_verifier(value, digits)
     unit = 10.0**-digits
     assert verifier.accepts(f"{value:.{digits}f}")
     off = math.floor(value / unit + 0.5) * unit + 2 * unit

@@ -19,7 +19,7 @@ from pool_registry.worker import NoConfig, Worker, WorkerSpec
 from tests.machine import needs
 from trainer.evaluation.grading import grade_answer
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import Exact, Judge, Matches, NumberWithin, OneOf, PythonCheck, SetOf
+from trainer.tasks.verifier import ExactText, JudgeCheck, MatchesPattern, NumberWithin, OneOf, PythonCheck, SameSet
 
 pytestmark = pytest.mark.medium
 
@@ -27,7 +27,7 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.tex
 ANSWERS = st.recursive(
     SCALARS, lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(), inner), st.tuples(inner))
 )
-PLAIN = [Exact("a b"), OneOf(("a", "b")), SetOf(("a", 2)), Matches("a+"), NumberWithin(2, 0.1)]
+PLAIN = [ExactText("a b"), OneOf(("a", "b")), SameSet(("a", 2)), MatchesPattern("a+"), NumberWithin(2, 0.1)]
 IN_SANDBOX = needs(asyncio.run(isolation()).level is not None, "sandbox")
 
 
@@ -40,7 +40,7 @@ def test_verifiers_are_total(verifier, answer):
 @given(st.text(max_size=60), st.text(max_size=60))
 @settings(deadline=None)
 def test_any_text_is_a_pattern_or_has_a_problem_and_matching_it_is_total(pattern, answer):
-    accepted = Matches(pattern).accepts(answer)
+    accepted = MatchesPattern(pattern).accepts(answer)
     assert accepted in (True, False)
     if pattern_problem(pattern):
         assert not accepted
@@ -48,7 +48,7 @@ def test_any_text_is_a_pattern_or_has_a_problem_and_matching_it_is_total(pattern
 
 @given(st.lists(st.one_of(st.integers(-(10**6), 10**6), st.from_regex(r"[a-z]{1,8}", fullmatch=True)), min_size=1))
 def test_a_set_knows_its_own_members_in_any_order_as_list_and_as_text(members):
-    verifier = SetOf(tuple(members))
+    verifier = SameSet(tuple(members))
     assert verifier.accepts(members) and verifier.accepts(list(reversed(members)))
     assert verifier.accepts(", ".join(map(str, members)))
     assert not verifier.accepts([*members, "another one"])
@@ -57,23 +57,23 @@ def test_a_set_knows_its_own_members_in_any_order_as_list_and_as_text(members):
 @pytest.mark.parametrize(
     ("verifier", "answer", "right"),
     [
-        (Exact("New York"), "  new\n YORK ", True),
-        (Exact("New York"), "I think <answer>New York</answer>", True),
-        (Exact("Café"), "Cafe\u0301", True),
-        (Exact("true"), True, True),
-        (Exact("New York"), "New York City", False),
-        (Exact(""), "", False),
+        (ExactText("New York"), "  new\n YORK ", True),
+        (ExactText("New York"), "I think <answer>New York</answer>", True),
+        (ExactText("Café"), "Cafe\u0301", True),
+        (ExactText("true"), True, True),
+        (ExactText("New York"), "New York City", False),
+        (ExactText(""), "", False),
         (OneOf(("USA", "United States")), "united states", True),
         (OneOf(("USA", "United States")), "Canada", False),
-        (SetOf((2, 3, 5)), "5, 3, 2", True),
-        (SetOf((2, 3, 5)), "[2, 3.0, 5, 5]", True),
-        (SetOf(("a", "b")), ["B", "A"], True),
-        (SetOf(("a", "b")), "a", False),
-        (SetOf(("a, b", "c")), ["c", "a, b"], True),
-        (SetOf((1234,)), ["1,234"], True),
-        (Matches(r"\d{4}-\d{2}-\d{2}"), " 2024-01-31 ", True),
-        (Matches(r"\d{4}"), "in 2024", False),
-        (Matches("("), "(", False),
+        (SameSet((2, 3, 5)), "5, 3, 2", True),
+        (SameSet((2, 3, 5)), "[2, 3.0, 5, 5]", True),
+        (SameSet(("a", "b")), ["B", "A"], True),
+        (SameSet(("a", "b")), "a", False),
+        (SameSet(("a, b", "c")), ["c", "a, b"], True),
+        (SameSet((1234,)), ["1,234"], True),
+        (MatchesPattern(r"\d{4}-\d{2}-\d{2}"), " 2024-01-31 ", True),
+        (MatchesPattern(r"\d{4}"), "in 2024", False),
+        (MatchesPattern("("), "(", False),
     ],
 )
 def test_what_each_verifier_takes_for_right(verifier, answer, right):
@@ -83,13 +83,13 @@ def test_what_each_verifier_takes_for_right(verifier, answer, right):
 @pytest.mark.parametrize("pattern", ["(a|aa)+b", "((a{1,50}){1,50})*b", "(a+)+b", "(.*,)*x", "(?:(?:a|b?){100}){100}c"])
 def test_no_pattern_holds_up_a_program(pattern):
     started = time.perf_counter()
-    assert not Matches(pattern).accepts("a" * 4000)
+    assert not MatchesPattern(pattern).accepts("a" * 4000)
     assert time.perf_counter() - started < 3
 
 
 @pytest.mark.parametrize("pattern", ["(?:(?:a{999}){999}){999}", "a{99999999}", "x" * 1001, "(", "[", "(?P<a>"])
 def test_a_pattern_that_cannot_be_used_says_so(pattern):
-    assert pattern_problem(pattern) and not Matches(pattern).accepts("a")
+    assert pattern_problem(pattern) and not MatchesPattern(pattern).accepts("a")
 
 
 class Says(Worker[NoConfig]):
@@ -121,7 +121,7 @@ def judged(says: str | Exception, answer: object = "Paris", worker: str = "judge
     spec = WorkerSpec(name="judge", kind="chat", description="A judge.")
     model = Says(spec, says)
     pool = LivePool(Pool(name="p"), {"judge": LiveWorker(spec, model)})
-    return asyncio.run(grade_answer(task(Judge(worker, "paris")), answer, pool)), model
+    return asyncio.run(grade_answer(task(JudgeCheck(worker, "paris")), answer, pool)), model
 
 
 @pytest.mark.parametrize(("says", "right"), [("YES", True), ("no", False), (" **Yes.**\n", True)])
@@ -183,5 +183,5 @@ def test_a_snippet_that_does_not_decide_makes_the_answer_wrong_and_says_why(body
 @given(ANSWERS)
 @settings(max_examples=30, deadline=None)
 def test_verdicts_are_total(answer):
-    found = asyncio.run(grade_answer(task(Exact("a")), answer, LivePool(Pool(name="p"), {})))
+    found = asyncio.run(grade_answer(task(ExactText("a")), answer, LivePool(Pool(name="p"), {})))
     assert found.correct in (True, False)

@@ -20,15 +20,15 @@ from random import Random
 from assets import asset
 from orchestrator.plan import Step, Turn
 from trainer.tasks.families.steps import calculate, read_passages
-from trainer.tasks.suite import split_of
+from trainer.tasks.suite import assign_split
 from trainer.tasks.task_data import FamilyData, TaskData, load_task_data
 from trainer.tasks.template_suite import TemplateSuite
-from trainer.tasks.verifier import Verifier, near_tie, to_digits
+from trainer.tasks.verifier import Verifier, is_near_tie, make_rounded_verifier
 
 FACTS_FILE = "tasks/atlas.json"
 
 
-class Figure(TaskData):
+class AtlasFigure(TaskData):
     """A numeric field: what a query calls it, the words that find it, and its unit of measure."""
 
     label: str
@@ -39,7 +39,7 @@ class Figure(TaskData):
 class AtlasData(FamilyData):
     """The texts of the queries and the figures that they ask for."""
 
-    figures: tuple[Figure, ...]
+    figures: tuple[AtlasFigure, ...]
 
 
 # Metres, square metres or joules in a unit. The acre is the US survey acre, as in the units worker's library.
@@ -72,7 +72,7 @@ class AtlasQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class AtlasFacts:
     """What may be asked: figure -> country -> value, and country -> capital."""
 
     values: dict[str, dict[str, float]]
@@ -85,35 +85,35 @@ class Atlas(TemplateSuite[AtlasQuery]):
     workers = ("atlas_search", "reader", "units", "calculator")
 
     def load_data(self) -> AtlasData:
-        return _data()
+        return _load_data()
 
     @property
     def gap_patterns(self) -> Mapping[str, str]:
         return {
-            "figure": "|".join(map(re.escape, figures())),
+            "figure": "|".join(map(re.escape, load_figures())),
             "country": PLACE,
             "other": PLACE,
             "unit": "|".join(sorted(SINGULARS, key=len, reverse=True)),
         }
 
     def draw(self, level: int, split: str, random: Random) -> AtlasQuery:
-        labels = [label for label, figure in figures().items() if level > 1 or figure.unit in TARGETS]
+        labels = [label for label, figure in load_figures().items() if level > 1 or figure.unit in TARGETS]
         label = random.choice(labels)
-        capitals = facts().capitals
+        capitals = load_facts().capitals
         countries = [
             country
-            for country in facts().values[label]
-            if split_of(country) == split and (level < 3 or country in capitals)
+            for country in load_facts().values[label]
+            if assign_split(country) == split and (level < 3 or country in capitals)
         ]
         places = random.sample(countries, 1 if level == 1 else 2)
-        if facts().values[label][places[0]] < MIN_RATIO * facts().values[label][places[-1]]:
+        if load_facts().values[label][places[0]] < MIN_RATIO * load_facts().values[label][places[-1]]:
             places.reverse()
         return AtlasQuery(
             level=level,
             template=self.wordings[level, ""].draw(split, random),
             figure=label,
             places=tuple(capitals[country] if level == 3 else country for country in places),
-            unit=random.choice(TARGETS[figures()[label].unit]) if level == 1 else "",
+            unit=random.choice(TARGETS[load_figures()[label].unit]) if level == 1 else "",
         )
 
     def write(self, parameters: AtlasQuery) -> str:
@@ -132,29 +132,29 @@ class Atlas(TemplateSuite[AtlasQuery]):
         (level, _), number, gaps = match
         places = tuple(gaps[key].strip() for key in ("country", "other") if key in gaps)
         unit = SINGULARS[gaps["unit"].lower()] if "unit" in gaps else ""
-        labels = {label.lower(): label for label in figures()}
+        labels = {label.lower(): label for label in load_figures()}
         return AtlasQuery(level, number, labels[gaps["figure"].lower()], places, unit)
 
     def solve(self, parameters: AtlasQuery) -> tuple[Verifier, Turn] | None:
         p = parameters
-        known = _capitals_folded() if p.level == 3 else _countries_folded()
-        countries = [known.get(_folded(place), "") for place in p.places]
-        values = [facts().values[p.figure].get(country, 0.0) for country in countries]  # 0 is no figure here
-        if not all(values) or (p.level == 1 and p.unit not in TARGETS.get(figures()[p.figure].unit, ())):
+        known = _index_capitals() if p.level == 3 else _index_countries()
+        countries = [known.get(_fold(place), "") for place in p.places]
+        values = [load_facts().values[p.figure].get(country, 0.0) for country in countries]  # 0 is no figure here
+        if not all(values) or (p.level == 1 and p.unit not in TARGETS.get(load_figures()[p.figure].unit, ())):
             return None
-        factor = SIZES[figures()[p.figure].unit] / SIZES[p.unit] if p.level == 1 else 1 / values[1]
+        factor = SIZES[load_figures()[p.figure].unit] / SIZES[p.unit] if p.level == 1 else 1 / values[1]
         value, digits = values[0] * factor, 1 if p.level == 1 else 3
-        if near_tie(value, digits):
+        if is_near_tie(value, digits):
             return None
-        places = [facts().capitals[country] for country in countries] if p.level == 3 else countries
-        return to_digits(value, digits), _plan(replace(p, places=tuple(places)))
+        places = [load_facts().capitals[country] for country in countries] if p.level == 3 else countries
+        return make_rounded_verifier(value, digits), _make_plan(replace(p, places=tuple(places)))
 
 
-def _plan(p: AtlasQuery) -> Turn:
+def _make_plan(p: AtlasQuery) -> Turn:
     """The reference plan; `p.places` are spelled as the atlas spells them."""
-    words = figures()[p.figure].words
+    words = load_figures()[p.figure].words
     if p.level == 1:
-        arguments = {"value": "$2", "from_unit": figures()[p.figure].unit, "to_unit": p.unit}
+        arguments = {"value": "$2", "from_unit": load_figures()[p.figure].unit, "to_unit": p.unit}
         steps = [
             _search(1, f"{p.places[0]} {words}"),
             read_passages(2, "the number in the passage", [1]),
@@ -187,34 +187,34 @@ def _search(step: int, query: str, access: Sequence[int] = ()) -> Step:
 
 
 @cache
-def _data() -> AtlasData:
+def _load_data() -> AtlasData:
     return load_task_data("atlas", AtlasData)
 
 
 @cache
-def figures() -> dict[str, Figure]:
+def load_figures() -> dict[str, AtlasFigure]:
     """What may be asked for, by label."""
-    return {figure.label: figure for figure in _data().figures}
+    return {figure.label: figure for figure in _load_data().figures}
 
 
 @cache
-def facts() -> Facts:
+def load_facts() -> AtlasFacts:
     """The shipped facts."""
     document = json.loads(asset(FACTS_FILE).read_text(encoding="utf-8"))
-    return Facts(document["values"], document["capitals"])
+    return AtlasFacts(document["values"], document["capitals"])
 
 
 @cache
-def _countries_folded() -> dict[str, str]:
-    return {_folded(country): country for values in facts().values.values() for country in values}
+def _index_countries() -> dict[str, str]:
+    return {_fold(country): country for values in load_facts().values.values() for country in values}
 
 
 @cache
-def _capitals_folded() -> dict[str, str]:
-    return {_folded(capital): country for country, capital in facts().capitals.items()}
+def _index_capitals() -> dict[str, str]:
+    return {_fold(capital): country for country, capital in load_facts().capitals.items()}
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     """A name without what people leave out or add: case, accents, a leading article."""
     letters = unicodedata.normalize("NFKD", name.casefold())
     return "".join(letter for letter in letters if not unicodedata.combining(letter)).removeprefix("the ")

@@ -13,9 +13,9 @@ from random import Random
 from orchestrator.plan import Step, Turn
 from pool_registry.starter.workers.memos import MAX_MEMO, SECTIONS, SUBJECTS, total_of
 from trainer.tasks.families.steps import calculate, read_passages
-from trainer.tasks.suite import split_of
+from trainer.tasks.suite import assign_split
 from trainer.tasks.template_suite import TemplateSuite
-from trainer.tasks.verifier import NumberWithin, Verifier, near_tie, to_digits
+from trainer.tasks.verifier import NumberWithin, Verifier, is_near_tie, make_rounded_verifier
 
 ROOMS = "ABC"
 PLACES = ("a", "b", "c")  # one for each passage: gaps room_a, memo_a, section_a ...
@@ -29,7 +29,7 @@ GAPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MemoPlace:
     """Where a figure stands."""
 
     room: str
@@ -44,7 +44,7 @@ class DossierQuery:
     level: int
     template: int
     subject: str
-    places: tuple[Place, ...]
+    places: tuple[MemoPlace, ...]
     percent: int = 0
 
 
@@ -61,7 +61,7 @@ class Dossier(TemplateSuite[DossierQuery]):
             level=level,
             template=self.wordings[level, ""].draw(split, random),
             subject=random.choice(SUBJECTS),
-            places=tuple(Place(room, _memo(split, random), random.choice(SECTIONS)) for room in rooms),
+            places=tuple(MemoPlace(room, _draw_memo(split, random), random.choice(SECTIONS)) for room in rooms),
             percent=random.randint(2, 60) if level == 1 else 0,
         )
 
@@ -78,7 +78,8 @@ class Dossier(TemplateSuite[DossierQuery]):
             return None
         (level, _), number, gaps = match
         places = tuple(
-            Place(gaps[f"room_{x}"].upper(), int(gaps[f"memo_{x}"]), int(gaps[f"section_{x}"])) for x in PLACES[:level]
+            MemoPlace(gaps[f"room_{x}"].upper(), int(gaps[f"memo_{x}"]), int(gaps[f"section_{x}"]))
+            for x in PLACES[:level]
         )
         percent = int(gaps.get("percent", 0))
         return DossierQuery(level, number, gaps["subject"].lower(), places, percent)
@@ -87,12 +88,12 @@ class Dossier(TemplateSuite[DossierQuery]):
         p = parameters
         totals = [total_of(place.room.lower(), place.memo, p.subject, place.section) for place in p.places]
         if p.level == 2:
-            return NumberWithin(abs(totals[0] - totals[1]), 0.0), _plan(p)
+            return NumberWithin(abs(totals[0] - totals[1]), 0.0), _make_plan(p)
         value = totals[0] * p.percent / 100 if p.level == 1 else 200 * totals[0] / (totals[1] + totals[2]) - 100
-        return None if near_tie(value, 2) else (to_digits(value, 2), _plan(p))
+        return None if is_near_tie(value, 2) else (make_rounded_verifier(value, 2), _make_plan(p))
 
 
-def _plan(p: DossierQuery) -> Turn:
+def _make_plan(p: DossierQuery) -> Turn:
     rooms = [_ask(k, p.subject, place) for k, place in enumerate(p.places, start=1)]
     if p.level == 1:
         figure = read_passages(2, "the number in the passage", [1])
@@ -107,14 +108,14 @@ def _plan(p: DossierQuery) -> Turn:
     return Turn((*rooms, *steps), f"${len(rooms) + len(steps)}")
 
 
-def _ask(step: int, subject: str, place: Place) -> Step:
+def _ask(step: int, subject: str, place: MemoPlace) -> Step:
     request = f"memo {place.memo}: {subject} total, section {place.section}"
     return Step(step, f"room_{place.room.lower()}", {"request": request})
 
 
-def _memo(split: str, random: Random) -> int:
+def _draw_memo(split: str, random: Random) -> int:
     """A memo's number from this split's part of all numbers."""
     while True:
         number = random.randint(1, MAX_MEMO)
-        if split_of(f"memo {number}") == split:
+        if assign_split(f"memo {number}") == split:
             return number

@@ -15,17 +15,17 @@ from random import Random
 from pydantic import Field
 
 from orchestrator.plan import Step, Turn
-from trainer.tasks.suite import Suite, split_of
+from trainer.tasks.suite import Suite, assign_split
 from trainer.tasks.task_data import MIN_TEXTS, TaskData, load_task_data
 from trainer.tasks.verifier import NumberWithin, Verifier
-from trainer.tasks.wordings import Template, Wordings, spelled_out
+from trainer.tasks.wordings import Template, Wordings, expand_choices
 
 MODULUS = 1009
 LETTERS = "ABCD"
 
 
 @dataclass(frozen=True, slots=True)
-class PartKind:
+class Computation:
     """A sort of computation: its words, how to do it in Python, and how we do it ourselves."""
 
     name: str
@@ -44,7 +44,7 @@ class PartKind:
         return re.compile(words, re.IGNORECASE)
 
 
-def _primes_below(numbers: list[int]) -> int:
+def _count_primes(numbers: list[int]) -> int:
     limit = numbers[0]
     sieve = bytearray([1]) * limit
     sieve[0:2] = b"\0\0"
@@ -54,20 +54,20 @@ def _primes_below(numbers: list[int]) -> int:
     return sum(sieve)
 
 
-PART_KINDS = (
-    PartKind("gcd", "GCD of {numbers}", 2, 100, 99_999, "import math\nmath.gcd({numbers})", lambda n: math.gcd(*n)),
-    PartKind("lcm", "LCM of {numbers}", 3, 100, 999, "import math\nmath.lcm({numbers})", lambda n: math.lcm(*n)),
-    PartKind("product", "product of {numbers}", 3, 100, 999, "import math\nmath.prod([{numbers}])", math.prod),
-    PartKind(
+COMPUTATIONS = (
+    Computation("gcd", "GCD of {numbers}", 2, 100, 99_999, "import math\nmath.gcd({numbers})", lambda n: math.gcd(*n)),
+    Computation("lcm", "LCM of {numbers}", 3, 100, 999, "import math\nmath.lcm({numbers})", lambda n: math.lcm(*n)),
+    Computation("product", "product of {numbers}", 3, 100, 999, "import math\nmath.prod([{numbers}])", math.prod),
+    Computation(
         "primes",
         "number of primes below {numbers}",
         1,
         1000,
         9999,
         "n = {numbers}\nsum(all(k % d for d in range(2, int(k**0.5) + 1)) for k in range(2, n))",
-        _primes_below,
+        _count_primes,
     ),
-    PartKind(
+    Computation(
         "squares",
         "sum of the squares up to {numbers}",
         1,
@@ -76,7 +76,7 @@ PART_KINDS = (
         "n = {numbers}\nsum(k * k for k in range(1, n + 1))",
         lambda n: n[0] * (n[0] + 1) * (2 * n[0] + 1) // 6,
     ),
-    PartKind(
+    Computation(
         "digits",
         "digit sum of 2 to the power {numbers}",
         1,
@@ -86,12 +86,12 @@ PART_KINDS = (
         lambda n: sum(int(digit) for digit in str(2 ** n[0])),
     ),
 )
-_BY_NAME = {kind.name: kind for kind in PART_KINDS}
+_BY_NAME = {kind.name: kind for kind in COMPUTATIONS}
 _TERM = re.compile(r"([0-9]{1,3})([A-D])")
 _SUM = r"[0-9]{1,3}[A-D](?: ?\+ ?[0-9]{1,3}[A-D])*"
 
 
-class Wording(TaskData):
+class ForgeWording(TaskData):
     """One way to put the question; `mark` stands before each part and `between` two of them."""
 
     whole: str  # with {parts}, {sum} and {modulus}
@@ -119,7 +119,7 @@ class Wording(TaskData):
 class ForgeData(TaskData):
     """The ways to put the question; `whole` may hold choices."""
 
-    wordings: tuple[Wording, ...] = Field(min_length=MIN_TEXTS)
+    wordings: tuple[ForgeWording, ...] = Field(min_length=MIN_TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,26 +138,26 @@ class Forge(Suite[ForgeQuery]):
     workers = ("python", "calculator")
 
     def draw(self, level: int, split: str, random: Random) -> ForgeQuery:
-        kinds = random.sample(PART_KINDS, level + 1)
-        parts = tuple((kind.name, _numbers(kind, split, random)) for kind in kinds)
+        kinds = random.sample(COMPUTATIONS, level + 1)
+        parts = tuple((kind.name, _draw_numbers(kind, split, random)) for kind in kinds)
         weights = tuple(random.randint(2, 9) for _ in parts)
-        return ForgeQuery(parts, weights, wording=wordings().draw(split, random))
+        return ForgeQuery(parts, weights, wording=load_wordings().draw(split, random))
 
     def write(self, parameters: ForgeQuery) -> str:
-        wording = wordings()[parameters.wording]
-        parts = [_BY_NAME[name].words.format(numbers=_listed(numbers)) for name, numbers in parameters.parts]
+        wording = load_wordings()[parameters.wording]
+        parts = [_BY_NAME[name].words.format(numbers=_join_numbers(numbers)) for name, numbers in parameters.parts]
         terms = [f"{weight}{letter}" for weight, letter in zip(parameters.weights, LETTERS, strict=False)]
         return wording.template.fill(
             parts=wording.write_parts(parts), sum=" + ".join(terms), modulus=parameters.modulus
         )
 
     def read(self, query: str) -> ForgeQuery | None:
-        for number, wording in enumerate(wordings()):
+        for number, wording in enumerate(load_wordings()):
             said = wording.template.match(query)
             if said is None:
                 continue
-            parts = [_part(part) for part in wording.read_parts(said["parts"]) or ()]
-            weights = _weights(said["sum"], len(parts))
+            parts = [_parse_part(part) for part in wording.read_parts(said["parts"]) or ()]
+            weights = _parse_weights(said["sum"], len(parts))
             if len(parts) < 2 or None in parts or weights is None:
                 continue
             return ForgeQuery(tuple(part for part in parts if part), weights, int(said["modulus"]), number)
@@ -166,18 +166,18 @@ class Forge(Suite[ForgeQuery]):
     def level_of(self, parameters: ForgeQuery) -> int:
         return len(parameters.parts) - 1
 
-    def new_words(self, parameters: ForgeQuery) -> bool:
-        return wordings().held_out(parameters.wording)
+    def uses_new_words(self, parameters: ForgeQuery) -> bool:
+        return load_wordings().is_held_out(parameters.wording)
 
     def solve(self, parameters: ForgeQuery) -> tuple[Verifier, Turn] | None:
         values = [_BY_NAME[name].compute(list(numbers)) for name, numbers in parameters.parts]
         total = sum(weight * value for weight, value in zip(parameters.weights, values, strict=True))
-        return NumberWithin(total % parameters.modulus, 0.0), _plan(parameters)
+        return NumberWithin(total % parameters.modulus, 0.0), _make_plan(parameters)
 
 
-def _plan(p: ForgeQuery) -> Turn:
+def _make_plan(p: ForgeQuery) -> Turn:
     steps = [
-        Step(k, "python", {"code": _BY_NAME[name].code.format(numbers=_listed(numbers))})
+        Step(k, "python", {"code": _BY_NAME[name].code.format(numbers=_join_numbers(numbers))})
         for k, (name, numbers) in enumerate(p.parts, start=1)
     ]
     terms = "+".join(f"{weight}*${k}" for k, weight in enumerate(p.weights, start=1))
@@ -187,32 +187,32 @@ def _plan(p: ForgeQuery) -> Turn:
 
 
 @cache
-def wordings() -> Wordings[Wording]:
+def load_wordings() -> Wordings[ForgeWording]:
     """Every wording with its choices made."""
     data = load_task_data("forge", ForgeData)
     return Wordings(
-        [wording.model_copy(update={"whole": whole}) for whole in spelled_out(wording.whole)]
+        [wording.model_copy(update={"whole": whole}) for whole in expand_choices(wording.whole)]
         for wording in data.wordings
     )
 
 
-def _numbers(kind: PartKind, split: str, random: Random) -> tuple[int, ...]:
+def _draw_numbers(kind: Computation, split: str, random: Random) -> tuple[int, ...]:
     """Numbers whose hash lies in this split, so that no two splits share a part of any task."""
     while True:
         numbers = tuple(random.randint(kind.low, kind.high) for _ in range(kind.count))
-        if split_of(f"{kind.name} {sorted(numbers)}") == split:
+        if assign_split(f"{kind.name} {sorted(numbers)}") == split:
             return numbers
 
 
-def _weights(text: str, count: int) -> tuple[int, ...] | None:
+def _parse_weights(text: str, count: int) -> tuple[int, ...] | None:
     """8, 4 and 8 of "8A + 4B + 8C", when it names the parts in order."""
     terms = [found for term in text.split("+") if (found := _TERM.fullmatch(term.strip()))]
     named = "".join(term[2] for term in terms)
     return tuple(int(term[1]) for term in terms) if named == LETTERS[:count] else None
 
 
-def _part(text: str) -> tuple[str, tuple[int, ...]] | None:
-    for kind in PART_KINDS:
+def _parse_part(text: str) -> tuple[str, tuple[int, ...]] | None:
+    for kind in COMPUTATIONS:
         found = kind.pattern.fullmatch(text)
         if found is not None:
             numbers = tuple(int(number) for number in found["numbers"].split(","))
@@ -221,5 +221,5 @@ def _part(text: str) -> tuple[str, tuple[int, ...]] | None:
     return None
 
 
-def _listed(numbers: tuple[int, ...]) -> str:
+def _join_numbers(numbers: tuple[int, ...]) -> str:
     return ", ".join(map(str, numbers))

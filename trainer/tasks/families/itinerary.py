@@ -18,9 +18,9 @@ from pool_registry.starter.workers.airports import Airport, airports
 from pool_registry.starter.workers.clock import zone_at
 from pool_registry.starter.workers.great_circle import RADIUS_KM
 from pool_registry.workers.calendar import is_business_day
-from trainer.tasks.suite import split_of
+from trainer.tasks.suite import assign_split
 from trainer.tasks.template_suite import QueryKind, TemplateSuite
-from trainer.tasks.verifier import Exact, NumberWithin, Verifier
+from trainer.tasks.verifier import ExactText, NumberWithin, Verifier
 
 STOPS = ("a", "b", "c", "d")  # the gaps that hold airports,
 STARTS = ("start", "later")  # local times of departure,
@@ -69,7 +69,7 @@ class Itinerary(TemplateSuite[ItineraryQuery]):
         asks = random.choice([asks for kind_level, asks in self.wordings if kind_level == level])
         start = datetime(2024, 1, 1) + timedelta(minutes=5 * random.randrange(288 * 900))
         later = start + timedelta(minutes=5 * random.randint(288 * 6, 288 * 60))
-        stops = random.sample(_codes(split), {1: 4, 2: 2, 3: 3}[level])
+        stops = random.sample(_list_codes(split), {1: 4, 2: 2, 3: 3}[level])
         speeds = [10 * random.randint(60, 95) for _ in range(2)]
         minutes = [5 * random.randint(9, 180) for _ in range(2)]
         return ItineraryQuery(
@@ -110,27 +110,27 @@ class Itinerary(TemplateSuite[ItineraryQuery]):
         stops = [airports().get(code) for code in p.stops]
         known = [stop for stop in stops if stop is not None]
         country = p.country or (known[-1].country if known else "")
-        if len(known) < len(stops) or country not in _countries():
+        if len(known) < len(stops) or country not in _list_countries():
             return None
-        landings = _first_level_landings(p, known) if p.level == 1 else [_landing(p, known)]
+        landings = _land_both(p, known) if p.level == 1 else [_land_last(p, known)]
         days = [landing.date() for landing in landings if landing is not None]
         if len(days) < len(landings):
             return None
         if p.asks == "next":
-            return Exact(_next_business_day(days[0], country).isoformat()), _plan(p)
-        last = days[1] if p.level == 1 else _date(p.until)
+            return ExactText(_find_next_business_day(days[0], country).isoformat()), _make_plan(p)
+        last = days[1] if p.level == 1 else _parse_date(p.until)
         if last is None or not 0 <= (last - days[0]).days <= MAX_SPAN_DAYS:
             return None
         between = (days[0] + timedelta(days=offset) for offset in range((last - days[0]).days + 1))
-        return NumberWithin(sum(is_business_day(day, country) for day in between), 0.0), _plan(p)
+        return NumberWithin(sum(is_business_day(day, country) for day in between), 0.0), _make_plan(p)
 
 
-def _plan(p: ItineraryQuery) -> Turn:
+def _make_plan(p: ItineraryQuery) -> Turn:
     if p.level == 1:
         a, b, c, d = p.stops
         one = Step(1, "clock", {"request": f"{p.starts[0]} at {a} plus {p.spans[0]} minutes, local at {b}"})
         two = Step(2, "clock", {"request": f"{p.starts[1]} at {c} plus {p.spans[1]} minutes, local at {d}"})
-        return Turn((one, two, _calendar(3, f"business days from $1 to $2 in {p.country}", (1, 2))), "$3")
+        return Turn((one, two, _ask_calendar(3, f"business days from $1 to $2 in {p.country}", (1, 2))), "$3")
     routes = [Step(k, "great_circle", {"route": " to ".join(p.stops[k - 1 : k + 1])}) for k in range(1, p.level)]
     country = Step(p.level, "airports", {"request": f"country of {p.stops[-1]}"})
     flight = f"{p.starts[0]} at {p.stops[0]} plus $1 km / {p.spans[0]} km/h, local at {p.stops[1]}"
@@ -142,38 +142,38 @@ def _plan(p: ItineraryQuery) -> Turn:
     days = f"business days from ${landed} to {p.until} in ${place}"
     asked = days if p.asks == "days" else f"next business day after ${landed} in ${place}"
     last = landed + 1
-    return Turn((*routes, country, *clocks, _calendar(last, asked, (place, landed))), f"${last}")
+    return Turn((*routes, country, *clocks, _ask_calendar(last, asked, (place, landed))), f"${last}")
 
 
-def _calendar(step: int, request: str, access: tuple[int, ...]) -> Step:
+def _ask_calendar(step: int, request: str, access: tuple[int, ...]) -> Step:
     return Step(step, "calendar", {"request": request}, access)
 
 
-def _first_level_landings(p: ItineraryQuery, stops: list[Airport]) -> list[datetime | None]:
+def _land_both(p: ItineraryQuery, stops: list[Airport]) -> list[datetime | None]:
     """Local landing times of both flights; nothing is rounded, so that any minute is clear."""
     flights = zip(stops[::2], stops[1::2], p.starts, p.spans, strict=True)
     landed = []
     for origin, target, start, minutes in flights:
-        moment = _departure(start, origin)
-        landed.append(_local(moment + timedelta(minutes=minutes), target) if moment else None)
+        moment = _parse_departure(start, origin)
+        landed.append(_to_local(moment + timedelta(minutes=minutes), target) if moment else None)
     return landed
 
 
-def _landing(p: ItineraryQuery, stops: list[Airport]) -> datetime | None:
+def _land_last(p: ItineraryQuery, stops: list[Airport]) -> datetime | None:
     """The last local landing time, None when rounding to minutes on the way could change its date."""
-    moment = _departure(p.starts[0], stops[0])
+    moment = _parse_departure(p.starts[0], stops[0])
     speeds = p.spans[::2]
-    lengths = [_distance_km(*pair) for pair in pairwise(stops)]
+    lengths = [_measure_km(*pair) for pair in pairwise(stops)]
     if moment is None or min(speeds) < 100 or min(lengths) < MIN_KM:
         return None
     hours = sum(length / speed for length, speed in zip(lengths, speeds, strict=True))
     landed = moment + timedelta(hours=hours, minutes=sum(p.spans[1::2]))
-    local = _local(landed, stops[-1])
-    near = {_local(landed + margin, stops[-1]).date() for margin in (-MIDNIGHT, MIDNIGHT)}
+    local = _to_local(landed, stops[-1])
+    near = {_to_local(landed + margin, stops[-1]).date() for margin in (-MIDNIGHT, MIDNIGHT)}
     return local if near == {local.date()} else None
 
 
-def _departure(text: str, origin: Airport) -> datetime | None:
+def _parse_departure(text: str, origin: Airport) -> datetime | None:
     """A local time as a moment; None where clocks show it twice or never."""
     try:
         local = datetime.fromisoformat(text)
@@ -186,30 +186,30 @@ def _departure(text: str, origin: Airport) -> datetime | None:
     return first.astimezone(UTC) if first.utcoffset() == second.utcoffset() else None
 
 
-def _local(moment: datetime, target: Airport) -> datetime:
+def _to_local(moment: datetime, target: Airport) -> datetime:
     return moment.astimezone(zone_at(target.code))
 
 
-def _distance_km(start: Airport, end: Airport) -> float:
+def _measure_km(start: Airport, end: Airport) -> float:
     """The angle between two places' vectors: another formula than the worker's."""
-    one, two = _vector(start), _vector(end)
+    one, two = _to_vector(start), _to_vector(end)
     cosine = sum(a * b for a, b in zip(one, two, strict=True))
     return RADIUS_KM * math.acos(max(-1.0, min(1.0, cosine)))
 
 
-def _vector(place: Airport) -> tuple[float, float, float]:
+def _to_vector(place: Airport) -> tuple[float, float, float]:
     north, east = math.radians(place.latitude), math.radians(place.longitude)
     return math.cos(north) * math.cos(east), math.cos(north) * math.sin(east), math.sin(north)
 
 
-def _next_business_day(day: date, country: str) -> date:
+def _find_next_business_day(day: date, country: str) -> date:
     day += timedelta(days=1)
     while not is_business_day(day, country):
         day += timedelta(days=1)
     return day
 
 
-def _date(text: str) -> date | None:
+def _parse_date(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -217,13 +217,13 @@ def _date(text: str) -> date | None:
 
 
 @cache
-def _codes(split: str) -> list[str]:
+def _list_codes(split: str) -> list[str]:
     """The airports of a split, in an order of their own."""
-    return sorted(code for code in airports() if split_of(code) == split)
+    return sorted(code for code in airports() if assign_split(code) == split)
 
 
 @cache
-def _countries() -> frozenset[str]:
+def _list_countries() -> frozenset[str]:
     """The countries whose public holidays are known."""
     import holidays
 

@@ -12,7 +12,7 @@ from orchestrator.plan import Step, Turn, renumber_step
 from trainer.tasks.suite import P, Suite
 from trainer.tasks.task_data import FamilyData, load_task_data
 from trainer.tasks.template_suite import build_templates
-from trainer.tasks.verifier import NumberWithin, Verifier, near_tie, to_digits
+from trainer.tasks.verifier import NumberWithin, Verifier, is_near_tie, make_rounded_verifier
 from trainer.tasks.wordings import Template, Wordings, match_templates
 
 LEVEL = 4
@@ -54,8 +54,8 @@ class Joined(Suite[P | Pair[P]], Generic[P]):
         if level != LEVEL:
             return self.family.draw(level, split, random)
         return Pair(
-            template=joined_templates().draw(split, random),
-            operation=random.choice(list(_data().operations)),
+            template=load_joined_templates().draw(split, random),
+            operation=random.choice(list(_load_data().operations)),
             first=self.family.draw(PART_LEVEL, split, random),
             second=self.family.draw(PART_LEVEL, split, random),
         )
@@ -64,27 +64,27 @@ class Joined(Suite[P | Pair[P]], Generic[P]):
         if not isinstance(parameters, Pair):
             return self.family.write(parameters)
         first, second = self.family.write(parameters.first), self.family.write(parameters.second)
-        words = _data().operations[parameters.operation]
-        return joined_templates()[parameters.template].fill(first=first, second=second, operation=words)
+        words = _load_data().operations[parameters.operation]
+        return load_joined_templates()[parameters.template].fill(first=first, second=second, operation=words)
 
     def read(self, query: str) -> P | Pair[P] | None:
-        match = match_templates({LEVEL: joined_templates()}, query)
+        match = match_templates({LEVEL: load_joined_templates()}, query)
         if match is not None:
             _, number, gaps = match
             first, second = self.family.read(gaps["first"]), self.family.read(gaps["second"])
             if first is not None and second is not None:
-                operations = {words: operation for operation, words in _data().operations.items()}
+                operations = {words: operation for operation, words in _load_data().operations.items()}
                 return Pair(number, operations[gaps["operation"].lower()], first, second)
         return self.family.read(query)
 
     def level_of(self, parameters: P | Pair[P]) -> int:
         return LEVEL if isinstance(parameters, Pair) else self.family.level_of(parameters)
 
-    def new_words(self, parameters: P | Pair[P]) -> bool:
+    def uses_new_words(self, parameters: P | Pair[P]) -> bool:
         if not isinstance(parameters, Pair):
-            return self.family.new_words(parameters)
+            return self.family.uses_new_words(parameters)
         parts = (parameters.first, parameters.second)
-        return joined_templates().held_out(parameters.template) or any(map(self.family.new_words, parts))
+        return load_joined_templates().is_held_out(parameters.template) or any(map(self.family.uses_new_words, parts))
 
     def solve(self, parameters: P | Pair[P]) -> tuple[Verifier, Turn] | None:
         if not isinstance(parameters, Pair):
@@ -95,23 +95,23 @@ class Joined(Suite[P | Pair[P]], Generic[P]):
         first, second = self.family.solve(parameters.first), self.family.solve(parameters.second)
         if first is None or second is None:
             return None
-        verifier = _combined(first[0], second[0], parameters.operation)
-        return None if verifier is None else (verifier, joined_plan(first[1], second[1], parameters.operation))
+        verifier = _combine_verifiers(first[0], second[0], parameters.operation)
+        return None if verifier is None else (verifier, join_plans(first[1], second[1], parameters.operation))
 
 
 @cache
-def _data() -> JoinedData:
+def _load_data() -> JoinedData:
     return load_task_data("joined", JoinedData)
 
 
 @cache
-def joined_templates() -> Wordings[Template]:
+def load_joined_templates() -> Wordings[Template]:
     """The texts of joined queries, whatever their family."""
-    gaps = {"first": ".+?", "second": ".+?", "operation": "|".join(map(re.escape, _data().operations.values()))}
-    return build_templates("joined", _data(), gaps)[LEVEL, ""]
+    gaps = {"first": ".+?", "second": ".+?", "operation": "|".join(map(re.escape, _load_data().operations.values()))}
+    return build_templates("joined", _load_data(), gaps)[LEVEL, ""]
 
 
-def _combined(first: Verifier, second: Verifier, operation: str) -> Verifier | None:
+def _combine_verifiers(first: Verifier, second: Verifier, operation: str) -> Verifier | None:
     """The grader of the combined result. It allows for parts that were rounded, as they are asked for, or
     not; None where that would matter, and for parts that are no numbers."""
     if not isinstance(first, NumberWithin) or not isinstance(second, NumberWithin):
@@ -123,13 +123,13 @@ def _combined(first: Verifier, second: Verifier, operation: str) -> Verifier | N
         return None
     value = first.expected / second.expected
     doubt = (first.tolerance + abs(value) * second.tolerance) / abs(second.expected)
-    if abs(value) < MIN_QUOTIENT or doubt > 0.5 * 10.0**-DIGITS or near_tie(value, DIGITS):
+    if abs(value) < MIN_QUOTIENT or doubt > 0.5 * 10.0**-DIGITS or is_near_tie(value, DIGITS):
         return None
-    rounded = to_digits(value, DIGITS)
+    rounded = make_rounded_verifier(value, DIGITS)
     return NumberWithin(rounded.expected, rounded.tolerance + doubt)
 
 
-def joined_plan(first: Turn, second: Turn, operation: str) -> Turn:
+def join_plans(first: Turn, second: Turn, operation: str) -> Turn:
     """Both plans in one turn: the second's steps count on, and a last step combines the answers."""
     shift = len(first.steps)
     ids = {step.id: step.id + shift for step in second.steps}

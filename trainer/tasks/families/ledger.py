@@ -20,7 +20,7 @@ from pool_registry.starter.ledger import COMPANIES, CURRENCIES, REGIONS, ledger_
 from pool_registry.workers.calendar import last_business_day, quarter
 from trainer.tasks.families.steps import calculate
 from trainer.tasks.template_suite import TemplateSuite
-from trainer.tasks.verifier import Verifier, near_tie, to_digits
+from trainer.tasks.verifier import Verifier, is_near_tie, make_rounded_verifier
 
 DESKS = ("US", "GB", "DE", "JP", "CA", "SE")
 GAPS = {
@@ -103,7 +103,7 @@ class Ledger(TemplateSuite[LedgerQuery]):
     def solve(self, parameters: LedgerQuery) -> tuple[Verifier, Turn] | None:
         p = parameters
         first, last = quarter(p.q, p.year)
-        revenues = [_revenue(company, p.region, first.isoformat(), last.isoformat()) for company in p.companies]
+        revenues = [_compute_revenue(company, p.region, first.isoformat(), last.isoformat()) for company in p.companies]
         if any(revenue is None for revenue in revenues):
             return None
         total = sum(revenue for revenue in revenues if revenue is not None)
@@ -111,11 +111,11 @@ class Ledger(TemplateSuite[LedgerQuery]):
             value = total * p.percent / 100
         else:
             day = last_business_day(first, last, p.desk).isoformat()
-            value = total * _fixing(day, p.currency)
-        return None if near_tie(value, 2) else (to_digits(value, 2), _plan(p))
+            value = total * _read_fixing(day, p.currency)
+        return None if is_near_tie(value, 2) else (make_rounded_verifier(value, 2), _make_plan(p))
 
 
-def _plan(p: LedgerQuery) -> Turn:
+def _make_plan(p: LedgerQuery) -> Turn:
     sqls = [Step(k, "sql", {"query": _select(p, company)}) for k, company in enumerate(p.companies, start=1)]
     if p.level == 1:
         return Turn((*sqls, calculate(2, f"round($1*{p.percent}/100, 2)", [1])), "$2")
@@ -139,7 +139,7 @@ def _select(p: LedgerQuery, company: int) -> str:
 
 
 @lru_cache(maxsize=100_000)
-def _revenue(company: int, region: str, first: str, last: str) -> float | None:
+def _compute_revenue(company: int, region: str, first: str, last: str) -> float | None:
     """Paid revenue straight from the tables; None without any."""
     query = """SELECT i.qty, p.unit_price, i.discount FROM orders o
         JOIN customers c ON c.id = o.customer_id JOIN items i ON i.order_id = o.id
@@ -151,7 +151,7 @@ def _revenue(company: int, region: str, first: str, last: str) -> float | None:
 
 
 @lru_cache(maxsize=100_000)
-def _fixing(day: str, currency: str) -> float:
+def _read_fixing(day: str, currency: str) -> float:
     with closing(sqlite3.connect(ledger_database())) as database:
         found = database.execute("SELECT rate FROM fixings WHERE day = ? AND currency = ?", (day, currency))
         return float(found.fetchone()[0])

@@ -14,10 +14,10 @@ from random import Random
 
 from orchestrator.plan import Step, Turn
 from trainer.tasks.families.steps import calculate
-from trainer.tasks.suite import split_of
+from trainer.tasks.suite import assign_split
 from trainer.tasks.task_data import FamilyData, load_task_data
 from trainer.tasks.template_suite import TemplateSuite
-from trainer.tasks.verifier import Verifier, near_tie, to_digits
+from trainer.tasks.verifier import Verifier, is_near_tie, make_rounded_verifier
 
 LITERS = {"gallons": 3.785411784, "quarts": 0.946352946, "pints": 0.473176473, "cups": 0.2365882365}
 GRAMS = {"ounce": 28.349523125, "pound": 453.59237, "grain": 0.06479891}
@@ -60,19 +60,19 @@ class Workshop(TemplateSuite[WorkshopQuery]):
     gap_patterns = GAPS
 
     def load_data(self) -> WorkshopData:
-        return _data()
+        return _load_data()
 
     def draw(self, level: int, split: str, random: Random) -> WorkshopQuery:
         count = 2 if level == 3 else 1
         return WorkshopQuery(
             level=level,
             template=self.wordings[level, ""].draw(split, random),
-            formulas=tuple(random.sample([each for each in compounds() if split_of(each) == split], count)),
-            amounts=tuple(_written(random.randint(1, 99) / 10) for _ in range(count)),
-            volume=_written(random.randint(2, 400) / 10) if level > 1 else "",
+            formulas=tuple(random.sample([each for each in load_compounds() if assign_split(each) == split], count)),
+            amounts=tuple(_format_number(random.randint(1, 99) / 10) for _ in range(count)),
+            volume=_format_number(random.randint(2, 400) / 10) if level > 1 else "",
             volume_unit=random.choice(list(LITERS)) if level > 1 else "",
             unit={1: "", 2: random.choice(list(PLURALS)), 3: random.choice(["ounce", "pound"])}[level],
-            price=_written(random.randint(11, 999) / 100) if level == 3 else "",
+            price=_format_number(random.randint(11, 999) / 100) if level == 3 else "",
         )
 
     def write(self, parameters: WorkshopQuery) -> str:
@@ -106,22 +106,23 @@ class Workshop(TemplateSuite[WorkshopQuery]):
 
     def solve(self, parameters: WorkshopQuery) -> tuple[Verifier, Turn] | None:
         p = parameters
-        formulas = [_spelled().get(formula.lower(), "") for formula in p.formulas]
+        formulas = [_index_formulas().get(formula.lower(), "") for formula in p.formulas]
         if not all(formulas) or (p.unit and p.unit not in (PLURALS if p.level == 2 else GRAMS)):
             return None
-        value = sum(molar_mass(formula) * float(amount) for formula, amount in zip(formulas, p.amounts, strict=True))
+        masses = zip(map(compute_molar_mass, formulas), map(float, p.amounts), strict=True)
+        value = sum(mass * amount for mass, amount in masses)
         if p.level > 1:
             value *= float(p.volume) * LITERS[p.volume_unit] / GRAMS[PLURALS.get(p.unit, p.unit)]
         if p.level == 3:
             value *= float(p.price)
-        return None if near_tie(value, 2) else (to_digits(value, 2), _plan(p, formulas))
+        return None if is_near_tie(value, 2) else (make_rounded_verifier(value, 2), _make_plan(p, formulas))
 
 
-def _plan(p: WorkshopQuery, formulas: Sequence[str]) -> Turn:
+def _make_plan(p: WorkshopQuery, formulas: Sequence[str]) -> Turn:
     masses = [Step(k, "elements", {"request": f"molar mass of {each}"}) for k, each in enumerate(formulas, start=1)]
     if p.level == 1:
         return Turn((*masses, calculate(2, f"round($1 * {p.amounts[0]}, 2)", [1])), "$2")
-    volume = _convert(len(masses) + 1, _number(p.volume), p.volume_unit, "liter")
+    volume = _convert(len(masses) + 1, _parse_number(p.volume), p.volume_unit, "liter")
     if p.level == 2:
         mass = calculate(3, f"$1 * {p.amounts[0]} * $2", [1, 2])
         return Turn((*masses, volume, mass, _convert(4, "$3", "gram", p.unit, [3])), "$4")
@@ -134,51 +135,51 @@ def _convert(step: int, value: str | float, from_unit: str, to_unit: str, access
     return Step(step, "units", {"value": value, "from_unit": from_unit, "to_unit": to_unit}, tuple(access))
 
 
-def _written(number: float) -> str:
+def _format_number(number: float) -> str:
     return f"{number:g}"
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     """A number that JSON writes as the query does: 2 and not 2.0."""
     value = float(text)
     return int(value) if value.is_integer() else value
 
 
 @cache
-def _data() -> WorkshopData:
+def _load_data() -> WorkshopData:
     return load_task_data("workshop", WorkshopData)
 
 
 @cache
-def compounds() -> tuple[str, ...]:
+def load_compounds() -> tuple[str, ...]:
     """The formulas that queries ask for."""
-    return tuple(_data().compounds.split())
+    return tuple(_load_data().compounds.split())
 
 
 @cache
-def molar_mass(formula: str) -> float:
-    """Grams per mole by our own reading of a formula of `compounds`; only the elements' masses are the library's."""
+def compute_molar_mass(formula: str) -> float:
+    """Grams per mole by our own reading of a formula; only the elements' masses are the library's."""
     total = 0.0
     for part in formula.split("+"):
         found = re.fullmatch(r"(\d*)(.+)", part)
         assert found is not None, "a part of a formula is never empty"
-        total += int(found[1] or 1) * _part_mass(found[2])
+        total += int(found[1] or 1) * _compute_part_mass(found[2])
     return total
 
 
-def _part_mass(part: str) -> float:
+def _compute_part_mass(part: str) -> float:
     import periodictable
 
     total = 0.0
     for inner, count, symbol, times in re.findall(r"\(([A-Za-z0-9]+)\)(\d*)|([A-Z][a-z]?)(\d*)", part):
         if inner:
-            total += int(count or 1) * _part_mass(inner)
+            total += int(count or 1) * _compute_part_mass(inner)
         else:
             total += int(times or 1) * float(getattr(periodictable, symbol).mass)
     return total
 
 
 @cache
-def _spelled() -> dict[str, str]:
-    """A formula in small letters -> as it is written; no two of `compounds` differ in case alone."""
-    return {formula.lower(): formula for formula in compounds()}
+def _index_formulas() -> dict[str, str]:
+    """A formula in small letters -> as it is written; no two formulas differ in case alone."""
+    return {formula.lower(): formula for formula in load_compounds()}

@@ -14,9 +14,9 @@ from orchestrator.engine.events import TaskRef
 from pool_registry.actions import as_text, clean_text
 from trainer.errors import UnusableTasks
 from trainer.tasks.sources.jsonl import MAX_QUERY_CHARS, TOLERANCE
-from trainer.tasks.suite import SPLITS, split_of
-from trainer.tasks.task import Task, plain
-from trainer.tasks.verifier import AnyVerifier, Exact, NumberWithin, OneOf, whole_number
+from trainer.tasks.suite import SPLITS, assign_split
+from trainer.tasks.task import Task, normalize_query
+from trainer.tasks.verifier import AnyVerifier, ExactText, NumberWithin, OneOf, parse_whole_number
 
 MAX_ROWS = 500_000
 QUERY_COLUMNS = ("question", "query", "problem")
@@ -44,13 +44,13 @@ def load_hub(address: str) -> list[Task]:
             f"the data set {name} cannot be loaded: {said[0][:300]}. Check its name, its configuration "
             "(hub:OWNER/NAME:CONFIG) and the network"
         ) from error
-    tasks = _tasks(name.rstrip("/").rpartition("/")[2], parts)
+    tasks = _read_tasks(name.rstrip("/").rpartition("/")[2], parts)
     if not tasks:
         raise UnusableTasks(f"no row of {name} has a question and an answer that can be graded; convert it to JSONL")
     return tasks
 
 
-def _tasks(family: str, parts: Mapping[str, Any]) -> list[Task]:
+def _read_tasks(family: str, parts: Mapping[str, Any]) -> list[Task]:
     rows = {_SPLIT_NAMES.get(part, part): part for part in parts}
     there = [split for split in SPLITS if split in rows] or list(rows)[:1]
     missing = [split for split in SPLITS if split not in there]
@@ -58,18 +58,18 @@ def _tasks(family: str, parts: Mapping[str, Any]) -> list[Task]:
     found: dict[str, Task] = {}
     for split in reversed(there):  # what is in two parts belongs to the one that measures
         part = parts[rows[split]]
-        query, answer = _columns(part.column_names)
-        for index, row in enumerate(_first(part)):
-            asked, verifier = clean_text(str(row[query] or "")), verifier_of(row[answer])
-            key = plain(asked)
+        query, answer = _find_columns(part.column_names)
+        for index, row in enumerate(_take_rows(part)):
+            asked, verifier = clean_text(str(row[query] or "")), guess_verifier(row[answer])
+            key = normalize_query(asked)
             if verifier is None or not key or len(asked) > MAX_QUERY_CHARS or key in found:
                 continue
-            owner = split_of(key) if split == giver else split
+            owner = assign_split(key) if split == giver else split
             found[key] = Task(TaskRef(family, 0, owner if owner in missing else split, index), asked, verifier)
     return list(found.values())
 
 
-def verifier_of(answer: object) -> AnyVerifier | None:
+def guess_verifier(answer: object) -> AnyVerifier | None:
     """How to grade against the answer of a row: what follows `####` or is boxed, as a number where it is one."""
     if isinstance(answer, list) and answer and all(isinstance(item, str) and item.strip() for item in answer):
         return OneOf(tuple(answer))
@@ -78,11 +78,11 @@ def verifier_of(answer: object) -> AnyVerifier | None:
     text = clean_text(as_text(answer))
     boxed = _BOXED.findall(text)
     text = (text.rpartition("####")[2] if "####" in text else boxed[-1] if boxed else text).strip()
-    number = whole_number(text)
-    return NumberWithin(number, TOLERANCE) if number is not None else Exact(text) if text else None
+    number = parse_whole_number(text)
+    return NumberWithin(number, TOLERANCE) if number is not None else ExactText(text) if text else None
 
 
-def _columns(names: Sequence[str]) -> tuple[str, str]:
+def _find_columns(names: Sequence[str]) -> tuple[str, str]:
     lower = {name.lower(): name for name in names}
     query = next((lower[name] for name in QUERY_COLUMNS if name in lower), None)
     answer = next((lower[name] for name in ANSWER_COLUMNS if name in lower), None)
@@ -94,6 +94,6 @@ def _columns(names: Sequence[str]) -> tuple[str, str]:
     return query, answer
 
 
-def _first(part: Any) -> Iterable[Mapping[str, Any]]:
+def _take_rows(part: Any) -> Iterable[Mapping[str, Any]]:
     rows: Iterable[Mapping[str, Any]] = part.select(range(min(len(part), MAX_ROWS)))
     return rows

@@ -26,18 +26,18 @@ from pool_registry.schemas.regex import pattern_problem
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import UnusableTasks
 from trainer.tasks.sources.source import TaskList
-from trainer.tasks.suite import split_of
-from trainer.tasks.task import Task, plain
+from trainer.tasks.suite import assign_split
+from trainer.tasks.task import Task, normalize_query
 from trainer.tasks.verifier import (
     AnyVerifier,
-    Exact,
-    Judge,
-    Matches,
+    ExactText,
+    JudgeCheck,
+    MatchesPattern,
     NumberWithin,
     OneOf,
     PythonCheck,
-    SetOf,
-    whole_number,
+    SameSet,
+    parse_whole_number,
 )
 
 log = logging.getLogger(__name__)
@@ -81,11 +81,11 @@ class JudgeRule(_LineModel):
     worker: str = Field(pattern=NAME_PATTERN)
 
 
-def _spelled_out(rule: object) -> object:
+def _expand_rule(rule: object) -> object:
     return {"kind": rule} if isinstance(rule, str) else rule
 
 
-Rule = Annotated[TextRule | NumberRule | PythonRule | JudgeRule, Field(discriminator="kind")]
+VerifierRule = Annotated[TextRule | NumberRule | PythonRule | JudgeRule, Field(discriminator="kind")]
 
 
 class TaskLine(_LineModel):
@@ -93,7 +93,7 @@ class TaskLine(_LineModel):
 
     query: str = Field(min_length=1, max_length=MAX_QUERY_CHARS)
     answer: JsonValue = None
-    verifier: Annotated[Rule | None, BeforeValidator(_spelled_out)] = None
+    verifier: Annotated[VerifierRule | None, BeforeValidator(_expand_rule)] = None
     split: Literal["train", "validation", "test"] | None = None
     family: str | None = Field(default=None, min_length=1, max_length=100)
     plan: dict[str, JsonValue] | None = None
@@ -112,7 +112,7 @@ def load_tasks(path: Path) -> TaskFile:
     tasks: list[Task] = []
     problems: list[tuple[int, str]] = []
     seen: dict[str, int] = {}
-    for number, raw in _lines(path):
+    for number, raw in _read_lines(path):
         if not raw.strip():
             continue
         try:
@@ -123,7 +123,7 @@ def load_tasks(path: Path) -> TaskFile:
         except ValueError as error:
             problems.append((number, str(error)))
             continue
-        first = seen.setdefault(plain(task.query), number)
+        first = seen.setdefault(normalize_query(task.query), number)
         if first == number:
             tasks.append(task)
         else:
@@ -131,7 +131,7 @@ def load_tasks(path: Path) -> TaskFile:
     return TaskFile(tuple(tasks), tuple(problems))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines, from 1 on. A line that is too long is cut just behind what is allowed."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
@@ -157,11 +157,11 @@ def _parse_line(raw: bytes) -> TaskLine:
 def make_task(line: TaskLine, family: str, index: int) -> Task:
     """The task of a line. Raises ValueError with what is wrong with it."""
     query = clean_text(line.query)
-    if not plain(query):
+    if not normalize_query(query):
         raise ValueError("query: this must not be empty")
-    turn = None if line.plan is None else _reference(line.plan)
-    split = line.split or split_of(plain(query))
-    return Task(TaskRef(line.family or family, 0, split, index), query, _verifier(line), turn)
+    turn = None if line.plan is None else _parse_plan(line.plan)
+    split = line.split or assign_split(normalize_query(query))
+    return Task(TaskRef(line.family or family, 0, split, index), query, _make_verifier(line), turn)
 
 
 def make_tasks(rows: Iterable[object], family: str) -> list[Task]:
@@ -176,7 +176,7 @@ def make_tasks(rows: Iterable[object], family: str) -> list[Task]:
             raise UnusableTasks(f"{family}, row {index + 1}: {key}: {what}") from error
         except (ValueError, TypeError) as error:
             raise UnusableTasks(f"{family}, row {index + 1}: {error}") from error
-        tasks.setdefault(plain(task.query), task)
+        tasks.setdefault(normalize_query(task.query), task)
     return list(tasks.values())
 
 
@@ -202,39 +202,39 @@ def open_file(path: Path, name: str) -> TaskList:
     return TaskList(name, file.tasks)
 
 
-def _verifier(line: TaskLine) -> AnyVerifier:
+def _make_verifier(line: TaskLine) -> AnyVerifier:
     rule = line.verifier
     answer = line.answer
     if isinstance(rule, PythonRule):
-        return PythonCheck(_checked(rule.code), answer)
+        return PythonCheck(_check_code(rule.code), answer)
     if answer is None:
         raise ValueError("answer: this is missing")
     if isinstance(rule, JudgeRule):
-        return Judge(rule.worker, answer)
+        return JudgeCheck(rule.worker, answer)
     if isinstance(rule, NumberRule):
-        return NumberWithin(_number(answer), rule.tolerance)
+        return NumberWithin(_parse_number(answer), rule.tolerance)
     if rule is None:
         is_number = isinstance(answer, int | float) and not isinstance(answer, bool)
-        return NumberWithin(_number(answer), TOLERANCE) if is_number else Exact(_text(answer))
+        return NumberWithin(_parse_number(answer), TOLERANCE) if is_number else ExactText(_check_text(answer))
     match rule.kind:
         case "exact":
-            return Exact(_text(answer))
+            return ExactText(_check_text(answer))
         case "regex":
-            return Matches(_pattern(_text(answer)))
+            return MatchesPattern(_check_pattern(_check_text(answer)))
         case "one_of":
-            return OneOf(tuple(_text(item) for item in _listed(answer)))
+            return OneOf(tuple(_check_text(item) for item in _check_list(answer)))
         case "set":
-            return SetOf(tuple(_listed(answer)))
+            return SameSet(tuple(_check_list(answer)))
 
 
-def _number(answer: JsonValue) -> float:
-    found = None if isinstance(answer, bool | list | dict) else whole_number(as_text(answer).strip())
+def _parse_number(answer: JsonValue) -> float:
+    found = None if isinstance(answer, bool | list | dict) else parse_whole_number(as_text(answer).strip())
     if found is None:
         raise ValueError(f"answer: {as_text(answer)[:80]!r} is no number; give one, or another verifier")
     return found
 
 
-def _text(answer: JsonValue) -> str:
+def _check_text(answer: JsonValue) -> str:
     if isinstance(answer, list | dict):
         raise ValueError('answer: give text, or for a list the verifier "set" (all of it) or "one_of" (any of it)')
     text = clean_text(as_text(answer)).strip()
@@ -243,21 +243,21 @@ def _text(answer: JsonValue) -> str:
     return text
 
 
-def _listed(answer: JsonValue) -> list[JsonValue]:
+def _check_list(answer: JsonValue) -> list[JsonValue]:
     """The items of a list of texts and numbers."""
-    if not isinstance(answer, list) or not answer or not all(_text(item) for item in answer):
+    if not isinstance(answer, list) or not answer or not all(_check_text(item) for item in answer):
         raise ValueError('answer: give a list such as ["a", "b"]')
     return answer
 
 
-def _pattern(pattern: str) -> str:
+def _check_pattern(pattern: str) -> str:
     problem = pattern_problem(pattern)
     if problem:
         raise ValueError(f"answer: {problem}")
     return pattern
 
 
-def _checked(code: str) -> str:
+def _check_code(code: str) -> str:
     """The snippet, if it can be one: it is run only to grade, and only in the sandbox."""
     try:
         tree = ast.parse(code)
@@ -268,7 +268,7 @@ def _checked(code: str) -> str:
     return code
 
 
-def _reference(plan: dict[str, JsonValue]) -> Turn:
+def _parse_plan(plan: dict[str, JsonValue]) -> Turn:
     """The plan as a turn. Whether its workers exist shows only on a pool."""
     turn = PlanDialect().parse(json.dumps(plan), 1, ())
     if turn.error is not None:

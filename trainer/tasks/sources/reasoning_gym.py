@@ -17,9 +17,9 @@ from orchestrator.engine.events import TaskRef
 from pool_registry.actions import JsonValue
 from trainer.errors import UnknownTask, UnusableTasks
 from trainer.tasks.sources.source import check_split, draw_indices
-from trainer.tasks.suite import SPLITS, split_of
-from trainer.tasks.task import Task, plain
-from trainer.tasks.verifier import stated
+from trainer.tasks.suite import SPLITS, assign_split
+from trainer.tasks.task import Task, normalize_query
+from trainer.tasks.verifier import extract_answer
 
 SIZE = 100_000
 SPACING = 100_000_000
@@ -59,7 +59,7 @@ class GymVerifier:
         return self.entry["answer"]
 
     def accepts(self, answer: object) -> bool:
-        text = stated(answer).strip()
+        text = extract_answer(answer).strip()
         if not text or len(text) > MAX_ANSWER_CHARS:
             return False
         try:
@@ -86,8 +86,8 @@ class GymFamily:
                 entry = dataset[index]
             except Exception as error:  # 100 generators by as many hands
                 raise UnusableTasks(f"reasoning_gym:{self.name} failed at item {index}: {error}") from error
-            key = plain(entry["question"])
-            if key in seen or split_of(key) != split:
+            key = normalize_query(entry["question"])
+            if key in seen or assign_split(key) != split:
                 idle += 1
                 if idle > MAX_DUPLICATES:
                     return

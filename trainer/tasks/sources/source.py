@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from trainer.errors import TrainerError, UnknownTask, UnusableTasks
-from trainer.tasks.suite import MAX_INDEX, SPLITS, Suite, seeded
+from trainer.tasks.suite import MAX_INDEX, SPLITS, Suite, make_random
 from trainer.tasks.task import Task
 
 
@@ -59,7 +59,7 @@ class TaskList:
         if not drawn:
             sizes = ", ".join(f"{name} {len(tasks):,}" for name, tasks in self._tasks.items() if tasks)
             raise UnknownTask(f"{self.name} has no task in the split {split!r}; it has: {sizes or 'none at all'}")
-        seeded(f"{seed}/{self.name}/{split}").shuffle(drawn)
+        make_random(f"{seed}/{self.name}/{split}").shuffle(drawn)
         return drawn[:count]
 
 
@@ -111,7 +111,7 @@ def check_split(split: str) -> str:
 
 def draw_indices(key: str, below: int) -> Iterator[int]:
     """Every index below `below` once, in an order that depends on `key` alone; never all of them in memory."""
-    random = seeded(key)
+    random = make_random(key)
     seen: set[int] = set()
     while len(seen) < below:
         index = random.randrange(below)
