@@ -147,7 +147,7 @@ def large_view(steps: int = 200) -> dict:
     row = EpisodeRow(
         id="e", query="q", pool="p", pool_hash=pool.hash, orchestrator="oracle", started_at="2026-01-01T00:00:00+00:00"
     )
-    return episode_view(replay("e", events), row, pool, 1)
+    return episode_view(replay("e", events), row, pool, 1).to_json()
 
 
 def update_milliseconds(browser: Browser, url: str, view: dict) -> float:

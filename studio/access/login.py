@@ -158,7 +158,7 @@ async def _read_form(request: Request) -> dict[str, str]:
 
 def _report_problem(sentence: str, status: int, wait_s: float = 0.0) -> JSONResponse:
     headers = {"retry-after": str(int(wait_s) + 1)} if wait_s else {}
-    return JSONResponse({"ok": False, "said": sentence}, status, headers)
+    return JSONResponse({"ok": False, "message": sentence}, status, headers)
 
 
 def _set_cookie(answer: Response, request: Request, key: str) -> None:

@@ -61,15 +61,15 @@ def forget(
     _print(_send(home, action="forget", pool=pool, lesson=lesson), as_json)
 
 
-def _send(home: str | None, **request: Any) -> Mapping[str, Any]:
-    """Send a command to the Pool page's desk and return its reply. Raises InvalidPool with its problems."""
-    from studio.pages.pool.commands import PoolDesk
+def _send(home: str | None, action: str, **fields: Any) -> Mapping[str, Any]:
+    """Run a command of the Pool page and return its reply. Raises InvalidPool with its problems."""
+    from studio.pages.pool.commands import PoolCommands
     from studio.runtime import Runtime
 
     with open_prepared_store(home) as store:
         runtime = Runtime(store)
         try:
-            reply = PoolDesk(runtime).handle(request)
+            reply = PoolCommands(runtime).run(action, fields)
         finally:
             runtime.close()
     if not reply["ok"]:
@@ -82,8 +82,8 @@ def _print(reply: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(memory, indent=1, ensure_ascii=False))
         return
-    if reply["said"]:
-        typer.echo(reply["said"])
+    if reply["message"]:
+        typer.echo(reply["message"])
     writer = {"off": "off", "rule": "on, written by rule"}.get(memory["mode"], f"on, written by {memory['mode']}")
     typer.echo(f"memory: {writer}; {memory['count']} {'lesson' if memory['count'] == 1 else 'lessons'}")
     for lesson in memory["lessons"]:

@@ -11,12 +11,13 @@ from typing import Any
 
 from orchestrator.engine.episode import Episode
 from pool_registry.pool import Pool
+from studio.episode_documents.schema import Replay
 from studio.episode_documents.view import episode_view, step_detail, turn_detail
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What stands above an episode: an `EpisodeRow` without a database."""
+    """The summary of an episode: an `EpisodeRow` without a database."""
 
     id: str
     query: str
@@ -30,10 +31,11 @@ class Headline:
 def replay_document(
     episode: Episode, headline: Any, pool: Pool | None = None, version: int | None = None
 ) -> dict[str, Any]:
-    """The episode so far. `headline` is a `Headline` or an `EpisodeRow`."""
-    return {
-        "podium_replay": 1,
-        "view": episode_view(episode, headline, pool, version),
-        "steps": {str(k): step_detail(episode, k, pool) for k in episode.steps},
-        "turns": {str(done.number): turn_detail(episode, done.number) for done in episode.rounds},
-    }
+    """The episode so far, as schema.py's `Replay`. `headline` is a `Headline` or an `EpisodeRow`."""
+    steps = {str(k): step_detail(episode, k, pool) for k in episode.steps}
+    turns = {str(played.number): turn_detail(episode, played.number) for played in episode.rounds}
+    return Replay(
+        view=episode_view(episode, headline, pool, version),
+        steps={k: step for k, step in steps.items() if step},
+        turns={k: turn for k, turn in turns.items() if turn},
+    ).to_json()

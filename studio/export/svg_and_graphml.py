@@ -28,7 +28,7 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters 
 
 def draw_svg(episode: Episode, headline: Any, pool: Pool | None = None) -> str:
     """The graph as a stand-alone SVG; every text in it is data, never markup."""
-    view = episode_view(episode, headline, pool, None)
+    view = episode_view(episode, headline, pool, None).to_json()
     graph = view["graph"]
     width = max(graph["width"], 420) + 2 * MARGIN
     height = graph["height"] + HEADING + 2 * MARGIN

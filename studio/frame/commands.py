@@ -1,11 +1,17 @@
-"""What a page's command answers, and how commands read what the page sent."""
+"""Commands of the pages: each is a POST to /api/pages/PAGE/COMMAND, and all replies have one envelope.
+
+A reply is `{"ok", "message", "problems", ...}`: what a person can mend comes as problems at their fields, never as an
+HTTP error.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+from fastapi import APIRouter, Body
+from fastapi.responses import JSONResponse
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import InvalidPool, PoolError, WorkerFault
@@ -15,81 +21,92 @@ from trainer.errors import TrainerError
 
 MENDABLE = (PoolError, OrchestratorError, TrainerError, WorkerFault)  # a person can do something about these
 
+Fields = Mapping[str, Any]  # what a page sends: the body of the request
+
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What a command did: `said` is for a toast, `problems` belong to fields, `more` to the command."""
+class PageReply:
+    """What a command did: `message` is for a toast, `fields` are its own, `problems` are (field, sentence)."""
 
-    said: str = ""
+    message: str = ""
+    fields: Fields = field(default_factory=dict)
     problems: tuple[tuple[str, str], ...] = ()
-    more: Mapping[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
-        return {"ok": not self.problems, "said": self.said, "problems": self.problems, **(self.more or {})}
+        """The reply as JSON."""
+        return {"ok": not self.problems, "message": self.message, "problems": self.problems, **self.fields}
 
 
-Command = Callable[[Mapping[str, Any]], Reply]
+Command = Callable[[Fields], PageReply]
 
 
-def answered(
-    commands: Mapping[str, Callable[[Mapping[str, Any]], Reply | dict[str, Any]]], request: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What the command answers that `request["action"]` names. Never raises for what a person can mend: that is
-    told as problems, each at its field where the error knows it, and none of them shows a secret."""
-    name = str(request.get("action"))
-    if name not in commands:
-        return refused([("", f"there is no command {request.get('action')!r}")])
+class PageCommands:
+    """The commands of a page by name; subclasses fill `commands`."""
+
+    commands: Mapping[str, Command]
+
+    def run(self, name: str, fields: Fields) -> dict[str, Any]:
+        """Run a command and return its reply as JSON."""
+        command = self.commands.get(name)
+        if command is None:
+            return PageReply(problems=(("", f"there is no command {name!r}"),)).document()
+        return answer(lambda: command(fields))
+
+
+def command_routes(page: str, commands: PageCommands) -> APIRouter:
+    """The POST routes of a page's commands, in a router that takes the page's other routes too."""
+    router = APIRouter()
+
+    @router.post(f"/api/pages/{page}/{{name}}")
+    def run(name: str, fields: dict[str, Any] = Body()) -> JSONResponse:  # noqa: B008  FastAPI's way
+        return JSONResponse(commands.run(name, fields))
+
+    return router
+
+
+def answer(work: Callable[[], PageReply], mendable: tuple[type[Exception], ...] = MENDABLE) -> dict[str, Any]:
+    """Do the work and return its reply as JSON. Errors that a person can mend become problems, at their fields where
+    the error names them, and none of them shows a secret."""
     try:
-        done = commands[name](request)
-    except MENDABLE as error:
+        return work().document()
+    except mendable as error:
         problems = getattr(error, "problems", None) or [("", str(error))]
-        return refused([(where, redact(what)) for where, what in problems])
-    return done.document() if isinstance(done, Reply) else {"ok": True, "problems": [], **done}
+        return PageReply(problems=tuple((where, redact(what)) for where, what in problems)).document()
 
 
-def refused(problems: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The answer of a command that did nothing, for these reasons."""
-    return Reply(problems=tuple(problems)).document()
-
-
-def text(request: Mapping[str, Any], name: str) -> str:
+def text(fields: Fields, name: str) -> str:
     """The string `name`. Raises InvalidPool when it is missing, empty or something else."""
-    value = request.get(name)
+    value = fields.get(name)
     if not isinstance(value, str) or not value:
         raise InvalidPool([(name, PLAIN_WORDS["missing"])])
     return value
 
 
-def words(request: Mapping[str, Any], name: str) -> str:
+def words(fields: Fields, name: str) -> str:
     """The string `name`, stripped; "" when it is missing or something else."""
-    value = request.get(name)
+    value = fields.get(name)
     return value.strip() if isinstance(value, str) else ""
 
 
-def table(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def table(fields: Fields, name: str) -> Mapping[str, Any]:
     """The object `name`. Raises InvalidPool when it is missing or something else."""
-    value = request.get(name)
+    value = fields.get(name)
     if not isinstance(value, Mapping):
         raise InvalidPool([(name, PLAIN_WORDS["missing"])])
     return value
 
 
-def tables(request: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """The objects in the list `name`. Raises InvalidPool when it is no such list, or empty."""
-    value = request.get(name)
-    if not isinstance(value, list) or not value or not all(isinstance(each, Mapping) for each in value):
+def tables(fields: Fields, name: str) -> list[Mapping[str, Any]]:
+    """The objects in the list `name`. Raises InvalidPool when the list is missing, empty or holds something else."""
+    value = fields.get(name)
+    if not isinstance(value, list) or not value or not all(isinstance(item, Mapping) for item in value):
         raise InvalidPool([(name, "choose at least one")])
     return value
 
 
-def version(request: Mapping[str, Any], name: str = "version") -> int:
-    """The number `name`. Raises InvalidPool when it is none."""
+def version(fields: Fields, name: str = "version") -> int:
+    """The number `name`. Raises InvalidPool when it is not a number."""
     try:
-        return int(str(request.get(name)))
+        return int(str(fields.get(name)))
     except ValueError:
-        raise InvalidPool([(name, "this is no version")]) from None
-
-
-def encode(document: Mapping[str, Any]) -> str:
-    """A document as the page takes it: text, never an object (Gradio proxies objects deeply)."""
-    return json.dumps(document, ensure_ascii=False)
+        raise InvalidPool([(name, "this is not a version")]) from None

@@ -1,27 +1,103 @@
-"""The frame of every page: navigation on the left (on top on a phone), the page beside it."""
+"""The table of pages, and the frame around each: navigation on the left (on top on a phone), the page beside it.
+
+A page is added by a row of PAGES. Its module has `build(runtime)`, which draws it inside `page_frame(NAME)`, and
+`routes(runtime)`, which returns the APIRouter of its commands and documents.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
 
 import gradio as gr
 
-# name, address, title, icon path; a new page is one line here and one in app.py
-PAGES = (
-    ("run", "/", "Run", "M8 5l11 7-11 7z"),
-    ("pool", "/pool", "Pool", "M4 7h16 M4 12h16 M4 17h10"),
-    ("train", "/train", "Train", "M4 19V5 M4 19h16 M7 15l4-5 4 3 5-7"),
-    ("compare", "/compare", "Compare", "M4 5h6v14H4z M14 5h6v14h-6z M7 9v.01 M17 13v.01"),
-    ("serve", "/serve", "Serve", "M5 12.5a10 10 0 0 1 14 0 M8.5 16a5 5 0 0 1 7 0 M12 19.5h.01"),
-    ("publish", "/publish", "Publish", "M12 15V4 M7 9l5-5 5 5 M5 14v6h14v-6"),
-    ("traces", "/traces", "Traces", "M4 6h4 M11 6h9 M4 12h8 M15 12h5 M4 18h3 M10 18h10"),
-)
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from studio.runtime import Runtime
+
+
+class PageModule(Protocol):
+    """What the module of a page has."""
+
+    def build(self, runtime: Runtime, /) -> None: ...
+    def routes(self, runtime: Runtime, /) -> APIRouter: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page: `icon` is an SVG path in 24 x 24, `stylesheets` are paths below assets/web or addresses."""
+
+    title: str
+    address: str
+    icon: str
+    module: str
+    stylesheets: tuple[str, ...] = ()
+
+    def load(self) -> PageModule:
+        """Import the page's module."""
+        return cast(PageModule, import_module(self.module))
+
+
+PAGES: dict[str, Page] = {
+    "run": Page("Run", "/", "M8 5l11 7-11 7z", "studio.pages.run.page", ("run/run_view.css", "what_if/what_if.css")),
+    "pool": Page(
+        "Pool",
+        "/pool",
+        "M4 7h16 M4 12h16 M4 17h10",
+        "studio.pages.pool.page",
+        ("pool/memory.css", "lib/pages.css", "pool/pool.css"),
+    ),
+    "train": Page(
+        "Train",
+        "/train",
+        "M4 19V5 M4 19h16 M7 15l4-5 4 3 5-7",
+        "studio.pages.train.page",
+        ("lib/pages.css", "train/train.css", "vendor/uplot/uPlot.min.css"),
+    ),
+    "compare": Page(
+        "Compare",
+        "/compare",
+        "M4 5h6v14H4z M14 5h6v14h-6z M7 9v.01 M17 13v.01",
+        "studio.pages.compare.page",
+        ("lib/pages.css", "vendor/uplot/uPlot.min.css", "compare/compare.css"),
+    ),
+    "serve": Page(
+        "Serve",
+        "/serve",
+        "M5 12.5a10 10 0 0 1 14 0 M8.5 16a5 5 0 0 1 7 0 M12 19.5h.01",
+        "studio.pages.serve.page",
+        ("lib/pages.css", "serve/serve.css"),
+    ),
+    "publish": Page(
+        "Publish",
+        "/publish",
+        "M12 15V4 M7 9l5-5 5 5 M5 14v6h14v-6",
+        "studio.pages.publish.page",
+        ("lib/pages.css", "publish/publish.css"),
+    ),
+    "traces": Page(
+        "Traces",
+        "/traces",
+        "M4 6h4 M11 6h9 M4 12h8 M15 12h5 M4 18h3 M10 18h10",
+        "studio.pages.traces.page",
+        ("lib/pages.css",),
+    ),
+}
 MOON = "M20 14.5A8 8 0 0 1 9.5 4a8 8 0 1 0 10.5 10.5z"
 
 
+def stylesheets() -> list[str]:
+    """The addresses of the pages' stylesheets, each once, in the order of the table."""
+    paths = dict.fromkeys(path for page in PAGES.values() for path in page.stylesheets)
+    return [path if path.startswith("/") else f"/podium/web/{path}" for path in paths]
+
+
 @contextmanager
-def shell(active: str) -> Iterator[None]:
+def page_frame(active: str) -> Iterator[None]:
     """Draw the frame; what is built inside is the page called `active`."""
     with gr.Row(elem_id="shell"):
         gr.HTML(navigation(active), elem_id="nav", apply_default_css=False)
@@ -30,8 +106,8 @@ def shell(active: str) -> Iterator[None]:
 
 
 def navigation(active: str) -> str:
-    """The navigation as HTML. Everything in it is our own text."""
-    links = "".join(_link(*page, current=page[0] == active) for page in PAGES)
+    """The navigation as HTML. All of its text is ours or a page's own."""
+    links = "".join(_link(name, page, current=name == active) for name, page in PAGES.items())
     return (
         f'<a class="podium-skip" href="#page">Skip to the page</a>{_heading(active)}'
         '<a class="podium-brand" href="/"><img src="/podium/web/logo.svg" alt="" width="26" height="26">Podium</a>'
@@ -43,14 +119,15 @@ def navigation(active: str) -> str:
 
 
 def _heading(active: str) -> str:
-    """The Run page shows no heading of its own; people who listen to it get one."""
+    """The Run page shows no heading; screen readers get one."""
     return '<h1 class="podium-offscreen">Run</h1>' if active == "run" else ""
 
 
-def _link(name: str, address: str, title: str, path: str, *, current: bool) -> str:
+def _link(name: str, page: Page, *, current: bool) -> str:
     state = ' aria-current="page"' if current else ""
     return (
-        f'<a class="podium-nav-link" data-page="{name}" href="{address}"{state}>{_icon(path)}<span>{title}</span></a>'
+        f'<a class="podium-nav-link" data-page="{name}" href="{page.address}"{state}>'
+        f"{_icon(page.icon)}<span>{page.title}</span></a>"
     )
 
 

@@ -1,8 +1,10 @@
-"""How the studio looks: Gradio's theme with our fonts and colours, and what goes into the page's head."""
+"""The studio's look: Gradio's theme with our fonts and colours, and the head of every page."""
 
 from __future__ import annotations
 
 import gradio as gr
+
+from studio.frame.navigation import stylesheets
 
 FONT = ["Inter Variable", "ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "sans-serif"]
 MONO = ["JetBrains Mono Variable", "ui-monospace", "SFMono-Regular", "Menlo", "monospace"]
@@ -10,8 +12,8 @@ MONO = ["JetBrains Mono Variable", "ui-monospace", "SFMono-Regular", "Menlo", "m
 # The class is set before anything is drawn, so that a dark page never flashes white.
 DARK_MODE = """
 (() => {
-  const wanted = localStorage.getItem('podium-theme');
-  const dark = wanted ? wanted === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  const choice = localStorage.getItem('podium-theme');
+  const dark = choice ? choice === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
   const apply = () => document.body && document.body.classList.toggle('dark', dark);
   apply();
   document.addEventListener('DOMContentLoaded', apply);
@@ -22,26 +24,21 @@ DARK_MODE = """
 })();
 """
 
-HEAD = f"""
-<link rel="icon" type="image/svg+xml" href="/podium/web/logo.svg">
-<link rel="preload" as="font" type="font/woff2" crossorigin href="/podium/fonts/inter-latin-wght-normal.woff2">
-<link rel="stylesheet" href="/podium/web/lib/tokens.css">
-<link rel="stylesheet" href="/podium/web/lib/app.css">
-<link rel="stylesheet" href="/podium/web/run/run_view.css">
-<link rel="stylesheet" href="/podium/web/what_if/what_if.css">
-<link rel="stylesheet" href="/podium/web/pool/memory.css">
-<link rel="stylesheet" href="/podium/web/lib/pages.css">
-<link rel="stylesheet" href="/podium/web/pool/pool.css">
-<link rel="stylesheet" href="/podium/web/train/train.css">
-<link rel="stylesheet" href="/podium/web/publish/publish.css">
-<link rel="stylesheet" href="/podium/web/serve/serve.css">
-<link rel="stylesheet" href="/podium/web/compare/compare.css">
-<link rel="stylesheet" href="/podium/web/vendor/uplot/uPlot.min.css">
-<script>{DARK_MODE}</script>
-"""
-
 # Who is logged in, and the way out.
 LOGGED_IN = '<script type="module" src="/podium/web/login/logged_in.js"></script>'
+
+
+def head(*, login: bool) -> str:
+    """What goes into the head of every page; with `login` also who is logged in."""
+    sheets = ["/podium/web/lib/tokens.css", "/podium/web/lib/app.css", *stylesheets()]
+    links = "\n".join(f'<link rel="stylesheet" href="{address}">' for address in sheets)
+    font = "/podium/fonts/inter-latin-wght-normal.woff2"
+    return f"""
+<link rel="icon" type="image/svg+xml" href="/podium/web/logo.svg">
+<link rel="preload" as="font" type="font/woff2" crossorigin href="{font}">
+{links}
+<script>{DARK_MODE}</script>
+{LOGGED_IN if login else ""}"""
 
 
 def theme() -> gr.themes.Base:

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -23,7 +23,7 @@ from orchestrator.traces.store import Store
 from pool_registry.secrets import resolve
 from studio.access.accounts import Tokens
 from studio.access.request_guards import LOOPBACK, SameOrigin
-from studio.frame.sse import HEADERS
+from studio.frame import sse
 from studio.model_server.chat_completions import ChatCompletion
 from studio.model_server.errors import TRACE_HEADER, ApiError, episode_error
 from studio.model_server.mcp import create_mcp_server
@@ -90,7 +90,7 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
         service, episode = _start_episode(request, checked)
         completion = ChatCompletion(model.name, f"podium_{service.pool_hash[:16]}", episode.id)
         if checked.stream:
-            return _stream_response(completion.stream(episode, checked.include_usage), episode)
+            return sse.stream(completion.stream(episode, checked.include_usage), {TRACE_HEADER: episode.id})
         return await _await_response(request, episode, completion.document)
 
     @app.post("/v1/responses")
@@ -100,18 +100,13 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
         _, episode = _start_episode(request, checked)
         response = ModelResponse(model.name, episode.id, body.instructions)
         if checked.stream:
-            return _stream_response(response.stream(episode), episode)
+            return sse.stream(response.stream(episode), {TRACE_HEADER: episode.id})
         return await _await_response(request, episode, response.document)
 
 
 def _start_episode(request: Request, checked: EpisodeRequest) -> tuple[Service, ServedEpisode]:
     service: Service = request.app.state.service
     return service, service.start_episode(checked.query, checked.limits, request.state.user)
-
-
-def _stream_response(messages: AsyncIterator[str], episode: ServedEpisode) -> StreamingResponse:
-    headers = {**HEADERS, TRACE_HEADER: episode.id}
-    return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
 
 
 async def _await_response(request: Request, episode: ServedEpisode, document: Document) -> Response:

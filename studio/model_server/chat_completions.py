@@ -12,7 +12,7 @@ from typing import Any
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded
 from pool_registry.actions import Usage, as_text
-from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
+from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, message
 from studio.model_server.errors import episode_error
 from studio.model_server.progress import Progress
 from studio.model_server.service import ServedEpisode
@@ -53,19 +53,19 @@ class ChatCompletion:
             episode, ended = await served.result()
             error = episode_error(ended, served.id)
             if error is not None:
-                yield data(error.document)
+                yield message(error.document)
                 return
             yield self._chunk({"content": answer_text(ended)})
             yield self._chunk({}, finish_reason(ended))
             if include_usage:
-                yield data({**self._chunk_head(), "choices": [], "usage": completion_usage(episode.usage)})
+                yield message({**self._chunk_head(), "choices": [], "usage": completion_usage(episode.usage)})
             yield "data: [DONE]\n\n"
         finally:
             served.stop()
 
     def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> str:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return data({**self._chunk_head(), "choices": [choice]})
+        return message({**self._chunk_head(), "choices": [choice]})
 
     def _chunk_head(self) -> dict[str, Any]:
         return {**self._head, "object": "chat.completion.chunk"}

@@ -12,7 +12,7 @@ from typing import Any
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded
 from pool_registry.actions import Usage
-from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, data
+from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, message
 from studio.model_server.chat_completions import answer_text
 from studio.model_server.errors import ApiError, episode_error
 from studio.model_server.progress import Progress
@@ -79,8 +79,8 @@ class ModelResponse:
                 yield self._next_event("failed", response=self._error_document(error, reasoning))
                 return
             if ended.outcome == "answered":
-                for message in self._message_events(answer_text(ended), 1 if reasoning else 0):
-                    yield message
+                for text in self._message_events(answer_text(ended), 1 if reasoning else 0):
+                    yield text
             response = self.document(episode, ended, reasoning)
             yield self._next_event(response["status"], response=response)
         finally:
@@ -101,7 +101,7 @@ class ModelResponse:
     def _next_event(self, name: str, **fields: Any) -> str:
         self._sequence += 1
         kind = f"response.{name}"
-        return data({"type": kind, "sequence_number": self._sequence, **fields}, kind)
+        return message({"type": kind, "sequence_number": self._sequence, **fields}, kind)
 
     def _item_event(self, what: str, index: int, item: dict[str, Any]) -> str:
         return self._next_event(f"output_item.{what}", output_index=index, item=item)

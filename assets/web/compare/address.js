@@ -1,5 +1,7 @@
 // What the Compare page shows lives in its address: a name may occur several times (o=, e=, job=).
 
+import { getDocument } from "../lib/api.js";
+
 export function one(name) {
   return new URL(location.href).searchParams.get(name) || "";
 }
@@ -28,10 +30,8 @@ export function query(values) {
 /** What the server answers; a failure is an answer with a `hint`, too. */
 export async function ask(path, values = {}) {
   try {
-    const answer = await fetch(`/api/compare/${path}?${query(values)}`);
-    const told = await answer.json();
-    return answer.ok ? told : { ok: false, hint: told.detail || answer.statusText };
-  } catch {
-    return { ok: false, hint: "The studio does not answer. Is it still running?" };
+    return await getDocument(`/api/compare/${path}?${query(values)}`);
+  } catch (error) {
+    return { ok: false, hint: error.message };
   }
 }

@@ -143,7 +143,7 @@ export class EvaluationForm {
       this.page.say("Nothing was started.", true);
       return;
     }
-    this.page.say(reply.said);
+    this.page.say(reply.message);
     this.root.open = false;
     this.page.started(reply.job);
   }

@@ -1,7 +1,8 @@
 // The Compare page: who is compared, on top; below it one query, suites, training, pool conditions and ablations.
 // Everything that is chosen lives in the address: a link shows the same.
 
-import { Toast, ask } from "../lib/send_command.js";
+import { sendCommand } from "../lib/api.js";
+import { Toast } from "../lib/reply.js";
 import { el, heading } from "../lib/dom.js";
 import { AblationView, MatrixView } from "./conditions.js";
 import { EvaluationForm } from "./evaluation_form.js";
@@ -15,13 +16,12 @@ import { Tabs } from "../lib/tabs.js";
 const TABS = [["query", "One query"], ["suite", "Suite"], ["training", "Training"], ["matrix", "Generalization"], ["ablation", "Ablate the pool"]];
 const MEASURED = ["suite", "matrix", "ablation"]; // tabs that are about evaluations
 
-export function mount(root, send) {
-  new ComparePage(root, send).start();
+export function mount(root) {
+  new ComparePage(root).start();
 }
 
 class ComparePage {
-  constructor(root, send) {
-    this.send = send;
+  constructor(root) {
     this.labels = new Map();
     this.picker = new Picker((names) => this.choose(names));
     this.toast = new Toast();
@@ -116,14 +116,14 @@ class ComparePage {
   // Commands
 
   ask(request) {
-    return ask(this.send, request);
+    return sendCommand("compare", request);
   }
 
   /** A command whose answer is told. */
   async act(request) {
     const reply = await this.ask(request);
     if (!reply.ok) this.say(sentences(reply), true);
-    else if (reply.said) this.say(reply.said);
+    else if (reply.message) this.say(reply.message);
     return reply;
   }
 

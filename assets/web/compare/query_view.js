@@ -1,6 +1,7 @@
 // One query, several orchestrators: their graphs grow side by side, and what each does otherwise than the reference is
 // marked and listed. Fed by one stream for all; which episodes are shown lives in the address (e=, reference=).
 
+import { followEvents } from "../lib/api.js";
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { Figure, table } from "./figure.js";
 import { differenceChips, DIFFERENCES, differencesLegend, SideGraph } from "./graphs.js";
@@ -99,17 +100,18 @@ export class QueryView {
     this.bar.hidden = !episodes.length;
     if (!episodes.length) return;
     const asked = query({ e: episodes, reference: one("reference") });
-    const stream = (this.stream = new EventSource(`/api/compare/stream?${asked}`));
-    stream.addEventListener("views", (message) => this.take(JSON.parse(message.data)));
-    stream.addEventListener("patch", (message) => this.patch(JSON.parse(message.data)));
-    stream.addEventListener("end", () => this.close());
-    stream.addEventListener("problem", (message) => {
-      this.say(JSON.parse(message.data));
-      this.close();
-    });
-    stream.addEventListener("error", () => {
-      if (stream.readyState === EventSource.CLOSED) this.say("One of these episodes is not in this data folder. Press Compare to run the query again.");
-      else this.say("Connection lost. Reconnecting …");
+    const handlers = {
+      views: (document) => this.take(document),
+      patch: (change) => this.patch(change),
+      end: () => this.close(),
+      problem: (sentence) => {
+        this.say(sentence);
+        this.close();
+      },
+    };
+    this.stream = followEvents(`/api/compare/stream?${asked}`, handlers, (state) => {
+      if (state === "gone") this.say("One of these episodes is not in this data folder. Press Compare to run the query again.");
+      else if (state === "lost") this.say("Connection lost. Reconnecting …");
     });
     this.halt.hidden = false;
   }

@@ -1,5 +1,6 @@
 // One step as every orchestrator took it: what it was told, what it was allowed to see, what it returned.
 
+import { getDocument } from "../lib/api.js";
 import { el, icon, readable, seconds } from "../lib/dom.js";
 import { STATUSES } from "../lib/icons.js";
 
@@ -32,11 +33,9 @@ export class StepsSideBySide {
 
 async function load({ episode, step }) {
   try {
-    const answer = await fetch(`/api/episodes/${encodeURIComponent(episode)}/steps/${step}`);
-    const told = await answer.json();
-    return answer.ok ? told : { problem: told.detail };
-  } catch {
-    return { problem: "The studio does not answer." };
+    return await getDocument(`/api/episodes/${encodeURIComponent(episode)}/steps/${step}`);
+  } catch (error) {
+    return { problem: error.message };
   }
 }
 

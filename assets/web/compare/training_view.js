@@ -1,6 +1,7 @@
 // How decompositions drift while an orchestrator learns: width, depth, parallelism, worker shares, diversity, turns and
 // accuracy over the steps of a job, and over its evaluated checkpoints. A click on a step shows example plans.
 
+import { followEvents, getDocument } from "../lib/api.js";
 import { el } from "../lib/dom.js";
 import { Figure } from "./figure.js";
 import { lineChart } from "./charts.js";
@@ -86,7 +87,7 @@ export class TrainingView {
   /** The jobs that train, evaluations alone have no steps; null when that cannot be told. */
   async trainings() {
     try {
-      const told = await (await fetch("/api/jobs")).json();
+      const told = await getDocument("/api/jobs");
       return told.jobs.filter((job) => /sft|grpo/.test(job.kind));
     } catch {
       this.about.textContent = "The studio does not answer. Is it still running?";
@@ -107,11 +108,12 @@ export class TrainingView {
   /** The job's own stream says when there is something new; what is new is asked for, at most every REDRAW_MS. */
   follow(job) {
     this.unfollow();
-    const stream = (this.stream = new EventSource(`/api/jobs/${encodeURIComponent(job)}/stream`));
-    stream.addEventListener("rows", () => this.soon(job));
-    stream.addEventListener("end", () => {
-      this.unfollow();
-      this.load(job);
+    this.stream = followEvents(`/api/jobs/${encodeURIComponent(job)}/stream`, {
+      rows: () => this.soon(job),
+      end: () => {
+        this.unfollow();
+        this.load(job);
+      },
     });
   }
 

@@ -1,5 +1,6 @@
 // The formats in which an episode leaves the studio. PNG is painted here, from the SVG that the server lays out.
 
+import { getFile } from "./api.js";
 import { el, saveFile } from "./dom.js";
 
 const FORMATS = [
@@ -28,9 +29,7 @@ export function exportMenu(episode) {
 }
 
 async function savePng(address, name) {
-  const answer = await fetch(address);
-  if (!answer.ok) throw new Error(answer.statusText);
-  const picture = await decoded(await answer.blob());
+  const picture = await decoded(await getFile(address));
   const canvas = document.createElement("canvas");
   canvas.width = picture.naturalWidth * PNG_SCALE;
   canvas.height = picture.naturalHeight * PNG_SCALE;

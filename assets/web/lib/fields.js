@@ -1,7 +1,8 @@
 // Fields that are more than an input: a key reference that says at once whether it resolves, a model with the
 // endpoint's own list, and documents that are uploaded. Each is {node, read, say} like the fields of a Form.
 
-import { plain } from "./send_command.js";
+import { post } from "./api.js";
+import { plain } from "./reply.js";
 import { button, busy } from "./controls.js";
 import { count, el, icon } from "./dom.js";
 import { labelled } from "./form.js";
@@ -33,8 +34,8 @@ export function keyField(page, { label, about = "", value = "", optional = true 
     const mine = ++asked;
     if (!written) return tell("", "");
     if (!REFERENCE.test(written)) return tell("missing", "Write env:NAME or keyring:NAME.");
-    const reply = await page.send({ action: "check_reference", reference: written }).catch(() => null);
-    if (reply && mine === asked) tell(reply.resolves ? "ok" : "missing", reply.sentence);
+    const reply = await page.send({ action: "check_reference", reference: written });
+    if (reply.ok && mine === asked) tell(reply.resolves ? "ok" : "missing", reply.sentence);
   };
   input.addEventListener("input", () => {
     const written = input.value.trim();
@@ -78,13 +79,13 @@ function storeInKeyring(reference, done) {
     const value = key.value;
     key.value = "";
     const node = event.currentTarget;
-    const answer = await busy(node, "Storing …", () =>
-      fetch("/api/keyring", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name: name.value.trim(), value }) }).catch(() => null),
-    );
-    const told = answer ? await answer.json().catch(() => ({})) : {};
-    if (!answer?.ok) return keyed.say(told.detail || "The studio did not answer; the key was not stored.");
+    try {
+      const kept = await busy(node, "Storing …", () => post("/api/keyring", { name: name.value.trim(), value }));
+      reference.value = kept.reference;
+    } catch (error) {
+      return keyed.say(error.message);
+    }
     keyed.say("");
-    reference.value = told.reference;
     box.open = false;
     reference.focus();
     return done();
@@ -106,7 +107,7 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
   const said = el("span.form-about", { role: "status" });
   const offer = (names) => list.replaceChildren(...names.slice(0, 500).map((name) => el("option", { value: name })));
   const ask = async () => {
-    const reply = await page.send({ action: "list_models", ...endpoint() }).catch(() => ({ problems: [["", "The studio did not answer."]] }));
+    const reply = await page.send({ action: "list_models", ...endpoint() });
     if (!reply.models) return void (said.textContent = plain(reply.problems));
     offer(reply.models);
     if (!input.value && reply.models.length) input.value = reply.models[0];
@@ -134,14 +135,13 @@ export function documentsField({ label, about = "" }) {
     let last = null;
     for (const [index, file] of [...files.files].entries()) {
       said.textContent = `Uploading ${index + 1} of ${files.files.length}: ${file.name}`;
-      const answer = await fetch(`/api/documents?${new URLSearchParams({ name: file.name, folder })}`, { method: "POST", body: file }).catch(() => null);
-      const told = answer ? await answer.json().catch(() => ({})) : {};
-      if (!answer?.ok) {
+      try {
+        last = await post(`/api/documents?${new URLSearchParams({ name: file.name, folder })}`, file);
+      } catch (error) {
         said.textContent = "";
-        return field.say(`${file.name}: ${told.detail || "could not be uploaded"}`);
+        return field.say(`${file.name}: ${error.message}`);
       }
-      folder = told.folder;
-      last = told;
+      folder = last.folder;
     }
     if (!last) return null;
     input.value = files.files.length === 1 ? last.file : last.path;

@@ -1,5 +1,6 @@
 // The star of a run: a starred trace is a demonstration that SFT imitates.
 
+import { getDocument, post } from "./api.js";
 import { el, icon } from "./dom.js";
 import { ACTIONS } from "./icons.js";
 
@@ -19,23 +20,16 @@ export function starButton(episode, on = null, words = null) {
     node.title = state ? "Starred: SFT imitates this run. Press to take the star back." : "Star this run: SFT will imitate it.";
   };
   show(Boolean(on));
-  if (on === null) ask(address).then((told) => told && show(told.on));
+  if (on === null) getDocument(address).then((star) => show(star.on), () => {});
   node.addEventListener("click", async (event) => {
     event.preventDefault();
     event.stopPropagation();
     const wanted = node.getAttribute("aria-pressed") !== "true";
-    const told = await ask(address, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ on: wanted }) });
-    if (told) show(told.on);
-    else node.title = "The star could not be saved: the studio did not answer.";
+    try {
+      show((await post(address, { on: wanted })).on);
+    } catch (error) {
+      node.title = `The star could not be saved. ${error.message}`;
+    }
   });
   return node;
-}
-
-async function ask(address, options = {}) {
-  try {
-    const answer = await fetch(address, options);
-    return answer.ok ? await answer.json() : null;
-  } catch {
-    return null;
-  }
 }

@@ -1,12 +1,13 @@
 // Below the navigation: who is logged in, and the way out.
 
+import { getDocument, post } from "../lib/api.js";
 import { el } from "../lib/dom.js";
 
 async function show() {
-  const { user } = await (await fetch("/api/me")).json();
+  const { user } = await getDocument("/api/me");
   const out = el("button.podium-link", { type: "button" }, "Log out");
   out.addEventListener("click", async () => {
-    await fetch("/logout", { method: "POST" });
+    await post("/logout", {});
     location.assign("/login");
   });
   const box = el("section.podium-me", { "aria-label": "Who is logged in" }, el("span.podium-me-name", { title: user }, user), out);

@@ -1,5 +1,7 @@
 // The login page: sends name and password, then goes on to the page that was asked for.
 
+import { post } from "../lib/api.js";
+
 const form = /** @type {HTMLFormElement} */ (document.getElementById("login"));
 const problem = document.getElementById("problem");
 const button = form.querySelector("button");
@@ -10,12 +12,10 @@ form.addEventListener("submit", async (event) => {
   button.disabled = true;
   button.textContent = "Logging in …";
   try {
-    const answer = await fetch("/login", { method: "POST", body: new URLSearchParams(/** @type {any} */ (new FormData(form))) });
-    const said = await answer.json();
-    if (said.ok) return location.assign(goOn());
-    tell(said.said);
-  } catch {
-    tell("The studio does not answer. Try again.");
+    await post("/login", new URLSearchParams(/** @type {any} */ (new FormData(form))));
+    location.assign(goOn());
+  } catch (error) {
+    tell(error.message);
   } finally {
     button.disabled = false;
     button.textContent = "Log in";

@@ -1,6 +1,6 @@
 // One worker's card: its light, what it is and where it runs, its figures, and what can be done with it.
 
-import { plain } from "../lib/send_command.js";
+import { plain } from "../lib/reply.js";
 import { button } from "../lib/controls.js";
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS, LIGHTS, STATUSES, kindIcon } from "../lib/icons.js";

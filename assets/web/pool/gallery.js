@@ -1,7 +1,7 @@
 // The gallery: templates as cards, and the model servers that were found on this machine. One click adds a
 // worker, a second one tests it. Where something is needed that has no default, the click opens a small dialog.
 
-import { plain } from "../lib/send_command.js";
+import { plain } from "../lib/reply.js";
 import { button, busy, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
 import { documentsField, keyField, modelField, textField } from "../lib/fields.js";
@@ -192,7 +192,7 @@ export class Gallery {
     const [head, grid] = this.found.children;
     const about = head.querySelector("p");
     about.textContent = "Looking for Ollama, vLLM, LM Studio and llama.cpp …";
-    const reply = await this.page.send({ action: "discover" }).catch(() => ({}));
+    const reply = await this.page.send({ action: "discover" });
     const found = reply.found || [];
     about.textContent = found.length
       ? "Ready to add: no key, no form."

@@ -1,6 +1,6 @@
 // Importers: describe a source, look at what it offers, choose, add, and try what was added.
 
-import { plain } from "../lib/send_command.js";
+import { plain } from "../lib/reply.js";
 import { button, busy } from "../lib/controls.js";
 import { count, el, icon } from "../lib/dom.js";
 import { keyField, textField } from "../lib/fields.js";

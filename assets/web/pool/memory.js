@@ -1,6 +1,6 @@
 // A pool's failure memory: who writes it, every lesson with the run it was made of, and forgetting.
 
-import { plain } from "../lib/send_command.js";
+import { plain } from "../lib/reply.js";
 import { busy, button, select } from "../lib/controls.js";
 import { dollars, el, icon } from "../lib/dom.js";
 import { labelled } from "../lib/form.js";

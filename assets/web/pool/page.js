@@ -1,7 +1,8 @@
 // The Pool page: its pools, its cards, and which dialog opens. Every command goes to the server, which answers
 // with the new state or with problems by field. The dialogs are in files of their own, one story each.
 
-import { ask, plain } from "../lib/send_command.js";
+import { sendCommand } from "../lib/api.js";
+import { plain } from "../lib/reply.js";
 import { Drawer, button, select } from "../lib/controls.js";
 import { el, heading, icon, recall, remember } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
@@ -14,13 +15,12 @@ import { openVersions } from "./versions.js";
 
 const ROLES = [["all", "All"], ["agent", "Agents"], ["tool", "Tools"], ["recursion", "Recursion"]];
 
-export function mount(root, send) {
-  new PoolPage(root, send).start();
+export function mount(root) {
+  new PoolPage(root).start();
 }
 
 class PoolPage {
-  constructor(root, send) {
-    this.send = send;
+  constructor(root) {
     this.role = "all";
     this.text = "";
     this.tried = new Map(); // what "Try it" was given last, by worker
@@ -46,16 +46,20 @@ class PoolPage {
     const pool = this.state?.pool;
     const unknown = (pool?.workers || []).some((worker) => worker.enabled && !worker.light.probe && !worker.remote && !worker.runs_program);
     if (!unknown || this.isOld()) return;
-    const reply = await this.send({ action: "check_local", pool: pool.name }).catch(() => ({}));
+    const reply = await this.send({ action: "check_local", pool: pool.name });
     const same = this.state.pool?.name === pool.name && this.state.pool.version === pool.version;
     if (reply.state && same) this.take(reply.state);
   }
 
+  send(request) {
+    return sendCommand("pool", request);
+  }
+
   /** Send a command; take the new state if there is one. Returns the reply. */
   async command(request) {
-    const reply = await ask(this.send, { pool: this.state?.pool?.name, ...request });
+    const reply = await this.send({ pool: this.state?.pool?.name, ...request });
     if (reply.state) this.take(reply.state);
-    if (reply.said) this.say(reply.said);
+    if (reply.message) this.say(reply.message);
     if (reply.state && request.action !== "show") this.checkLocal();
     return reply;
   }

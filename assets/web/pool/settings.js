@@ -1,6 +1,6 @@
 // What belongs to a pool as a whole: its limits, and starting a new one.
 
-import { plain } from "../lib/send_command.js";
+import { plain } from "../lib/reply.js";
 import { attempt, button, select } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { Form, labelled } from "../lib/form.js";

@@ -1,6 +1,6 @@
 // The versions of a pool: what each changed, two of them side by side, and going back to one.
 
-import { plain } from "../lib/send_command.js";
+import { plain } from "../lib/reply.js";
 import { button, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";

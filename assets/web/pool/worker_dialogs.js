@@ -1,6 +1,6 @@
 // A worker's own dialogs: the whole form, "Try it" with any arguments, and removing it.
 
-import { plain } from "../lib/send_command.js";
+import { plain } from "../lib/reply.js";
 import { attempt, button, select } from "../lib/controls.js";
 import { count, el, icon, readable, seconds } from "../lib/dom.js";
 import { keyField } from "../lib/fields.js";

@@ -1,7 +1,8 @@
 // The Publish page: what goes to the Hub on the left, every file of it on the right before anything is sent, and how
 // far publications are. Nothing leaves until "Publish" is pressed on a preview of exactly these choices.
 
-import { ask, plain } from "../lib/send_command.js";
+import { getDocument, sendCommand } from "../lib/api.js";
+import { plain } from "../lib/reply.js";
 import { attempt, busy, button, select } from "../lib/controls.js";
 import { copyButton, count, el, heading, icon, recall, remember } from "../lib/dom.js";
 import { textField } from "../lib/fields.js";
@@ -17,14 +18,13 @@ const WAYS = {
 };
 const STATES = { ready: "Ready", running: "Publishing", done: "Published", failed: "Failed", interrupted: "Interrupted" };
 
-export function mount(root, send) {
-  new PublishPage(root, send).start();
+export function mount(root) {
+  new PublishPage(root).start();
 }
 
 class PublishPage {
-  constructor(root, send) {
+  constructor(root) {
     this.root = root;
-    this.send = send;
     this.fields = {};
     this.way = "replay";
     this.preview = null;
@@ -51,7 +51,7 @@ class PublishPage {
   }
 
   ask(request) {
-    return ask(this.send, request);
+    return sendCommand("publish", request);
   }
 
   // The form
@@ -243,15 +243,13 @@ class PublishPage {
 
   async load() {
     if (document.visibilityState !== "visible" && this.drawn) return;
-    const answer = await fetch("/api/publications").catch(() => null);
-    if (!answer?.ok) return;
-    const text = await answer.text();
-    if (text === this.drawn) return;
+    const { publications } = await getDocument("/api/publications").catch(() => ({}));
+    const text = JSON.stringify(publications);
+    if (!publications || text === this.drawn) return;
     this.drawn = text;
-    const found = JSON.parse(text).publications;
     const none = el("p.publish-mute", {}, "Nothing has been published from here yet.");
     this.list.hidden = false;
-    this.list.replaceChildren(el("h2", {}, "Publications"), ...(found.length ? found.map(publicationCard) : [none]));
+    this.list.replaceChildren(el("h2", {}, "Publications"), ...(publications.length ? publications.map(publicationCard) : [none]));
   }
 }
 

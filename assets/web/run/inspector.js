@@ -1,11 +1,12 @@
 // The inspector: exactly what a step was allowed to see, what it was sent, what came back; or one turn.
 
+import { getDocument } from "../lib/api.js";
 import { copyButton, count, dollars, el, icon, readable, seconds } from "../lib/dom.js";
 import { STATUSES, kindIcon } from "../lib/icons.js";
 
 export class Inspector {
   /** `read(path)` gives the details behind an address of the API, or throws an error that says why not. */
-  constructor(read = fetched) {
+  constructor(read = getDocument) {
     this.read = read;
     this.root = el("aside.run-inspector", { "aria-label": "Inspector" });
     this.asked = null;
@@ -60,13 +61,6 @@ export class Inspector {
       if (asked === this.asked) this.root.replaceChildren(el("p.run-inspector-problem", {}, `This cannot be shown: ${error.message}`));
     }
   }
-}
-
-async function fetched(path) {
-  const answer = await fetch(path);
-  const detail = await answer.json();
-  if (!answer.ok) throw new Error(detail.detail || answer.statusText);
-  return detail;
 }
 
 function stepParts(detail) {

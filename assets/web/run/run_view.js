@@ -1,6 +1,7 @@
 // The Run page below the form: graph, timeline, matrix and inspector of one episode, linked by selection
 // and fed by its event stream. The stream goes on by itself after a reload or a restart of the server.
 
+import { followEvents } from "../lib/api.js";
 import { el, recall, remember, svg } from "../lib/dom.js";
 import { Graph } from "./graph.js";
 import { Inspector } from "./inspector.js";
@@ -63,17 +64,18 @@ export class RunView {
   }
 
   open(id) {
-    const stream = (this.stream = new EventSource(`/api/episodes/${encodeURIComponent(id)}/stream`));
-    stream.addEventListener("view", (message) => this.take(JSON.parse(message.data)));
-    stream.addEventListener("patch", (message) => this.patch(JSON.parse(message.data)));
-    stream.addEventListener("end", () => this.close());
-    stream.addEventListener("problem", (message) => {
-      this.say(JSON.parse(message.data));
-      this.close();
-    });
-    stream.addEventListener("open", () => this.say(""));
-    stream.addEventListener("error", () => {
-      if (stream.readyState === EventSource.CLOSED) this.say(`There is no episode ${id} in this data folder.`);
+    const handlers = {
+      view: (view) => this.take(view),
+      patch: (change) => this.patch(change),
+      end: () => this.close(),
+      problem: (sentence) => {
+        this.say(sentence);
+        this.close();
+      },
+    };
+    this.stream = followEvents(`/api/episodes/${encodeURIComponent(id)}/stream`, handlers, (state) => {
+      if (state === "open") this.say("");
+      else if (state === "gone") this.say(`There is no episode ${id} in this data folder.`);
       else this.say("Connection lost. Reconnecting …");
     });
   }

@@ -1,6 +1,7 @@
 // The Serve page: what is served, how clients reach it, and the tokens that let them in.
 
-import { plain } from "../lib/send_command.js";
+import { getDocument, sendCommand } from "../lib/api.js";
+import { plain } from "../lib/reply.js";
 import { button, busy, select } from "../lib/controls.js";
 import { copyButton, count, el, heading, recall } from "../lib/dom.js";
 import { snippets } from "./snippets.js";
@@ -33,7 +34,7 @@ class ServePage {
 
   async load() {
     try {
-      this.take(await (await fetch("/api/serve")).json());
+      this.take(await getDocument("/api/serve"));
     } catch {
       this.say("The studio does not answer; trying again.", true);
     }
@@ -84,22 +85,13 @@ class ServePage {
 
   async begin() {
     const asked = { pool: this.pool.value, orchestrator: this.orchestrator.value, name: this.name.value.trim(), port: Number(this.port.value), everywhere: this.everywhere.checked };
-    const done = await this.send("start", asked);
+    const done = await sendCommand("serve", { action: "start", ...asked });
     for (const [name, node] of Object.entries(this.problems)) node.textContent = plain(done.problems.filter(([where]) => (where in this.problems ? where : "") === name));
     if (done.ok) {
       this.portTouched = false;
-      this.say(done.said);
+      this.say(done.message);
     }
     await this.load();
-  }
-
-  async send(what, asked) {
-    try {
-      const answer = await fetch(`/api/serve/${what}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(asked) });
-      return await answer.json();
-    } catch {
-      return { ok: false, said: "", problems: [["", "the studio does not answer; try again"]] };
-    }
   }
 
   drawServers() {
@@ -137,7 +129,7 @@ class ServePage {
   }
 
   async addToken() {
-    const done = await this.send("tokens/add", { name: this.tokenName.value.trim() });
+    const done = await sendCommand("serve", { action: "add_token", name: this.tokenName.value.trim() });
     this.tokenProblem.textContent = plain(done.problems);
     if (!done.ok) return;
     this.tokenName.value = "";
@@ -164,9 +156,9 @@ class ServePage {
 
   async removeToken(name) {
     if (!confirm(`Remove the token ${name}? What uses it is refused from now on.`)) return;
-    const done = await this.send("tokens/remove", { name });
+    const done = await sendCommand("serve", { action: "remove_token", name });
     this.fresh.replaceChildren();
-    this.say(done.ok ? done.said : plain(done.problems), !done.ok);
+    this.say(done.ok ? done.message : plain(done.problems), !done.ok);
     await this.load();
   }
 
@@ -233,8 +225,8 @@ class ServerCard {
 
   async end(port) {
     await busy(this.stop, "Stopping …", async () => {
-      const done = await this.page.send("stop", { port });
-      this.page.say(done.ok ? done.said : plain(done.problems), !done.ok);
+      const done = await sendCommand("serve", { action: "stop", port });
+      this.page.say(done.ok ? done.message : plain(done.problems), !done.ok);
       await new Promise((done) => setTimeout(done, 1500));
       await this.page.load();
     });

@@ -1,5 +1,6 @@
 // The Traces page: every past run, filtered on the server, each a link that reopens it.
 
+import { getDocument } from "../lib/api.js";
 import { count, dollars, el, heading, recall, remember, seconds } from "../lib/dom.js";
 import { starButton } from "../lib/star.js";
 
@@ -68,8 +69,7 @@ class TracesPage {
     const asked = (this.asked = Symbol());
     const query = new URLSearchParams({ ...this.filters, offset: String(append ? this.shown : 0) });
     try {
-      const answer = await fetch(`/api/traces?${query}`);
-      const found = await answer.json();
+      const found = await getDocument(`/api/traces?${query}`);
       if (asked === this.asked) this.take(found, append);
     } catch {
       if (asked === this.asked) this.note.textContent = "The studio does not answer; trying again.";

@@ -1,6 +1,6 @@
 // "Will it fit?": the memory that a recipe needs, estimated by the server once the typing pauses.
 
-import { plain } from "../lib/send_command.js";
+import { plain } from "../lib/reply.js";
 import { count, dollars, el } from "../lib/dom.js";
 import { bytes, sentence } from "./formats.js";
 

@@ -1,6 +1,7 @@
 // One job on the Train page: state, progress, advice in order, and below it curves, rollouts, checkpoints, log and
 // recipe. Fed by the job's event stream, which goes on by itself after a lost connection or a restart.
 
+import { followEvents, getDocument } from "../lib/api.js";
 import { Curves } from "./curves.js";
 import { copyButton, el, icon, recall, remember } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
@@ -55,16 +56,16 @@ export class JobView {
 
   follow() {
     this.stream?.close();
-    const stream = (this.stream = new EventSource(`/api/jobs/${encodeURIComponent(this.job)}/stream`));
-    const on = (name, work) => stream.addEventListener(name, (message) => work(JSON.parse(message.data)));
-    on("curves", (document) => this.curves.whole(document));
-    on("rows", (rows) => this.add(rows));
-    on("job", (state) => this.take(state));
-    on("log", (told) => this.addLog(told));
-    stream.addEventListener("end", () => this.close());
-    stream.addEventListener("open", () => this.say(""));
-    stream.addEventListener("error", () => {
-      if (stream.readyState === EventSource.CLOSED) this.say(`There is no job ${this.job} in this data folder.`);
+    const handlers = {
+      curves: (columns) => this.curves.whole(columns),
+      rows: (rows) => this.add(rows),
+      job: (state) => this.take(state),
+      log: (text) => this.addLog(text),
+      end: () => this.close(),
+    };
+    this.stream = followEvents(`/api/jobs/${encodeURIComponent(this.job)}/stream`, handlers, (state) => {
+      if (state === "open") this.say("");
+      else if (state === "gone") this.say(`There is no job ${this.job} in this data folder.`);
       else this.say("Connection lost. The job goes on without the page; reconnecting …");
     });
   }
@@ -154,7 +155,7 @@ export class JobView {
   async loadRecipe() {
     const asked = this.job;
     try {
-      const told = await (await fetch(`/api/jobs/${encodeURIComponent(asked)}`)).json();
+      const told = await getDocument(`/api/jobs/${encodeURIComponent(asked)}`);
       if (asked !== this.job) return;
       const bar = el("div.train-recipe-bar", {}, copyButton(told.recipe, "Copy YAML"), el("span.train-mute", {}, "as it was submitted"));
       this.recipe.replaceChildren(bar, el("pre.train-job-yaml", { tabindex: "0", "aria-label": "Recipe as YAML" }, told.recipe || "The recipe's file is gone."));

@@ -1,7 +1,8 @@
 // The Train page: a recipe with what it needs on the left, the jobs below it, and on the right the recipe's form or
 // one job. Which job, tab and step are shown lives in the address.
 
-import { Toast, ask, plain } from "../lib/send_command.js";
+import { getDocument, sendCommand } from "../lib/api.js";
+import { Toast, plain } from "../lib/reply.js";
 import { el, heading, recall, remember } from "../lib/dom.js";
 import { JobView } from "./job_view.js";
 import { FitCard } from "./fit_card.js";
@@ -12,13 +13,12 @@ import { StartCard } from "./start_card.js";
 const CHECK_MS = 350;
 const JOBS_MS = 4000;
 
-export function mount(root, send) {
-  new TrainPage(root, send).start();
+export function mount(root) {
+  new TrainPage(root).start();
 }
 
 class TrainPage {
-  constructor(root, send) {
-    this.send = send;
+  constructor(root) {
     this.recipe = null;
     this.preset = "";
     this.problems = [];
@@ -82,12 +82,12 @@ class TrainPage {
   // Commands
 
   ask(request) {
-    return ask(this.send, request);
+    return sendCommand("train", request);
   }
 
   async act(request) {
     const reply = await this.ask(request);
-    this.toast.say(reply.ok ? reply.said : plain(reply.problems), !reply.ok);
+    this.toast.say(reply.ok ? reply.message : plain(reply.problems), !reply.ok);
     await this.loadJobs();
     return reply;
   }
@@ -169,7 +169,7 @@ class TrainPage {
     const reply = await this.ask({ action: "submit", ...this.editor.draft() });
     this.sending = false;
     if (reply.ok) {
-      this.toast.say(reply.said);
+      this.toast.say(reply.message);
       await this.loadJobs();
       this.go({ job: reply.job });
     } else {
@@ -182,7 +182,7 @@ class TrainPage {
 
   async loadJobs() {
     try {
-      const told = await (await fetch("/api/jobs")).json();
+      const told = await getDocument("/api/jobs");
       this.jobs = told.jobs;
       this.busy = this.jobs.filter((each) => ["running", "stopping", "queued"].includes(each.state));
       for (const job of this.jobs) this.view.hear(job);

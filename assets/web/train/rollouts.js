@@ -1,6 +1,7 @@
 // The rollout browser: for one training step the groups of episodes side by side, each with its small graph, its
 // reward terms and its advantage. Each opens on the Run page.
 
+import { getDocument } from "../lib/api.js";
 import { count, el, icon, svg } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { starButton } from "../lib/star.js";
@@ -52,7 +53,7 @@ export class Rollouts {
     if (this.step !== null) query.set("step", this.step);
     let told;
     try {
-      told = await (await fetch(`/api/jobs/${encodeURIComponent(this.job)}/rollouts?${query}`)).json();
+      told = await getDocument(`/api/jobs/${encodeURIComponent(this.job)}/rollouts?${query}`);
     } catch {
       return this.say("The studio does not answer; trying again with the next step.");
     }

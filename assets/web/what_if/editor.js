@@ -1,6 +1,7 @@
 // The editor of a recorded round, in the inspector's place: every step with its worker, arguments and access list.
 // While somebody types, the studio says what would be kept and what called, and what is wrong, at its step.
 
+import { getDocument, post } from "../lib/api.js";
 import { button, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
 import { labelled } from "../lib/form.js";
@@ -27,7 +28,7 @@ export class Editor {
     this.episode = episode;
     this.root.hidden = false;
     this.root.replaceChildren(el("p.run-inspector-about", {}, "Loading …"));
-    const found = await asked(`/api/episodes/${encodeURIComponent(episode)}/what-if`);
+    const found = await exchange(`/api/episodes/${encodeURIComponent(episode)}/what-if`);
     if (this.episode !== episode) return;
     if (!found.rounds) return this.cannot(found.problems.map(([, what]) => what).join("; "));
     this.found = found;
@@ -165,7 +166,7 @@ export class Editor {
     const edits = draft.edits();
     this.go.disabled = !edits.length;
     const mine = (this.asking = Symbol());
-    const told = await asked(`/api/episodes/${encodeURIComponent(this.episode)}/what-if/check`, { round: draft.round, edits });
+    const told = await exchange(`/api/episodes/${encodeURIComponent(this.episode)}/what-if/check`, { round: draft.round, edits });
     if (mine !== this.asking || !this.episode || draft !== this.draft) return;
     this.tell(told, edits.length > 0);
   }
@@ -210,7 +211,7 @@ export class Editor {
     if (!edits.length || this.busy) return;
     this.busy = true;
     this.go.disabled = true;
-    const told = await asked(`/api/episodes/${encodeURIComponent(this.episode)}/what-if`, { round: this.draft.round, edits });
+    const told = await exchange(`/api/episodes/${encodeURIComponent(this.episode)}/what-if`, { round: this.draft.round, edits });
     this.busy = false;
     if (told.episode) {
       this.close();
@@ -228,15 +229,11 @@ function sentence({ rerun, kept, dropped }) {
   return `${calls}, keeps ${kept.length} ${kept.length === 1 ? "output" : "outputs"}.${later}`;
 }
 
-/** Ask the studio; what goes wrong on the way is a problem like any other. */
-async function asked(path, body = null) {
-  const options = body && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+/** Get a document or send edits; what goes wrong on the way is a problem like any other. */
+async function exchange(path, body = null) {
   try {
-    const answer = await fetch(path, options || {});
-    const told = await answer.json();
-    if (answer.ok) return told;
-    return { problems: [["", typeof told.detail === "string" ? told.detail : "the studio did not understand these edits"]] };
-  } catch {
-    return { problems: [["", "the studio did not answer; is it still running?"]] };
+    return await (body ? post(path, body) : getDocument(path));
+  } catch (error) {
+    return { problems: [["", error.message]] };
   }
 }

@@ -1,6 +1,7 @@
 // What-if beside a run: the way into the editor, the marks on the graph while somebody edits, and, on a what-if,
 // what was changed and what came of it. The editor itself is what_if_editor.js.
 
+import { getDocument } from "../lib/api.js";
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { Editor } from "./editor.js";
@@ -98,9 +99,8 @@ class WhatIfView {
 
   async load(episode, told) {
     try {
-      const answer = await fetch(`/api/episodes/${encodeURIComponent(episode)}/variations`);
-      if (!answer.ok || told !== this.told) return;
-      this.draw(await answer.json());
+      const found = await getDocument(`/api/episodes/${encodeURIComponent(episode)}/variations`);
+      if (told === this.told) this.draw(found);
     } catch {
       this.strip.hidden = true; // the run itself says when the studio is gone
     }

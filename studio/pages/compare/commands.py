@@ -1,43 +1,36 @@
-"""What the Compare page can ask and do, without any page: who can be compared, runs side by side, evaluations.
-
-`handle` takes one command as a dict and returns a document with `ok` and `problems` ([key, sentence]).
-"""
+"""The commands of the Compare page: what can be compared, runs side by side, evaluations."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.checkpoints import STARTERS, checkpoint_names
 from orchestrator.errors import OrchestratorError
 from orchestrator.policies.registry import POLICIES
-from pool_registry.errors import PoolError, StorageError, WorkerFault
-from studio.frame.commands import answered, refused
+from pool_registry.errors import InvalidPool, PoolError, StorageError, WorkerFault
+from studio.frame.commands import Fields, PageCommands, PageReply
 from studio.orchestrators.choices import FIRST_QUERY, STARTER
 from studio.orchestrators.notes import checkpoint_label
-from studio.pages.train.commands import asked_recipe
+from studio.pages.train.commands import parse_draft, submit
 from studio.pages.train.preflight import missing
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
-from trainer.jobs.queue import JobStore
 from trainer.recipe import CONDITIONS, Recipe, dump_recipe
 from trainer.tasks import SUITES, find_task, list_held_out_families
 
 MOST = 4
 FEWEST = 2
 DEFAULTS = ("starter-grpo", "oracle")  # what the page opens with, where they are
-Request = Mapping[str, Any]
-Reply = dict[str, Any]
 
 
-class CompareDesk:
+class CompareCommands(PageCommands):
     """The commands of the Compare page."""
 
-    def __init__(self, runtime: Runtime, jobs: JobStore) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._jobs = jobs
-        self._commands: dict[str, Callable[[Request], Reply]] = {
+        self.commands = {
             "open": self._open,
             "draw": self._draw,
             "run": self._run,
@@ -46,23 +39,19 @@ class CompareDesk:
             "evaluate": self._evaluate,
         }
 
-    def handle(self, request: Request) -> dict[str, Any]:
-        """Do what `request["action"]` names. Never raises for what a person can mend."""
-        return answered(self._commands, request)
-
-    def _open(self, request: Request) -> Reply:
-        """Who can be compared on the chosen pool, and what the page begins with."""
+    def _open(self, fields: Fields) -> PageReply:
+        """The orchestrators that can be compared on the chosen pool, and what the page shows first."""
         pools = self._runtime.store.pools.names()
-        asked = str(request.get("pool") or "")
-        pool = next((name for name in (asked, STARTER, *pools) if name in pools), "")
-        offered = self._offered(pool)
-        names = [each["name"] for each in offered]
+        choice = str(fields.get("pool") or "")
+        pool = next((name for name in (choice, STARTER, *pools) if name in pools), "")
+        orchestrators = self._orchestrators(pool)
+        names = [orchestrator["name"] for orchestrator in orchestrators]
         family, level, index = FIRST_QUERY
         begins = [name for name in DEFAULTS if name in names]
-        return {
+        document = {
             "pools": pools,
             "pool": pool,
-            "orchestrators": offered,
+            "orchestrators": orchestrators,
             "begins": begins if pool == STARTER and len(begins) >= FEWEST else names[:FEWEST],
             "workers": self._workers(pool),
             "query": find_task(family, level, "test", index).query,
@@ -73,49 +62,51 @@ class CompareDesk:
             "most": MOST,
             "fewest": FEWEST,
         }
+        return PageReply(fields=document)
 
-    def _offered(self, pool: str) -> list[Reply]:
+    def _orchestrators(self, pool: str) -> list[dict[str, str]]:
         """Every orchestrator as {name, label, group}; those that take an agent once for each of the pool."""
         agents = [spec.name for spec in self._runtime.store.pools.latest(pool).pool.agents()] if pool else []
-        found: list[Reply] = []
+        baselines: list[dict[str, str]] = []
         for name, policy in POLICIES.items():
             if name == "model":
                 labels = [(f"model:{agent}:plan", f"{agent} writes the plan") for agent in agents]
-                found += [{"name": each, "label": label, "group": "Models of the pool"} for each, label in labels]
+                baselines += [{"name": key, "label": label, "group": "Models of the pool"} for key, label in labels]
             elif policy.takes_agent:
                 labels = [(f"{name}:{agent}", f"{policy.label}, {agent}") for agent in agents]
-                found += [{"name": each, "label": label, "group": "Baselines"} for each, label in labels]
+                baselines += [{"name": key, "label": label, "group": "Baselines"} for key, label in labels]
             else:
-                found.append({"name": name, "label": policy.label, "group": "Baselines"})
+                baselines.append({"name": name, "label": policy.label, "group": "Baselines"})
         names = checkpoint_names()
         made = [name for name in names if name not in STARTERS]
         ships = [name for name in names if name in STARTERS]
         checkpoints = [
             {"name": name, "label": checkpoint_label(name), "group": "Checkpoints"} for name in [*ships, *made]
         ]
-        return checkpoints + found
+        return checkpoints + baselines
 
     def _workers(self, pool: str) -> list[str]:
         if not pool:
             return []
         return [spec.name for spec in self._runtime.store.pools.latest(pool).pool.enabled]
 
-    def _draw(self, request: Request) -> Reply:
+    def _draw(self, fields: Fields) -> PageReply:
         """A query with a known answer, from the test split of a suite."""
-        family, level = str(request.get("family")), int(request.get("level") or 0)
-        return {"query": find_task(family, level, "test", random.randrange(10_000)).query}  # noqa: S311
+        family, level = str(fields.get("family")), int(fields.get("level") or 0)
+        index = random.randrange(10_000)  # noqa: S311
+        return PageReply(fields={"query": find_task(family, level, "test", index).query})
 
-    def _run(self, request: Request) -> Reply:
-        """Start one episode for each orchestrator on the same query. Those that cannot start are told; the others
-        run all the same."""
-        names = _names(request)
+    def _run(self, fields: Fields) -> PageReply:
+        """Start one episode for each orchestrator on the same query. Those that cannot start say why; the others run
+        all the same."""
+        names = _names(fields)
         if not FEWEST <= len(names) <= MOST:
-            return refused([("orchestrators", f"choose {FEWEST} to {MOST} different orchestrators")])
-        started: list[Reply] = []
+            raise InvalidPool([("orchestrators", f"choose {FEWEST} to {MOST} different orchestrators")])
+        started: list[dict[str, Any]] = []
         for name in names:
             try:
                 episode = self._runtime.start_episode(
-                    str(request.get("pool") or ""), name, str(request.get("query") or "")
+                    str(fields.get("pool") or ""), name, str(fields.get("query") or "")
                 )
             except StorageError:
                 self._halt(started)
@@ -124,68 +115,61 @@ class CompareDesk:
                 started.append({"orchestrator": name, "episode": None, "problem": str(error)})
             else:
                 started.append({"orchestrator": name, "episode": episode, "problem": ""})
-        if not any(each["episode"] for each in started):
-            problems = dict.fromkeys(each["problem"] for each in started)
-            return refused([("", problem) for problem in problems])
-        return {"started": started}
+        if not any(run["episode"] for run in started):
+            raise InvalidPool([("", problem) for problem in dict.fromkeys(run["problem"] for run in started)])
+        return PageReply(fields={"started": started})
 
-    def _stop(self, request: Request) -> Reply:
-        stopped = [self._runtime.stop_episode(str(episode)) for episode in request.get("episodes") or []]
-        return {"said": "" if any(stopped) else "None of these episodes is running in this studio."}
+    def _stop(self, fields: Fields) -> PageReply:
+        stopped = [self._runtime.stop_episode(str(episode)) for episode in fields.get("episodes") or []]
+        return PageReply("" if any(stopped) else "None of these episodes is running in this studio.")
 
-    def _halt(self, started: Sequence[Reply]) -> None:
-        for each in started:
-            if each["episode"]:
-                self._runtime.stop_episode(each["episode"])
+    def _halt(self, started: Sequence[Mapping[str, Any]]) -> None:
+        for run in started:
+            if run["episode"]:
+                self._runtime.stop_episode(run["episode"])
 
     # Evaluations
 
-    def _check(self, request: Request) -> Reply:
-        """An evaluation as asked for: its recipe and what prevents a start."""
-        recipe = evaluation_recipe(request)
-        return {
-            "yaml": dump_recipe(recipe),
-            "missing": [each.document() for each in missing(recipe, self._runtime.store)],
-        }
+    def _check(self, fields: Fields) -> PageReply:
+        """An evaluation as settings for: its recipe and what prevents a start."""
+        recipe = evaluation_recipe(fields)
+        gaps = [gap.document() for gap in missing(recipe, self._runtime.store)]
+        return PageReply(fields={"yaml": dump_recipe(recipe), "missing": gaps})
 
-    def _evaluate(self, request: Request) -> Reply:
+    def _evaluate(self, fields: Fields) -> PageReply:
         """Put an evaluation into the queue."""
-        recipe = evaluation_recipe(request)
-        blocking = [(each.key, each.sentence) for each in missing(recipe, self._runtime.store) if each.blocks]
-        if blocking:
-            raise InvalidRecipe(blocking)
-        row = self._jobs.submit(recipe)
-        started = self._jobs.start_next()
-        return {"job": row.id, "said": f"{row.id} {'starts' if started == row.id else 'waits in the queue'}"}
+        return submit(evaluation_recipe(fields), self._runtime)
 
 
-def evaluation_recipe(request: Request) -> Recipe:
+def evaluation_recipe(fields: Fields) -> Recipe:
     """The recipe of an evaluation that was put together on the page. Raises InvalidRecipe with every problem."""
-    asked = request.get("evaluation")
-    if not isinstance(asked, Mapping):
+    settings = fields.get("evaluation")
+    if not isinstance(settings, Mapping):
         raise InvalidRecipe([("evaluate", "say what is to be measured")])
-    if not asked.get("orchestrators"):
+    if not settings.get("orchestrators"):
         raise InvalidRecipe([("evaluate.orchestrators", "choose at least one orchestrator")])
-    families = asked.get("families") or []
+    families = settings.get("families") or []
     if not families:
         raise InvalidRecipe([("evaluate.source", "choose at least one family")])
-    if not asked.get("levels"):
+    if not settings.get("levels"):
         raise InvalidRecipe([("evaluate.levels", "choose at least one level")])
-    section = {key: asked[key] for key in ("orchestrators", "levels", "count", "samples", "conditions") if key in asked}
-    if asked.get("max_cost") is not None:
-        section["max_cost"] = asked["max_cost"]
+    section = {
+        key: settings[key] for key in ("orchestrators", "levels", "count", "samples", "conditions") if key in settings
+    }
+    if settings.get("max_cost") is not None:
+        section["max_cost"] = settings["max_cost"]
     source = ",".join(map(str, families))
     document = {
         "name": "compare",
-        "title": str(asked.get("title") or "Started on the Compare page"),
-        "pool": asked.get("pool"),
-        "tasks": {"source": source, "levels": asked.get("levels")},
+        "title": str(settings.get("title") or "Started on the Compare page"),
+        "pool": settings.get("pool"),
+        "tasks": {"source": source, "levels": settings.get("levels")},
         "evaluate": {**section, "source": source},
     }
-    return asked_recipe({"recipe": document})
+    return parse_draft({"recipe": document})
 
 
-def _names(request: Request) -> list[str]:
+def _names(fields: Fields) -> list[str]:
     """The chosen orchestrators, each once."""
-    names = request.get("orchestrators")
+    names = fields.get("orchestrators")
     return list(dict.fromkeys(str(name) for name in names)) if isinstance(names, list) else []

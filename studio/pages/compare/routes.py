@@ -1,6 +1,7 @@
-"""The routes of the Compare page: episodes side by side as one stream, and what evaluations and training say.
+"""The routes of the Compare page: its commands, episodes side by side as one stream, and the figures of evaluations
+and training jobs.
 
-Every answer is `ok` with what the page draws, or not, with a `hint` that says what to do. Nothing here writes.
+A document is `ok` with what the page draws, or it has a `hint` that says what to do.
 """
 
 from __future__ import annotations
@@ -11,68 +12,69 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from orchestrator.errors import EpisodeNotFound
-from orchestrator.traces.store import EpisodeRow
-from studio.pages.compare.commands import MOST
+from studio.frame import sse
+from studio.frame.commands import command_routes
+from studio.pages.compare.commands import MOST, CompareCommands
 from studio.pages.compare.conditions import ablation_document, matrix_document
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
 from studio.pages.compare.stream import ComparisonFollower
 from studio.pages.compare.suite import suite_document, task_document
 from studio.pages.compare.training_drift import DriftReader
+from studio.pages.run.routes import find_row
+from studio.pages.run.stream import POLL_S
 from studio.runtime import Runtime
 from trainer.errors import JobNotFound
 
 
-def compare_routes(runtime: Runtime) -> APIRouter:
-    """The routes, all below /api/compare."""
+def routes(runtime: Runtime) -> APIRouter:
+    """The page's commands, and its documents below /api/compare."""
     router = APIRouter(prefix="/api/compare")
     shelf = ResultShelf(runtime.jobs)
     drift = DriftReader(runtime, runtime.jobs, shelf)
 
     @router.get("/stream")
     def stream(request: Request) -> StreamingResponse:
-        asked = request.query_params.getlist("e")[:MOST]
-        if not asked:
+        episodes = request.query_params.getlist("e")[:MOST]
+        if not episodes:
             raise HTTPException(404, "name the episodes to compare, as e=ID")
-        rows = [_row(runtime, episode) for episode in asked]
+        rows = [find_row(runtime, episode) for episode in episodes]
         reference = number(request.query_params.get("reference"), len(rows) - 1)
-        return StreamingResponse(
-            ComparisonFollower(runtime, rows, reference).messages(request),
-            media_type="text/event-stream",
-            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-        )
+        follower = ComparisonFollower(runtime.store, rows, reference)
+        return sse.stream(sse.follow(request, follower.poll, follower.is_over, POLL_S))
 
     @router.get("/jobs")
-    def measured() -> JSONResponse:
+    def jobs() -> JSONResponse:
         return JSONResponse({"ok": True, "jobs": shelf.jobs()})
 
     @router.get("/suite")
     def suite(request: Request) -> JSONResponse:
-        return answer(lambda: suite_document(shelf, selection(request), _text(request, "reference")))
+        return respond(lambda: suite_document(shelf, selection(request), _text(request, "reference")))
 
     @router.get("/tasks")
     def tasks(request: Request) -> JSONResponse:
         reference, orchestrator, which = (_text(request, name) for name in ("reference", "orchestrator", "which"))
         first = number(request.query_params.get("first"), 10_000_000)
-        return answer(lambda: task_document(shelf, selection(request), reference, orchestrator, which, first))
+        return respond(lambda: task_document(shelf, selection(request), reference, orchestrator, which, first))
 
     @router.get("/matrix")
     def matrix(request: Request) -> JSONResponse:
-        return answer(lambda: matrix_document(shelf, selection(request)))
+        return respond(lambda: matrix_document(shelf, selection(request)))
 
     @router.get("/ablation")
     def ablation(request: Request) -> JSONResponse:
-        return answer(lambda: ablation_document(shelf, selection(request), _text(request, "orchestrator")))
+        return respond(lambda: ablation_document(shelf, selection(request), _text(request, "orchestrator")))
 
     @router.get("/training")
     def training(job: str) -> JSONResponse:
-        return answer(lambda: drift.document(job))
+        return respond(lambda: drift.document(job))
 
-    return router
+    outer = command_routes("compare", CompareCommands(runtime))
+    outer.include_router(router)
+    return outer
 
 
-def answer(make: Callable[[], dict[str, Any]]) -> JSONResponse:
-    """What `make` gives, or why there is nothing and what to do: that is an ordinary state of the page."""
+def respond(make: Callable[[], dict[str, Any]]) -> JSONResponse:
+    """The document that `make` returns, or a hint why there is none yet: an ordinary state of the page."""
     try:
         return JSONResponse(make())
     except (NoResults, JobNotFound) as reason:
@@ -80,29 +82,22 @@ def answer(make: Callable[[], dict[str, Any]]) -> JSONResponse:
 
 
 def selection(request: Request) -> Selection:
-    """Which rows the address asks for."""
-    asked = request.query_params
-    level = asked.get("level") or ""
+    """The rows that the query string selects."""
+    query = request.query_params
+    level = query.get("level") or ""
     return Selection(
-        jobs=tuple(asked.getlist("job")),
-        orchestrators=tuple(asked.getlist("only")),
-        condition=asked.get("condition") or "",
-        family=asked.get("family") or "",
+        jobs=tuple(query.getlist("job")),
+        orchestrators=tuple(query.getlist("only")),
+        condition=query.get("condition") or "",
+        family=query.get("family") or "",
         level=int(level) if level.isascii() and level.isdigit() else None,
     )
 
 
 def number(text: str | None, most: int) -> int:
-    """A number of the address between 0 and `most`; 0 for anything else."""
+    """A number of the query string between 0 and `most`; 0 for anything else."""
     return min(int(text), most) if text and text.isascii() and text.isdigit() else 0
 
 
 def _text(request: Request, name: str) -> str:
     return request.query_params.get(name) or ""
-
-
-def _row(runtime: Runtime, episode: str) -> EpisodeRow:
-    try:
-        return runtime.store.traces.row(episode)
-    except EpisodeNotFound as error:
-        raise HTTPException(404, str(error)) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -15,25 +15,25 @@ from pool_registry.imports import worker_name
 from pool_registry.language_models import providers
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from studio.frame.commands import Command, Reply, table, text, words
+from studio.frame.commands import Command, Fields, PageReply, table, text, words
 from studio.pages.pool.documents import points_at
 from studio.pages.pool.try_worker import worker_test
 from studio.runtime import Runtime
 
-Saved = Callable[..., Reply]  # saves a pool and answers with the page's new state
+Save = Callable[..., PageReply]  # saves a pool and answers with the page's new state
 STORE_HINT = (
     "this looks like a key itself; it was not kept. Put it in a variable (export NAME=...) or in the keyring "
     "(keyring set podium NAME) and write env:NAME or keyring:NAME"
 )
 
 
-class GalleryDesk:
+class GalleryCommands:
     """What a click on a template does."""
 
-    def __init__(self, runtime: Runtime, saved: Saved) -> None:
+    def __init__(self, runtime: Runtime, save: Save) -> None:
         self._runtime = runtime
         self._pools = runtime.store.pools
-        self._saved = saved
+        self._save = save
         self.commands: dict[str, Command] = {
             "gallery": self._gallery,
             "add_template": self._add_template,
@@ -44,69 +44,71 @@ class GalleryDesk:
             "test_worker": self._test_worker,
         }
 
-    def _gallery(self, request: Mapping[str, Any]) -> Reply:
+    def _gallery(self, fields: Fields) -> PageReply:
         """Every template, and the models on which a role agent can run."""
-        pool = self._pools.latest(text(request, "pool")).pool
+        pool = self._pools.latest(text(fields, "pool")).pool
         bases = model_bases(pool) or [SHIPPED_MODEL]
         models = [{"name": spec.name, "label": f"{spec.name} · {points_at(spec)}"} for spec in bases]
-        return Reply(more={"templates": [template_document(each) for each in templates().values()], "models": models})
+        return PageReply(
+            fields={"templates": [template_document(each) for each in templates().values()], "models": models}
+        )
 
-    def _add_template(self, request: Mapping[str, Any]) -> Reply:
+    def _add_template(self, fields: Fields) -> PageReply:
         """Add what a template makes; when something is needed for which there is no default, say what."""
-        template = templates().get(text(request, "template"))
+        template = templates().get(text(fields, "template"))
         if template is None:
-            raise InvalidPool([("template", f"there is no template {request.get('template')!r}")])
-        pool = self._pools.latest(text(request, "pool")).pool
-        values = table(request, "values") if "values" in request else {}
+            raise InvalidPool([("template", f"there is no template {fields.get('template')!r}")])
+        pool = self._pools.latest(text(fields, "pool")).pool
+        values = table(fields, "values") if "values" in fields else {}
         missing = unmet(template, values)
-        if missing and "values" not in request:
-            return Reply(more={"needs": missing})
-        base = base_for(pool, words(request, "model_of")) if template.runs_on_model else None
+        if missing and "values" not in fields:
+            return PageReply(fields={"needs": missing})
+        base = base_for(pool, words(fields, "model_of")) if template.runs_on_model else None
         try:
             spec = worker_from(template, values, pool, base)
             added = pool.with_worker(spec)
         except InvalidPool as error:
             raise InvalidPool([(where.rpartition("config.")[2], what) for where, what in error.problems]) from error
-        return self._saved(added, f"Added {spec.name}", added=spec.name)
+        return self._save(added, f"Added {spec.name}", added=spec.name)
 
-    def _discover(self, _request: Mapping[str, Any]) -> Reply:
+    def _discover(self, _fields: Fields) -> PageReply:
         """Model servers on this machine, each with the models it lists."""
         found = self._runtime.run(discover())
-        return Reply(more={"found": [asdict(each) for each in found]})
+        return PageReply(fields={"found": [asdict(each) for each in found]})
 
-    def _add_found(self, request: Mapping[str, Any]) -> Reply:
+    def _add_found(self, fields: Fields) -> PageReply:
         """Add one model of a server that was found."""
-        pool = self._pools.latest(text(request, "pool")).pool
-        model, base_url = text(request, "model"), text(request, "base_url")
+        pool = self._pools.latest(text(fields, "pool")).pool
+        model, base_url = text(fields, "model"), text(fields, "base_url")
         provider = providers.provider_of(base_url)
         spec = WorkerSpec(
             name=worker_name(model.rpartition("/")[2], (each.name for each in pool.workers)),
             kind="chat",
-            description=f"A language model on this machine ({model}, {words(request, 'server') or 'model server'}).",
+            description=f"A language model on this machine ({model}, {words(fields, 'server') or 'model server'}).",
             config={**(provider.settings if provider else {}), "base_url": base_url, "model": model},
             timeout_s=180,
         )
-        return self._saved(pool.with_worker(spec), f"Added {spec.name}", added=spec.name)
+        return self._save(pool.with_worker(spec), f"Added {spec.name}", added=spec.name)
 
-    def _list_models(self, request: Mapping[str, Any]) -> Reply:
+    def _list_models(self, fields: Fields) -> PageReply:
         """What an endpoint itself lists, for the field of the model. Raises WorkerFault."""
-        named = self._runtime.run(providers.models(text(request, "base_url"), words(request, "api_key")))
-        return Reply(more={"models": named})
+        named = self._runtime.run(providers.models(text(fields, "base_url"), words(fields, "api_key")))
+        return PageReply(fields={"models": named})
 
-    def _check_reference(self, request: Mapping[str, Any]) -> Reply:
+    def _check_reference(self, fields: Fields) -> PageReply:
         """Whether a key reference resolves here. What it resolves to is never told, nor is what is no reference."""
-        reference = words(request, "reference")
+        reference = words(fields, "reference")
         if not secrets.REFERENCE.match(reference):
-            return Reply(more={"resolves": False, "sentence": STORE_HINT if looks_like_key(reference) else ""})
+            return PageReply(fields={"resolves": False, "sentence": STORE_HINT if looks_like_key(reference) else ""})
         try:
             secrets.resolve(reference)
         except SecretNotFound as error:
-            return Reply(more={"resolves": False, "sentence": str(error)})
-        return Reply(more={"resolves": True, "sentence": f"{reference} is set on this machine"})
+            return PageReply(fields={"resolves": False, "sentence": str(error)})
+        return PageReply(fields={"resolves": True, "sentence": f"{reference} is set on this machine"})
 
-    def _test_worker(self, request: Mapping[str, Any]) -> Reply:
-        pool = self._pools.latest(text(request, "pool")).pool
-        return Reply(more={"test": worker_test(self._runtime, pool.worker(text(request, "name")))})
+    def _test_worker(self, fields: Fields) -> PageReply:
+        pool = self._pools.latest(text(fields, "pool")).pool
+        return PageReply(fields={"test": worker_test(self._runtime, pool.worker(text(fields, "name")))})
 
 
 def looks_like_key(written: str) -> bool:

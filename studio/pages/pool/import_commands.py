@@ -21,9 +21,9 @@ from pool_registry.kinds import field_problems
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
-from studio.frame.commands import Command, Reply, table, tables, text, words
+from studio.frame.commands import Command, Fields, PageReply, table, tables, text, words
 from studio.pages.pool.forms import spec_from
-from studio.pages.pool.gallery_commands import Saved, added_to
+from studio.pages.pool.gallery_commands import Save, added_to
 from studio.runtime import Runtime
 
 MAX_SERVER_NAME_CHARS = 24  # as in workers/mcp.py
@@ -31,13 +31,13 @@ _RUNNERS = {"npx", "uvx", "uv", "pipx", "python", "python3", "node", "bunx", "do
 _PLAIN = re.compile(r"^(@?[a-z0-9][\w.@/-]*)$", re.IGNORECASE)
 
 
-class ImportDesk:
+class ImportCommands:
     """Sources of workers, one command to look and one to add."""
 
-    def __init__(self, runtime: Runtime, saved: Saved) -> None:
+    def __init__(self, runtime: Runtime, save: Save) -> None:
         self._runtime = runtime
         self._pools = runtime.store.pools
-        self._saved = saved
+        self._save = save
         self._sources: dict[str, Callable[[Mapping[str, Any]], list[Offer]]] = {
             "mcp": self._from_mcp,
             "openapi": self._from_openapi,
@@ -50,86 +50,90 @@ class ImportDesk:
             "refresh": self._refresh,
         }
 
-    def _look(self, request: Mapping[str, Any]) -> Reply:
+    def _look(self, fields: Fields) -> PageReply:
         """What a source offers, ready or with the reason why not."""
-        source = self._sources.get(words(request, "source"))
+        source = self._sources.get(words(fields, "source"))
         if source is None:
-            raise InvalidPool([("source", f"there is no importer {request.get('source')!r}")])
-        offers = source(request)
-        return Reply(more={"offers": [offer_document(each) for each in offers]})
+            raise InvalidPool([("source", f"there is no importer {fields.get('source')!r}")])
+        offers = source(fields)
+        return PageReply(fields={"offers": [offer_document(each) for each in offers]})
 
-    def _add_workers(self, request: Mapping[str, Any]) -> Reply:
+    def _add_workers(self, fields: Fields) -> PageReply:
         """Add chosen offers, all in one new version."""
-        pool = self._pools.latest(text(request, "pool")).pool
-        pool, names = added_to(pool, [spec_from(each) for each in tables(request, "workers")])
-        said = f"Added {names[0]}" if len(names) == 1 else f"Added {len(names)} workers"
-        return self._saved(pool, said, added=names)
+        pool = self._pools.latest(text(fields, "pool")).pool
+        pool, names = added_to(pool, [spec_from(each) for each in tables(fields, "workers")])
+        message = f"Added {names[0]}" if len(names) == 1 else f"Added {len(names)} workers"
+        return self._save(pool, message, added=names)
 
-    def _refresh(self, request: Mapping[str, Any]) -> Reply:
+    def _refresh(self, fields: Fields) -> PageReply:
         """Ask a worker's source again: arguments follow it, names, words and limits stay."""
-        pool = self._pools.latest(text(request, "pool")).pool
-        spec = pool.worker(text(request, "name"))
+        pool = self._pools.latest(text(fields, "pool")).pool
+        spec = pool.worker(text(fields, "name"))
         if spec.kind == "mcp":
             return self._refresh_mcp(pool, spec)
         if spec.kind == "function":
             return self._refresh_function(pool, spec)
         raise InvalidPool([("", f"{spec.name} was not imported from something that can be asked again")])
 
-    def _refresh_mcp(self, pool: Pool, spec: WorkerSpec) -> Reply:
+    def _refresh_mcp(self, pool: Pool, spec: WorkerSpec) -> PageReply:
         """All of a server's tools at once; those that are gone there are switched off."""
         from pool_registry.imports.mcp import refresh
 
-        server = table(spec.config, "server")
-        theirs = [each for each in pool.workers if each.kind == "mcp" and each.config.get("server") == server]
-        found = self._runtime.run(refresh(_server(server), theirs))
-        kept = {each.name: each for each in found.specs}
-        for each in theirs:
-            pool = pool.with_worker(kept.get(each.name) or each.model_copy(update={"enabled": False}), each.name)
-        said = "; ".join(f"{change.tool}: {_happened(change)}" for change in found.changes)
-        return self._saved(pool, said or f"Nothing has changed at {_server(server).name}")
+        config = table(spec.config, "server")
+        server = _server(config)
+        workers = [other for other in pool.workers if other.kind == "mcp" and other.config.get("server") == config]
+        refreshed = self._runtime.run(refresh(server, workers))
+        kept = {worker.name: worker for worker in refreshed.specs}
+        for worker in workers:
+            fresh = kept.get(worker.name) or worker.model_copy(update={"enabled": False})
+            pool = pool.with_worker(fresh, worker.name)
+        message = "; ".join(f"{change.tool}: {_describe(change)}" for change in refreshed.changes)
+        return self._save(pool, message or f"Nothing has changed at {server.name}")
 
-    def _refresh_function(self, pool: Pool, spec: WorkerSpec) -> Reply:
+    def _refresh_function(self, pool: Pool, spec: WorkerSpec) -> PageReply:
         offer = self._from_function(spec.config)[0]
         if offer.problem:
             raise InvalidPool([("", f"{spec.name}: {offer.problem}")])
         fresh = spec.model_copy(update={"config": {**spec.config, **offer.spec.config}})
-        said = f"{spec.name} is unchanged at its source" if fresh == spec else f"{spec.name} follows its source again"
-        return self._saved(pool.with_worker(fresh, spec.name), said)
+        message = (
+            f"{spec.name} is unchanged at its source" if fresh == spec else f"{spec.name} follows its source again"
+        )
+        return self._save(pool.with_worker(fresh, spec.name), message)
 
-    def _from_mcp(self, request: Mapping[str, Any]) -> list[Offer]:
+    def _from_mcp(self, fields: Fields) -> list[Offer]:
         from pool_registry.imports.mcp import offers
 
-        return self._runtime.run(offers(_server(server_from(table(request, "server")))))
+        return self._runtime.run(offers(_server(server_from(table(fields, "server")))))
 
-    def _from_openapi(self, request: Mapping[str, Any]) -> list[Offer]:
+    def _from_openapi(self, fields: Fields) -> list[Offer]:
         from pool_registry.imports.openapi import operations
 
-        url, document = words(request, "url"), words(request, "text")
+        url, document = words(fields, "url"), words(fields, "text")
         if not url and not document:
             raise InvalidPool([("text", "paste a document, choose a file or give a URL")])
-        private = request.get("allow_private") is True
+        private = fields.get("allow_private") is True
         if not document:
             document = self._runtime.run(operations.fetch(url, private))
         return operations.offers(
             document,
-            base_url=words(request, "base_url"),
-            api_key=words(request, "api_key"),
-            key_header=words(request, "key_header"),
+            base_url=words(fields, "base_url"),
+            api_key=words(fields, "api_key"),
+            key_header=words(fields, "key_header"),
             source=url,
             allow_private=private,
         )
 
-    def _from_function(self, request: Mapping[str, Any]) -> list[Offer]:
+    def _from_function(self, fields: Fields) -> list[Offer]:
         from pool_registry.imports.functions import offers
 
-        return self._runtime.run(offers(text(request, "target")))
+        return self._runtime.run(offers(text(fields, "target")))
 
-    def _from_space(self, request: Mapping[str, Any]) -> list[Offer]:
+    def _from_space(self, fields: Fields) -> list[Offer]:
         from pool_registry.imports.space import offers
 
-        private = request.get("allow_private") is True
-        token = words(request, "token")
-        return self._runtime.run(offers(text(request, "space"), token=token, allow_private=private))
+        private = fields.get("allow_private") is True
+        token = words(fields, "token")
+        return self._runtime.run(offers(text(fields, "space"), token=token, allow_private=private))
 
 
 def server_from(form: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,7 +169,7 @@ def _server(described: Mapping[str, Any]) -> McpServer:
         raise InvalidPool(field_problems(error)) from error
 
 
-def _happened(change: ToolChange) -> str:
+def _describe(change: ToolChange) -> str:
     words = {"added": "new there; import it to use it", "removed": "gone there, switched off here"}
     return words.get(change.what) or f"changed ({change.detail})"
 

@@ -3,7 +3,6 @@ failures that were recorded before it was switched on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from orchestrator.failure_memory.lessons import MAX_READ, OFF, LessonRow
@@ -12,19 +11,20 @@ from orchestrator.traces.store import TraceFilter
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
-from studio.frame.commands import Command, Reply, text, version
+from studio.frame.commands import Command, Fields, PageReply, text, version
+from studio.pages.pool.gallery_commands import Save
 from studio.runtime import Runtime
 
 FAILED = ("wrong", "max_rounds", "max_tokens", "max_cost", "deadline", "orchestrator_failed")
 LEARN_FROM = 50  # recorded failures at once: an agent that writes takes seconds for each
 
 
-class MemoryDesk:
+class MemoryCommands:
     """Commands by name; `saved` keeps a changed pool and answers with the page's new state."""
 
-    def __init__(self, runtime: Runtime, saved: Callable[..., Reply]) -> None:
+    def __init__(self, runtime: Runtime, save: Save) -> None:
         self._runtime = runtime
-        self._saved = saved
+        self._save = save
         self.commands: dict[str, Command] = {
             "memory": self._show,
             "set_memory": self._set,
@@ -32,33 +32,33 @@ class MemoryDesk:
             "learn": self._learn,
         }
 
-    def _pool(self, request: Mapping[str, Any]) -> Pool:
-        return self._runtime.store.pools.latest(text(request, "pool")).pool
+    def _pool(self, fields: Fields) -> Pool:
+        return self._runtime.store.pools.latest(text(fields, "pool")).pool
 
-    def _told(self, pool: Pool, said: str = "") -> Reply:
-        return Reply(said, more={"memory": memory_document(self._runtime, pool)})
+    def _reply(self, pool: Pool, message: str = "") -> PageReply:
+        return PageReply(message, {"memory": memory_document(self._runtime, pool)})
 
-    def _show(self, request: Mapping[str, Any]) -> Reply:
-        return self._told(self._pool(request))
+    def _show(self, fields: Fields) -> PageReply:
+        return self._reply(self._pool(fields))
 
-    def _set(self, request: Mapping[str, Any]) -> Reply:
-        pool, wanted = self._pool(request), text(request, "memory")
+    def _set(self, fields: Fields) -> PageReply:
+        pool, wanted = self._pool(fields), text(fields, "memory")
         if wanted not in (OFF, RULE, *(spec.name for spec in pool.agents())):
             raise InvalidPool([("memory", f"{wanted!r} is no enabled agent of this pool; choose one, rule or off")])
         limits = pool.limits.model_copy(update={"memory": wanted})
         changed = pool.model_copy(update={"limits": limits})
-        return self._saved(changed, memory=memory_document(self._runtime, changed))
+        return self._save(changed, memory=memory_document(self._runtime, changed))
 
-    def _forget(self, request: Mapping[str, Any]) -> Reply:
-        pool = self._pool(request)
-        lesson = version(request, "lesson") if request.get("lesson") else None
+    def _forget(self, fields: Fields) -> PageReply:
+        pool = self._pool(fields)
+        lesson = version(fields, "lesson") if fields.get("lesson") else None
         gone = self._runtime.store.lessons.forget(pool.name, lesson)
-        return self._told(pool, f"Forgot {gone} {'lesson' if gone == 1 else 'lessons'}")
+        return self._reply(pool, f"Forgot {gone} {'lesson' if gone == 1 else 'lessons'}")
 
-    def _learn(self, request: Mapping[str, Any]) -> Reply:
+    def _learn(self, fields: Fields) -> PageReply:
         """Learn from the newest recorded failures that nothing was learnt of. Those of a test split are left out:
         what is measured there must not have been seen."""
-        pool, store = self._pool(request), self._runtime.store
+        pool, store = self._pool(fields), self._runtime.store
         if pool.limits.memory == OFF:
             raise InvalidPool([("memory", "the memory is off; choose who writes it first")])
         known = {row.episode for row in store.lessons.of_pool(pool.name)}
@@ -69,8 +69,8 @@ class MemoryDesk:
             if row.id not in known
         ]
         learnt, tests = self._runtime.run(self._learn_from(pool, keys[:LEARN_FROM]))
-        said = f"Learnt from {learnt} recorded {'failure' if learnt == 1 else 'failures'}"
-        return self._told(pool, f"{said}; {tests} on test tasks left out" if tests else said)
+        message = f"Learnt from {learnt} recorded {'failure' if learnt == 1 else 'failures'}"
+        return self._reply(pool, f"{message}; {tests} on test tasks left out" if tests else message)
 
     async def _learn_from(self, pool: Pool, keys: list[str]) -> tuple[int, int]:
         """Of how many failures a lesson was kept, and how many are of a test split."""

@@ -1,12 +1,35 @@
-"""The Pool page: worker cards, forms, versions. Drawn by assets/web/pool/page.js; commands go to PoolDesk."""
+"""The Pool page: worker cards, forms, versions. Drawn by assets/web/pool/page.js."""
 
 from __future__ import annotations
 
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import Response
+
+from pool_registry.errors import PoolNotFound
+from pool_registry.pool import export_pool
+from studio.frame.commands import command_routes
 from studio.frame.web_page import web_page
-from studio.pages.pool.commands import PoolDesk
+from studio.pages.pool.commands import PoolCommands
 from studio.runtime import Runtime
 
 
-def build(runtime: Runtime) -> None:
-    """The page's one component, and its commands."""
-    web_page("pool", PoolDesk(runtime).handle)
+def build(_runtime: Runtime) -> None:
+    """Draw the page."""
+    web_page("pool")
+
+
+def routes(runtime: Runtime) -> APIRouter:
+    """The page's commands, and pools as files."""
+    router = command_routes("pool", PoolCommands(runtime))
+    pools = runtime.store.pools
+
+    @router.get("/api/pools/{name}")
+    def pool(name: str, version: int | None = None) -> Response:
+        try:
+            stored = pools.get(name, version) if version else pools.latest(name)
+        except PoolNotFound as error:
+            raise HTTPException(404, str(error)) from error
+        headers = {"content-disposition": f'attachment; filename="{stored.pool.name}-v{stored.version}.json"'}
+        return Response(export_pool(stored.pool), media_type="application/json", headers=headers)
+
+    return router

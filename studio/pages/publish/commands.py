@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import SecretNotFound
 from pool_registry.secrets import resolve
 from studio.episode_documents.static_page import static_page
-from studio.frame.commands import Reply, answered, table, text
+from studio.frame.commands import Fields, PageCommands, PageReply, table, text
 from studio.orchestrators.notes import checkpoint_label
 from studio.publish.bundle import Bundle, Entry
 from studio.publish.plan import PublishPlan, make_plan
@@ -46,14 +45,14 @@ class Preview:
         return next((entry for entry in found if entry.path == path), None)
 
 
-class PublishDesk:
+class PublishCommands(PageCommands):
     """The commands of the Publish page."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._store = runtime.store
         self._previews: dict[str, Preview] = {}
-        self._commands: dict[str, Callable[[Mapping[str, Any]], Reply]] = {
+        self.commands = {
             "open": self._open,
             "runs": self._runs,
             "preview": self._preview,
@@ -61,12 +60,8 @@ class PublishDesk:
             "publish": self._publish,
         }
 
-    def handle(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what `request["action"]` names. Never raises for what a person can mend."""
-        return answered(self._commands, request)
-
-    def page_of(self, preview: str) -> str | None:
-        """The plain page of a preview as HTML; None when it is no longer kept."""
+    def preview_html(self, preview: str) -> str | None:
+        """The plain page of a preview as HTML; None when the preview is no longer kept."""
         kept = self._previews.get(preview)
         if kept is None:
             return None
@@ -82,9 +77,9 @@ class PublishDesk:
         """Every publication, newest first."""
         return [record_document(each) for each in list_records(self._store.home)]
 
-    def _open(self, _: Mapping[str, Any]) -> Reply:
-        return Reply(
-            more={
+    def _open(self, _: Fields) -> PageReply:
+        return PageReply(
+            fields={
                 "pools": self._store.pools.names(),
                 "checkpoints": [[name, checkpoint_label(name)] for name in checkpoint_names()],
                 "policies": [[name, policy.label] for name, policy in POLICIES.items()],
@@ -95,9 +90,9 @@ class PublishDesk:
             }
         )
 
-    def _runs(self, request: Mapping[str, Any]) -> Reply:
+    def _runs(self, fields: Fields) -> PageReply:
         """Recorded runs of an orchestrator on a pool; the first ones are those that a page shows unasked."""
-        asked = Publication(pool=text(request, "pool"), orchestrator=text(request, "orchestrator"), repo="any")
+        asked = Publication(pool=text(fields, "pool"), orchestrator=text(fields, "orchestrator"), repo="any")
         rows = choose_runs(self._store, asked, MAX_CANDIDATES)
         documents = [
             {
@@ -109,10 +104,10 @@ class PublishDesk:
             }
             for index, row in enumerate(rows)
         ]
-        return Reply(more={"runs": documents})
+        return PageReply(fields={"runs": documents})
 
-    def _preview(self, request: Mapping[str, Any]) -> Reply:
-        asked = parse_publication(table(request, "publication"))
+    def _preview(self, fields: Fields) -> PageReply:
+        asked = parse_publication(table(fields, "publication"))
         recorded = record_examples(self._store, asked)
         place = tempfile.TemporaryDirectory(prefix="podium-preview-")
         plan = make_plan(self._store, asked, Path(place.name))
@@ -121,8 +116,8 @@ class PublishDesk:
         self._previews[key] = Preview(plan, bundles, place)
         for old in list(self._previews)[:-KEPT]:
             self._previews.pop(old).place.cleanup()
-        return Reply(
-            more={
+        return PageReply(
+            fields={
                 "preview": key,
                 "recorded": recorded,
                 "bundles": [_bundle_document(each) for each in bundles],
@@ -132,20 +127,20 @@ class PublishDesk:
             }
         )
 
-    def _file(self, request: Mapping[str, Any]) -> Reply:
-        kept = self._previews.get(text(request, "preview"))
-        entry = kept.entry(text(request, "kind"), text(request, "path")) if kept else None
+    def _file(self, fields: Fields) -> PageReply:
+        kept = self._previews.get(text(fields, "preview"))
+        entry = kept.entry(text(fields, "kind"), text(fields, "path")) if kept else None
         if entry is None:
             raise InvalidPublication([("", "this preview is no longer kept; preview again")])
-        return Reply(more={"path": entry.path, "size": entry.size, "content": _shown(entry)})
+        return PageReply(fields={"path": entry.path, "size": entry.size, "content": _shown(entry)})
 
-    def _publish(self, request: Mapping[str, Any]) -> Reply:
-        asked = parse_publication(table(request, "publication"))
+    def _publish(self, fields: Fields) -> PageReply:
+        asked = parse_publication(table(fields, "publication"))
         record = open_record(self._store.home, asked)
         if record.state().state == "running":
             raise InvalidPublication([("repo", f"{asked.repo} is being published already; wait until that has ended")])
         start_publisher(str(self._store.home.root), record)
-        return Reply(said=f"Publishing {asked.repo}", more={"key": record.key})
+        return PageReply(f"Publishing {asked.repo}", fields={"key": record.key})
 
 
 def record_document(record: PublicationRecord) -> dict[str, Any]:

@@ -1,13 +1,45 @@
-"""The Publish page: what goes to the Hub, every file of it before it goes, and how far it is. Drawn by
-assets/web/publish/page.js; commands go to PublishDesk."""
+"""The Publish page: what goes to the Hub, every file of it before it goes, and how far each publication is. Drawn by
+assets/web/publish/page.js."""
 
 from __future__ import annotations
 
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import HTMLResponse, JSONResponse
+
+from studio.frame.commands import command_routes
 from studio.frame.web_page import web_page
-from studio.pages.publish.routes import publish_desk
+from studio.pages.publish.commands import PublishCommands
+from studio.publish.request import PublishError
 from studio.runtime import Runtime
 
 
-def build(runtime: Runtime) -> None:
-    """The page's one component, and its commands."""
-    web_page("publish", publish_desk(runtime).handle)
+def build(_runtime: Runtime) -> None:
+    """Draw the page."""
+    web_page("publish")
+
+
+def routes(runtime: Runtime) -> APIRouter:
+    """The page's commands, how far publications are, and the plain page of a preview."""
+    commands = PublishCommands(runtime)
+    router = command_routes("publish", commands)
+
+    @router.get("/api/publications")
+    def publications() -> JSONResponse:
+        return JSONResponse({"publications": commands.all()})
+
+    @router.get("/api/publications/{key}")
+    def progress(key: str) -> JSONResponse:
+        try:
+            return JSONResponse(commands.progress(key))
+        except PublishError as error:
+            raise HTTPException(404, str(error)) from error
+
+    @router.get("/api/publications/previews/{preview}.html")
+    def preview_page(preview: str, download: bool = False) -> HTMLResponse:
+        html = commands.preview_html(preview)
+        if html is None:
+            raise HTTPException(404, "this preview is no longer kept; preview again")
+        headers = {"content-disposition": 'attachment; filename="index.html"'} if download else {}
+        return HTMLResponse(html, headers=headers)
+
+    return router

@@ -5,8 +5,6 @@ Everything that moves comes over the episode's own event stream; see assets/web/
 
 from __future__ import annotations
 
-from typing import Any
-
 import gradio as gr
 
 TEMPLATE = '<div class="run-view-root"></div>'
@@ -24,6 +22,6 @@ import('/podium/web/run/run_view.js').then((module) => {
 """
 
 
-def run_view(**settings: Any) -> gr.HTML:
-    """The component; set its value to an episode id to show that episode."""
-    return gr.HTML(value="", html_template=TEMPLATE, js_on_load=SCRIPT, apply_default_css=False, **settings)
+def run_view(elem_id: str) -> gr.HTML:
+    """Make the component; set its value to an episode id to show that episode."""
+    return gr.HTML(value="", html_template=TEMPLATE, js_on_load=SCRIPT, apply_default_css=False, elem_id=elem_id)

@@ -16,7 +16,7 @@ from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
-from studio.frame.navigation import shell
+from studio.frame.navigation import page_frame
 from studio.orchestrators.choices import (
     FIRST_QUERY,
     SHIPPED,
@@ -29,13 +29,16 @@ from studio.orchestrators.choices import (
 )
 from studio.orchestrators.notes import checkpoint_note, memory_note
 from studio.pages.run.component import run_view
+from studio.pages.run.routes import routes
 from studio.runtime import Runtime
 from trainer.tasks import SUITES, find_task
+
+__all__ = ["build", "routes"]
 
 
 def build(runtime: Runtime) -> None:
     """The page's components and events."""
-    with shell("run"):
+    with page_frame("run"):
         with gr.Column(elem_id="composer"):
             query = gr.Textbox(
                 label="Query",

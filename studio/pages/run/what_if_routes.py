@@ -36,8 +36,8 @@ class Wanted(BaseModel):
 
 
 def what_if_routes(runtime: Runtime) -> APIRouter:
-    """The routes, all below /api/episodes."""
-    router = APIRouter(prefix="/api/episodes")
+    """The routes below /api/episodes."""
+    router = APIRouter()
 
     @router.get("/{episode_id}/what-if")
     def editor(episode_id: str) -> JSONResponse:

@@ -8,19 +8,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Body
-from fastapi.responses import JSONResponse
-
 from orchestrator.policies.registry import needs_reference
-from pool_registry.errors import InvalidPool, PoolError, StorageError
+from pool_registry.errors import InvalidPool, StorageError
 from studio.access.accounts import Tokens
-from studio.frame.commands import Command, Reply, text, words
+from studio.frame.commands import Fields, PageCommands, PageReply, text, words
 from studio.frame.ports import check_port
 from studio.model_server import server_record
+from studio.orchestrators.choices import orchestrator_choices
 from studio.runtime import Runtime
 
 START_S = 120.0
@@ -28,13 +25,18 @@ FIRST_PORT = 8000
 EVERYWHERE = "0.0.0.0"  # noqa: S104  only with a token, which the server itself insists on
 
 
-class ServeDesk:
-    """The commands of the page, and what it shows."""
+class ServeCommands(PageCommands):
+    """The commands of the Serve page, and what it shows."""
 
-    def __init__(self, runtime: Runtime, orchestrators: Callable[[], list[tuple[str, str]]]) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        self.commands = {
+            "start": self.start,
+            "stop": self.stop,
+            "add_token": self.add_token,
+            "remove_token": self.remove_token,
+        }
         self._home = runtime.store.home
         self._pools, self._tokens = runtime.store.pools, Tokens(runtime.store.engine)
-        self._orchestrators = orchestrators
         self._started: list[subprocess.Popen[bytes]] = []
         self._lock = threading.Lock()
 
@@ -43,20 +45,20 @@ class ServeDesk:
         self._reap()
         served = server_record.list_servers(self._home)
         return {
-            "servers": [{**one.model_dump(exclude={"owner"}), "url": one.url} for one in served],
-            "tokens": [{"name": known.name, "created_at": known.created_at} for known in self._tokens.list()],
+            "servers": [{**server.model_dump(exclude={"owner"}), "url": server.url} for server in served],
+            "tokens": [{"name": token.name, "created_at": token.created_at} for token in self._tokens.list()],
             "pools": self._pools.names(),
-            "orchestrators": [[label, name] for label, name in self._orchestrators() if not needs_reference(name)],
-            "port": _free_port({one.port for one in served}),
+            "orchestrators": [[label, name] for label, name in orchestrator_choices() if not needs_reference(name)],
+            "port": _free_port({server.port for server in served}),
             "python": sys.executable,
             "home": str(self._home.root),
         }
 
-    def start(self, asked: Mapping[str, Any]) -> Reply:
+    def start(self, fields: Fields) -> PageReply:
         """Start a server and wait until it answers. Raises PoolError; InvalidPool for fields."""
-        pool, orchestrator, name = text(asked, "pool"), text(asked, "orchestrator"), words(asked, "name")
-        host = EVERYWHERE if asked.get("everywhere") is True else "127.0.0.1"
-        port = _port(asked)
+        pool, orchestrator, name = text(fields, "pool"), text(fields, "orchestrator"), words(fields, "name")
+        host = EVERYWHERE if fields.get("everywhere") is True else "127.0.0.1"
+        port = _port(fields)
         if host == EVERYWHERE and not self._tokens.list():
             raise InvalidPool([("everywhere", "other machines need a token to get in; make one first")])
         try:
@@ -66,22 +68,22 @@ class ServeDesk:
         options = {"pool": pool, "orchestrator": orchestrator, "port": port, "host": host, "name": name}
         process, log = self._spawn([f"--{option}={value}" for option, value in options.items() if value])
         self._await(process, port, log)
-        return Reply(f"{name or f'podium-{pool}'} is being served on port {port}.")
+        return PageReply(f"{name or f'podium-{pool}'} is being served on port {port}.")
 
-    def stop(self, asked: Mapping[str, Any]) -> Reply:
-        """Stop the server on a port. Raises StorageError when there is none."""
-        stopped = server_record.stop_server(self._home, _port(asked))
-        return Reply(f"{stopped.model} is no longer served.")
+    def stop(self, fields: Fields) -> PageReply:
+        """Stop the server on a port. Raises StorageError when there is no such server."""
+        stopped = server_record.stop_server(self._home, _port(fields))
+        return PageReply(f"{stopped.model} is no longer served.")
 
-    def add_token(self, asked: Mapping[str, Any]) -> Reply:
+    def add_token(self, fields: Fields) -> PageReply:
         """A new token, in the reply and nowhere else. Raises AccountError, InvalidPool."""
-        name = text(asked, "name").strip()
-        return Reply(f"A token for {name}.", more={"name": name, "token": self._tokens.add(name)})
+        name = text(fields, "name").strip()
+        return PageReply(f"A token for {name}.", {"name": name, "token": self._tokens.add(name)})
 
-    def remove_token(self, asked: Mapping[str, Any]) -> Reply:
-        """Make a token void. Raises AccountError."""
-        self._tokens.remove(name := text(asked, "name"))
-        return Reply(f"The token {name} opens nothing any more.")
+    def remove_token(self, fields: Fields) -> PageReply:
+        """Revoke a token. Raises AccountError."""
+        self._tokens.remove(name := text(fields, "name"))
+        return PageReply(f"The token {name} is revoked.")
 
     def _spawn(self, arguments: list[str]) -> tuple[subprocess.Popen[bytes], Path]:
         log = server_record.record_folder(self._home) / f"start-{time.time_ns()}.log"
@@ -95,11 +97,11 @@ class ServeDesk:
         return process, log
 
     def _await(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-        """Return when the server answers. Raises StorageError with what it said when it ended instead."""
+        """Wait until the server answers. Raises StorageError with its own error when it ends instead."""
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise StorageError(_last_words(log))
+                raise StorageError(_failure_reason(log))
             if any(one.port == port and one.state == "ready" for one in server_record.list_servers(self._home)):
                 log.unlink(missing_ok=True)
                 return
@@ -112,48 +114,15 @@ class ServeDesk:
             self._started = [process for process in self._started if process.poll() is None]
 
 
-def serve_routes(desk: ServeDesk) -> APIRouter:
-    """The routes, all below /api/serve."""
-    router = APIRouter(prefix="/api/serve")
-
-    @router.get("")
-    def state() -> JSONResponse:
-        return JSONResponse(desk.document())
-
-    for path, command in (
-        ("/start", desk.start),
-        ("/stop", desk.stop),
-        ("/tokens/add", desk.add_token),
-        ("/tokens/remove", desk.remove_token),
-    ):
-        router.add_api_route(path, _answering(command), methods=["POST"])
-    return router
-
-
-def _answering(command: Command) -> Callable[..., JSONResponse]:
-    """The command as a route: what a person can mend is an answer, not an error."""
-
-    def answer(asked: dict[str, Any] = Body()) -> JSONResponse:  # noqa: B008  FastAPI's way
-        try:
-            reply = command(asked)
-        except InvalidPool as error:
-            reply = Reply(problems=tuple(error.problems))
-        except PoolError as error:
-            reply = Reply(problems=(("", str(error)),))
-        return JSONResponse(reply.document())
-
-    return answer
-
-
-def _port(asked: Mapping[str, Any]) -> int:
-    value = asked.get("port")
+def _port(fields: Fields) -> int:
+    value = fields.get("port")
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 65535:
         raise InvalidPool([("port", "a port is a number from 1 to 65535")])
     return value
 
 
 def _free_port(taken: set[int]) -> int:
-    """The first port from FIRST_PORT on that nobody listens on; the page suggests it."""
+    """The first free port from FIRST_PORT on; the page suggests it."""
     for port in range(FIRST_PORT, FIRST_PORT + 100):
         if port not in taken:
             try:
@@ -164,8 +133,8 @@ def _free_port(taken: set[int]) -> int:
     return FIRST_PORT
 
 
-def _last_words(log: Path) -> str:
-    """Why a server did not start: its own sentence, or where to read on."""
+def _failure_reason(log: Path) -> str:
+    """Why a server did not start: its own error, or where its log is."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    said = [line.removeprefix("podium: ") for line in lines if line.startswith("podium: ")]
-    return said[-1] if said else f"the server ended without a reason; its log is {log}"
+    reasons = [line.removeprefix("podium: ") for line in lines if line.startswith("podium: ")]
+    return reasons[-1] if reasons else f"the server ended without a reason; its log is {log}"

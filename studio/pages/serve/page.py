@@ -1,11 +1,28 @@
-"""The Serve page: what is served, how clients reach it, who may. Drawn by assets/web/serve/page.js."""
+"""The Serve page: what is served, how clients reach it, who may use it. Drawn by assets/web/serve/page.js."""
 
 from __future__ import annotations
 
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from studio.frame.commands import command_routes
 from studio.frame.web_page import web_page
+from studio.pages.serve.commands import ServeCommands
 from studio.runtime import Runtime
 
 
 def build(_runtime: Runtime) -> None:
-    """The page's one component; it reads /api/serve by itself."""
+    """Draw the page."""
     web_page("serve")
+
+
+def routes(runtime: Runtime) -> APIRouter:
+    """The page's commands, and what it shows."""
+    commands = ServeCommands(runtime)
+    router = command_routes("serve", commands)
+
+    @router.get("/api/serve")
+    def state() -> JSONResponse:
+        return JSONResponse(commands.document())
+
+    return router

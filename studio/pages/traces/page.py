@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from studio.frame.web_page import web_page
+from studio.pages.traces.routes import routes
 from studio.runtime import Runtime
+
+__all__ = ["build", "routes"]
 
 
 def build(_runtime: Runtime) -> None:
-    """The page's one component; it reads /api/traces by itself."""
+    """Draw the page."""
     web_page("traces")

@@ -16,7 +16,7 @@ PAGE_SIZE = 50
 STATES = ("running", "correct", "wrong", "interrupted", *get_args(Outcome))
 
 
-def trace_routes(runtime: Runtime) -> APIRouter:
+def routes(runtime: Runtime) -> APIRouter:
     """The routes, all below /api."""
     router = APIRouter(prefix="/api")
 

@@ -1,20 +1,19 @@
-"""What the Train page can ask and do, without any page: recipes, jobs, start, stop, resume.
+"""The commands of the Train page: recipes, and starting, stopping and resuming jobs.
 
-`handle` takes one command as a dict and returns a document with `ok` and `problems` ([key, sentence]); nothing
-that a person typed is lost by a problem. Jobs are read from the database and their folders, never from memory.
+Jobs are read from the database and their folders, never from memory.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from platformdirs import user_data_dir
 from pydantic import ValidationError
 
 from pool_registry.kinds import field_problems
-from studio.frame.commands import answered
+from studio.frame.commands import Fields, PageCommands, PageReply
 from studio.pages.train.job_document import job_line, recipe_of
 from studio.pages.train.preflight import missing
 from studio.runtime import Runtime
@@ -23,17 +22,15 @@ from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse
 from trainer.recipe_schema import build_recipe_schema
 
 FIRST = "cpu-first-steps"
-Request = Mapping[str, Any]
-Reply = dict[str, Any]
 
 
-class TrainDesk:
+class TrainCommands(PageCommands):
     """The commands of the Train page."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.jobs = runtime.jobs
-        self._commands: dict[str, Callable[[Request], Reply]] = {
+        self.commands = {
             "open": self._open,
             "preset": self._preset,
             "of_job": self._of_job,
@@ -45,53 +42,55 @@ class TrainDesk:
             "start_queue": self._start_queue,
         }
 
-    def handle(self, request: Request) -> dict[str, Any]:
-        """Do what `request["action"]` names. Never raises for what a person can mend."""
-        return answered(self._commands, request)
-
     # Recipes
 
-    def _open(self, _request: Request) -> Reply:
-        """What the page is built from, and the recipe it begins with."""
+    def _open(self, _fields: Fields) -> PageReply:
+        """What the page is built from, and the recipe that it shows first."""
         names = list_presets()
         first = FIRST if FIRST in names else (names[0] if names else "")
         recipe = load_recipe(first) if first else Recipe.model_validate({"sft": {}, "grpo": {}})
-        return {
-            "schema": build_recipe_schema(),
-            "presets": preset_documents(),
-            "pools": self._runtime.store.pools.names(),
-            "preset": first,
-            **self._shown(recipe, first, checked=False),
-        }
+        return PageReply(
+            fields={
+                "schema": build_recipe_schema(),
+                "presets": preset_documents(),
+                "pools": self._runtime.store.pools.names(),
+                "preset": first,
+                **self._recipe_document(recipe, first, checked=False),
+            }
+        )
 
-    def _preset(self, request: Request) -> Reply:
-        name = str(request.get("name"))
+    def _preset(self, fields: Fields) -> PageReply:
+        name = str(fields.get("name"))
         if name not in list_presets():
             raise InvalidRecipe([("", f"there is no preset {name!r}; there are: {', '.join(list_presets())}")])
-        return self._shown(load_recipe(name), name)
+        return self._reply(load_recipe(name), name)
 
-    def _of_job(self, request: Request) -> Reply:
+    def _of_job(self, fields: Fields) -> PageReply:
         """The recipe of a job, to be edited for another one."""
-        return self._shown(self.jobs.recipe(self.jobs.get(str(request.get("job"))).id), "")
+        return self._reply(self.jobs.recipe(self.jobs.get(str(fields.get("job"))).id), "")
 
-    def _check(self, request: Request) -> Reply:
+    def _check(self, fields: Fields) -> PageReply:
         """A recipe as edited: its problems by key, or its other form and what prevents a start."""
-        return self._shown(asked_recipe(request), str(request.get("preset") or ""))
+        return self._reply(parse_draft(fields), str(fields.get("preset") or ""))
 
-    def _fit(self, request: Request) -> Reply:
+    def _fit(self, fields: Fields) -> PageReply:
         from trainer.memory_fit.estimate import estimate_fit  # imports torch
 
-        return {"fit": estimate_fit(asked_recipe(request)).model_dump(mode="json")}
+        return PageReply(fields={"fit": estimate_fit(parse_draft(fields)).model_dump(mode="json")})
 
-    def _shown(self, recipe: Recipe, preset: str, checked: bool = True) -> Reply:
-        """A recipe as the page holds it. What is missing takes a moment to find: the page asks for it later."""
+    def _reply(self, recipe: Recipe, preset: str) -> PageReply:
+        return PageReply(fields=self._recipe_document(recipe, preset))
+
+    def _recipe_document(self, recipe: Recipe, preset: str, checked: bool = True) -> dict[str, Any]:
+        """A recipe as the page holds it. What is missing takes a moment to find: with `checked` off it is left out,
+        and the page asks for it later."""
         unchanged = preset in list_presets() and load_recipe(preset) == recipe
         return {
             "recipe": recipe.model_dump(mode="json"),
             "yaml": dump_recipe(recipe),
             "command": self._command(recipe, preset if unchanged else ""),
             "file": None if unchanged else f"{recipe.name}.yaml",
-            "missing": [each.document() for each in missing(recipe, self._runtime.store)] if checked else None,
+            "missing": [gap.document() for gap in missing(recipe, self._runtime.store)] if checked else None,
             "busy": [job_line(row) for row in self.jobs.all() if row.active or row.state == "queued"],
         }
 
@@ -105,30 +104,24 @@ class TrainDesk:
 
     # Jobs
 
-    def _submit(self, request: Request) -> Reply:
-        recipe = asked_recipe(request)
-        blocking = [(each.key, each.sentence) for each in missing(recipe, self._runtime.store) if each.blocks]
-        if blocking:
-            raise InvalidRecipe(blocking)
-        row = self.jobs.submit(recipe)
+    def _submit(self, fields: Fields) -> PageReply:
+        return submit(parse_draft(fields), self._runtime)
+
+    def _stop(self, fields: Fields) -> PageReply:
+        row = self.jobs.stop(str(fields.get("job")))
+        stopping = row.state == "stopping"
+        return PageReply(f"{row.id} {'stops after this step, with a checkpoint' if stopping else 'has left the queue'}")
+
+    def _resume(self, fields: Fields) -> PageReply:
+        row = self.jobs.resume(str(fields.get("job")))
+        now = self.jobs.start_next() == row.id
+        return PageReply(f"{row.id} {'continues' if now else 'waits in the queue'}")
+
+    def _start_queue(self, _fields: Fields) -> PageReply:
         started = self.jobs.start_next()
-        return {"job": row.id, "said": f"{row.id} {'starts' if started == row.id else 'waits in the queue'}"}
+        return PageReply(f"{started} starts" if started else "No job to start: one is running, or none is queued")
 
-    def _stop(self, request: Request) -> Reply:
-        row = self.jobs.stop(str(request.get("job")))
-        said = "stops after this step, with a checkpoint" if row.state == "stopping" else "has left the queue"
-        return {"said": f"{row.id} {said}"}
-
-    def _resume(self, request: Request) -> Reply:
-        row = self.jobs.resume(str(request.get("job")))
-        started = self.jobs.start_next()
-        return {"said": f"{row.id} {'goes on' if started == row.id else 'waits in the queue'}"}
-
-    def _start_queue(self, _request: Request) -> Reply:
-        started = self.jobs.start_next()
-        return {"said": f"{started} starts" if started else "Nothing to start: a job runs, or none is queued"}
-
-    def list(self) -> list[Reply]:
+    def list(self) -> list[dict[str, Any]]:
         """Every job, newest first."""
         return [job_line(row) for row in self.jobs.all()]
 
@@ -138,11 +131,21 @@ class TrainDesk:
         return dump_recipe(recipe) if recipe else ""
 
 
-def asked_recipe(request: Request) -> Recipe:
-    """The recipe of a command: `yaml` as text, or `recipe` as the form's document. Raises InvalidRecipe."""
-    if isinstance(request.get("yaml"), str):
-        return parse_recipe(request["yaml"])
-    document = request.get("recipe")
+def submit(recipe: Recipe, runtime: Runtime) -> PageReply:
+    """Put a job into the queue. Raises InvalidRecipe with what prevents its start."""
+    blocking = [(gap.key, gap.sentence) for gap in missing(recipe, runtime.store) if gap.blocks]
+    if blocking:
+        raise InvalidRecipe(blocking)
+    row = runtime.jobs.submit(recipe)
+    now = runtime.jobs.start_next() == row.id
+    return PageReply(f"{row.id} {'starts' if now else 'waits in the queue'}", {"job": row.id})
+
+
+def parse_draft(fields: Fields) -> Recipe:
+    """Parse the recipe of a command: `yaml` as text, or `recipe` as the form's document. Raises InvalidRecipe."""
+    if isinstance(fields.get("yaml"), str):
+        return parse_recipe(fields["yaml"])
+    document = fields.get("recipe")
     if not isinstance(document, Mapping):
         raise InvalidRecipe([("", "a recipe is a mapping such as 'pool: starter'")])
     try:
@@ -151,16 +154,16 @@ def asked_recipe(request: Request) -> Recipe:
         raise InvalidRecipe(field_problems(error)) from error
 
 
-def preset_documents() -> list[Reply]:
+def preset_documents() -> list[dict[str, Any]]:
     """The recipes that ship; one that a newer version cannot read is left out."""
-    found = []
+    documents = []
     for name in list_presets():
         try:
             recipe = load_recipe(name)
         except InvalidRecipe:
             continue
         steps = {stage: getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate"}
-        found.append(
+        documents.append(
             {
                 "name": name,
                 "title": recipe.title or name,
@@ -170,4 +173,4 @@ def preset_documents() -> list[Reply]:
                 "backend": recipe.grpo.rollouts.backend if recipe.grpo else "",
             }
         )
-    return found
+    return documents

@@ -1,15 +1,14 @@
-"""The Train page: a recipe, what it needs, and the jobs. Drawn by assets/web/train/page.js.
-
-Commands go to TrainDesk; what a job does comes over its own stream (train_api.py).
-"""
+"""The Train page: a recipe, what it needs, and the jobs. Drawn by assets/web/train/page.js."""
 
 from __future__ import annotations
 
 from studio.frame.web_page import web_page
-from studio.pages.train.commands import TrainDesk
+from studio.pages.train.routes import routes
 from studio.runtime import Runtime
 
+__all__ = ["build", "routes"]
 
-def build(runtime: Runtime) -> None:
-    """The page's one component, and its commands."""
-    web_page("train", TrainDesk(runtime).handle)
+
+def build(_runtime: Runtime) -> None:
+    """Draw the page."""
+    web_page("train")

@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import Outcome
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.pool import Pool
+from pool_registry.worker import Role
+from studio.episode_documents.schema import StepStatus
 from studio.episode_documents.view import episode_view
+from studio.frame.document import Document
 from studio.pages.train.curves import whole
 from studio.runtime import Runtime
 
@@ -21,6 +25,48 @@ MAX_GROUPS = 6  # in one answer
 MAX_EPISODES = 32  # of one group
 MAX_NODES = 60  # a small graph with more steps is only counted
 FOLLOWED = 16  # jobs whose index is kept
+
+
+class SmallNode(Document):
+    """A step on a small graph."""
+
+    id: int
+    x: int
+    y: int
+    role: Role
+    status: StepStatus
+    worker: str
+
+
+class SmallEdge(Document):
+    """From a step to one that may see it."""
+
+    path: str
+    used: bool
+
+
+class SmallAnswer(Document):
+    """The answer on a small graph."""
+
+    x: float
+    y: float
+    paths: list[str]
+
+
+class SmallGraph(Document):
+    """The graph of an episode without its words; `node` is (width, height) of a step's card."""
+
+    width: float
+    height: float
+    node: tuple[int, int]
+    steps: int
+    rounds: int
+    failed: int
+    answer_text: str | None
+    outcome: Outcome | None
+    nodes: list[SmallNode]
+    edges: list[SmallEdge]
+    answer: SmallAnswer | None
 
 
 @dataclass(slots=True)
@@ -77,7 +123,7 @@ class RolloutBrowser:
         self._runtime = runtime
         self._indexes: dict[str, RolloutIndex] = {}
 
-    def answer(self, job: str, path: Path, step: int | None, first: int) -> dict[str, Any]:
+    def document(self, job: str, path: Path, step: int | None, first: int) -> dict[str, Any]:
         """The groups of `step` (the newest when None) from number `first` on, and which steps there are."""
         index = self._index(job, path)
         steps = sorted(index.steps)
@@ -115,7 +161,7 @@ class RolloutBrowser:
         graph = None
         try:
             row = self._runtime.store.traces.row(key)
-            graph = small_graph(self._runtime.store.traces.episode(key), row, self._pool(row))
+            graph = small_graph(self._runtime.store.traces.episode(key), row, self._pool(row)).to_json()
         except (EpisodeNotFound, DamagedTrace):
             pass  # the figures are still worth showing
         return {**told, "graph": graph, "starred": key in starred}
@@ -125,23 +171,25 @@ class RolloutBrowser:
         return stored.pool if stored else None
 
 
-def small_graph(episode: Episode, row: EpisodeRow, pool: Pool | None) -> dict[str, Any]:
+def small_graph(episode: Episode, row: EpisodeRow, pool: Pool | None) -> SmallGraph:
     """The graph of the Run page without its words: places, states and edges."""
     view = episode_view(episode, row, pool, None)
-    graph, answer = view["graph"], view["graph"]["answer"]
-    drawn = len(graph["nodes"]) <= MAX_NODES
-    return {
-        "width": graph["width"],
-        "height": graph["height"],
-        "node": [graph["node_width"], graph["node_height"]],
-        "steps": len(graph["nodes"]),
-        "rounds": len(view["turns"]),
-        "failed": sum(turn["error"] is not None for turn in view["turns"]),
-        "answer_text": (view["episode"]["answer"] or "")[:80] or None,
-        "outcome": view["episode"]["outcome"],
-        "nodes": [
-            {key: node[key] for key in ("id", "x", "y", "role", "status", "worker")} for node in graph["nodes"] if drawn
+    graph, answer = view.graph, view.graph.answer
+    drawn = len(graph.nodes) <= MAX_NODES
+    return SmallGraph(
+        width=graph.width,
+        height=graph.height,
+        node=(graph.node_width, graph.node_height),
+        steps=len(graph.nodes),
+        rounds=len(view.turns),
+        failed=sum(turn.error is not None for turn in view.turns),
+        answer_text=(view.episode.answer or "")[:80] or None,
+        outcome=view.episode.outcome,
+        nodes=[
+            SmallNode(id=node.id, x=node.x, y=node.y, role=node.role, status=node.status, worker=node.worker)
+            for node in graph.nodes
+            if drawn
         ],
-        "edges": [{"path": edge["path"], "used": edge["used"]} for edge in graph["edges"] if drawn],
-        "answer": {"x": answer["x"], "y": answer["y"], "paths": answer["paths"]} if answer and drawn else None,
-    }
+        edges=[SmallEdge(path=edge.path, used=edge.used) for edge in graph.edges if drawn],
+        answer=SmallAnswer(x=answer.x, y=answer.y, paths=answer.paths) if answer and drawn else None,
+    )

@@ -1,16 +1,14 @@
-"""The routes of the Train page: jobs, their live figures, their rollouts, the recipes that ship.
+"""The routes of the Train page: its commands, jobs, their live figures, their rollouts, the recipes that ship.
 
-A job's stream is fed from its folder and row. The event id says how far in metrics.jsonl the viewer is, so
-that after a lost connection or a restart of the studio only what is new comes; a reload gets everything.
+A job's stream is fed from its folder and row. The event id says how far in metrics.jsonl the viewer is, so that after
+a lost connection or a restart of the studio only new rows are sent; a reload gets everything.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 import math
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,9 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from pool_registry.actions import JsonValue
-from studio.pages.train.commands import TrainDesk, preset_documents
+from studio.frame import sse
+from studio.frame.commands import command_routes
+from studio.pages.train.commands import TrainCommands, preset_documents
 from studio.pages.train.curves import MetricsReader, rounded, whole_lines
 from studio.pages.train.job_document import LOG_CHARS, job_view
 from studio.pages.train.rollouts import RolloutBrowser
@@ -29,44 +29,38 @@ from trainer.jobs.queue import JobRow, JobStore
 
 POLL_S = 0.5
 STATE_S = 2.0  # how often the row, memory and advice are looked at
-KEEP_ALIVE_S = 15.0
 
 
-def train_routes(runtime: Runtime) -> APIRouter:
-    """The routes, all below /api."""
-    router = APIRouter(prefix="/api")
-    desk = TrainDesk(runtime)
-    browser = RolloutBrowser(runtime)
+def routes(runtime: Runtime) -> APIRouter:
+    """The page's commands, and its documents below /api."""
+    commands, browser, store = TrainCommands(runtime), RolloutBrowser(runtime), runtime.jobs
+    router = command_routes("train", commands)
 
-    @router.get("/jobs")
+    @router.get("/api/jobs")
     def jobs() -> JSONResponse:
-        return JSONResponse({"jobs": desk.list()})
+        return JSONResponse({"jobs": commands.list()})
 
-    @router.get("/jobs/{job}")
+    @router.get("/api/jobs/{job}")
     def job(job: str) -> JSONResponse:
-        row = _row(desk.jobs, job)
-        reader = MetricsReader(desk.jobs.folder(job).metrics)
+        row = _find_job(store, job)
+        reader = MetricsReader(store.folder(job).metrics)
         reader.poll()
-        view = job_view(row, desk.jobs, reader, time.time())
-        return JSONResponse({**view, "recipe": desk.recipe_text(job), "curves": reader.columns.document()})
+        view = job_view(row, store, reader, time.time())
+        return JSONResponse({**view, "recipe": commands.recipe_text(job), "curves": reader.columns.document()})
 
-    @router.get("/jobs/{job}/stream")
+    @router.get("/api/jobs/{job}/stream")
     def stream(job: str, request: Request) -> StreamingResponse:
-        _row(desk.jobs, job)
-        follower = JobFollower(desk, job, request.headers.get("last-event-id", ""))
-        return StreamingResponse(
-            follower.messages(request),
-            media_type="text/event-stream",
-            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-        )
+        _find_job(store, job)
+        follower = JobFollower(store, job, request.headers.get("last-event-id", ""))
+        return sse.stream(sse.follow(request, follower.poll, follower.is_over, POLL_S))
 
-    @router.get("/jobs/{job}/rollouts")
+    @router.get("/api/jobs/{job}/rollouts")
     def rollouts(job: str, step: int | None = None, first: int = 0) -> JSONResponse:
-        _row(desk.jobs, job)
-        path = desk.jobs.folder(job).rollouts
-        return JSONResponse(browser.answer(job, path, step, max(0, min(first, 100_000))))
+        _find_job(store, job)
+        path = store.folder(job).rollouts
+        return JSONResponse(browser.document(job, path, step, max(0, min(first, 100_000))))
 
-    @router.get("/recipes")
+    @router.get("/api/recipes")
     def recipes() -> JSONResponse:
         return JSONResponse({"recipes": preset_documents()})
 
@@ -74,73 +68,64 @@ def train_routes(runtime: Runtime) -> APIRouter:
 
 
 class JobFollower:
-    """One viewer of one job: says what was added to its folder and what changed about it."""
+    """One viewer of one job: sends what was added to its folder and what changed about it.
 
-    def __init__(self, desk: TrainDesk, job: str, last: str) -> None:
-        self._desk, self._job, self._last = desk, job, last
-        self._job_folder: JobFolder = desk.jobs.folder(job)
+    `last` is the `Last-Event-ID` that the viewer has. `poll` and `is_over` are for studio/frame/sse.py's `follow`.
+    """
+
+    def __init__(self, jobs: JobStore, job: str, last: str) -> None:
+        self._jobs, self._job, self._last = jobs, job, last
+        self._job_folder: JobFolder = jobs.folder(job)
         self._metrics = MetricsReader(self._job_folder.metrics)
         self._log = LogTail(self._job_folder.log)
+        self._began = self._over = False
         self._state = ""
         self._next_state = 0.0
 
-    async def messages(self, request: Request) -> AsyncIterator[str]:
-        """Server-sent events until the job has ended or the viewer has gone."""
-        quiet_s = 0.0
-        for message in await asyncio.to_thread(self._first):
-            yield message
-        while not await request.is_disconnected():
-            told, over = await asyncio.to_thread(self._poll)
-            for message in told:
-                yield message
-            if over:
-                yield "event: end\ndata: {}\n\n"
-                return
-            quiet_s = 0.0 if told else quiet_s + POLL_S
-            if quiet_s >= KEEP_ALIVE_S:
-                quiet_s = 0.0
-                yield ": keep-alive\n\n"
-            await asyncio.sleep(POLL_S)
-
-    def _first(self) -> list[str]:
-        """Where the viewer is: the rows it lacks, or the whole curves."""
-        self._metrics.poll()
-        known = self._metrics.knows(self._last)
-        if known is None:
-            return [self._curves()]
-        rows = whole_lines(self._job_folder.metrics, known)[0] if known < self._metrics.offset else []
-        return [self._rows(rows)] if rows else []
-
-    def _poll(self) -> tuple[list[str], bool]:
-        rows, renewed = self._metrics.poll()
-        told = [self._curves()] if renewed else [self._rows(rows)] if rows else []
-        over = False
+    def poll(self) -> list[str]:
+        """The messages since the last poll; first the rows that the viewer lacks, or the whole curves."""
+        if not self._began:
+            self._began = True
+            return [*self._first(), *self.poll()]
+        rows, restarted = self._metrics.poll()
+        messages = [self._curves()] if restarted else [self._rows(rows)] if rows else []
+        self._over = False
         if rows or time.monotonic() >= self._next_state:
             self._next_state = time.monotonic() + STATE_S
-            row = self._row()
-            over = not row.active and row.state != "queued"
-            told += self._changed(row)
+            self._jobs.mark_lost()
+            row = self._jobs.get(self._job)
+            self._over = not (row.active or row.state == "queued" or rows)
+            messages += self._state_messages(row)
         log = self._log.poll()
         if log is not None:
-            told.append(message("log", log))
-        return told, over and not rows
+            messages.append(sse.message(log, "log"))
+        return messages
 
-    def _row(self) -> JobRow:
-        self._desk.jobs.mark_lost()
-        return self._desk.jobs.get(self._job)
+    def is_over(self) -> bool:
+        """Whether the job has ended and everything was sent."""
+        return self._over
 
-    def _changed(self, row: JobRow) -> list[str]:
-        state = message("job", job_view(row, self._desk.jobs, self._metrics, time.time()))
+    def _first(self) -> list[str]:
+        self._metrics.poll()
+        offset = self._metrics.knows(self._last)
+        if offset is None:
+            return [self._curves()]
+        rows = whole_lines(self._job_folder.metrics, offset)[0] if offset < self._metrics.offset else []
+        return [self._rows(rows)] if rows else []
+
+    def _state_messages(self, row: JobRow) -> list[str]:
+        """The job's document, if it is another than the last one sent."""
+        state = sse.message(job_view(row, self._jobs, self._metrics, time.time()), "job")
         if state == self._state:
             return []
         self._state = state
         return [state]
 
     def _curves(self) -> str:
-        return f"id: {self._metrics.place}\n{message('curves', self._metrics.columns.document())}"
+        return sse.message(self._metrics.columns.document(), "curves", self._metrics.place)
 
     def _rows(self, rows: Sequence[Mapping[str, JsonValue]]) -> str:
-        return f"id: {self._metrics.place}\n{message('rows', [plain(row) for row in rows])}"
+        return sse.message([plain(row) for row in rows], "rows", self._metrics.place)
 
 
 class LogTail:
@@ -175,12 +160,7 @@ def plain(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     }
 
 
-def message(event: str, document: Any) -> str:
-    """One server-sent event."""
-    return f"event: {event}\ndata: {json.dumps(document, ensure_ascii=False)}\n\n"
-
-
-def _row(jobs: JobStore, job: str) -> JobRow:
+def _find_job(jobs: JobStore, job: str) -> JobRow:
     try:
         return jobs.get(job)
     except JobNotFound as error:

@@ -158,9 +158,9 @@ def test_guessing_is_stopped_even_with_the_right_password(runtime):
     Accounts(runtime.store.engine).add("bob", PASSWORD)
     guesser = visitor(create_app(runtime, login=True, loopback=False))
     said = [enter(guesser, "bob", f"guess number {k}") for k in range(MAX_FAILURES)]
-    assert {answer.status_code for answer in said} == {401} and said[0].json()["said"]
+    assert {answer.status_code for answer in said} == {401} and said[0].json()["message"]
     last = enter(guesser, "bob")
-    assert last.status_code == 429 and int(last.headers["retry-after"]) > 0 and "Too many" in last.json()["said"]
+    assert last.status_code == 429 and int(last.headers["retry-after"]) > 0 and "Too many" in last.json()["message"]
 
 
 def test_a_studio_that_others_reach_without_a_login_is_never_made(runtime):

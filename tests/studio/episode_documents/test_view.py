@@ -42,7 +42,7 @@ EVENTS = [
 
 
 def view(count: int = len(EVENTS)) -> dict:
-    return episode_view(replay("e", EVENTS[:count]), ROW, POOL, 1)
+    return episode_view(replay("e", EVENTS[:count]), ROW, POOL, 1).to_json()
 
 
 def test_a_view_is_json_and_holds_every_step_edge_and_total():
@@ -65,14 +65,15 @@ def test_a_view_of_every_prefix_of_a_trace_can_be_drawn():
 
 
 def test_a_patch_changes_states_but_carries_no_edges():
-    patch = view_patch(replay("e", EVENTS[:4]), ROW, POOL, 1)
+    patch = view_patch(replay("e", EVENTS[:4]), ROW, POOL, 1).to_json()
     assert [node["status"] for node in patch["nodes"]] == ["RUNNING", "PENDING", "PENDING"]
     assert "graph" not in patch
 
 
 def test_the_detail_of_a_step_shows_what_it_was_allowed_to_see_and_nothing_else():
-    detail = step_detail(replay("e", EVENTS), 3, POOL)
-    assert detail is not None
+    found = step_detail(replay("e", EVENTS), 3, POOL)
+    assert found is not None
+    detail = found.to_json()
     assert [seen["step"] for seen in detail["visible"]] == [1, 2]
     assert detail["visible"][1]["error"] == "math_error: no"
     assert detail["arguments"] == {"expression": "$1*2"} and detail["resolved"] == {"expression": "2*2"}
@@ -81,15 +82,15 @@ def test_the_detail_of_a_step_shows_what_it_was_allowed_to_see_and_nothing_else(
 
 def test_the_detail_of_a_turn_has_its_text():
     detail = turn_detail(replay("e", EVENTS), 1)
-    assert detail is not None and detail["text"] == "{}" and detail["latency_s"] == 0.5
+    assert detail is not None and detail.text == "{}" and detail.latency_s == 0.5
 
 
 def test_of_a_large_pool_the_view_says_what_was_shown_best_first():
     shown = ShownWorkers({"calc": 0.25, "read": 0.5}, of=200, by="meaning and words")
     events = [*EVENTS[:2], TurnTaken(1, replace(EVENTS[2].turn, shown=shown), 0.5), *EVENTS[3:]]
-    turn = episode_view(replay("e", events), ROW, POOL, 1)["turns"][0]
+    turn = episode_view(replay("e", events), ROW, POOL, 1).to_json()["turns"][0]
     assert turn["shown"] == {"count": 2, "of": 200}
     detail = turn_detail(replay("e", events), 1)
-    assert detail is not None and detail["shown"]["by"] == "meaning and words"
-    assert [(each["worker"], each["score"]) for each in detail["shown"]["workers"]] == [("read", 0.5), ("calc", 0.25)]
+    assert detail is not None and detail.shown is not None and detail.shown.by == "meaning and words"
+    assert [(worker.worker, worker.score) for worker in detail.shown.workers] == [("read", 0.5), ("calc", 0.25)]
     assert view()["turns"][0]["shown"] is None

@@ -10,7 +10,7 @@ from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TurnStarted, TurnTaken
 from orchestrator.graphs.alignment import align
 from orchestrator.plan import Step, Turn
-from studio.pages.compare.commands import CompareDesk, evaluation_recipe
+from studio.pages.compare.commands import CompareCommands, evaluation_recipe
 from studio.pages.compare.graph_diff import diff_document
 from studio.pages.compare.results import ResultShelf, Selection
 from studio.pages.compare.suite import PAGE
@@ -221,19 +221,18 @@ def test_a_stream_of_two_episodes_ends_with_both_graded_and_the_diff(client, mea
 
 
 @pytest.fixture
-def desk(runtime, jobs) -> CompareDesk:
-    return CompareDesk(runtime, jobs)
+def desk(runtime, jobs) -> CompareCommands:
+    return CompareCommands(runtime)
 
 
 def test_a_run_starts_what_can_be_started_and_tells_the_rest(desk, runtime):
-    told = desk.handle({"action": "open"})
+    told = desk.run("open", {})
     assert told["ok"] and {each["name"] for each in told["orchestrators"]} >= {"oracle", "random_plan", "starter-grpo"}
-    request = {"action": "run", "pool": "starter", "query": told["query"], "orchestrators": ["oracle", "nobody"]}
-    reply = desk.handle(request)
+    reply = desk.run("run", {"pool": "starter", "query": told["query"], "orchestrators": ["oracle", "nobody"]})
     started, refused = reply["started"]
     assert runtime.store.traces.row(started["episode"]).orchestrator == "oracle"
     assert refused["episode"] is None and "nobody" in refused["problem"]
-    assert desk.handle({"action": "stop", "episodes": [started["episode"], "gone"]})["ok"]
+    assert desk.run("stop", {"episodes": [started["episode"], "gone"]})["ok"]
 
 
 @pytest.mark.parametrize(
@@ -249,13 +248,12 @@ def test_a_run_starts_what_can_be_started_and_tells_the_rest(desk, runtime):
 )
 def test_what_cannot_be_run_is_refused_with_a_reason(desk, change, word):
     request = {
-        "action": "run",
         "pool": "starter",
         "query": "What?",
         "orchestrators": ["oracle", "random_plan"],
         **change,
     }
-    told = desk.handle(request)
+    told = desk.run(request.pop("action", "run"), request)
     assert told["ok"] is False and any(word in what for _, what in told["problems"]), told
 
 
@@ -270,7 +268,7 @@ def test_an_evaluation_of_the_page_is_a_recipe_of_one_stage(desk):
     assert recipe.stages == ("evaluate",) and recipe.evaluate.source == "ledger,atlas"
     assert (recipe.evaluate.samples, recipe.evaluate.max_cost) == (2, 1.5)
     assert recipe.evaluate.conditions == ("seen", "without:sql")
-    told = desk.handle({"action": "check", "evaluation": EVALUATION})
+    told = desk.run("check", {"evaluation": EVALUATION})
     assert told["ok"] and not [each for each in told["missing"] if each["blocks"]] and "without:sql" in told["yaml"]
 
 
@@ -290,5 +288,5 @@ def test_what_is_wrong_with_an_evaluation_is_told_at_its_key(desk, change, key):
     with pytest.raises(InvalidRecipe) as refused:
         evaluation_recipe({"evaluation": EVALUATION | change})
     assert key in [where for where, _ in refused.value.problems]
-    told = desk.handle({"action": "check", "evaluation": EVALUATION | change})
+    told = desk.run("check", {"evaluation": EVALUATION | change})
     assert told["ok"] is False and key in json.dumps(told["problems"])

@@ -8,7 +8,7 @@ import pytest
 
 from pool_registry.pool import Limits
 from studio.orchestrators.notes import memory_note
-from studio.pages.pool.commands import PoolDesk
+from studio.pages.pool.commands import PoolCommands
 from tests.orchestrator.support.endpoint import Endpoint, endpoint, pool_of
 from trainer.tasks import find_task
 
@@ -22,8 +22,8 @@ def desk(runtime, endpoint):
     Endpoint.reply = staticmethod(lambda messages: '{"answer": "-1"}')
     name = f"m{time.time_ns()}"
     runtime.store.pools.save(pool_of(endpoint, "boss").model_copy(update={"name": name}))
-    commands = PoolDesk(runtime)
-    return lambda action, pool=name, **request: commands.handle({"action": action, "pool": pool, **request}), name
+    commands = PoolCommands(runtime)
+    return lambda action, pool=name, **request: commands.run(action, {"pool": pool, **request}), name
 
 
 def ran(runtime, pool: str) -> str:
@@ -61,10 +61,10 @@ def test_recorded_failures_can_be_learnt_from_and_lessons_be_forgotten(runtime, 
     ran(runtime, name)
     assert "off" in send("learn")["problems"][0][1]
     send("set_memory", memory="rule")
-    assert "1 recorded failure" in send("learn")["said"]
-    assert "0 recorded" in send("learn")["said"], "nothing is learnt twice"
+    assert "1 recorded failure" in send("learn")["message"]
+    assert "0 recorded" in send("learn")["message"], "nothing is learnt twice"
     lesson = send("memory")["memory"]["lessons"][0]
-    assert send("forget", "starter", lesson=lesson["id"])["said"] == "Forgot 0 lessons", "of another pool"
+    assert send("forget", "starter", lesson=lesson["id"])["message"] == "Forgot 0 lessons", "of another pool"
     assert send("forget", lesson=lesson["id"])["memory"]["count"] == 0
     send("learn")
     assert send("forget")["memory"]["count"] == 0

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from pool_registry.pool import export_pool
 from pool_registry.starter import starter_pool
-from studio.pages.pool.commands import PoolDesk
+from studio.pages.pool.commands import PoolCommands
 
 CALCULATOR = {"name": "abacus", "kind": "calculator", "description": "Counts.", "config": {}}
 
 
 @pytest.fixture
-def desk(runtime) -> PoolDesk:
-    return PoolDesk(runtime)
+def desk(runtime) -> PoolCommands:
+    return PoolCommands(runtime)
 
 
 @pytest.fixture
 def pool(desk) -> str:
     name = f"p{uuid.uuid4().hex[:8]}"
-    assert desk.handle({"action": "create", "name": name})["ok"]
+    assert desk.run("create", {"name": name})["ok"]
     return name
 
 
@@ -33,19 +33,17 @@ def workers(reply: dict) -> dict[str, dict]:
 
 
 def test_saving_the_same_again_makes_no_version(desk, pool):
-    first = desk.handle({"action": "save_worker", "pool": pool, "worker": CALCULATOR})
-    again = desk.handle({"action": "save_worker", "pool": pool, "worker": CALCULATOR, "replacing": "abacus"})
+    first = desk.run("save_worker", {"pool": pool, "worker": CALCULATOR})
+    again = desk.run("save_worker", {"pool": pool, "worker": CALCULATOR, "replacing": "abacus"})
     assert first["state"]["pool"]["version"] == again["state"]["pool"]["version"] == 2
 
 
 def test_a_worker_can_be_renamed_but_not_onto_another(desk, pool):
-    desk.handle({"action": "save_worker", "pool": pool, "worker": CALCULATOR})
+    desk.run("save_worker", {"pool": pool, "worker": CALCULATOR})
     renamed = {**CALCULATOR, "name": "beads"}
-    assert list(
-        workers(desk.handle({"action": "save_worker", "pool": pool, "worker": renamed, "replacing": "abacus"}))
-    ) == ["beads"]
-    desk.handle({"action": "save_worker", "pool": pool, "worker": CALCULATOR})
-    refused = desk.handle({"action": "save_worker", "pool": pool, "worker": renamed, "replacing": "abacus"})
+    assert list(workers(desk.run("save_worker", {"pool": pool, "worker": renamed, "replacing": "abacus"}))) == ["beads"]
+    desk.run("save_worker", {"pool": pool, "worker": CALCULATOR})
+    refused = desk.run("save_worker", {"pool": pool, "worker": renamed, "replacing": "abacus"})
     assert refused["problems"][0][0] == "name" and not refused["ok"]
 
 
@@ -57,7 +55,7 @@ def test_all_problems_come_at_once_at_their_fields(desk, pool):
         "config": {"database": "mysql://x", "max_rows": 0},
         "timeout_s": -1,
     }
-    reply = desk.handle({"action": "save_worker", "pool": pool, "worker": worker})
+    reply = desk.run("save_worker", {"pool": pool, "worker": worker})
     assert {where for where, _ in reply["problems"]} >= {
         "name",
         "description",
@@ -69,46 +67,41 @@ def test_all_problems_come_at_once_at_their_fields(desk, pool):
 
 def test_a_key_in_plain_text_is_refused_and_not_repeated(desk, pool):
     config = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "api_key": "sk-very-secret-4711"}
-    reply = desk.handle(
-        {"action": "save_worker", "pool": pool, "worker": {**CALCULATOR, "kind": "chat", "config": config}}
-    )
+    reply = desk.run("save_worker", {"pool": pool, "worker": {**CALCULATOR, "kind": "chat", "config": config}})
     assert reply["problems"][0][0] == "config.api_key" and "sk-very-secret" not in json.dumps(reply)
 
 
 def test_a_fallback_is_a_worker_of_the_pool_and_said_at_its_field_when_it_is_not(desk, pool):
     backed = {**CALCULATOR, "name": "backed", "fallback": "abacus"}
-    refused = desk.handle({"action": "save_worker", "pool": pool, "worker": backed})
+    refused = desk.run("save_worker", {"pool": pool, "worker": backed})
     assert [where for where, _ in refused["problems"]] == ["fallback"]
-    desk.handle({"action": "save_worker", "pool": pool, "worker": CALCULATOR})
-    saved = desk.handle({"action": "save_worker", "pool": pool, "worker": backed})
+    desk.run("save_worker", {"pool": pool, "worker": CALCULATOR})
+    saved = desk.run("save_worker", {"pool": pool, "worker": backed})
     assert workers(saved)["backed"]["fallback"] == "abacus"
-    tried = desk.handle({"action": "try_worker", "worker": backed, "arguments": {"expression": "1/0"}})
+    tried = desk.run("try_worker", {"worker": backed, "arguments": {"expression": "1/0"}})
     assert tried["observation"]["status"] == "EXEC_ERR"  # tried alone: no other worker stands in
 
 
 def test_disable_remove_limits_and_restore(desk, pool):
-    desk.handle({"action": "save_worker", "pool": pool, "worker": CALCULATOR})
-    off = desk.handle({"action": "set_enabled", "pool": pool, "name": "abacus", "enabled": False})
+    desk.run("save_worker", {"pool": pool, "worker": CALCULATOR})
+    off = desk.run("set_enabled", {"pool": pool, "name": "abacus", "enabled": False})
     assert workers(off)["abacus"]["enabled"] is False
-    limited = desk.handle({"action": "save_limits", "pool": pool, "limits": {"max_rounds": 2}})
+    limited = desk.run("save_limits", {"pool": pool, "limits": {"max_rounds": 2}})
     assert limited["state"]["pool"]["limits"]["max_rounds"] == 2
-    assert (
-        desk.handle({"action": "save_limits", "pool": pool, "limits": {"max_rounds": 0}})["problems"][0][0]
-        == "max_rounds"
-    )
-    assert workers(desk.handle({"action": "remove_worker", "pool": pool, "name": "abacus"})) == {}
-    restored = desk.handle({"action": "restore", "pool": pool, "version": 2})
+    assert desk.run("save_limits", {"pool": pool, "limits": {"max_rounds": 0}})["problems"][0][0] == "max_rounds"
+    assert workers(desk.run("remove_worker", {"pool": pool, "name": "abacus"})) == {}
+    restored = desk.run("restore", {"pool": pool, "version": 2})
     assert workers(restored)["abacus"]["enabled"] is True
     changes = [each["changes"] for each in restored["state"]["pool"]["versions"]]
     assert changes == ["removed abacus", "changed limits", "changed abacus", "added abacus", "first version"]
 
 
 def test_trying_a_worker_needs_no_saved_pool(desk):
-    asked = desk.handle({"action": "try_worker", "worker": CALCULATOR})
+    asked = desk.run("try_worker", {"worker": CALCULATOR})
     assert "expression" in asked["parameters"]["properties"] and asked["sample"]["expression"]
-    done = desk.handle({"action": "try_worker", "worker": CALCULATOR, "arguments": {"expression": "2**10"}})
+    done = desk.run("try_worker", {"worker": CALCULATOR, "arguments": {"expression": "2**10"}})
     assert (done["observation"]["status"], done["observation"]["value"]) == ("OK", "1024")
-    bad = desk.handle({"action": "try_worker", "worker": CALCULATOR, "arguments": {"nope": 1}})
+    bad = desk.run("try_worker", {"worker": CALCULATOR, "arguments": {"nope": 1}})
     assert bad["observation"]["status"] == "PARSE_ERR" and "expression" in bad["observation"]["error"]
 
 
@@ -117,24 +110,24 @@ def test_every_starter_worker_answers_its_own_sample(desk):
         if spec.kind in ("local_model", "orchestrator"):
             continue
         worker = spec.model_dump(mode="json")
-        asked = desk.handle({"action": "try_worker", "worker": worker})
+        asked = desk.run("try_worker", {"worker": worker})
         sample = {"arguments": asked["sample"], "seen": asked["seen"]}
-        seen = desk.handle({"action": "try_worker", "worker": worker, **sample})["observation"]
+        seen = desk.run("try_worker", {"worker": worker, **sample})["observation"]
         assert seen["status"] == "OK", (spec.name, seen)
 
 
 def test_health_is_remembered_for_the_card(desk):
-    reply = desk.handle({"action": "check_worker", "pool": "starter", "name": "sql"})
+    reply = desk.run("check_worker", {"pool": "starter", "name": "sql"})
     assert reply["health"]["ok"] and "tables" in reply["health"]["text"]
-    light = workers(desk.handle({"action": "show", "pool": "starter"}))["sql"]["light"]
+    light = workers(desk.run("show", {"pool": "starter"}))["sql"]["light"]
     assert light["light"] == "ok" and "tables" in light["sentence"]
 
 
 def test_workers_of_this_machine_are_probed_by_themselves_and_remote_ones_are_not(desk, pool):
     config = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}
     for worker in (CALCULATOR, {**CALCULATOR, "name": "far", "kind": "chat", "config": config}):
-        desk.handle({"action": "save_worker", "pool": pool, "worker": worker})
-    found = workers(desk.handle({"action": "check_local", "pool": pool}))
+        desk.run("save_worker", {"pool": pool, "worker": worker})
+    found = workers(desk.run("check_local", {"pool": pool}))
     assert found["abacus"]["light"]["light"] == "ok" and found["far"]["light"]["probe"] is None
 
 
@@ -142,15 +135,15 @@ def test_workers_of_this_machine_are_probed_by_themselves_and_remote_ones_are_no
     "text", ["", "{", "[]", "{}", '{"podium_pool": 2}', "\x00\ufffd", "9" * 5_000_000, "[" * 100_000]
 )
 def test_a_corrupt_pool_file_is_refused_with_a_sentence(desk, text):
-    before = desk.handle({"action": "show"})["state"]["pools"]
-    reply = desk.handle({"action": "import", "text": text})
+    before = desk.run("show", {})["state"]["pools"]
+    reply = desk.run("import", {"text": text})
     assert not reply["ok"] and len(reply["problems"][0][1]) > 10
-    assert desk.handle({"action": "show"})["state"]["pools"] == before
+    assert desk.run("show", {})["state"]["pools"] == before
 
 
 def test_an_imported_pool_equals_the_exported_one(desk, runtime):
     name = f"p{uuid.uuid4().hex[:8]}"
-    assert desk.handle({"action": "import", "text": export_pool(starter_pool()), "name": name})["ok"]
+    assert desk.run("import", {"text": export_pool(starter_pool()), "name": name})["ok"]
     assert runtime.store.pools.latest(name).pool == starter_pool().model_copy(update={"name": name})
 
 
@@ -186,5 +179,5 @@ FIELDS = [
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(COMMANDS), st.dictionaries(st.sampled_from(FIELDS), ANYTHING))
 def test_the_desk_never_raises_whatever_the_page_sends(desk, action, fields):
-    reply = desk.handle({"action": action, **fields})
+    reply = desk.run(action, {**fields})
     assert isinstance(reply["ok"], bool)

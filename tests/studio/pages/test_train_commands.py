@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pool_registry.pool import Pool
-from studio.pages.train.commands import TrainDesk
+from studio.pages.train.commands import TrainCommands
 from studio.pages.train.curves import Columns, MetricsReader, thinned
 from studio.pages.train.progress import place_of
 from tests.browser.support.jobs import recipe, write_job
@@ -23,8 +23,8 @@ SMALL = {"name": "small", "model": {"base": "starter:smollm2"}, "sft": {"steps":
 
 
 @pytest.fixture(scope="module")
-def desk(runtime) -> TrainDesk:
-    return TrainDesk(runtime)
+def desk(runtime) -> TrainCommands:
+    return TrainCommands(runtime)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def messages(text: str) -> list[tuple[str, str, object]]:
 
 
 def test_the_page_opens_with_the_gentlest_preset_and_its_schema(desk):
-    told = desk.handle({"action": "open"})
+    told = desk.run("open", {})
     assert told["ok"] and told["preset"] == "cpu-first-steps"
     assert {"cpu-first-steps", "single-gpu-24gb", "single-gpu-80gb", "conductor-paper", "paramanager-paper"} <= {
         each["name"] for each in told["presets"]
@@ -67,17 +67,17 @@ def test_the_page_opens_with_the_gentlest_preset_and_its_schema(desk):
 
 
 def test_form_and_yaml_are_two_forms_of_the_same_recipe(desk):
-    by_form = desk.handle({"action": "check", "recipe": SMALL})
-    by_yaml = desk.handle({"action": "check", "yaml": by_form["yaml"]})
+    by_form = desk.run("check", {"recipe": SMALL})
+    by_yaml = desk.run("check", {"yaml": by_form["yaml"]})
     assert by_form["recipe"] == by_yaml["recipe"] and by_form["yaml"] == by_yaml["yaml"]
     assert parse_recipe(by_form["yaml"]).sft.steps == 4
     assert by_form["file"] == "small.yaml" and "train small.yaml" in by_form["command"]
 
 
 def test_an_edited_preset_is_no_preset_any_more(desk):
-    told = desk.handle({"action": "preset", "name": "cpu-first-steps"})
+    told = desk.run("preset", {"name": "cpu-first-steps"})
     told["recipe"]["sft"]["steps"] += 1
-    edited = desk.handle({"action": "check", "preset": "cpu-first-steps", "recipe": told["recipe"]})
+    edited = desk.run("check", {"preset": "cpu-first-steps", "recipe": told["recipe"]})
     assert edited["file"] == "first-steps.yaml" and "train first-steps.yaml" in edited["command"]
 
 
@@ -94,13 +94,13 @@ def test_an_edited_preset_is_no_preset_any_more(desk):
     ],
 )
 def test_problems_are_told_at_their_keys(desk, change, key):
-    told = desk.handle({"action": "check", "recipe": {**SMALL, **change}})
+    told = desk.run("check", {"recipe": {**SMALL, **change}})
     assert not told["ok"] and key in [where for where, _ in told["problems"]]
 
 
 @pytest.mark.parametrize("text", ["[1]", "a: [", "name: x\nname", "&a [*a]", "\x00", "sft: 3"])
 def test_bad_yaml_is_a_sentence(desk, text):
-    told = desk.handle({"action": "check", "yaml": text})
+    told = desk.run("check", {"yaml": text})
     assert not told["ok"] and told["problems"][0][1]
 
 
@@ -110,16 +110,16 @@ def test_bad_yaml_is_a_sentence(desk, text):
 def test_everything_that_prevents_a_start_is_named(desk, runtime, monkeypatch):
     monkeypatch.setattr("studio.pages.train.preflight.VLLM_PYTHON", runtime.store.home.root / "none")
     runtime.store.pools.save(Pool(name="bare", workers=()))
-    told = desk.handle(
+    told = desk.run(
+        "check",
         {
-            "action": "check",
             "recipe": {
                 "pool": "bare",
                 "model": {"base": "/no/such/model", "start": "no-job@3"},
                 "sft": {"demonstrations": {"file": "/no/such/file.jsonl"}},
                 "grpo": {"rollouts": {"backend": "vllm"}, "rewards": [{"term": "beauty"}, {"term": "/no/file.py:f"}]},
             },
-        }
+        },
     )
     found = blocking(told)
     assert "calculator" in found["pool"] and "no pool" not in found["pool"]
@@ -131,14 +131,12 @@ def test_everything_that_prevents_a_start_is_named(desk, runtime, monkeypatch):
         "grpo.rewards.0.term",
         "grpo.rewards.1.term",
     } <= set(found)
-    refused = desk.handle({"action": "submit", "recipe": told["recipe"]})
+    refused = desk.run("submit", {"recipe": told["recipe"]})
     assert not refused["ok"] and {key for key, _ in refused["problems"]} == set(found)
 
 
 def test_an_unknown_pool_and_a_task_file_that_is_not_there_are_named(desk):
-    told = desk.handle(
-        {"action": "check", "recipe": {**SMALL, "pool": "nowhere", "tasks": {"source": "file:/no.jsonl"}}}
-    )
+    told = desk.run("check", {"recipe": {**SMALL, "pool": "nowhere", "tasks": {"source": "file:/no.jsonl"}}})
     assert "nowhere" in blocking(told)["pool"] and "/no.jsonl" in blocking(told)["tasks.source"]
 
 
@@ -146,20 +144,18 @@ def test_own_tasks_without_plans_need_another_teacher(desk, tmp_path):
     file = tmp_path / "mine.jsonl"
     lines = [{"query": f"What is {k} * 7?", "answer": k * 7, "split": "train"} for k in range(9)]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    told = desk.handle({"action": "check", "recipe": {**SMALL, "tasks": {"source": f"file:{file}"}}})
+    told = desk.run("check", {"recipe": {**SMALL, "tasks": {"source": f"file:{file}"}}})
     assert "sft.demonstrations.teacher" in blocking(told)
 
 
 def test_a_full_disk_is_told_before_it_is_full(desk, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1))
-    assert "saving.keep" in blocking(desk.handle({"action": "check", "recipe": SMALL}))
+    assert "saving.keep" in blocking(desk.run("check", {"recipe": SMALL}))
 
 
 def test_the_tiny_model_on_another_pool_is_a_warning(desk, runtime):
     runtime.store.pools.save(Pool(name="other", workers=()))
-    told = desk.handle(
-        {"action": "check", "recipe": {"pool": "other", "sft": {"demonstrations": {"teacher": "direct"}}}}
-    )
+    told = desk.run("check", {"recipe": {"pool": "other", "sft": {"demonstrations": {"teacher": "direct"}}}})
     said = [each for each in told["missing"] if each["key"] == "model.base" and not each["blocks"]]
     assert said and "starter pool" in said[0]["sentence"]
 
@@ -169,17 +165,17 @@ def test_the_tiny_model_on_another_pool_is_a_warning(desk, runtime):
 
 def test_submit_queue_stop_and_resume(desk, runtime, never_started, monkeypatch):
     monkeypatch.setattr("studio.pages.train.commands.missing", lambda *_: [])
-    told = desk.handle({"action": "submit", "recipe": SMALL})
-    assert told["ok"] and "starts" in told["said"]
+    told = desk.run("submit", {"recipe": SMALL})
+    assert told["ok"] and "starts" in told["message"]
     key = told["job"]
     assert [line["state"] for line in desk.list() if line["id"] == key] == ["queued"]
-    assert desk.handle({"action": "stop", "job": key})["ok"]
-    again = desk.handle({"action": "stop", "job": key})
+    assert desk.run("stop", {"job": key})["ok"]
+    again = desk.run("stop", {"job": key})
     assert not again["ok"] and "stopped" in again["problems"][0][1]
-    assert desk.handle({"action": "resume", "job": key})["ok"]
-    assert desk.handle({"action": "of_job", "job": key})["recipe"]["name"] == "small"
-    desk.handle({"action": "stop", "job": key})
-    assert not desk.handle({"action": "resume", "job": "none"})["ok"]
+    assert desk.run("resume", {"job": key})["ok"]
+    assert desk.run("of_job", {"job": key})["recipe"]["name"] == "small"
+    desk.run("stop", {"job": key})
+    assert not desk.run("resume", {"job": "none"})["ok"]
 
 
 def test_a_job_is_read_from_its_files(client, job):
@@ -377,13 +373,13 @@ FIELDS = ["recipe", "yaml", "name", "job", "preset"]
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(COMMANDS), st.dictionaries(st.sampled_from(FIELDS), ANYTHING))
 def test_the_desk_never_raises_whatever_the_page_sends(desk, action, fields):
-    reply = desk.handle({"action": action, **fields})
+    reply = desk.run(action, {**fields})
     assert isinstance(reply["ok"], bool)
     json.dumps(reply)
 
 
 def test_a_recipe_survives_the_way_through_the_page(desk):
-    for preset in desk.handle({"action": "open"})["presets"]:
-        told = desk.handle({"action": "preset", "name": preset["name"]})
-        assert desk.handle({"action": "check", "recipe": told["recipe"]})["yaml"] == told["yaml"]
+    for preset in desk.run("open", {})["presets"]:
+        told = desk.run("preset", {"name": preset["name"]})
+        assert desk.run("check", {"recipe": told["recipe"]})["yaml"] == told["yaml"]
         assert dump_recipe(parse_recipe(told["yaml"])) == told["yaml"]

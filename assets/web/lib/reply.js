@@ -1,15 +1,6 @@
-// Commands of a page: what the server answers to them, and the line that tells it.
+// What a page shows of a command's reply: its problems, and a line at the lower edge.
 
 import { el } from "./dom.js";
-
-/** Send a command. A studio that does not answer is an answer with a problem, too. */
-export async function ask(send, request) {
-  try {
-    return await send(request);
-  } catch (error) {
-    return { ok: false, problems: [["", `The studio did not answer: ${error.message || error}`]] };
-  }
-}
 
 /** Problems of a reply as one line, without the fields that they belong to. */
 export const plain = (problems) => problems.map(([, what]) => what).join("; ");

@@ -1,0 +1,250 @@
+"""The documents about one episode: its view, the patches of a view, and the details of a step and of a turn.
+
+Times are seconds since the episode began, costs US dollars, places pixels of the laid-out graph.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from orchestrator.engine.events import Outcome, ParentStep, TaskRef
+from orchestrator.plan import RecalledLessons
+from orchestrator.traces.episode_totals import EpisodeTotals
+from pool_registry.actions import Failure, JsonValue
+from pool_registry.worker import Role
+from studio.frame.document import Document
+
+StepStatus = Literal["PENDING", "RUNNING", "OK", "PARSE_ERR", "EXEC_ERR", "TIMEOUT"]
+TurnStatus = Literal["RUNNING", "OK", "PARSE_ERR", "EXEC_ERR"]
+
+
+class Verdict(Document):
+    """How the answer was graded."""
+
+    correct: bool
+    expected: str
+
+
+class EpisodeHead(Document):
+    """What stands above an episode's graph."""
+
+    id: str
+    query: str
+    pool: str
+    pool_version: int | None
+    orchestrator: str
+    state: Literal["running", "ended", "interrupted"]
+    outcome: Outcome | None
+    reason: str | None
+    answer: str | None
+    started_at: str
+    depth: int
+    parent: ParentStep | None
+    what_if_of: str | None
+    task: TaskRef | None
+    verdict: Verdict | None
+
+
+class Lane(Document):
+    """One column of the graph: its round, and how many steps stand in it."""
+
+    x: int
+    width: int
+    round: int
+    label: str
+    note: str
+
+
+class CallFigures(Document):
+    """What one call took, and how it ended."""
+
+    latency_s: float | None
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    code: str | None = Field(description="Why it failed, in one word.")
+    child: str | None = Field(description="The episode that a recursive worker ran.")
+    cached: bool
+    answered_by: str | None
+
+
+class StepNode(CallFigures):
+    """One step on the graph."""
+
+    id: int
+    x: int
+    y: int
+    worker: str
+    kind: str
+    role: Role
+    icon: str
+    instruction: str
+    round: int
+    layer: int
+    access: list[int] = Field(description="The steps whose outputs it may see.")
+    used: list[int] = Field(description="Those of them that its arguments quote.")
+    status: StepStatus
+    started_at: float | None
+    ended_at: float | None
+    critical: bool
+    reused: int | None = Field(description="In a what-if: the step of the varied run that this output was taken from.")
+
+
+class Edge(Document):
+    """From a step to one that may see it."""
+
+    source: int = Field(serialization_alias="from")
+    target: int = Field(serialization_alias="to")
+    used: bool
+    path: str
+
+
+class AnswerNode(Document):
+    """The answer on the graph, and the steps that it quotes."""
+
+    x: float
+    y: float
+    width: int
+    height: int
+    sources: list[int] = Field(serialization_alias="from")
+    paths: list[str]
+
+
+class Graph(Document):
+    """The laid-out graph of an episode."""
+
+    width: float
+    height: float
+    node_width: int
+    node_height: int
+    lanes: list[Lane]
+    nodes: list[StepNode]
+    edges: list[Edge]
+    answer: AnswerNode | None
+
+
+class CountOf(Document):
+    """So many of so many."""
+
+    count: int
+    of: int
+
+
+class TurnView(Document):
+    """One turn of the orchestrator."""
+
+    round: int
+    started_at: float
+    ended_at: float | None
+    status: TurnStatus
+    error: str | None
+    steps: list[int]
+    answers: bool
+    tokens_in: int
+    tokens_out: int
+    shown: CountOf | None = Field(description="Of a large pool: how many workers the orchestrator was shown.")
+    recalled: CountOf | None = Field(description="How many lessons of the failure memory it was given.")
+
+
+class EpisodeView(Document):
+    """The whole view of an episode so far."""
+
+    clock_s: float
+    episode: EpisodeHead
+    graph: Graph
+    turns: list[TurnView]
+    totals: EpisodeTotals
+
+
+class ViewPatch(Document):
+    """What may change in a view without the graph changing its shape."""
+
+    clock_s: float
+    episode: EpisodeHead
+    turns: list[TurnView]
+    totals: EpisodeTotals
+    nodes: list[StepNode]
+
+
+class SeenStep(Document):
+    """An earlier step as a later one was allowed to see it."""
+
+    step: int
+    worker: str
+    status: StepStatus
+    value: JsonValue
+    error: str | None
+
+
+class ReusedStep(Document):
+    """The step of another run that an output was taken from."""
+
+    episode: str
+    step: int
+
+
+class StepDetail(CallFigures):
+    """Everything about one step: what it was allowed to see, what was sent, what came back."""
+
+    id: int
+    worker: str
+    kind: str
+    role: Role
+    icon: str
+    description: str
+    round: int
+    status: StepStatus
+    error: str | None
+    arguments: dict[str, JsonValue]
+    resolved: dict[str, JsonValue] | None = Field(description="The arguments with `$k` replaced.")
+    visible: list[SeenStep]
+    prompt: str | None
+    value: JsonValue
+    instead_of: Failure | None
+    reused: ReusedStep | None
+
+
+class ShownWorker(Document):
+    """A worker and its score for the query."""
+
+    worker: str
+    score: float
+
+
+class ShownWorkersDetail(Document):
+    """The workers that the orchestrator was shown of a large pool, best first."""
+
+    count: int
+    of: int
+    by: str
+    workers: list[ShownWorker]
+
+
+class TurnDetail(Document):
+    """Everything about one turn: the text that the orchestrator wrote and the prompt that it was sent."""
+
+    round: int
+    started_at: float
+    ended_at: float | None
+    status: TurnStatus
+    error: str | None
+    steps: list[int]
+    answers: bool
+    tokens_in: int
+    tokens_out: int
+    text: str
+    prompt: str | None
+    shown: ShownWorkersDetail | None
+    recalled: RecalledLessons | None
+    latency_s: float | None
+
+
+class Replay(Document):
+    """A whole episode that a page can replay without a server; steps and turns by their numbers."""
+
+    podium_replay: Literal[1] = 1
+    view: EpisodeView
+    steps: dict[str, StepDetail]
+    turns: dict[str, TurnDetail]

@@ -1,0 +1,115 @@
+"""The table of pages: one row adds a page; its commands are POSTs with one envelope, behind the guards of the app."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from studio.access.accounts import Accounts
+from studio.runtime import Runtime
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[dict[str, Any]]:
+    """The table of pages with a page more."""
+    from studio.frame.navigation import PAGES, Page
+
+    PAGES["toy"] = Page("Toy", "/toy", "M4 4h16", "tests.studio.support.toy_page", ("/toys/toy.css",))
+    yield PAGES
+    del PAGES["toy"]
+
+
+@pytest.fixture(scope="module")
+def client(pages: dict[str, Any], runtime: Runtime) -> TestClient:
+    from studio.app import create_app
+
+    return TestClient(create_app(runtime), base_url="http://127.0.0.1:7860")
+
+
+@pytest.fixture(scope="module")
+def shared(pages: dict[str, Any], runtime: Runtime) -> TestClient:
+    """A client of a studio with a login."""
+    from studio.app import create_app
+
+    Accounts(runtime.store.engine).add("ada", PASSWORD)
+    return TestClient(create_app(runtime, login=True, loopback=False), base_url="http://studio.example:7860")
+
+
+def test_a_row_of_the_table_is_a_page(client, pages):
+    assert "/toys/toy.css" in client.get("/").text
+    config = client.get("/toy").text
+    assert "/toys/toy.js" in config and 'href=\\"/toy\\" aria-current=\\"page\\"' in config
+    for page in pages.values():
+        assert client.get(page.address).status_code == 200
+        assert f'href=\\"{page.address}\\"' in config
+
+
+def test_every_stylesheet_of_the_table_is_served(client, pages):
+    head = client.get("/").text
+    for page in pages.values():
+        for path in page.stylesheets:
+            address = path if path.startswith("/") else f"/podium/web/{path}"
+            assert f'href=\\"{address}\\"' in head, address
+            assert page.title == "Toy" or client.get(address).status_code == 200, address
+
+
+def test_a_reply_has_one_envelope(client):
+    said = client.post("/api/pages/toy/greet", json={"name": "Ada"})
+    assert said.json() == {"ok": True, "message": "Hello Ada", "problems": [], "user": ""}
+    refused = client.post("/api/pages/toy/refuse", json={}).json()
+    assert refused == {"ok": False, "message": "", "problems": [["toy", "this toy is broken"]]}
+    assert client.post("/api/pages/toy/greet", json={}).json()["problems"][0][0] == "name"
+
+
+def test_a_command_that_is_not_there_is_a_problem(client):
+    reply = client.post("/api/pages/toy/dance", json={}).json()
+    assert not reply["ok"] and "dance" in reply["problems"][0][1]
+    assert client.post("/api/pages/nowhere/dance", json={}).status_code in (404, 405)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"7", b'"text"', b"{", b"\xff", b"name=ada"])
+def test_a_body_that_is_not_an_object_is_refused(client, body):
+    answer = client.post("/api/pages/toy/greet", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code in (400, 422)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 400),
+        ({"origin": "http://evil.example"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"origin": "null"}, 403),
+    ],
+)
+@pytest.mark.parametrize("command", ["toy/greet", "pool/create", "train/submit", "serve/start", "publish/publish"])
+def test_other_origins_and_hosts_cannot_send_commands(client, command, headers, status):
+    assert client.post(f"/api/pages/{command}", json={"name": "x"}, headers=headers).status_code == status
+
+
+def test_a_form_of_another_site_is_not_read_as_json(client):
+    answer = client.post(
+        "/api/pages/toy/greet", content=json.dumps({"name": "x"}), headers={"content-type": "text/plain"}
+    )
+    assert answer.status_code in (415, 422)
+
+
+def test_commands_need_a_session_and_know_its_user(shared):
+    for command in ("toy/greet", "pool/show", "train/open", "compare/run", "serve/add_token", "publish/open"):
+        assert shared.post(f"/api/pages/{command}", json={}).status_code == 401, command
+    shared.post("/login", data={"name": "ada", "password": PASSWORD})
+    assert shared.post("/api/pages/toy/greet", json={"name": "x"}).json()["user"] == "ada"
+
+
+def test_an_episode_that_a_command_starts_is_marked_with_the_user(shared, runtime):
+    shared.post("/login", data={"name": "ada", "password": PASSWORD})
+    fields = {"pool": "starter", "query": "What is 2 + 2?", "orchestrators": ["random_plan", "direct_oracle", "oracle"]}
+    reply = shared.post("/api/pages/compare/run", json=fields).json()
+    episodes = [run["episode"] for run in reply["started"] if run["episode"]]
+    assert episodes and {runtime.store.traces.row(episode).user_name for episode in episodes} == {"ada"}
