@@ -149,7 +149,7 @@ def explain_errors(what: str) -> Iterator[None]:
         raise PublishError(f"{what}: {error}") from error
     except OfflineModeIsEnabled as error:
         raise PublishError("the Hub's client is set to work offline; unset HF_HUB_OFFLINE and publish again") from error
-    except (OSError, *_network_errors()) as error:
+    except _network_errors() as error:
         reason = redact(str(error).splitlines()[0][:300]) if str(error) else type(error).__name__
         raise PublishError(f"{what}: the Hub cannot be reached ({reason}); publish again to go on") from error
 
@@ -157,7 +157,7 @@ def explain_errors(what: str) -> Iterator[None]:
 def _network_errors() -> tuple[type[Exception], ...]:
     import httpx2  # what the Hub's client speaks through
 
-    return (httpx2.HTTPError,)
+    return OSError, httpx2.HTTPError
 
 
 def _sentence(what: str, error: Any) -> str:
