@@ -120,7 +120,7 @@ def measure(name: str) -> dict[str, Any]:
         parts = {part.name: part.bytes for part in estimated.parts}
         expected = estimated.need_bytes - parts["runtime"]
         row: dict[str, Any] = {"name": name, "device": estimated.device, "parts_mb": in_mb(parts)}
-        row |= {"parameters": measure_model(recipe, torch.cuda.is_available()).parameters}
+        row |= {"parameters": measure_model(recipe.model, torch.cuda.is_available()).parameters}
         run = (run_sft if recipe.sft else run_grpo)(recipe, Path(folder))
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()

@@ -1,4 +1,4 @@
-"""What to change in a recipe that does not fit into memory."""
+"""Suggests edits to a recipe that does not fit into the RAM or the GPU."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from trainer.recipe import LoraSettings, Recipe
 
 
 def suggest_edits(recipe: Recipe, machine: Machine, need: int) -> list[str]:
-    """Edits that need less, what frees most first, each measured on its own; a set of them where none is enough."""
-    found = []
+    """Suggest edits, the one that frees most first, each measured alone; and a set of them where none is enough."""
+    options = []
     for change in EDITS:
         if (edit := change(recipe)) is None:
             continue
         text, edited = edit
         freed = need - sum(part.bytes for part in find_largest_stage(edited, machine)[1])
         if freed > 0:
-            found.append((freed, text, change))
-    found.sort(key=lambda each: -each[0])
+            options.append((freed, text))
+    options.sort(key=lambda option: -option[0])
     lines = [
         f"{text} frees {format_bytes(freed)}{'; then it fits' if need - freed <= machine.free else ''}"
-        for freed, text, _ in found
+        for freed, text in options
     ]
-    if found and need - found[0][0] <= machine.free:
+    if options and need - options[0][0] <= machine.free:
         return lines
     return [*lines, _combine_edits(recipe, machine)]
 
 
 def _combine_edits(recipe: Recipe, machine: Machine) -> str:
-    """Edit after edit, always the one that frees most, until it fits or none frees anything."""
+    """Apply one edit after another, always the one that frees most, until it fits or none frees anything."""
     need = sum(part.bytes for part in find_largest_stage(recipe, machine)[1])
     texts: dict[Callable[[Recipe], Edit], str] = {}
     while need > machine.free:
@@ -97,7 +97,7 @@ def _edit_model(key: str, before: object, after: object, text: str) -> Callable[
     return change
 
 
-EDITS: tuple[Callable[[Recipe], Edit], ...] = (  # those of trainer/job_process.py, and fewer episodes at a time
+EDITS: tuple[Callable[[Recipe], Edit], ...] = (  # also what a job that ran out of memory suggests
     _halve_sft,
     _halve_grpo,
     _halve_concurrency,

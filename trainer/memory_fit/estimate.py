@@ -1,6 +1,6 @@
-"""Will it fit? What a recipe needs in memory, episodes and money, told before its job starts.
+"""Estimates, before a job starts, whether its recipe fits into RAM or GPU memory, its episodes, and its cost.
 
-No weights are loaded. Lengths are taken at their limit: most jobs need less than this says.
+No weights are loaded. Lengths are taken at their limit: most jobs need less than the estimate.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from trainer.recipe import Recipe
 
 
 class Fit(BaseModel):
-    """Memory in bytes; `need_bytes` is the sum of the parts. `cost` in US dollars, None where nothing has a price."""
+    """The estimate of a recipe. `need_bytes` is the sum of the parts, `free_bytes` what the device has; `cost` is in US
+    dollars, None where nothing has a price. The keys are the contract with the Train page."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,17 +32,17 @@ class Fit(BaseModel):
 
 
 def estimate_fit(recipe: Recipe, pool: Pool | None = None, machine: Machine | None = None) -> Fit:
-    """What the recipe needs on `machine` (default: this one) and what its calls cost on `pool`.
+    """Estimate what the recipe needs on `machine` (default: this one) and what its calls cost on `pool`.
 
-    Raises TrainerError when the model's configuration cannot be had or the model cannot be worked out.
+    Raises TrainerError when the model's config is missing or cannot be traced.
     """
     machine = machine or detect_machine()
     stage, parts = find_largest_stage(recipe, machine)
     need = sum(part.bytes for part in parts)
     fits = need <= machine.free
     episodes = count_episodes(recipe)
-    cost, priced = estimate_cost(recipe, pool, sum(episodes.values()))
-    told = [
+    cost, cost_notes = estimate_cost(recipe, pool, sum(episodes.values()))
+    notes = [
         f"the {stage} stage needs most",
         "lengths are taken at their limit, so most jobs need less",
         f"episodes: {', '.join(f'{count:,} for {name}' for name, count in episodes.items()) or 'none'}",
@@ -57,5 +58,5 @@ def estimate_fit(recipe: Recipe, pool: Pool | None = None, machine: Machine | No
         else suggest_edits(recipe, machine, need),
         episodes=sum(episodes.values()),
         cost=cost,
-        note="; ".join([*told, *priced]),
+        note="; ".join([*notes, *cost_notes]),
     )

@@ -1,8 +1,8 @@
-"""A model taken apart without its weights: exact parameter counts, and what autograd keeps per token.
+"""Measures a model without its weights: exact parameter counts, and the bytes that autograd keeps per token.
 
-The config is built on the meta device, and two of its layers run on fake tensors (shapes without contents),
-which tells byte by byte what is kept: so every architecture of transformers is covered, with its norms, its
-adapters and its casts. stages.py adds it up.
+The model is built from its config on the meta device, and two of its layers run on fake tensors (shapes without
+contents). Counting the bytes of their storages shows what is kept, for every architecture of transformers, with its
+norms, adapters and casts. stages.py adds it up.
 """
 
 from __future__ import annotations
@@ -20,30 +20,32 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.model_files import HUB, STARTER, model_path, starter_folder
 from trainer.errors import TrainerError
-from trainer.recipe import LoraSettings, Recipe
+from trainer.recipe import LoraSettings, ModelSettings
 
 FLOAT32 = 4  # bytes
-TRACED_LENGTHS = (4096, 8192)  # tokens of the two traces whose difference is what one token needs
+TRACED_LENGTHS = (4096, 8192)  # tokens of the two traces; their difference gives the bytes of one token
 TRACED_LAYERS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class LinearSize:
-    """Bytes as a function of tokens."""
+    """Bytes as a linear function of tokens."""
 
     fixed: float
     per_token: float
 
-    def at(self, tokens: float) -> int:
+    def bytes_for(self, tokens: float) -> int:
         return round(self.fixed + self.per_token * tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSizes:
-    """A model with its adapter, in one precision. Sizes in bytes, counts in parameters.
+    """The sizes of a model with its adapter, in one precision.
 
-    `layer` is what one decoder layer keeps for the backward pass, `rest` what the model keeps beside its
-    layers, `backward` and `forward` what a layer needs for a moment on its way (with and without gradients).
+    Counts of parameters: `parameters` (all), `trainable`, `head`. Bytes: `weights` (without the adapter), `adapter`,
+    `trained` (the trainable parameters), `kv_token` (the cache of one token in all layers), `width` (one number).
+    Bytes by tokens: `layer` is what one decoder layer keeps for the backward pass, `rest` what the model keeps beside
+    its layers, `backward` and `forward` the temporary peak of a layer in passes with and without gradients.
     """
 
     parameters: int
@@ -65,9 +67,8 @@ class ModelSizes:
     forward: LinearSize
 
 
-def measure_model(recipe: Recipe, gpu: bool) -> ModelSizes:
-    """The recipe's model taken apart. Raises TrainerError."""
-    settings = recipe.model
+def measure_model(settings: ModelSettings, gpu: bool) -> ModelSizes:
+    """Measure the model of a recipe. Raises TrainerError when its config is missing or cannot be traced."""
     reference, lora = settings.base, settings.lora.model_dump_json() if settings.lora else ""
     if settings.start:
         try:
@@ -87,7 +88,7 @@ def measure_model(recipe: Recipe, gpu: bool) -> ModelSizes:
 
 
 def read_config(reference: str) -> str:
-    """The config.json of a model reference; nothing else is read or fetched. Raises TrainerError."""
+    """Read the config.json of a model reference; nothing else is read or fetched. Raises TrainerError."""
     if reference.startswith(HUB):
         return _fetch_hub_config(reference.removeprefix(HUB))
     if reference == STARTER and not starter_folder().exists():
@@ -113,22 +114,24 @@ def _fetch_hub_config(repository: str) -> str:
 
 
 def _read_adapter(folder: Path) -> str:
-    """The settings of an adapter on disk, as those of a recipe."""
+    """Read the settings of an adapter on disk, as JSON of LoraSettings."""
     try:
-        held = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-        return LoraSettings(rank=held["r"], alpha=held["lora_alpha"], targets=held["target_modules"]).model_dump_json()
+        config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+        return LoraSettings(
+            rank=config["r"], alpha=config["lora_alpha"], targets=config["target_modules"]
+        ).model_dump_json()
     except (OSError, ValueError, KeyError) as error:
         raise TrainerError(f"model.start: {folder} holds no adapter that can be read: {error}") from error
 
 
 @lru_cache(maxsize=64)
 def _measure(config_json: str, lora: str, precision: str, autocast: bool) -> ModelSizes:
-    """On a card the trainer runs bfloat16 under autocast (learner.load_and_save.build_trainer_arguments)."""
+    """`autocast`: on a GPU the trainer runs bfloat16 under autocast (learner.load_and_save.build_trainer_arguments)."""
     import torch
 
     model, layers = _build_model(config_json, lora, precision, None)
     text = model.config.get_text_config()
-    named = list(model.named_parameters())  # a tied weight comes once
+    named = list(model.named_parameters())  # lists a tied weight once
     base = [parameter for name, parameter in named if "lora_" not in name]
     adapter = [parameter for name, parameter in named if "lora_" in name]
     trained = [parameter for _, parameter in named if parameter.requires_grad]
@@ -150,7 +153,7 @@ def _measure(config_json: str, lora: str, precision: str, autocast: bool) -> Mod
         vocabulary=head.weight.shape[0],
         layers=layers,
         width=width,
-        kv_token=layers * 2 * heads * size * width,
+        kv_token=layers * 2 * heads * size * width,  # 2: keys and values
         layer=kept,
         rest=rest,
         backward=backward,
@@ -159,7 +162,7 @@ def _measure(config_json: str, lora: str, precision: str, autocast: bool) -> Mod
 
 
 def _build_model(config_json: str, lora: str, precision: str, only: int | None) -> tuple[Any, int]:
-    """The model on the meta device, with `only` so many layers, and how many it has in truth."""
+    """Build the model on the meta device, cut to at most `only` layers; return it with its real number of layers."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -170,7 +173,7 @@ def _build_model(config_json: str, lora: str, precision: str, only: int | None) 
     if only is not None and layers > only:
         text.num_hidden_layers = only
         if getattr(text, "layer_types", None):
-            text.layer_types = text.layer_types[-only:]  # hybrids put their full attention last
+            text.layer_types = text.layer_types[-only:]  # hybrid models have their full attention last
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(
             config,
@@ -180,14 +183,14 @@ def _build_model(config_json: str, lora: str, precision: str, only: int | None) 
     if lora:
         from peft import LoraConfig, get_peft_model
 
-        wanted = LoraSettings.model_validate_json(lora)
+        settings = LoraSettings.model_validate_json(lora)
         model = get_peft_model(
             model,
             LoraConfig(
-                r=wanted.rank,
-                lora_alpha=wanted.alpha,
-                lora_dropout=wanted.dropout,
-                target_modules=wanted.targets,
+                r=settings.rank,
+                lora_alpha=settings.alpha,
+                lora_dropout=settings.dropout,
+                target_modules=settings.targets,
                 task_type="CAUSAL_LM",
             ),
         )
@@ -200,7 +203,7 @@ def _build_model(config_json: str, lora: str, precision: str, only: int | None) 
 def _trace_lengths(
     config_json: str, lora: str, precision: str, autocast: bool
 ) -> tuple[LinearSize, LinearSize, LinearSize, LinearSize]:
-    """Two lengths, so that what grows with the tokens and what does not come apart."""
+    """Trace two lengths, which separates the bytes that grow with the tokens from the fixed ones."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     model, _ = _build_model(config_json, lora, precision, TRACED_LAYERS)
@@ -211,106 +214,126 @@ def _trace_lengths(
 
 
 def _fit_line(below: float, above: float) -> LinearSize:
+    # Both are differences of counts, which can come out below 0; sizes cannot.
     slope = max(0.0, (above - below) / (TRACED_LENGTHS[1] - TRACED_LENGTHS[0]))
     return LinearSize(max(0.0, below - slope * TRACED_LENGTHS[0]), slope)
 
 
 def _trace(model: Any, tokens: int, autocast: bool) -> tuple[float, float, float, float]:
-    """Bytes that one layer keeps, that the rest keeps, that backward needs beyond it, that forward alone needs."""
+    """Run one row of `tokens` through the model on fake tensors and count bytes.
+
+    Returns four counts: what one layer keeps for the backward pass; what the model keeps beside its layers; the peak
+    of the backward pass beyond everything kept; the peak of a forward pass without gradients.
+    """
     import torch
     from transformers.modeling_layers import GradientCheckpointingLayer
 
+    # Without the head: its logits are far larger than anything else, and the trainers never have them whole.
     backbone = getattr(whole := model.get_base_model() if hasattr(model, "peft_config") else model, "base_model", whole)
     blocks = [module for module in backbone.modules() if isinstance(module, GradientCheckpointingLayer)]
     if not blocks:
         raise TypeError(f"{type(whole).__name__} has no decoder layers that could be recomputed")
     casting = (lambda: torch.autocast("cpu", torch.bfloat16)) if autocast else nullcontext
-    with _count_live_bytes() as memory:
+    with _count_live_bytes() as counter:
         ids = torch.zeros(1, tokens, dtype=torch.long)
+        # Live bytes before and after the last layer; their difference is what a layer adds. The last one, because
+        # whatever the first layers share (rotary tables, masks) exists by then and is not counted again.
         marks: list[int] = []
-        hooks = [blocks[-1].register_forward_pre_hook(lambda *_: marks.append(memory.live))]
-        hooks += [blocks[-1].register_forward_hook(lambda *_: marks.append(memory.live))]
-        start = memory.live
+        hooks = [blocks[-1].register_forward_pre_hook(lambda *_: marks.append(counter.live))]
+        hooks += [blocks[-1].register_forward_hook(lambda *_: marks.append(counter.live))]
+        start = counter.live
         with casting():
             output = backbone(input_ids=ids, use_cache=False).last_hidden_state
         for hook in hooks:
             hook.remove()
-        after = memory.reset_peak()
+        # From here on the peak is that of the backward pass alone, with the gradients that exist at that moment.
+        after = counter.reset_peak()
         output.backward(torch.empty_like(output))
-        beyond = memory.peak - after
+        beyond = counter.peak - after
+        # Let go of gradients and graph, so that the second pass starts from the weights alone.
         model.zero_grad(set_to_none=True)
         del output
-        before = memory.reset_peak()
+        before = counter.reset_peak()
         with torch.no_grad(), casting():
             backbone(input_ids=ids, use_cache=False)
-        reading = memory.peak - before
+        reading = counter.peak - before
     layer = marks[1] - marks[0]
     return layer, max(0, after - start - len(blocks) * layer), max(0, beyond), reading
 
 
 @contextmanager
 def _count_live_bytes() -> Iterator[Any]:
-    """Counts the bytes of every storage that operations make and let go."""
+    """Count the bytes of all storages that operations in the block create and release.
+
+    Yields an object with `live` (bytes now), `peak`, and `reset_peak()`. Storages and not tensors are counted, because
+    a view has no bytes of its own. Weights that existed before the block are never counted.
+    """
     import weakref
 
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
-    class Counter(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed
+    class ByteCounter(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed
         live = peak = 0
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            given = {
+            # An operation may return its input or a view of it: those storages are not new.
+            inputs = {
                 id(leaf.untyped_storage()) for leaf in tree_leaves((args, kwargs)) if hasattr(leaf, "untyped_storage")
             }
-            made = func(*args, **(kwargs or {}))
-            for leaf in tree_leaves(made):
+            results = func(*args, **(kwargs or {}))
+            for leaf in tree_leaves(results):
                 if hasattr(leaf, "untyped_storage"):
                     storage = leaf.untyped_storage()
-                    if id(storage) not in given and id(storage) not in known:
-                        known.add(id(storage))
+                    if id(storage) not in inputs and id(storage) not in counted:
+                        counted.add(id(storage))
                         self.live += storage.nbytes()
-                        weakref.finalize(storage, self.gone, id(storage), storage.nbytes()).atexit = False
+                        # Called when the storage is freed; not at exit, when torch may already be unloaded.
+                        weakref.finalize(storage, self.release, id(storage), storage.nbytes()).atexit = False
             self.peak = max(self.peak, self.live)
-            return made
+            return results
 
-        def gone(self, key: int, size: int) -> None:
-            known.discard(key)
+        def release(self, key: int, size: int) -> None:
+            counted.discard(key)  # the next storage may get the same id
             self.live -= size
 
         def reset_peak(self) -> int:
             self.peak = self.live
             return self.live
 
-    known: set[int] = set()
-    with Counter() as counter:
+    counted: set[int] = set()
+    with ByteCounter() as counter:
         yield counter
 
 
 @lru_cache(maxsize=1)
 def _register_attention() -> str:
-    """An attention for traces. Like the fused kernels it keeps queries, keys, values, its output and one
-    float32 per query, never the scores (FlashAttention, arXiv 2205.14135). Keys and values are repeated for every
-    group of queries, as transformers does wherever there is a mask (integrations/sdpa_attention.py)."""
+    """Register an attention for traces and return its name.
+
+    Like the fused kernels it keeps queries, keys, values, its output and one float32 per query, never the scores
+    (FlashAttention, arXiv 2205.14135). Keys and values are repeated for every group of queries, as transformers does
+    wherever there is a mask (integrations/sdpa_attention.py).
+    """
     import torch
     from transformers.integrations.sdpa_attention import repeat_kv
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-    class Kept(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed
+    class FusedAttention(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed
         @staticmethod
         def forward(ctx: Any, query: Any, key: Any, value: Any) -> Any:
             rows, heads, length, _ = query.shape
+            # Laid out in memory as [rows, length, heads, size], which is what the kernels return
             output = query.new_empty(rows, length, heads, value.shape[-1]).transpose(1, 2)
             ctx.save_for_backward(query, key, value, output, query.new_empty(rows, heads, length, dtype=torch.float32))
             return output
 
         @staticmethod
         def backward(ctx: Any, _gradient: Any) -> Any:
-            return tuple(torch.empty_like(each) for each in ctx.saved_tensors[:3])
+            return tuple(torch.empty_like(tensor) for tensor in ctx.saved_tensors[:3])
 
     def attention(module: Any, query: Any, key: Any, value: Any, _mask: Any, **_: Any) -> tuple[Any, None]:
         groups = getattr(module, "num_key_value_groups", 1)
-        output = Kept.apply(query, repeat_kv(key, groups), repeat_kv(value, groups))
+        output = FusedAttention.apply(query, repeat_kv(key, groups), repeat_kv(value, groups))
         return output.transpose(1, 2).contiguous(), None
 
     ALL_ATTENTION_FUNCTIONS.register("podium_trace", attention)

@@ -75,13 +75,13 @@ def test_counts_are_those_of_the_real_model(tmp_path, tied):
     config = {**LLAMA, "tie_word_embeddings": tied}
     base = checkpoint(tmp_path, config)
     real = LlamaForCausalLM(LlamaConfig(**{key: value for key, value in config.items() if key != "model_type"}))
-    whole = measure_model(recipe(base), gpu=False)
+    whole = measure_model(recipe(base).model, gpu=False)
     assert whole.parameters == whole.trainable == sum(each.numel() for each in real.parameters())
     assert whole.weights == sum(each.nbytes for each in real.parameters())
     assert (whole.adapter, whole.tied, whole.layers, whole.kv_token) == (0, tied, 4, 4 * 2 * 2 * 16 * 4)
 
     adapted = get_peft_model(real, LoraConfig(r=5, target_modules="all-linear", task_type="CAUSAL_LM"))
-    partly = measure_model(recipe(base, model__lora={"rank": 5}), gpu=False)
+    partly = measure_model(recipe(base, model__lora={"rank": 5}).model, gpu=False)
     assert partly.trainable == sum(each.numel() for each in adapted.parameters() if each.requires_grad)
     assert partly.adapter == 4 * partly.trainable
     assert not partly.head_trained
@@ -91,7 +91,7 @@ def test_what_a_layer_keeps_is_what_the_formula_by_hand_says(base):
     """Residuals, norms and their outputs 6 h; queries, keys, values (repeated) and output 4 h; MLP 4 I; and
     one number per norm (2) and per head."""
     hidden, inner, heads = 96, 256, 6
-    kept = measure_model(recipe(base), gpu=False).layer
+    kept = measure_model(recipe(base).model, gpu=False).layer
     assert kept.per_token == 4 * (10 * hidden + 4 * inner + 2 + heads)
     assert kept.fixed == 0
 
@@ -119,7 +119,7 @@ def test_a_traced_layer_keeps_what_a_real_one_does(base):
             output = model.model(input_ids=ids, attention_mask=mask, use_cache=False)
         kept.append(sum(storage.nbytes() for storage in storages.values()))
         del output
-    expected = measure_model(recipe(base), gpu=False).layer.at(128) + stages._mask_bytes(2, 64, 4)
+    expected = measure_model(recipe(base).model, gpu=False).layer.bytes_for(128) + stages._mask_bytes(2, 64, 4)
     assert kept[1] - kept[0] == pytest.approx(expected, rel=0.02)
 
 
@@ -192,9 +192,11 @@ def test_the_reference_model_is_whole_only_without_an_adapter(base):
 
 
 def test_bfloat16_halves_weights_and_moments_but_not_the_adapter(base):
-    found = {name: measure_model(recipe(base, model__precision=name), gpu=True) for name in ("float32", "bfloat16")}
+    found = {
+        name: measure_model(recipe(base, model__precision=name).model, gpu=True) for name in ("float32", "bfloat16")
+    }
     assert found["float32"].trained == 2 * found["bfloat16"].trained
-    adapted = measure_model(recipe(base, model__precision="bfloat16", model__lora={}), gpu=True)
+    adapted = measure_model(recipe(base, model__precision="bfloat16", model__lora={}).model, gpu=True)
     assert adapted.trained == 4 * adapted.trainable
 
 
