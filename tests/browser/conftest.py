@@ -25,6 +25,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 from pool_registry.storage.data_folder import find_home
 from studio.prepare import build_starter_data
 from tests.machine import missing
+from tests.studio.support.model_server import model_server
 
 CHROMIUM_FLAGS = [
     "--no-sandbox",
@@ -35,6 +36,7 @@ CHROMIUM_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+SECRET = "planted-4711-secret"  # the value of PODIUM_TEST_KEY in the studio
 expect.set_options(timeout=15_000)
 
 
@@ -95,10 +97,21 @@ class Studio:
 
 
 @pytest.fixture(scope="package")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+def model_port() -> Iterator[int]:
+    """The port of a model server on this machine, for the studio to discover."""
+    with model_server("vllm", ["acme/small-1"]) as port:
+        yield port
+
+
+@pytest.fixture(scope="package")
+def studio(tmp_path_factory: pytest.TempPathFactory, model_port: int) -> Iterator[Studio]:
+    """The studio that all modules share: each test makes pools of its own. It has one key in its environment."""
     running = Studio(tmp_path_factory.mktemp("studio") / "home")
     build_starter_data(find_home(running.home), with_model=False)  # as `make setup` does
-    running.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PODIUM_DISCOVER_PORTS", str(model_port))
+        patch.setenv("PODIUM_TEST_KEY", SECRET)
+        running.start()
     yield running
     running.stop()
 

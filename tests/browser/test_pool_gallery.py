@@ -16,16 +16,12 @@ from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
 from playwright.sync_api import Locator, Page, expect
 
-from pool_registry.storage.data_folder import find_home
-from studio.prepare import build_starter_data
-from tests.browser.conftest import Studio, free_port, watched_page
+from tests.browser.conftest import SECRET, free_port, watched_page
 from tests.browser.test_pool_and_traces import card
 from tests.pool_registry.workers.test_mcp_sdk import Service
 from tests.pool_registry.workers.test_space import make_app
-from tests.studio.support.model_server import model_server
 
 MCP_SERVER = Path(__file__).parents[1] / "pool_registry" / "support" / "mcp_server.py"
-SECRET = "planted-4711-secret"
 FUNCTIONS = '''
 def area(width: float, height: float = 2.0) -> float:
     """Area of a rectangle.
@@ -40,25 +36,6 @@ def _private():
     return 1
 '''
 SLOW_MS = 60_000  # starting a program on a busy machine
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[int]:
-    with model_server("vllm", ["acme/small-1"]) as port:
-        yield port
-
-
-@pytest.fixture(scope="module")
-def gallery_studio(tmp_path_factory: pytest.TempPathFactory, endpoint: int) -> Iterator[Studio]:
-    """A studio that looks at our model server's port, too, and has one key in its environment."""
-    running = Studio(tmp_path_factory.mktemp("gallery") / "home")
-    build_starter_data(find_home(running.home), with_model=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PODIUM_DISCOVER_PORTS", str(endpoint))
-        patch.setenv("PODIUM_TEST_KEY", SECRET)
-        running.start()
-    yield running
-    running.stop()
 
 
 def new_pool(page: Page, url: str, name: str) -> Locator:
@@ -84,8 +61,8 @@ def add_and_test(page: Page, where: Locator, said: str) -> None:
     expect(where.locator(".pool-test .page-value")).to_contain_text(said)
 
 
-def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_second(page, gallery_studio, endpoint):
-    drawer = new_pool(page, gallery_studio.url, "clicks")
+def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_second(page, studio, model_port):
+    drawer = new_pool(page, studio.url, "clicks")
     page.get_by_role("button", name="Add worker").click()
 
     page.get_by_label("Search templates").fill("expression")
@@ -94,7 +71,7 @@ def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_sec
     add_and_test(page, template(page, "calculator"), "7402030.3")
     page.get_by_label("Search templates").fill("")
 
-    server = page.locator(f"[data-server='http://127.0.0.1:{endpoint}/v1']")
+    server = page.locator(f"[data-server='http://127.0.0.1:{model_port}/v1']")
     expect(server).to_contain_text("vLLM")
     server.get_by_role("button", name="Add acme/small-1").click()
     add_and_test(page, server, "hello")
@@ -102,7 +79,7 @@ def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_sec
     template(page, "compatible").get_by_role("button", name="Add Any").click()
     drawer.get_by_role("button", name="Add Any OpenAI-compatible URL").click()
     expect(drawer.locator(".form-problem:not(:empty)").first).to_have_text("this is missing")
-    drawer.get_by_label("Base URL").fill(f"http://127.0.0.1:{endpoint}/v1")
+    drawer.get_by_label("Base URL").fill(f"http://127.0.0.1:{model_port}/v1")
     drawer.get_by_role("button", name="List its models").click()
     expect(drawer.get_by_label("Model", exact=True)).to_have_value("acme/small-1")
     drawer.get_by_role("button", name="Add Any OpenAI-compatible URL").click()
@@ -120,8 +97,8 @@ def test_tools_models_and_role_agents_are_added_by_one_click_and_tested_by_a_sec
     expect(card(page, "calculator").locator(".pool-test")).to_contain_text("7402030.3")
 
 
-def test_a_key_is_a_reference_that_says_at_once_whether_it_resolves(page, gallery_studio):
-    drawer = new_pool(page, gallery_studio.url, "keys")
+def test_a_key_is_a_reference_that_says_at_once_whether_it_resolves(page, studio):
+    drawer = new_pool(page, studio.url, "keys")
     page.get_by_role("button", name="Add worker").click()
     template(page, "deepseek").get_by_role("button", name="Add DeepSeek").click()
     key, state = drawer.get_by_label("API key", exact=True), drawer.locator(".form-key-state")
@@ -142,8 +119,8 @@ def test_a_key_is_a_reference_that_says_at_once_whether_it_resolves(page, galler
     assert SECRET not in page.content() and "sk-this-is-a-key-itself" not in page.content()
 
 
-def test_an_mcp_tool_is_added_and_called_within_five_clicks(page, gallery_studio):
-    new_pool(page, gallery_studio.url, "mcp")
+def test_an_mcp_tool_is_added_and_called_within_five_clicks(page, studio):
+    new_pool(page, studio.url, "mcp")
     page.evaluate("window.clicks = 0; addEventListener('click', (event) => event.detail && window.clicks++, true)")
     page.get_by_role("button", name="Add worker").click()
     template(page, "mcp").get_by_role("button", name="Open MCP server").click()
@@ -173,8 +150,8 @@ def test_an_mcp_tool_is_added_and_called_within_five_clicks(page, gallery_studio
     expect(added.locator(".page-health")).to_have_attribute("data-health", "ok", timeout=SLOW_MS)
 
 
-def test_an_mcp_server_behind_a_url_gives_tools_that_answer(page, gallery_studio):
-    drawer = new_pool(page, gallery_studio.url, "mcp-url")
+def test_an_mcp_server_behind_a_url_gives_tools_that_answer(page, studio):
+    drawer = new_pool(page, studio.url, "mcp-url")
     page.get_by_role("button", name="Add worker").click()
     template(page, "mcp").get_by_role("button", name="Open MCP server").click()
     drawer.get_by_text("A URL", exact=True).click()
@@ -193,8 +170,8 @@ def test_an_mcp_server_behind_a_url_gives_tools_that_answer(page, gallery_studio
         service.kill()
 
 
-def test_an_endpoint_of_a_space_becomes_a_tool(page, gallery_studio, tmp_path):
-    drawer = new_pool(page, gallery_studio.url, "space")
+def test_an_endpoint_of_a_space_becomes_a_tool(page, studio, tmp_path):
+    drawer = new_pool(page, studio.url, "space")
     page.get_by_role("button", name="Add worker").click()
     template(page, "space").get_by_role("button", name="Open Hugging Face Space").click()
     app = make_app(tmp_path)
@@ -215,8 +192,8 @@ def test_an_endpoint_of_a_space_becomes_a_tool(page, gallery_studio, tmp_path):
         app.close()
 
 
-def test_a_server_that_cannot_be_started_is_told_and_nothing_typed_is_lost(page, gallery_studio):
-    drawer = new_pool(page, gallery_studio.url, "broken")
+def test_a_server_that_cannot_be_started_is_told_and_nothing_typed_is_lost(page, studio):
+    drawer = new_pool(page, studio.url, "broken")
     page.get_by_role("button", name="Add worker").click()
     template(page, "mcp").get_by_role("button", name="Open MCP server").click()
     drawer.get_by_label("Command").fill("no-such-program-anywhere --flag")
@@ -225,8 +202,8 @@ def test_a_server_that_cannot_be_started_is_told_and_nothing_typed_is_lost(page,
     expect(drawer.get_by_label("Command")).to_have_value("no-such-program-anywhere --flag")
 
 
-def test_functions_of_a_file_become_tools(page, gallery_studio, tmp_path):
-    drawer = new_pool(page, gallery_studio.url, "functions")
+def test_functions_of_a_file_become_tools(page, studio, tmp_path):
+    drawer = new_pool(page, studio.url, "functions")
     file = tmp_path / "shapes.py"
     file.write_text(FUNCTIONS)
     page.get_by_role("button", name="Add worker").click()
@@ -240,8 +217,8 @@ def test_functions_of_a_file_become_tools(page, gallery_studio, tmp_path):
     expect(drawer.locator(".page-value")).to_have_text("6", timeout=SLOW_MS)
 
 
-def test_uploaded_documents_can_be_searched(page, gallery_studio, tmp_path):
-    drawer = new_pool(page, gallery_studio.url, "library")
+def test_uploaded_documents_can_be_searched(page, studio, tmp_path):
+    drawer = new_pool(page, studio.url, "library")
     (tmp_path / "tides.md").write_text("# Tides\n\nThe spring tide comes twice a month.\n")
     (tmp_path / "moons.txt").write_text("Phobos is the larger moon of Mars.\n")
     page.get_by_role("button", name="Add worker").click()
@@ -261,8 +238,8 @@ def test_uploaded_documents_can_be_searched(page, gallery_studio, tmp_path):
     expect(drawer.locator(".page-value")).to_contain_text("Phobos", timeout=SLOW_MS)
 
 
-def test_operations_of_an_api_become_tools_and_one_answers(page, gallery_studio):
-    drawer = new_pool(page, gallery_studio.url, "api")
+def test_operations_of_an_api_become_tools_and_one_answers(page, studio):
+    drawer = new_pool(page, studio.url, "api")
     page.get_by_role("button", name="Add worker").click()
     template(page, "openapi").get_by_role("button", name="Open OpenAPI document").click()
     drawer.get_by_label("Document", exact=True).fill("this is no document")
@@ -307,8 +284,8 @@ def api_server() -> Iterator[str]:
     thread.join(timeout=20)
 
 
-def test_two_versions_are_compared_and_the_older_one_is_restored(page, gallery_studio):
-    drawer = new_pool(page, gallery_studio.url, "versions")
+def test_two_versions_are_compared_and_the_older_one_is_restored(page, studio):
+    drawer = new_pool(page, studio.url, "versions")
     page.get_by_role("button", name="Add worker").click()
     for name in ("units", "calculator"):
         template(page, name).locator(".pool-gallery-add").click()
@@ -332,8 +309,8 @@ def test_two_versions_are_compared_and_the_older_one_is_restored(page, gallery_s
     expect(card(page, "calculator")).not_to_contain_text("Counts")
 
 
-def test_the_gallery_is_used_by_keyboard_and_gives_focus_back(page, gallery_studio):
-    page.goto(f"{gallery_studio.url}/pool?pool=starter")
+def test_the_gallery_is_used_by_keyboard_and_gives_focus_back(page, studio):
+    page.goto(f"{studio.url}/pool?pool=starter")
     add = page.get_by_role("button", name="Add a worker")
     add.focus()
     page.keyboard.press("Enter")
@@ -348,9 +325,9 @@ def test_the_gallery_is_used_by_keyboard_and_gives_focus_back(page, gallery_stud
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (1440, True), (390, False)])
-def test_axe_finds_nothing_in_the_gallery_and_nothing_sticks_out(browser, gallery_studio, width, dark):
+def test_axe_finds_nothing_in_the_gallery_and_nothing_sticks_out(browser, studio, width, dark):
     with watched_page(browser, width=width, dark=dark) as page:
-        page.goto(f"{gallery_studio.url}/pool?pool=starter")
+        page.goto(f"{studio.url}/pool?pool=starter")
         page.get_by_role("button", name="Add worker").click()
         expect(page.locator("[data-server]").first).to_be_visible()
         template(page, "units").locator(".pool-gallery-add").click()

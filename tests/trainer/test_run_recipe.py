@@ -24,7 +24,6 @@ from orchestrator.traces.store import TraceFilter, open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
-from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed
 from trainer.job_process import explain_failure, run_job
 from trainer.jobs.job_folder import read_lines
@@ -74,7 +73,7 @@ def until(what, seconds: float = 180.0):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory, tiny_base):  # noqa: F811
+def trained(tmp_path_factory, tiny_base):
     """(home, job, what `train` printed) of a finished job: 2 steps of SFT, 2 of GRPO."""
     folder = tmp_path_factory.mktemp("trained")
     sft = {"steps": 2, "batch": 2, "saving": {"every": 1, "check_tasks": 2}}
@@ -188,7 +187,7 @@ def test_a_checkpoint_orchestrates_a_query(trained, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_job_that_is_told_to_stop_saves_and_goes_on_when_resumed(tmp_path, tiny_base):  # noqa: F811
+def test_a_job_that_is_told_to_stop_saves_and_goes_on_when_resumed(tmp_path, tiny_base):
     home = tmp_path / "home"
     sft = {"steps": 40, "batch": 1, "demonstrations": {"faults": 0}, "saving": {"every": 20, "check_tasks": 0}}
     process = started(home, "sft", str(recipe_file(tmp_path, tiny_base, sft=sft)))
@@ -261,7 +260,7 @@ def no_memory(*_, **__):
     torch.empty(10**15)  # what torch itself says when there is not enough
 
 
-def test_too_little_memory_in_training_is_told_with_the_edits_that_need_less(fresh, tiny_base, monkeypatch):  # noqa: F811
+def test_too_little_memory_in_training_is_told_with_the_edits_that_need_less(fresh, tiny_base, monkeypatch):
     from trainer.learner.cpu_trainers import CpuSftTrainer
 
     monkeypatch.setattr(CpuSftTrainer, "compute_loss", no_memory)
@@ -272,7 +271,7 @@ def test_too_little_memory_in_training_is_told_with_the_edits_that_need_less(fre
         assert edit in row.message
 
 
-def test_too_little_memory_while_generating_is_told_with_the_edits_that_need_less(fresh, tiny_base, monkeypatch):  # noqa: F811
+def test_too_little_memory_while_generating_is_told_with_the_edits_that_need_less(fresh, tiny_base, monkeypatch):
     from transformers import LlamaForCausalLM
 
     monkeypatch.setattr(LlamaForCausalLM, "generate", no_memory)
@@ -302,7 +301,7 @@ def test_a_failure_inside_groups_of_failures_is_told_as_itself():
     assert explain_failure(OSError(28, "No space left on device"), None)[0] == "disk_full"
 
 
-def test_sft_is_measured_where_grpo_is_not(fresh, tiny_base):  # noqa: F811
+def test_sft_is_measured_where_grpo_is_not(fresh, tiny_base):
     sft = {"steps": 1, "batch": 1, "demonstrations": {"faults": 0}, "saving": {"every": 1, "check_tasks": 1}}
     grpo = {"steps": 1, "micro_batch": 2, "rollouts": {"prompts": 1, "group": 2}, "saving": {"check_tasks": 0}}
     jobs, key = run_here(small(tiny_base, sft=sft, grpo=grpo), fresh)
@@ -311,7 +310,7 @@ def test_sft_is_measured_where_grpo_is_not(fresh, tiny_base):  # noqa: F811
     assert checked == [("sft", 1)]
 
 
-def test_an_adapter_is_trained_saved_and_orchestrates(fresh, tiny_base):  # noqa: F811
+def test_an_adapter_is_trained_saved_and_orchestrates(fresh, tiny_base):
     model = {"base": str(tiny_base), "prompt": "query", "turn_tokens": 16, "lora": {"rank": 2}}
     evaluate = {"count": 2, "source": "forge"}
     jobs, key = run_here(small(tiny_base, model=model, evaluate=evaluate), fresh)
@@ -322,7 +321,7 @@ def test_an_adapter_is_trained_saved_and_orchestrates(fresh, tiny_base):  # noqa
     assert [row["orchestrator"] for row in read_lines(jobs.folder(key).evaluations)] == [f"{key}@2"]
 
 
-def test_the_recipe_in_a_job_folder_is_the_one_that_was_given(fresh, tiny_base):  # noqa: F811
+def test_the_recipe_in_a_job_folder_is_the_one_that_was_given(fresh, tiny_base):
     jobs = JobStore(fresh.engine, fresh.home)
     recipe = small(tiny_base)
     key = jobs.submit(recipe).id

@@ -23,7 +23,6 @@ from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, add_kind
 from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
-from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import advantages, load_rewards
@@ -64,14 +63,14 @@ def kinds():
 
 
 @pytest.fixture(scope="module")
-def chat(tiny_base):  # noqa: F811
+def chat(tiny_base):
     from transformers import AutoTokenizer
 
     return ChatTokens(AutoTokenizer.from_pretrained(tiny_base, padding_side="left"))
 
 
 @pytest.fixture(scope="module")
-def model(tiny_base):  # noqa: F811
+def model(tiny_base):
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -502,7 +501,7 @@ def test_the_colocated_generator_tells_everybody_that_it_failed():
 # What we rely on in TRL 1.16
 
 
-def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group", steps: int = 1, **changes: Any):  # noqa: F811
+def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group", steps: int = 1, **changes: Any):
     """A GRPOTrainer with 2 prompts x 4 generations after `steps` steps."""
     import torch
     from datasets import Dataset
@@ -559,7 +558,7 @@ def rows_of(mask: list[int] | None, tail: int = 0) -> Callable[..., dict[str, An
 REWARDS = [1.0, 0.0, 0.0, 1.0, 0.5, 0.25, 0.0, 1.0]
 
 
-def test_trl_asks_for_every_prompt_as_often_as_a_group_is_large_and_keeps_groups_together(tiny_base):  # noqa: F811
+def test_trl_asks_for_every_prompt_as_often_as_a_group_is_large_and_keeps_groups_together(tiny_base):
     asked: list[str] = []
 
     def rollout(prompts, trainer):
@@ -570,7 +569,7 @@ def test_trl_asks_for_every_prompt_as_often_as_a_group_is_large_and_keeps_groups
     assert len(asked) == 8 and len(set(asked[:4])) == 1 == len(set(asked[4:])) and asked[0] != asked[4]
 
 
-def test_trl_does_not_learn_what_the_mask_leaves_out(tiny_base):  # noqa: F811
+def test_trl_does_not_learn_what_the_mask_leaves_out(tiny_base):
     def gradient(mask, tail=0):
         trained = trl_step(tiny_base, rows_of(mask, tail), REWARDS)
         logged = next(row for row in trained.state.log_history if "grad_norm" in row)
@@ -585,13 +584,13 @@ def test_trl_does_not_learn_what_the_mask_leaves_out(tiny_base):  # noqa: F811
 
 
 @pytest.mark.parametrize("scale", ["group", "none"])
-def test_our_advantages_are_trls(tiny_base, scale):  # noqa: F811
+def test_our_advantages_are_trls(tiny_base, scale):
     trained = trl_step(tiny_base, rows_of([1, 1, 1, 1]), REWARDS, scale)
     ours = [each for start in (0, 4) for each in advantages(REWARDS[start : start + 4], scale)]
     assert list(trained._logs["advantages"]) == pytest.approx(ours, abs=1e-5)
 
 
-def test_the_one_private_call_of_trl_keeps_its_contract(tiny_base):  # noqa: F811
+def test_the_one_private_call_of_trl_keeps_its_contract(tiny_base):
     trained = trl_step(tiny_base, rows_of(None), REWARDS, steps=0)
     ids, logprobs = trained._generate_single_turn([[5, 6, 7], [8, 9]], None, {}, 1)
     assert len(ids) == 2 and all(1 <= len(row) <= 8 and all(isinstance(t, int) for t in row) for row in ids)

@@ -22,7 +22,6 @@ from pool_registry.storage.data_folder import find_home
 from pool_registry.storage.pool_store import writing
 from tests.machine import needs
 from tests.postgres import postgres, programs
-from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import parse_recipe
@@ -139,7 +138,7 @@ def plant_decoys(job_folder: JobFolder) -> None:
 def test_training_survives_forty_kills_and_loses_at_most_what_came_after_the_last_checkpoint(
     store,
     jobs,
-    tiny_base,  # noqa: F811
+    tiny_base,
 ):
     key = jobs.submit(parse_recipe(RECIPE.replace("BASE", str(tiny_base)))).id
     job_folder = jobs.folder(key)

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
-
 pytestmark = pytest.mark.medium
 
 # torch and TRL are imported inside functions: collecting the tests must not load them.
@@ -69,7 +67,7 @@ def trained(kind: type[SFTTrainer], base: Path, out: Path, lora: bool, **more: A
 
 
 @pytest.mark.parametrize("lora", [False, True])
-def test_the_same_training_as_trls_own(tiny_base: Path, tmp_path: Path, lora: bool) -> None:  # noqa: F811
+def test_the_same_training_as_trls_own(tiny_base: Path, tmp_path: Path, lora: bool) -> None:
     from trl import SFTTrainer
 
     from trainer.learner.cpu_trainers import CpuSftTrainer
@@ -132,7 +130,7 @@ def reinforced(kind: type[GRPOTrainer], base: Path, out: Path, lora: bool, **mor
     ],
 )
 def test_the_same_reinforcement_as_trls_own(
-    tiny_base: Path,  # noqa: F811
+    tiny_base: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     lora: bool,
@@ -164,7 +162,7 @@ def test_passes_hold_every_row_once_and_keep_to_their_size(lengths: list[int]) -
 
 
 @pytest.mark.parametrize(("key", "value"), [("final_logit_softcapping", 30.0), ("vocab_size", 151_936)])
-def test_other_heads_are_left_to_trl(tiny_base: Path, key: str, value: float) -> None:  # noqa: F811
+def test_other_heads_are_left_to_trl(tiny_base: Path, key: str, value: float) -> None:
     from transformers import AutoModelForCausalLM
     from trl import GRPOTrainer, SFTTrainer
 

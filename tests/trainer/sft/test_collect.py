@@ -29,7 +29,6 @@ from tests.orchestrator.support.engine import (  # noqa: F401
     step,
     worker,
 )
-from tests.trainer.support.tiny_model import tiny_base  # noqa: F401
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import run_task
 from trainer.grpo.token_transcript import ChatTokens
@@ -302,7 +301,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def chat(tiny_base):  # noqa: F811
+def chat(tiny_base):
     from transformers import AutoTokenizer
 
     return ChatTokens(AutoTokenizer.from_pretrained(tiny_base))

@@ -1,0 +1,33 @@
+"""An untrained model with a tokenizer and a chat template: real enough for TRL, made once for a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from trainer.tasks.registry import open_source
+
+
+@pytest.fixture(scope="session")
+def tiny_base(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The folder of a base model that has learnt nothing; the same weights in every run. The workers of a run share
+    it."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "models" / "tiny"
+    folder.parent.mkdir(exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            _build_tiny_base(folder)
+    return folder
+
+
+def _build_tiny_base(folder: Path) -> None:
+    import torch
+
+    from scripts.build_tiny_base import build_tokenizer, new_model, save
+
+    torch.set_num_threads(1)
+    tokenizer = build_tokenizer(open_source("ledger,atlas").tasks("train", 60))
+    save(new_model(tokenizer, 0), tokenizer, folder, "base", 0)
