@@ -2,7 +2,7 @@
 
 `slow` is marked at the tests: kills, soaks, real training, model servers. `medium` is marked at tests that start
 processes, load torch or take more than a second or two. `browser` and `quick` follow from where a test stands:
-`quick` is what is neither in the browser's folder nor marked.
+`quick` is what is neither in the browser's folder, nor marked, nor asks for a fixture that loads torch or Gradio.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,11 +21,18 @@ settings.load_profile("podium")
 # Set before any test module imports the product, so that nothing can touch a person's data folder.
 _FOLDER = tempfile.TemporaryDirectory(prefix="podium-tests-")
 os.environ["PODIUM_HOME"] = _FOLDER.name
+# The workers of a run share what is made once for a data folder: indexes, databases, converted models.
+_SHARED = Path(os.environ.setdefault("PODIUM_TESTS_SHARED", _FOLDER.name)) / "artifacts"
+_SHARED.mkdir(exist_ok=True)
+if not (_OWN := Path(_FOLDER.name) / "artifacts").exists():
+    _OWN.symlink_to(_SHARED)
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.pop("PODIUM_DATABASE_URL", None)
 if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: torch's threads would wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# They load torch or Gradio.
+MEDIUM_FIXTURES = {"client", "tiny_base"}
 # They take seconds to import, in every worker process: tests import them in the function that needs them.
 TOO_HEAVY_TO_COLLECT = ("torch", "transformers", "trl", "gradio")
 
@@ -33,7 +41,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark a test with the gear that follows from its place, so that `-m` can select it."""
     if "tests/browser/" in item.nodeid:
         item.add_marker("browser")
-    elif not any(item.iter_markers("medium")) and not any(item.iter_markers("slow")):
+    elif not MEDIUM_FIXTURES.intersection(getattr(item, "fixturenames", ())) and not (
+        any(item.iter_markers("medium")) or any(item.iter_markers("slow"))
+    ):
         item.add_marker("quick")
 
 

@@ -96,6 +96,14 @@ class Studio:
         raise AssertionError("the studio did not answer within 240 s")
 
 
+def give_starter_data(home: Path) -> None:
+    """Put what the starter pool reads into a data folder, as `make setup` does; it is made once for a run."""
+    build_starter_data(find_home(), with_model=False)
+    for pattern in ("ledger-v*.db", "search-v*"):
+        for made in find_home().artifacts.glob(pattern):
+            (find_home(home).artifacts / made.name).symlink_to(made.resolve())
+
+
 @pytest.fixture(scope="package")
 def model_port() -> Iterator[int]:
     """The port of a model server on this machine, for the studio to discover."""
@@ -107,7 +115,7 @@ def model_port() -> Iterator[int]:
 def studio(tmp_path_factory: pytest.TempPathFactory, model_port: int) -> Iterator[Studio]:
     """The studio that all modules share: each test makes pools of its own. It has one key in its environment."""
     running = Studio(tmp_path_factory.mktemp("studio") / "home")
-    build_starter_data(find_home(running.home), with_model=False)  # as `make setup` does
+    give_starter_data(running.home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PODIUM_DISCOVER_PORTS", str(model_port))
         patch.setenv("PODIUM_TEST_KEY", SECRET)

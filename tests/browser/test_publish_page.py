@@ -16,12 +16,11 @@ from xml.etree import ElementTree as Xml
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from pool_registry.storage.data_folder import find_home
-from studio.prepare import build_starter_data, prepare_store
+from studio.prepare import prepare_store
 from studio.publish.bundle import write_folder
 from studio.publish.plan import make_plan
 from studio.publish.request import parse_publication
-from tests.browser.conftest import Studio, free_port, watched_page
+from tests.browser.conftest import Studio, free_port, give_starter_data, watched_page
 from tests.studio.support.hub_stand_in import Hub, client_environment, hub_stand_in
 from tests.studio.support.recorded import record_run
 
@@ -38,7 +37,7 @@ def hub() -> Iterator[tuple[str, Hub]]:
 def publisher(hub: tuple[str, Hub], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     """A studio with recorded runs, logged in to that Hub."""
     running = Studio(tmp_path_factory.mktemp("publisher") / "home")
-    build_starter_data(find_home(running.home), with_model=False)
+    give_starter_data(running.home)
     store = prepare_store(str(running.home))
     for family, level, index in RUNS:
         record_run(store, "starter-grpo", family, level, index)

@@ -18,6 +18,8 @@ from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.peer import Peer, peer
 
+pytestmark = pytest.mark.medium
+
 if TYPE_CHECKING:
     import gradio as gr
 

@@ -14,6 +14,8 @@ from studio.access import accounts as accounts_module
 from studio.access.accounts import AccountError, Accounts, SessionRow, Tokens
 from studio.access.login import COOKIE, MAX_FAILURES, LoginThrottle
 
+pytestmark = pytest.mark.medium
+
 PASSWORD = "correct horse battery"
 
 

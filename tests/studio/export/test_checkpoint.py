@@ -12,6 +12,8 @@ from studio.export.checkpoint import CONVERTER, ExportError, export_checkpoint
 from studio.publish.model_repo import checkpoint_entries, find_weights
 from studio.publish.request import Publication
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.fixture(scope="module")
 def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:

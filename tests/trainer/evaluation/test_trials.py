@@ -23,6 +23,8 @@ from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.results.statistics import bootstrap_mean, quantile, wilson_interval
 from trainer.tasks import find_task
 
+pytestmark = pytest.mark.medium
+
 
 def trainer(*arguments: str, home: str | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "COLUMNS": "200", **({"PODIUM_HOME": home} if home else {})}

@@ -36,6 +36,8 @@ from trainer.recipe import CurriculumSettings, ModelSettings, OptimizerSettings,
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText
 
+pytestmark = pytest.mark.medium
+
 
 class Repeats(Worker[NoConfig]):
     """Returns its text; `wait` waits for the gate first, `fail` fails, `forge` writes control tokens."""
