@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from assets import asset
 from pool_registry.documents.bm25_index import Index
 from pool_registry.errors import WorkerFault
-from pool_registry.starter.factbook import SEPARATOR, Passage, passages
+from pool_registry.starter.factbook import SEPARATOR, FactbookPassage, passages
 from pool_registry.starter.workers.extractor import country as read_country
 from pool_registry.starter.workers.extractor import number as read_number
 from pool_registry.workers.search import load_index
@@ -59,7 +59,7 @@ def _shared_names() -> set[str]:
     return {title.partition(SEPARATOR)[0] for title, count in titles.items() if count > 1}
 
 
-def _values(figure: AtlasFigure, among: Sequence[Passage], index: Index) -> dict[str, float]:
+def _values(figure: AtlasFigure, among: Sequence[FactbookPassage], index: Index) -> dict[str, float]:
     found = {}
     for passage in among:
         if " ".join(passage.path) != figure.words:
@@ -77,7 +77,7 @@ def _stated(figure: AtlasFigure, text: str) -> float:
     return round(float(found[1].replace(",", "")) * _SCALES[found[2] or ""], 6) if found else 0.0
 
 
-def _reads(passage: Passage, value: float) -> bool:
+def _reads(passage: FactbookPassage, value: float) -> bool:
     try:
         return read_number(passage.shown) == value
     except WorkerFault:

@@ -10,8 +10,8 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import check_query
 from orchestrator.traces.store import Store
 from orchestrator.what_if import vary
-from pool_registry.calls.call_cache import Recall
-from pool_registry.calls.call_cache_table import DatabaseShelf
+from pool_registry.calls.call_cache import CallCache
+from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
 from studio.episode_documents.trace import trace_document
@@ -24,7 +24,7 @@ async def run_once(store: Store, pool_name: str, orchestrator: str, query: str) 
     Raises PoolError or OrchestratorError when it cannot start.
     """
     check_query(query)
-    async with live_pool(store.pools.latest(pool_name).pool, Recall(DatabaseShelf(store.engine))) as pool:
+    async with live_pool(store.pools.latest(pool_name).pool, CallCache(DatabaseCacheStore(store.engine))) as pool:
         episode = await _finish(prepare_run(store, pool, orchestrator, query))
     store.traces.flush()
     return trace_document(store, store.traces.row(episode.id))
@@ -35,7 +35,7 @@ async def vary_once(store: Store, origin: Episode, pool: Pool, number: int, edit
 
     Raises InvalidEdits before anything runs, and StorageError.
     """
-    async with live_pool(pool, Recall(DatabaseShelf(store.engine))) as live:
+    async with live_pool(pool, CallCache(DatabaseCacheStore(store.engine))) as live:
         episode = await _finish(prepare_variation(store, live, vary(origin, number, edits, live)))
     store.traces.flush()
     return episode

@@ -22,8 +22,8 @@ from orchestrator.policies.model import warm_up
 from orchestrator.traces.store import Store
 from orchestrator.what_if import Variation, vary
 from pool_registry.actions import Action, JsonValue, Observation, Status
-from pool_registry.calls.call_cache import Recall
-from pool_registry.calls.call_cache_table import DatabaseShelf
+from pool_registry.calls.call_cache import CallCache
+from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.circuit_breaker import circuit_of
 from pool_registry.calls.live_pool import LivePool, LiveWorker, open_live_pool
 from pool_registry.errors import PoolError, StorageError, WorkerFault
@@ -50,7 +50,7 @@ class Runtime:
         self._thread = threading.Thread(target=self._loop.run_forever, name="episodes", daemon=True)
         self._thread.start()
         self._pools: dict[str, LivePool] = {}
-        self._recall = Recall(DatabaseShelf(store.engine))
+        self._call_cache = CallCache(DatabaseCacheStore(store.engine))
         self._budgets: dict[str, Budget] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._warm: set[str] = set()
@@ -206,7 +206,7 @@ class Runtime:
     async def _open(self, pool: Pool) -> LivePool:
         """The open pool with this content. Pools of earlier versions stay open until `close`."""
         if pool.hash not in self._pools:
-            self._pools[pool.hash] = open_live_pool(pool, self._recall)
+            self._pools[pool.hash] = open_live_pool(pool, self._call_cache)
         return self._pools[pool.hash]
 
     async def _shut_down(self) -> None:

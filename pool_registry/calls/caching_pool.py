@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pool_registry.actions import Observation
-from pool_registry.calls.call_cache import MAX_ENTRIES, Recall
+from pool_registry.calls.call_cache import MAX_ENTRIES, CallCache
 from pool_registry.calls.live_pool import LivePool
 
 
@@ -17,14 +17,14 @@ class CachingPool(LivePool):
     """
 
     def __init__(self, pool: LivePool, max_entries: int = MAX_ENTRIES) -> None:
-        super().__init__(pool.pool, pool.workers, Recall(max_entries=max_entries))
+        super().__init__(pool.pool, pool.workers, CallCache(max_entries=max_entries))
         self.hash = pool.hash
         self._recorded |= {name for name, worker in pool.workers.items() if worker.worker.cacheable}
 
     @property
     def hits(self) -> int:
         """How many calls were not made."""
-        return self._recall.hits
+        return self._cache.hits
 
     def _as_recorded(self, observation: Observation) -> Observation:
         return replace(observation, latency_s=0.0, cached=True)

@@ -1,7 +1,7 @@
 """Recorded observations: an equal call, by somebody who may see the same, need not be made again.
 
 The key is everything the worker sees: what the worker is, its arguments and the outputs it may read. Calls
-under way are shared, too. Failures are not kept. Without a shelf the memory ends with the process.
+under way are shared, too. Failures are not kept. Without a store the memory ends with the process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pool_registry.worker import Visible
 MAX_ENTRIES = 100_000
 
 
-class Shelf(Protocol):
+class CacheStore(Protocol):
     """Where observations outlive the process. Both methods may block; they are called on a thread."""
 
     def get(self, key: str) -> Observation | None: ...
@@ -27,11 +27,11 @@ class Shelf(Protocol):
     def put(self, key: str, observation: Observation) -> None: ...
 
 
-class Recall:
+class CallCache:
     """A memory of observations, the oldest making room. `hits` counts the calls that were not made."""
 
-    def __init__(self, shelf: Shelf | None = None, max_entries: int = MAX_ENTRIES) -> None:
-        self._shelf = shelf
+    def __init__(self, store: CacheStore | None = None, max_entries: int = MAX_ENTRIES) -> None:
+        self._store = store
         self._observations: OrderedDict[str, Observation] = OrderedDict()
         self._running: dict[str, asyncio.Future[Observation]] = {}
         self._max_entries = max_entries
@@ -62,23 +62,23 @@ class Recall:
         running: asyncio.Future[Observation] = asyncio.get_running_loop().create_future()
         self._running[key] = running
         try:
-            shelved = None if self._shelf is None else await asyncio.to_thread(self._shelf.get, key)
-            observation = await make() if shelved is None else shelved
+            stored = None if self._store is None else await asyncio.to_thread(self._store.get, key)
+            observation = await make() if stored is None else stored
             running.set_result(observation)
         finally:
             if not running.done():
                 running.cancel()
             if self._running.get(key) is running:
                 del self._running[key]
-        if shelved is not None:
+        if stored is not None:
             self.hits += 1
         if observation.ok and observation.answered_by is None:  # another worker's answer is not this one's
             self._observations[key] = observation
             if len(self._observations) > self._max_entries:
                 self._observations.popitem(last=False)
-            if self._shelf is not None and shelved is None:
-                await asyncio.to_thread(self._shelf.put, key, observation)
-        return observation, shelved is not None
+            if self._store is not None and stored is None:
+                await asyncio.to_thread(self._store.put, key, observation)
+        return observation, stored is not None
 
 
 def key_of(identity: str, action: Action, visible: tuple[Visible, ...]) -> str:

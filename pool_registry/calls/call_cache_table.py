@@ -29,8 +29,8 @@ class RecordedRow(SQLModel, table=True):
     created_at: datetime = Field(index=True)
 
 
-class DatabaseShelf:
-    """A `Shelf`. A database that refuses costs the record, never the call: both methods then say so in the log."""
+class DatabaseCacheStore:
+    """A `CacheStore`. A database that refuses costs the record, never the call: both methods then say so in the log."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from pool_registry.actions import NO_USAGE, Action, Failure, JsonValue, Observation, Status
-from pool_registry.calls.call_cache import Recall, key_of
+from pool_registry.calls.call_cache import CallCache, key_of
 from pool_registry.calls.live_worker import MAX_ERROR_CHARS, LiveWorker, OnStart
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import open_worker
@@ -28,10 +28,10 @@ __all__ = ["LivePool", "LiveWorker", "OnStart", "live_pool", "open_live_pool"]
 class LivePool:
     """A pool whose enabled workers can be called. Bound to the event loop that opened it."""
 
-    def __init__(self, pool: Pool, workers: Mapping[str, LiveWorker], recall: Recall | None = None) -> None:
+    def __init__(self, pool: Pool, workers: Mapping[str, LiveWorker], cache: CallCache | None = None) -> None:
         self.pool = pool
         self.workers = workers
-        self._recall = Recall() if recall is None else recall
+        self._cache = CallCache() if cache is None else cache
         self._recorded = {name for name, worker in workers.items() if worker.spec.cache}
 
     @cached_property
@@ -74,7 +74,7 @@ class LivePool:
     async def _use_cache(self, worker: LiveWorker, action: Action, call: Call, on_start: OnStart | None) -> Observation:
         """The recorded observation of an equal call, or this call's own."""
         key = key_of(worker.identity, action, call.visible)
-        observation, recorded = await self._recall.observation(key, lambda: self._call_any(worker, call, on_start))
+        observation, recorded = await self._cache.observation(key, lambda: self._call_any(worker, call, on_start))
         if not recorded:
             return observation
         if on_start is not None:
@@ -142,7 +142,7 @@ def _adapt_arguments(
     return {theirs: arguments[mine]}
 
 
-def open_live_pool(pool: Pool, recall: Recall | None = None) -> LivePool:
+def open_live_pool(pool: Pool, cache: CallCache | None = None) -> LivePool:
     """Open every enabled worker. Raises InvalidPool when one is configured wrongly."""
     workers: dict[str, LiveWorker] = {}
     for spec in pool.enabled:
@@ -150,13 +150,13 @@ def open_live_pool(pool: Pool, recall: Recall | None = None) -> LivePool:
             workers[spec.name] = LiveWorker(spec, open_worker(spec))
         except InvalidPool as error:
             raise InvalidPool([(f"{spec.name}.{where}", what) for where, what in error.problems]) from error
-    return LivePool(pool, workers, recall)
+    return LivePool(pool, workers, cache)
 
 
 @asynccontextmanager
-async def live_pool(pool: Pool, recall: Recall | None = None) -> AsyncIterator[LivePool]:
+async def live_pool(pool: Pool, cache: CallCache | None = None) -> AsyncIterator[LivePool]:
     """`open_live_pool` that closes itself."""
-    opened = open_live_pool(pool, recall)
+    opened = open_live_pool(pool, cache)
     try:
         yield opened
     finally:

@@ -33,7 +33,7 @@ from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, br
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.kinds import kind_of
 from pool_registry.language_models.completion import Completion, CompletionOptions, Draw, LanguageModel, Message
-from pool_registry.schemas.output_check import BadOutput, Handoff, compile_schema
+from pool_registry.schemas.output_check import BadOutput, OutputChecker, compile_schema
 from pool_registry.secrets import redact, redact_value
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
@@ -59,7 +59,7 @@ class LiveWorker:
         self._rate = AsyncLimiter(spec.rate_limit, 60.0) if spec.rate_limit else None
         self._retries = spec.retries if worker.remote else 0
         self._breaker = breaker_of(spec) if worker.remote else None  # what runs here fails by what it is asked
-        self._handoff = Handoff(spec.output) if spec.output else None
+        self._output_checker = OutputChecker(spec.output) if spec.output else None
         try:
             self._schema = compile_schema(self.parameters)
         except ValueError as error:
@@ -203,8 +203,8 @@ class LiveWorker:
             value = reply.value
             if not isinstance(value, str) or len(value) <= allowed:  # cleaning 50 MB would hold up the loop
                 value = redact_value(storable(value))
-                if self._handoff is not None:
-                    value = self._handoff.take(value)
+                if self._output_checker is not None:
+                    value = self._output_checker.check(value)
             size = len(value) if isinstance(value, str) else len(as_text(value))
             if size <= allowed:
                 failure = None

@@ -37,7 +37,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DocumentFiles:
     """The files of a place, in order, and those that are left out with the reason."""
 
     root: Path
@@ -56,13 +56,13 @@ class Collection:
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
-def find(path: str) -> Found:
+def find_documents(path: str) -> DocumentFiles:
     """The documents at `path`, a file or a folder with its subfolders. Raises WorkerFault."""
     root = Path(path).expanduser()
     if root.is_file():
         if root.suffix.lower() not in READERS:
             raise WorkerFault("documents_unreadable", f"{root.name}: {_UNKNOWN}")
-        return Found(root, (root,))
+        return DocumentFiles(root, (root,))
     if not root.is_dir():
         raise WorkerFault("documents_missing", f"there is no file or folder {root}")
     files, skipped, size = list[Path](), list[tuple[str, str]](), 0
@@ -78,7 +78,7 @@ def find(path: str) -> Found:
             raise WorkerFault("documents_too_large", f"{root} holds more than {MAX_FILES:,} files; choose a subfolder")
         if size > MAX_BYTES:
             raise WorkerFault("documents_too_large", f"{root} holds more than {MAX_BYTES:,} bytes; choose a subfolder")
-    return Found(root, tuple(sorted(files)), tuple(sorted(skipped)))
+    return DocumentFiles(root, tuple(sorted(files)), tuple(sorted(skipped)))
 
 
 def _walk(root: Path) -> Iterator[Path]:
@@ -103,7 +103,7 @@ def _reason_to_skip(file: Path) -> str:
     return ""
 
 
-def read(files: Found) -> Collection:
+def read_passages(files: DocumentFiles) -> Collection:
     """The passages of all files. Raises WorkerFault when there are none, or too many."""
     collection = Collection(skipped=list(files.skipped))
     for file in files.files:

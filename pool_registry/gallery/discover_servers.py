@@ -31,7 +31,7 @@ _OWNERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerPort:
     """A port of this machine and the server that usually listens there."""
 
     port: int
@@ -43,7 +43,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DetectedServer:
     """A server that answered, and the chat models it lists."""
 
     server: str
@@ -51,33 +51,35 @@ class Found:
     models: tuple[str, ...]
 
 
-USUAL_PLACES = (
-    Place(11434, "Ollama"),
-    Place(8000, "vLLM"),
-    Place(1234, "LM Studio"),
-    Place(8080, "llama.cpp"),
+USUAL_PORTS = (
+    ServerPort(11434, "Ollama"),
+    ServerPort(8000, "vLLM"),
+    ServerPort(1234, "LM Studio"),
+    ServerPort(8080, "llama.cpp"),
 )
 
 
-def places(environment: Mapping[str, str] = os.environ) -> tuple[Place, ...]:
-    """The usual places and the ports that `PODIUM_DISCOVER_PORTS` adds; what is no port there is left out."""
+def list_ports(environment: Mapping[str, str] = os.environ) -> tuple[ServerPort, ...]:
+    """The usual list_ports and the ports that `PODIUM_DISCOVER_PORTS` adds; what is no port there is left out."""
     extra = re.findall(r"\d{1,5}", environment.get(PORTS_VARIABLE, ""))
-    usual_ports = {place.port for place in USUAL_PLACES}
+    usual_ports = {place.port for place in USUAL_PORTS}
     more = dict.fromkeys(port for port in map(int, extra) if 0 < port < 65536 and port not in usual_ports)
-    return (*USUAL_PLACES, *map(Place, more))
+    return (*USUAL_PORTS, *map(ServerPort, more))
 
 
-async def discover(where: Sequence[Place] | None = None, timeout_s: float | None = None) -> list[Found]:
+async def discover_servers(
+    where: Sequence[ServerPort] | None = None, timeout_s: float | None = None
+) -> list[DetectedServer]:
     """The servers that answer within `timeout_s` seconds (by default PROBE_S), all asked at once.
 
-    They come in the order of `where`, by default `places()`.
+    They come in the order of `where`, by default `list_ports()`.
     """
     limit_s = PROBE_S if timeout_s is None else timeout_s
-    servers = await asyncio.gather(*(_probe(place, limit_s) for place in (places() if where is None else where)))
+    servers = await asyncio.gather(*(_probe(place, limit_s) for place in (list_ports() if where is None else where)))
     return [server for server in servers if server is not None]
 
 
-async def _probe(place: Place, timeout_s: float) -> Found | None:
+async def _probe(place: ServerPort, timeout_s: float) -> DetectedServer | None:
     """What listens at `place`; None when nothing does, or something that is no model server."""
     try:
         async with asyncio.timeout(timeout_s):
@@ -87,7 +89,7 @@ async def _probe(place: Place, timeout_s: float) -> Found | None:
     if not isinstance(listing, dict) or "data" not in listing:
         return None
     entries = _entries(listing)  # none: it runs, but holds no model yet
-    return Found(_server(entries, place), place.base_url, _names(entries))
+    return DetectedServer(_server(entries, place), place.base_url, _names(entries))
 
 
 def _entries(listing: JsonValue) -> list[dict[str, JsonValue]]:
@@ -96,7 +98,7 @@ def _entries(listing: JsonValue) -> list[dict[str, JsonValue]]:
     return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
 
-def _server(entries: list[dict[str, JsonValue]], place: Place) -> str:
+def _server(entries: list[dict[str, JsonValue]], place: ServerPort) -> str:
     owners = (_OWNERS.get(str(entry.get("owned_by"))) for entry in entries)
     return next((owner for owner in owners if owner), place.usual)
 

@@ -14,17 +14,17 @@ from pool_registry.secrets import resolve
 from pool_registry.worker import WorkerSpec
 
 
-def unmet(template: WorkerTemplate, values: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
+def find_missing(template: WorkerTemplate, values: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
     """(field, sentence) of everything that neither `values` nor a default answers.
 
     The usual key variable is a default only where it is set; a person who writes a reference to a key
     that is not there yet may add the worker all the same.
     """
-    checks = ((need.field, _missing(need, values)) for need in template.fields)
+    checks = ((need.field, _explain_missing(need, values)) for need in template.fields)
     return [(field, sentence) for field, sentence in checks if sentence]
 
 
-def worker_from(
+def make_worker(
     template: WorkerTemplate, values: Mapping[str, JsonValue], pool: Pool, base: WorkerSpec | None = None
 ) -> WorkerSpec:
     """The worker that `template` makes with `values`, under a name that is free in `pool`.
@@ -33,10 +33,10 @@ def worker_from(
     """
     if template.spec is None:
         raise InvalidPool([("template", f"{template.title} is an import; open it and choose what to add")])
-    missing = unmet(template, values)
+    missing = find_missing(template, values)
     if missing:
         raise InvalidPool(missing)
-    spec = _on_model(template.spec, base) if template.runs_on_model and base is not None else template.spec
+    spec = _put_on_model(template.spec, base) if template.runs_on_model and base is not None else template.spec
     defaults = {need.field: need.value for need in template.fields if need.value}
     given = {need.field: values[need.field] for need in template.fields if values.get(need.field) not in (None, "")}
     config: dict[str, JsonValue] = {**spec.config, **defaults, **given}
@@ -49,7 +49,7 @@ def worker_from(
     )
 
 
-def model_bases(pool: Pool) -> list[WorkerSpec]:
+def list_bases(pool: Pool) -> list[WorkerSpec]:
     """Agents of `pool` on which a role agent can run: one for each model, those behind an endpoint first."""
     bases: dict[tuple[str, ...], WorkerSpec] = {}
     for spec in pool.agents():
@@ -59,13 +59,13 @@ def model_bases(pool: Pool) -> list[WorkerSpec]:
     return sorted(bases.values(), key=lambda spec: spec.kind != "chat")
 
 
-def base_for(pool: Pool, name: str = "") -> WorkerSpec:
+def choose_base(pool: Pool, name: str = "") -> WorkerSpec:
     """The agent called `name`; without a name the first that fits, or the small model that ships.
 
     Raises InvalidPool when `name` is no agent of the pool.
     """
     if not name:
-        return next(iter(model_bases(pool)), SHIPPED_MODEL)
+        return next(iter(list_bases(pool)), SHIPPED_MODEL)
     if name == SHIPPED_MODEL.name and all(spec.name != name for spec in pool.workers):
         return SHIPPED_MODEL
     try:
@@ -77,7 +77,7 @@ def base_for(pool: Pool, name: str = "") -> WorkerSpec:
     return spec
 
 
-def _missing(need: TemplateField, values: Mapping[str, JsonValue]) -> str:
+def _explain_missing(need: TemplateField, values: Mapping[str, JsonValue]) -> str:
     given = values.get(need.field)
     if given not in (None, "") or need.optional:
         return ""
@@ -91,7 +91,7 @@ def _missing(need: TemplateField, values: Mapping[str, JsonValue]) -> str:
     return ""
 
 
-def _on_model(role: WorkerSpec, base: WorkerSpec) -> WorkerSpec:
+def _put_on_model(role: WorkerSpec, base: WorkerSpec) -> WorkerSpec:
     """`base` under the role's name, with its description and prompt; the model's own settings stay."""
     config: dict[str, JsonValue] = {**base.config, "role": role.config["role"]}
     if base == SHIPPED_MODEL:

@@ -12,12 +12,12 @@ from pool_registry.imports import Offer, worker_name
 from pool_registry.kinds import field_problems
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import WorkerSpec
-from pool_registry.workers.space import CHECK_S, Door, SpaceConfig
+from pool_registry.workers.space import CHECK_S, SpaceClient, SpaceConfig
 
 MAX_DESCRIPTION = 1_000
 
 
-class Unfit(Exception):
+class UnfitEndpoint(Exception):
     """Why an endpoint cannot become a worker."""
 
 
@@ -33,7 +33,7 @@ async def offers(space: str, *, token: str = "", allow_private: bool = False) ->
         config = SpaceConfig.model_validate(given)
     except ValidationError as error:
         raise InvalidPool(field_problems(error)) from error
-    app = await Door(config, CHECK_S).app()
+    app = await SpaceClient(config, CHECK_S).app()
     results: dict[str, Offer] = {}
     short = config.space.rpartition("/")[2].partition(":")[0]
     for api_name, endpoint in app.endpoints.items():
@@ -50,17 +50,17 @@ def _offer(name: str, config: dict[str, Any], endpoint: Mapping[str, Any]) -> Of
     problem = ""
     try:
         config = {**config, **_arguments(endpoint)}
-    except Unfit as reason:
+    except UnfitEndpoint as reason:
         problem = str(reason)
     description = (description.strip() or f"{config['api_name']} of {config['space']}")[:MAX_DESCRIPTION]
     return Offer(WorkerSpec(name=name, kind="space", description=description, config=config, timeout_s=120), problem)
 
 
 def _arguments(endpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """`inputs` and `parameters` of the configuration. Raises Unfit."""
+    """`inputs` and `parameters` of the configuration. Raises UnfitEndpoint."""
     listed = endpoint.get("parameters")
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-        raise Unfit("it does not say what it takes")
+        raise UnfitEndpoint("it does not say what it takes")
     inputs: list[dict[str, Any]] = []
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -68,7 +68,7 @@ def _arguments(endpoint: Mapping[str, Any]) -> dict[str, Any]:
         name = str(entry.get("parameter_name") or f"input_{number}")
         has_default = entry.get("parameter_has_default") is True
         if name in properties:
-            raise Unfit(f"two of its inputs are called {name[:60]}")
+            raise UnfitEndpoint(f"two of its inputs are called {name[:60]}")
         properties[name], is_file = _schema(name, entry, has_default)
         inputs.append({"name": name, "is_file": is_file, "default": entry.get("parameter_default")})
         if not has_default:
@@ -81,18 +81,18 @@ def _arguments(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     }
     problem = schema_problem(parameters)
     if problem:
-        raise Unfit(problem)
+        raise UnfitEndpoint(problem)
     return {"inputs": inputs, "parameters": parameters}
 
 
 def _schema(name: str, parameter: Mapping[str, Any], has_default: bool) -> tuple[dict[str, Any], bool]:
-    """An input's JSON Schema, and whether it is a file. Raises Unfit."""
+    """An input's JSON Schema, and whether it is a file. Raises UnfitEndpoint."""
     python = parameter.get("python_type")
     kind = str(python.get("type", "")) if isinstance(python, dict) else ""
     label = str(parameter.get("label") or name)[:200]
     if "filepath" in kind:
         if kind.removesuffix(" | None") != "filepath":
-            raise Unfit(f"its input {name[:60]} is not one file but {kind[:80]}")
+            raise UnfitEndpoint(f"its input {name[:60]} is not one file but {kind[:80]}")
         rule: dict[str, Any] = {"type": ["string", "null"] if has_default else "string", "pattern": "^https?://"}
         return {**rule, "description": f"{label}: URL of a file"}, True
     schema = parameter.get("type")

@@ -40,7 +40,7 @@ class Sampling:
 
 
 @dataclass(slots=True, eq=False)
-class Request:
+class QueuedPrompt:
     """One prompt on its way through the batcher. `adapter` is the folder of the one to generate with."""
 
     ids: list[int]
@@ -50,7 +50,7 @@ class Request:
     finish: Callable[[str | BaseException, int], None]
     cancelled: threading.Event = field(default_factory=threading.Event)
 
-    def fits(self, other: Request) -> bool:
+    def fits(self, other: QueuedPrompt) -> bool:
         """Whether both can be in one batch."""
         return self.adapter == other.adapter and self.sampling.fits(other.sampling)
 
@@ -73,7 +73,7 @@ class LoadedModel:
         self.model.to(self.device).eval()
         self.adapters = Adapters(self.model)
         self.context = int(getattr(self.model.config, "max_position_embeddings", 2048))
-        self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[QueuedPrompt | None] = queue.SimpleQueue()
         self.start()
 
     def start(self) -> None:
@@ -114,7 +114,7 @@ class LoadedModel:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(_settle, reply, text, count)
 
-        request = Request(ids, max_tokens, sampling, adapter, finish)
+        request = QueuedPrompt(ids, max_tokens, sampling, adapter, finish)
         self._requests.put(request)
         try:
             text, count = await reply
@@ -130,7 +130,7 @@ class LoadedModel:
 
     def _work(self) -> None:
         """Take what waits, generate what fits together, put the rest aside for the next round; None ends it."""
-        aside: list[Request] = []
+        aside: list[QueuedPrompt] = []
         while True:
             come = [] if aside else [self._requests.get()]
             while not self._requests.empty():
@@ -143,7 +143,7 @@ class LoadedModel:
             if batch:
                 self._generate(batch)
 
-    def _generate(self, batch: list[Request]) -> None:
+    def _generate(self, batch: list[QueuedPrompt]) -> None:
         try:
             self.adapters.use(batch[0].adapter)
             texts = self._texts(batch)
@@ -156,7 +156,7 @@ class LoadedModel:
         for request, (text, count) in zip(batch, texts, strict=True):
             request.finish(text, count)
 
-    def _texts(self, batch: list[Request]) -> list[tuple[str, int]]:
+    def _texts(self, batch: list[QueuedPrompt]) -> list[tuple[str, int]]:
         import torch
         from transformers import StoppingCriteriaList
 
@@ -175,7 +175,7 @@ class LoadedModel:
         new = output[:, padded["input_ids"].shape[1] :].tolist()
         return [self._decode(ids, request) for ids, request in zip(new, batch, strict=True)]
 
-    def _decode(self, ids: list[int], request: Request) -> tuple[str, int]:
+    def _decode(self, ids: list[int], request: QueuedPrompt) -> tuple[str, int]:
         kept = ids[: request.max_tokens]
         ends = [kept.index(end) + 1 for end in _end_tokens(self.model) if end in kept]
         kept = kept[: min(ends)] if ends else kept
@@ -210,7 +210,7 @@ def _with_noise(seeds: Sequence[int], temperature: float) -> Callable[..., Any]:
     return noisy
 
 
-def _stop_when_done(batch: list[Request], prompt_length: int) -> Callable[..., Any]:
+def _stop_when_done(batch: list[QueuedPrompt], prompt_length: int) -> Callable[..., Any]:
     """A stopping criterion per row: its own token limit, or nobody waits for it any more."""
 
     def stop(ids: Any, _scores: Any, **_: Any) -> Any:

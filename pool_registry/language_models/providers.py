@@ -16,7 +16,7 @@ from pool_registry import secrets
 from pool_registry.actions import JsonValue
 from pool_registry.errors import SecretNotFound, WorkerFault
 from pool_registry.network import http_client
-from pool_registry.network.address_policy import CONFIGURED, Reach
+from pool_registry.network.address_policy import CONFIGURED, AddressPolicy
 
 LIST_S = 10.0  # seconds that an endpoint may take to list its models
 # Models that think count their thoughts as output: 1,024 tokens can end before the first word of the answer.
@@ -158,7 +158,7 @@ def provider_of(base_url: str) -> Provider | None:
     return next((provider for provider in PROVIDERS if urlsplit(provider.base_url).netloc == place), None)
 
 
-async def models(base_url: str, api_key: str = "", policy: Reach = CONFIGURED) -> list[str]:
+async def models(base_url: str, api_key: str = "", policy: AddressPolicy = CONFIGURED) -> list[str]:
     """The models that an OpenAI-compatible endpoint lists, in its own order; `api_key` is a reference.
 
     Raises WorkerFault: `auth` when the key does not resolve or is refused, or what egress says.

@@ -57,7 +57,7 @@ class HttpLink:
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """Connects to checked addresses only, and turns every trouble into a note and an error status."""
 
-    def __init__(self, allowed: address_policy.Reach) -> None:
+    def __init__(self, allowed: address_policy.AddressPolicy) -> None:
         self._allowed = allowed
         self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
 
@@ -67,7 +67,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         host = request.url.netloc.decode()
         try:
             response = await self._inner.handle_async_request(await self._pin_address(request))
-        except address_policy.OutOfReach as error:
+        except address_policy.AddressRefused as error:
             note.fault = WorkerFault("bad_url", str(error))
         except (httpx2.TransportError, OSError) as error:
             sentence = f"{host} cannot be reached: {str(error) or type(error).__name__}"

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pool_registry import secrets
 from pool_registry.network import http_client
-from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
+from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 
 
 class McpServer(BaseModel):
@@ -65,9 +65,9 @@ class McpServer(BaseModel):
         return self
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> AddressPolicy:
         """How far requests to `url` may go."""
-        return Reach(private=self.allow_private, typed=True)
+        return AddressPolicy(private=self.allow_private, typed=True)
 
     @property
     def starts(self) -> str:

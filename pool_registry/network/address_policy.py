@@ -40,18 +40,18 @@ ALLOW_PRIVATE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class AddressPolicy:
     """How far one worker's requests go. `typed`: a person wrote the URL, and may have meant this machine."""
 
     private: bool = False
     typed: bool = False
 
 
-OPEN_WEB = Reach()  # for URLs that a model chose
-CONFIGURED = Reach(typed=True)  # for URLs that a person typed
+OPEN_WEB = AddressPolicy()  # for URLs that a model chose
+CONFIGURED = AddressPolicy(typed=True)  # for URLs that a person typed
 
 
-class OutOfReach(ValueError):
+class AddressRefused(ValueError):
     """The address is not allowed; the sentence says which setting would allow it, if one does."""
 
 
@@ -67,23 +67,23 @@ def literal_address(host: str) -> Address | None:
             return None
 
 
-def check(host: str, address: Address, reach: Reach) -> None:
-    """Raise OutOfReach when a request for `host` must not connect to `address`."""
+def check(host: str, address: Address, reach: AddressPolicy) -> None:
+    """Raise AddressRefused when a request for `host` must not connect to `address`."""
     for face in _faces(address):
         if _is_forbidden(face):
-            raise OutOfReach(f"{_spell(host, address)} is a link-local, metadata, multicast or reserved address")
+            raise AddressRefused(f"{_spell(host, address)} is a link-local, metadata, multicast or reserved address")
     if reach.private or all(map(_is_public, _faces(address))):
         return
     if reach.typed and _names_this_machine(host) and all(face.is_loopback for face in _faces(address)):
         return
-    raise OutOfReach(
+    raise AddressRefused(
         f"{_spell(host, address)} is a private address; if this worker should reach it, "
         'switch on "allow private" (allow_private) in its settings'
     )
 
 
-async def addresses(host: str, port: int, reach: Reach) -> list[str]:
-    """The addresses of `host`, every one of them checked. Raises OutOfReach, or OSError when there are none."""
+async def addresses(host: str, port: int, reach: AddressPolicy) -> list[str]:
+    """The addresses of `host`, every one of them checked. Raises AddressRefused, or OSError when there are none."""
     literal = literal_address(host)
     if literal is not None:
         check(host, literal, reach)

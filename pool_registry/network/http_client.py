@@ -23,7 +23,7 @@ import httpx
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
 from pool_registry.network import address_policy, provider_errors
-from pool_registry.network.address_policy import CONFIGURED, OutOfReach, Reach
+from pool_registry.network.address_policy import CONFIGURED, AddressPolicy, AddressRefused
 
 MAX_BYTES = 4 * 2**20
 MAX_REDIRECTS = 5
@@ -32,7 +32,7 @@ REDIRECTS = (301, 302, 303, 307, 308)
 # All that may follow a redirect to another origin: keys travel in too many headers to name them.
 _HARMLESS = frozenset({"accept", "accept-language", "accept-encoding", "user-agent"})
 
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Reach, httpx.AsyncClient]] = WeakKeyDictionary()
+_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[AddressPolicy, httpx.AsyncClient]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Answer:
         return 200 <= self.status < 300
 
 
-def check_url(url: str, policy: Reach = CONFIGURED) -> str:
+def check_url(url: str, policy: AddressPolicy = CONFIGURED) -> str:
     """`url` itself, or ValueError: http(s), a host, no user info, and no address out of reach.
 
     Names are looked up when the request is made, and their addresses checked then.
@@ -75,7 +75,7 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     body: bytes | None = None,
     timeout_s: float,
-    policy: Reach = CONFIGURED,
+    policy: AddressPolicy = CONFIGURED,
     follow: int = 0,
     max_bytes: int = MAX_BYTES,
 ) -> Answer:
@@ -105,14 +105,14 @@ async def ask_json(
     headers: Mapping[str, str],
     timeout_s: float,
     body: JsonValue = None,
-    policy: Reach = CONFIGURED,
+    policy: AddressPolicy = CONFIGURED,
 ) -> JsonValue:
     """A request with a JSON document (or none) whose answer must be one. Raises WorkerFault."""
     return parse_json(demand(await _ask_for_json(method, url, headers, timeout_s, body, policy)))
 
 
 async def post_json(
-    url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float, policy: Reach = CONFIGURED
+    url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float, policy: AddressPolicy = CONFIGURED
 ) -> JsonValue:
     """POST `body` and return the answer's JSON. Raises WorkerFault."""
     return await ask_json("POST", url, headers, timeout_s, body, policy)
@@ -124,7 +124,9 @@ async def post_text(url: str, body: JsonValue, headers: Mapping[str, str], timeo
     return answer.body.decode("utf-8", "replace")
 
 
-async def get_json(url: str, headers: Mapping[str, str], timeout_s: float, policy: Reach = CONFIGURED) -> JsonValue:
+async def get_json(
+    url: str, headers: Mapping[str, str], timeout_s: float, policy: AddressPolicy = CONFIGURED
+) -> JsonValue:
     """GET a JSON document. Raises WorkerFault."""
     return await ask_json("GET", url, headers, timeout_s, policy=policy)
 
@@ -147,7 +149,7 @@ def parse_json(answer: Answer) -> JsonValue:
 
 
 async def _ask_for_json(
-    method: str, url: str, headers: Mapping[str, str], timeout_s: float, body: JsonValue, policy: Reach
+    method: str, url: str, headers: Mapping[str, str], timeout_s: float, body: JsonValue, policy: AddressPolicy
 ) -> Answer:
     sent = {"accept": "application/json"}
     raw = None
@@ -163,7 +165,7 @@ class _Request:
     url: str
     headers: Mapping[str, str]
     body: bytes | None
-    policy: Reach
+    policy: AddressPolicy
 
 
 async def _exchange(request: _Request, max_bytes: int) -> Answer:
@@ -175,7 +177,7 @@ async def _exchange(request: _Request, max_bytes: int) -> Answer:
             request.method, url, content=request.body, headers=headers
         ) as response:
             body = await _read(response, max_bytes)
-    except OutOfReach as error:
+    except AddressRefused as error:
         raise WorkerFault("address_refused", str(error)) from error
     except (ValueError, httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
         raise WorkerFault("bad_url", f"{url[:200]}: {error}") from error
@@ -231,7 +233,7 @@ def _follow_redirect(request: _Request, status: int, location: str) -> _Request:
     if body is not None:
         raise WorkerFault("invalid_response", f"{_host(request.url)} redirects a request's body to {_host(target)}")
     headers = {name: value for name, value in _lower(request.headers).items() if name in _HARMLESS}
-    policy = Reach(private=request.policy.private)  # nobody typed this URL
+    policy = AddressPolicy(private=request.policy.private)  # nobody typed this URL
     return _Request(method, target, headers, None, policy)
 
 
@@ -258,7 +260,7 @@ def _no_constant(name: str) -> None:
 class _CheckedNetwork(httpcore.AnyIOBackend):
     """Connects to addresses that were checked, never to a name: what a name means may change in between."""
 
-    def __init__(self, policy: Reach) -> None:
+    def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
 
     async def connect_tcp(
@@ -290,7 +292,7 @@ class _CheckedTransport(httpx.AsyncHTTPTransport):
     Host header, SNI and certificate check stay those of the name in the URL.
     """
 
-    def __init__(self, policy: Reach) -> None:
+    def __init__(self, policy: AddressPolicy) -> None:
         context = httpx.create_ssl_context(trust_env=False)
         super().__init__(verify=context, trust_env=False)
         self._pool = httpcore.AsyncConnectionPool(
@@ -302,7 +304,7 @@ class _CheckedTransport(httpx.AsyncHTTPTransport):
         )
 
 
-def _client(policy: Reach) -> httpx.AsyncClient:
+def _client(policy: AddressPolicy) -> httpx.AsyncClient:
     """One client per event loop and reach: a kept connection serves only those who may have opened it."""
     loop = asyncio.get_running_loop()
     clients = _clients.get(loop)

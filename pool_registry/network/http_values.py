@@ -16,7 +16,7 @@ from pool_registry import secrets
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
 from pool_registry.network import http_client
-from pool_registry.network.address_policy import Reach
+from pool_registry.network.address_policy import AddressPolicy
 from pool_registry.network.http_client import Answer
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
@@ -101,7 +101,7 @@ def once(method: str) -> Iterator[None]:
         raise
 
 
-async def reachable(url: str, policy: Reach) -> str:
+async def reachable(url: str, policy: AddressPolicy) -> str:
     """A sentence when anything answers at `url`; nothing of it is called. Raises WorkerFault."""
     answer = await http_client.ask("GET", url, timeout_s=CHECK_S, policy=policy)
     return f"{urlsplit(url).netloc} answers (status {answer.status} at {urlsplit(url).path or '/'})"

@@ -65,14 +65,14 @@ class BadOutput(Exception):
     """The result is not what the worker must return; the message says in what it differs."""
 
 
-class Handoff:
+class OutputChecker:
     """An `Output`, ready to check results."""
 
     def __init__(self, output: Output) -> None:
         self._pattern = output.pattern
         self._schema: Any = None if output.json_schema is None else compile_schema(output.json_schema)
 
-    def take(self, value: JsonValue) -> JsonValue:
+    def check(self, value: JsonValue) -> JsonValue:
         """The value to hand over: `value` itself, or the JSON it holds as text. Raises BadOutput."""
         if self._pattern is not None:
             return self._matching(value, self._pattern)

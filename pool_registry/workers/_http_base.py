@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict
 
 from pool_registry.actions import JsonValue
 from pool_registry.network import http_client
-from pool_registry.network.address_policy import Reach
+from pool_registry.network.address_policy import AddressPolicy
 from pool_registry.network.http_values import READING, Method, once, value_of
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
-Request = tuple[str, dict[str, str], bytes | None]  # URL, headers, body
+PreparedRequest = tuple[str, dict[str, str], bytes | None]  # URL, headers, body
 
 
 class HttpApiConfig(BaseModel):
@@ -25,8 +25,8 @@ class HttpApiConfig(BaseModel):
         allow_private: bool
 
     @property
-    def policy(self) -> Reach:
-        return Reach(private=self.allow_private, typed=True)
+    def policy(self) -> AddressPolicy:
+        return AddressPolicy(private=self.allow_private, typed=True)
 
 
 C = TypeVar("C", bound=HttpApiConfig)
@@ -42,7 +42,7 @@ class HttpApi(Worker[C]):
         self.cacheable = config.method in READING  # type: ignore[misc]  # the class can only say no for all
 
     @abstractmethod
-    def request(self, arguments: Mapping[str, Any]) -> Request:
+    def request(self, arguments: Mapping[str, Any]) -> PreparedRequest:
         """What a call sends. Raises BadCall for an argument that cannot be written, WorkerFault for a key."""
 
     def value(self, answer: JsonValue) -> JsonValue:

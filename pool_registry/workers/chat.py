@@ -21,7 +21,7 @@ from pool_registry.language_models.completion import (
     prompt_text,
 )
 from pool_registry.network import http_client, provider_errors
-from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
+from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 from pool_registry.workers._agent_base import DEFAULT_ROLE, Agent, AgentConfig
 
 MAX_TOKENS = 10**9  # per call; who counts more is lying
@@ -50,7 +50,7 @@ class ChatConfig(AgentConfig):
     @classmethod
     def _is_url(cls, value: str) -> str:
         return http_client.check_url(
-            value.rstrip("/"), Reach(private=True, typed=True)
+            value.rstrip("/"), AddressPolicy(private=True, typed=True)
         )  # private ones: told at the call
 
     @field_validator("api_key")
@@ -59,8 +59,8 @@ class ChatConfig(AgentConfig):
         return secrets.check_reference(value) if value else value
 
     @property
-    def reach(self) -> Reach:
-        return Reach(private=self.allow_private, typed=True)
+    def reach(self) -> AddressPolicy:
+        return AddressPolicy(private=self.allow_private, typed=True)
 
 
 class Chat(Agent[ChatConfig]):

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pool_registry.actions import JsonValue
 from pool_registry.documents import bm25_index, passages
 from pool_registry.documents.bm25_index import Index
-from pool_registry.documents.passages import Collection, Found, Passage
+from pool_registry.documents.passages import Collection, DocumentFiles, Passage
 from pool_registry.errors import WorkerFault
 from pool_registry.storage.data_folder import Home, find_home
 from pool_registry.worker import Call, Reply, Worker, one_string
@@ -91,24 +91,24 @@ def open_library(path: str, home: Home | None = None) -> Library:
     home = home or find_home()
     key = path, str(home.root)
     with _locks[key]:
-        files = passages.find(path)
+        files = passages.find_documents(path)
         state = _state(files)
         if key not in _open or _open[key][0] != state:
             _open[key] = state, _load(files, home)
         return _open[key][1]
 
 
-def _state(files: Found) -> State:
+def _state(files: DocumentFiles) -> State:
     stats = [(files.name(file), file.stat()) for file in files.files]
     skipped = [(f"{name}: {reason}", 0, 0) for name, reason in files.skipped]
     return (*((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats), *skipped)
 
 
-def _load(files: Found, home: Home) -> Library:
+def _load(files: DocumentFiles, home: Home) -> Library:
     """Passages and index from the data folder; read from the files first when this content is new."""
 
     def make(folder: Path) -> None:
-        collection = passages.read(files)
+        collection = passages.read_passages(files)
         bm25_index.build([(passage.title, passage.text) for passage in collection.passages], folder)
         stored = {"passages": [astuple(passage) for passage in collection.passages], "skipped": collection.skipped}
         (folder / "passages.json").write_text(json.dumps(stored), encoding="utf-8")
@@ -123,7 +123,7 @@ def _load(files: Found, home: Home) -> Library:
     )
 
 
-def _fingerprint(files: Found) -> str:
+def _fingerprint(files: DocumentFiles) -> str:
     """Of names and contents: the same files elsewhere share an index."""
     digest = hashlib.blake2b(json.dumps(files.skipped).encode(), digest_size=12)
     for file in files.files:

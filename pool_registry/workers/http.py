@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.network import http_client
-from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
+from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 from pool_registry.network.http_values import (
     OWN_HEADERS,
     READING,
@@ -30,7 +30,7 @@ from pool_registry.network.http_values import (
 )
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.secrets import REFERENCE, SECRET_NAME, ends_in_reference, resolve_references
-from pool_registry.workers._http_base import HttpApi, HttpApiConfig, Request
+from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 
@@ -55,7 +55,7 @@ class HttpConfig(HttpApiConfig):
         value = value.strip()
         if "{" in value.partition("://")[2].partition("/")[0]:
             raise ValueError("the host must not have a placeholder: a model would choose who is called")
-        http_client.check_url(PLACEHOLDER.sub("x", value), Reach(private=True, typed=True))
+        http_client.check_url(PLACEHOLDER.sub("x", value), AddressPolicy(private=True, typed=True))
         return value
 
     @field_validator("headers")
@@ -128,7 +128,7 @@ class Http(HttpApi[HttpConfig]):
     def parameters(self) -> Mapping[str, JsonValue]:
         return self.config.schema_of_arguments()
 
-    def request(self, arguments: Mapping[str, Any]) -> Request:
+    def request(self, arguments: Mapping[str, Any]) -> PreparedRequest:
         return request(self.config, arguments)
 
     def value(self, answer: JsonValue) -> JsonValue:
@@ -141,7 +141,7 @@ class Http(HttpApi[HttpConfig]):
         return await reachable(f"{parts.scheme}://{parts.netloc}/", self.config.policy)
 
 
-def request(config: HttpConfig, arguments: Mapping[str, Any]) -> Request:
+def request(config: HttpConfig, arguments: Mapping[str, Any]) -> PreparedRequest:
     """URL, headers and body of a call. Raises BadCall for an argument that cannot be written, WorkerFault for a key."""
     place, _, fixed = config.url.partition("?")
     host = place.find("/", place.index("://") + 3)

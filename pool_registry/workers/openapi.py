@@ -17,15 +17,15 @@ from pool_registry import secrets
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall
 from pool_registry.network import http_client
-from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
+from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 from pool_registry.network.http_values import Auth, Method, authorize, check_path, header_value, reachable
 from pool_registry.schemas.argument_schema import ArgumentsSchema
-from pool_registry.workers._http_base import HttpApi, HttpApiConfig, Request
+from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
 
 Style = Literal["simple", "form", "space", "pipe", "deep", "json"]
 
 
-class Place(BaseModel):
+class ArgumentPlace(BaseModel):
     """Where one argument goes. `wire` is its name in the request, which may differ from the argument's;
     `at: body` is one field of the body, `whole` the body itself. `style` is OpenAPI's, `json` a JSON text."""
 
@@ -45,7 +45,7 @@ class OpenApiConfig(HttpApiConfig):
     api_key: str = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
     auth: Auth = Field(default_factory=Auth, description="Where the key goes.")
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
-    places: list[Place] = Field(default_factory=list, description="Where each argument goes.")
+    places: list[ArgumentPlace] = Field(default_factory=list, description="Where each argument goes.")
     body: Literal["", "json", "form", "text"] = Field(default="", description="How the body is written.")
     parameters: ArgumentsSchema = Field(
         default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
@@ -54,7 +54,7 @@ class OpenApiConfig(HttpApiConfig):
     @field_validator("base_url")
     @classmethod
     def _is_url(cls, value: str) -> str:
-        return http_client.check_url(value.rstrip("/"), Reach(private=True, typed=True))
+        return http_client.check_url(value.rstrip("/"), AddressPolicy(private=True, typed=True))
 
     @field_validator("api_key")
     @classmethod
@@ -80,7 +80,7 @@ class OpenApi(HttpApi[OpenApiConfig]):
     def parameters(self) -> Mapping[str, JsonValue]:
         return self.config.parameters
 
-    def request(self, arguments: Mapping[str, Any]) -> Request:
+    def request(self, arguments: Mapping[str, Any]) -> PreparedRequest:
         url, headers, body = request(self.config, arguments)
         return *authorize(url, headers, self.config.auth, self.config.api_key), body
 
@@ -89,7 +89,7 @@ class OpenApi(HttpApi[OpenApiConfig]):
         return await reachable(self.config.base_url, self.config.policy)
 
 
-def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> Request:
+def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> PreparedRequest:
     """URL, headers and body of a call, without the key. Raises BadCall when an argument cannot be written."""
     path, query, cookies, fields = config.path, list[tuple[str, str]](), list[str](), dict[str, Any]()
     headers = {"accept": "application/json, text/*;q=0.8, */*;q=0.5"}
@@ -132,7 +132,7 @@ def _body(config: OpenApiConfig, whole: Any, fields: dict[str, Any], headers: di
     headers["content-type"] = "application/x-www-form-urlencoded"
     if not isinstance(given, dict):
         raise BadCall("the body of this operation is a form: write an object")
-    form = Place(argument="body", at="body", wire="", style="form", explode=True)
+    form = ArgumentPlace(argument="body", at="body", wire="", style="form", explode=True)
     return urlencode(
         [pair for name, value in given.items() for pair in _pairs(value, form.model_copy(update={"wire": name}))]
     ).encode()
@@ -148,7 +148,7 @@ def _quote(value: Any) -> str:
     return quote(_plain(value), safe="")
 
 
-def _pairs(value: Any, place: Place) -> Iterator[tuple[str, str]]:
+def _pairs(value: Any, place: ArgumentPlace) -> Iterator[tuple[str, str]]:
     """The name=value pairs that a query, a cookie or a form gets for one argument."""
     if place.style == "json" or value is None:
         yield place.wire, "" if value is None else json.dumps(value)
@@ -162,7 +162,7 @@ def _pairs(value: Any, place: Place) -> Iterator[tuple[str, str]]:
         yield place.wire, _join_parts(value, place)
 
 
-def _join_parts(value: Any, place: Place, written: Callable[[Any], str] = _plain) -> str:
+def _join_parts(value: Any, place: ArgumentPlace, written: Callable[[Any], str] = _plain) -> str:
     """One text for a value: lists and objects with the separator of their style, each part as `written`."""
     if place.style == "json":
         return written(json.dumps(value))

@@ -21,7 +21,7 @@ from pool_registry import secrets
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
 from pool_registry.network import http_client
-from pool_registry.network.address_policy import ALLOW_PRIVATE, Reach
+from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 from pool_registry.network.http_values import once, resolve_key
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import Call, Reply, Worker
@@ -63,7 +63,7 @@ class SpaceConfig(BaseModel):
     def _is_a_place(cls, value: str) -> str:
         value = value.strip().rstrip("/")
         if "://" in value:
-            return http_client.check_url(value, Reach(private=True, typed=True))
+            return http_client.check_url(value, AddressPolicy(private=True, typed=True))
         if not SPACE_ID.fullmatch(value):
             raise ValueError("write owner/name, or a URL that starts with https://")
         return value
@@ -102,7 +102,7 @@ class Space(Worker[SpaceConfig]):
         return self.config.parameters or _BY_POSITION
 
     async def call(self, call: Call) -> Reply:
-        config, door = self.config, Door(self.config, self.spec.timeout_s)
+        config, door = self.config, SpaceClient(self.config, self.spec.timeout_s)
         app = await door.app()
         name = choose_endpoint(app, config.api_name)
         with once("POST"):
@@ -114,7 +114,7 @@ class Space(Worker[SpaceConfig]):
         return Reply(_result(stream, config.space))
 
     async def check(self) -> str:
-        app = await Door(self.config, CHECK_S).app()
+        app = await SpaceClient(self.config, CHECK_S).app()
         name = choose_endpoint(app, self.config.api_name)
         return f"answers; {name} is one of {len(app.endpoints)} endpoints"
 
@@ -126,13 +126,13 @@ class Space(Worker[SpaceConfig]):
         return [_write_input(field, call.arguments.get(field.name, field.default)) for field in self.config.inputs]
 
 
-class Door:
+class SpaceClient:
     """Requests to one Space, with its token for the Space and for Hugging Face alone."""
 
     def __init__(self, config: SpaceConfig, timeout_s: float) -> None:
         self._config, self._timeout_s = config, timeout_s
         self._headers = {"authorization": f"Bearer {resolve_key(config.token)}"} if config.token else {}
-        self._policy = Reach(private=config.allow_private, typed=True)
+        self._policy = AddressPolicy(private=config.allow_private, typed=True)
 
     async def app(self) -> App:
         """Find the app and ask what it offers. Raises WorkerFault."""

@@ -16,7 +16,7 @@ from pool_registry.documents.extract_text import MAX_HTML_BYTES, Readable
 from pool_registry.documents.extract_text_process import read_document
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.network import http_client
-from pool_registry.network.address_policy import ALLOW_PRIVATE, OutOfReach, Reach
+from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy, AddressRefused
 from pool_registry.network.http_client import REDIRECTS, Answer
 from pool_registry.network.http_values import CHECK_S, content_type, decode_text
 from pool_registry.worker import Call, Reply, Worker
@@ -83,8 +83,8 @@ class WebFetch(Worker[WebFetchConfig]):
         return f"reaches {', '.join(self.config.allowed_hosts)}" if self.config.allowed_hosts else "ready"
 
     @property
-    def _policy(self) -> Reach:
-        return Reach(private=self.config.allow_private)
+    def _policy(self) -> AddressPolicy:
+        return AddressPolicy(private=self.config.allow_private)
 
     async def _fetch(self, url: str) -> Answer:
         """What is at `url`, after redirects to allowed hosts. Raises BadCall and WorkerFault."""
@@ -111,7 +111,7 @@ class WebFetch(Worker[WebFetchConfig]):
         """Raises WorkerFault for a place that is not allowed, ValueError for what is no URL."""
         try:
             http_client.check_url(url, self._policy)
-        except OutOfReach as error:
+        except AddressRefused as error:
             raise WorkerFault("address_refused", str(error)) from error
         allowed, host = self.config.allowed_hosts, (urlsplit(url).hostname or "").rstrip(".")
         if allowed and not any(host == name or host.endswith(f".{name}") for name in allowed):

@@ -17,8 +17,8 @@ from orchestrator.engine.events import EpisodeEnded, Event
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.policies.model import warm_up
 from orchestrator.traces.store import Store
-from pool_registry.calls.call_cache import Recall
-from pool_registry.calls.call_cache_table import DatabaseShelf
+from pool_registry.calls.call_cache import CallCache
+from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
 from studio.episodes import RecordedRun, make_orchestrator_with_memory, prepare_run
@@ -105,7 +105,7 @@ class Service:
     def __init__(self, store: Store, model: ServedModel) -> None:
         self.store, self.model = store, model
         stored = store.pools.latest(model.pool)
-        self._pool: LivePool = open_live_pool(stored.pool, Recall(DatabaseShelf(store.engine)))
+        self._pool: LivePool = open_live_pool(stored.pool, CallCache(DatabaseCacheStore(store.engine)))
         self._tasks: set[asyncio.Task[Episode]] = set()
         self._episodes: set[ServedEpisode] = set()
         self.started = 0

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import Kind, kind_of, load_config
-from pool_registry.network.address_policy import OPEN_WEB, OutOfReach, check, literal_address
+from pool_registry.network.address_policy import OPEN_WEB, AddressRefused, check, literal_address
 from pool_registry.pool import Pool
 from pool_registry.secrets import REFERENCE
 from pool_registry.worker import WorkerSpec
@@ -121,7 +121,7 @@ def _unreachable(url: str) -> str:
     if address is not None:
         try:
             check(host, address, OPEN_WEB)
-        except OutOfReach:
+        except AddressRefused:
             return f"its endpoint {host} is on this machine or its network"
         return ""
     name = host.lower().rstrip(".")

@@ -51,7 +51,7 @@ from orchestrator.policies.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.gallery.templates import templates
-from pool_registry.gallery.worker_from_template import unmet, worker_from
+from pool_registry.gallery.worker_from_template import find_missing, make_worker
 from pool_registry.kinds import KINDS, icon_of, kind_of
 from pool_registry.pool import Pool, check_pool
 from pool_registry.worker import WorkerSpec
@@ -119,8 +119,8 @@ assert asyncio.run(answer()) == "PODIUM"
 template = templates()["reverse"]
 assert (template.title, template.line, template.shown_icon) == ("Reverse", "Backwards.", "M4 4h16")
 assert template.group == "tools"
-assert unmet(template, {}) == [("upper", "this is missing")]
-added = worker_from(template, {"upper": True}, pool)
+assert find_missing(template, {}) == [("upper", "this is missing")]
+added = make_worker(template, {"upper": True}, pool)
 assert (added.name, added.description, added.timeout_s) == ("reverse", "Turns a text around.", 5)
 assert kind_document("reverse")["schema"]["properties"]["upper"] == {"title": "Upper", "type": "boolean"}
 assert icon_of("reverse") == "M4 4h16" and icon_of("nobody") == ""

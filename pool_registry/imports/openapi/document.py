@@ -29,7 +29,7 @@ MAX_HOPS = 20  # references that lead to references
 _YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Unfit(Exception):
+class UnfitOperation(Exception):
     """Why one operation cannot become a worker, in a sentence."""
 
 
@@ -41,23 +41,23 @@ class Document:
         self.is_30 = str(root["openapi"]).startswith("3.0")
 
     def at(self, reference: str) -> Any:
-        """What a reference leads to. Raises Unfit."""
+        """What a reference leads to. Raises UnfitOperation."""
         if not reference.startswith("#"):
-            raise Unfit(f"it refers to another document ({reference[:120]}); bundle both into one first")
+            raise UnfitOperation(f"it refers to another document ({reference[:120]}); bundle both into one first")
         try:
             return jsonpointer.resolve_pointer(self.root, unquote(reference[1:]))
         except (jsonpointer.JsonPointerException, TypeError) as error:
-            raise Unfit(f"it refers to {reference[:120]}, which is not in the document") from error
+            raise UnfitOperation(f"it refers to {reference[:120]}, which is not in the document") from error
 
     def follow(self, node: Any) -> dict[str, Any]:
-        """`node`, or the object that its `$ref` leads to in the end. Raises Unfit."""
+        """`node`, or the object that its `$ref` leads to in the end. Raises UnfitOperation."""
         for _ in range(MAX_HOPS):
             if not isinstance(node, dict):
-                raise Unfit("a part of it should be an object and is none")
+                raise UnfitOperation("a part of it should be an object and is none")
             if not isinstance(node.get("$ref"), str):
                 return node
             node = self.at(node["$ref"])
-        raise Unfit("its references lead in a circle")
+        raise UnfitOperation("its references lead in a circle")
 
     @cached_property
     def recursive(self) -> frozenset[str]:
@@ -72,7 +72,7 @@ class Document:
             seen.add(reference)
             try:
                 target = self.at(reference)
-            except Unfit:
+            except UnfitOperation:
                 continue  # told where it is used
             for inner in _references(target):
                 graph.add_edge(reference, inner)

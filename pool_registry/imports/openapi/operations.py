@@ -15,11 +15,11 @@ from pydantic import ValidationError
 from pool_registry import secrets
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import Offer, worker_name
-from pool_registry.imports.openapi.document import MAX_CHARS, Document, Unfit, read
+from pool_registry.imports.openapi.document import MAX_CHARS, Document, UnfitOperation, read
 from pool_registry.imports.openapi.schemas import Schemas
 from pool_registry.imports.openapi.servers import Given, first_problem, security_of, server_of
 from pool_registry.network import http_client
-from pool_registry.network.address_policy import Reach
+from pool_registry.network.address_policy import AddressPolicy
 from pool_registry.network.http_values import OWN_HEADERS, TOKEN, decode_text
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.worker import WorkerSpec
@@ -38,7 +38,7 @@ _ENOUGH_FOR_A_BODY = ("application/json", "application/x-www-form-urlencoded", "
 
 async def fetch(url: str, allow_private: bool = False) -> str:
     """The document behind a URL that a person typed. Raises InvalidPool for the URL, WorkerFault for the peer."""
-    policy = Reach(private=allow_private, typed=True)
+    policy = AddressPolicy(private=allow_private, typed=True)
     try:
         http_client.check_url(url, policy)
     except ValueError as error:
@@ -62,7 +62,7 @@ def offers(
     without a host), `api_key` a reference to the key, `key_header` the header for it where the document's
     own rule is wrong. Raises InvalidPool saying what to mend in the document or in these settings.
     """
-    _check_settings(base_url, api_key, key_header, Reach(private=allow_private, typed=True))
+    _check_settings(base_url, api_key, key_header, AddressPolicy(private=allow_private, typed=True))
     document = read(text)
     given = Given(base_url.rstrip("/"), api_key, key_header, source, allow_private)
     results: dict[str, Offer] = {}
@@ -77,7 +77,7 @@ def offers(
     return list(results.values())
 
 
-def _check_settings(base_url: str, api_key: str, key_header: str, policy: Reach) -> None:
+def _check_settings(base_url: str, api_key: str, key_header: str, policy: AddressPolicy) -> None:
     problems = []
     try:
         if base_url:
@@ -99,7 +99,7 @@ def _operations(document: Document) -> Iterator[tuple[str, str, dict[str, Any], 
     for path, item in document.root["paths"].items():
         try:
             followed = document.follow(item)
-        except Unfit:
+        except UnfitOperation:
             continue  # not even its methods are known
         for method in METHODS:
             if method in followed:
@@ -124,7 +124,7 @@ class _Reading:
             operation = _check_operation(raw)
             description = _description(operation) or description
             config = self._config(operation, raw)
-        except Unfit as reason:
+        except UnfitOperation as reason:
             problem = str(reason)
         description = description[:MAX_DESCRIPTION]
         return Offer(WorkerSpec(name=name, kind="openapi", description=description, config=config), problem)
@@ -147,11 +147,11 @@ class _Reading:
         return config
 
     def _parameters(self, raw: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The path's parameters and the operation's own, which win. Raises Unfit."""
+        """The path's parameters and the operation's own, which win. Raises UnfitOperation."""
         every: dict[tuple[Any, Any], dict[str, Any]] = {}
         for listed in (self._item.get("parameters", []), raw.get("parameters", [])):
             if not isinstance(listed, list):
-                raise Unfit("its `parameters` are no list")
+                raise UnfitOperation("its `parameters` are no list")
             for entry in map(self._document.follow, listed):
                 every[str(entry.get("name")), str(entry.get("in"))] = entry
         return list(every.values())
@@ -162,30 +162,30 @@ class _Reading:
         try:
             parameter = Parameter.model_validate({k: v for k, v in raw.items() if k in _PARAMETER_FIELDS})
         except ValidationError as error:
-            raise Unfit(f"parameter {str(raw.get('name'))[:60]}: {first_problem(error)}") from error
+            raise UnfitOperation(f"parameter {str(raw.get('name'))[:60]}: {first_problem(error)}") from error
         at, wire = parameter.param_in.value, parameter.name
         if at == "header" and wire.lower() in ("accept", "content-type", "authorization"):
             return  # OpenAPI says that these are not parameters
         if at == "header" and (wire.lower() in OWN_HEADERS or not TOKEN.fullmatch(wire)):
-            raise Unfit(f"its header {wire[:60]!r} cannot be set by a caller")
+            raise UnfitOperation(f"its header {wire[:60]!r} cannot be set by a caller")
         if at == "path" and f"{{{wire}}}" not in self._path:
-            raise Unfit(f"its path has no {{{wire[:60]}}}, although a parameter is called so")
+            raise UnfitOperation(f"its path has no {{{wire[:60]}}}, although a parameter is called so")
         content = raw.get("content")
         schema = raw.get("schema", {})
         style = _STYLES.get(parameter.style or ("simple" if at in ("path", "header") else "form"))
         if style is None:
-            raise Unfit(f"parameter {wire[:60]}: the style {parameter.style!r} is not supported")
+            raise UnfitOperation(f"parameter {wire[:60]}: the style {parameter.style!r} is not supported")
         if isinstance(content, dict) and content:
             schema, style = self._document.follow(next(iter(content.values()))).get("schema", {}), "json"
         explode = parameter.explode if parameter.explode is not None else style == "form"
         argument = wire if wire not in self._properties else f"{wire}_in_{at}"
         if argument in self._properties:
-            raise Unfit(f"two of its parameters are called {argument[:60]}")
+            raise UnfitOperation(f"two of its parameters are called {argument[:60]}")
         self._add(argument, schema, parameter.description, parameter.required or at == "path")
         self._places.append({"argument": argument, "at": at, "wire": wire, "style": style, "explode": explode})
 
     def _add_body(self, node: Any) -> str:
-        """Take in the request's body; how it is written, "" without one. Raises Unfit."""
+        """Take in the request's body; how it is written, "" without one. Raises UnfitOperation."""
         if node is None:
             return ""
         body = self._document.follow(node)
@@ -220,7 +220,7 @@ class _Reading:
             schema["$defs"] = self._schemas.definitions
         problem = schema_problem(schema)
         if problem:
-            raise Unfit(problem)
+            raise UnfitOperation(problem)
         return schema
 
 
@@ -228,14 +228,14 @@ _PARAMETER_FIELDS = {"name", "in", "description", "required", "style", "explode"
 
 
 def _check_operation(raw: Mapping[str, Any]) -> Operation:
-    """The operation's own words and rules; schemas are checked elsewhere, answers are not used. Raises Unfit."""
+    """Parse the operation itself; schemas are checked elsewhere, answers are not used. Raises UnfitOperation."""
     from openapi_pydantic.v3.v3_1 import Operation
 
     kept = {key: raw[key] for key in ("summary", "description", "security") if key in raw}
     try:
         return Operation.model_validate(kept)
     except ValidationError as error:
-        raise Unfit(first_problem(error)) from error
+        raise UnfitOperation(first_problem(error)) from error
 
 
 def _description(operation: Operation) -> str:
@@ -253,7 +253,7 @@ def _add_description(schema: Any, description: Any) -> Any:
 
 
 def _media(content: Mapping[str, Any]) -> tuple[str, Any]:
-    """How the body is written and its media object. Raises Unfit when it is neither JSON, form nor plain text."""
+    """Return how the body is written, and its media object. Raises UnfitOperation unless JSON, form or plain text."""
     for kind, media in content.items():
         plain = kind.partition(";")[0].strip().lower()
         if plain == "application/json" or plain.endswith("+json") or plain == "*/*":
@@ -262,7 +262,7 @@ def _media(content: Mapping[str, Any]) -> tuple[str, Any]:
         if media_type in content:
             return written, content[media_type]
     kinds = ", ".join(content)[:120] or "nothing"
-    raise Unfit(f"its body is {kinds}; only {', '.join(_ENOUGH_FOR_A_BODY)} can be sent")
+    raise UnfitOperation(f"its body is {kinds}; only {', '.join(_ENOUGH_FOR_A_BODY)} can be sent")
 
 
 def _is_spreadable(schema: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pool_registry.actions import JsonValue
-from pool_registry.imports.openapi.document import Document, Unfit
+from pool_registry.imports.openapi.document import Document, UnfitOperation
 
 MAX_SCHEMA_NODES = 5_000  # of one operation's arguments: a model has to read them
 MAX_SCHEMA_DEPTH = 50
@@ -32,13 +32,13 @@ class Schemas:
         self.definitions: dict[str, JsonValue] = {}
 
     def schema(self, node: Any) -> Any:
-        """`node` with local references inlined and OpenAPI's own keywords translated. Raises Unfit."""
+        """`node` with local references inlined and OpenAPI's own keywords translated. Raises UnfitOperation."""
         self._nodes += 1
         self._depth += 1
         if self._nodes > MAX_SCHEMA_NODES:
-            raise Unfit(f"the schema of its arguments has more than {MAX_SCHEMA_NODES:,} parts")
+            raise UnfitOperation(f"the schema of its arguments has more than {MAX_SCHEMA_NODES:,} parts")
         if self._depth > MAX_SCHEMA_DEPTH:
-            raise Unfit(f"the schema of its arguments is nested more than {MAX_SCHEMA_DEPTH} deep")
+            raise UnfitOperation(f"the schema of its arguments is nested more than {MAX_SCHEMA_DEPTH} deep")
         try:
             return self._translate(node)
         finally:
@@ -48,12 +48,12 @@ class Schemas:
         if isinstance(node, bool):
             return node
         if not isinstance(node, dict):
-            raise Unfit("a schema in it is neither an object nor true or false")
+            raise UnfitOperation("a schema in it is neither an object nor true or false")
         reference = node.get("$ref")
         if isinstance(reference, str):
             return self._follow_reference(reference, {key: value for key, value in node.items() if key != "$ref"})
         if "$dynamicRef" in node:
-            raise Unfit("its schema uses $dynamicRef, which cannot be recorded here")
+            raise UnfitOperation("its schema uses $dynamicRef, which cannot be recorded here")
         plain = {
             key: self._keyword(key, value)
             for key, value in node.items()

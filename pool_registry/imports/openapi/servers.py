@@ -9,9 +9,9 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import ValidationError
 
-from pool_registry.imports.openapi.document import Document, Unfit
+from pool_registry.imports.openapi.document import Document, UnfitOperation
 from pool_registry.network import http_client
-from pool_registry.network.address_policy import Reach, literal_address
+from pool_registry.network.address_policy import AddressPolicy, literal_address
 from pool_registry.network.http_values import OWN_HEADERS, TOKEN
 
 
@@ -28,7 +28,7 @@ class Given:
 
 def server_of(document: Document, given: Given, places: Sequence[Mapping[str, Any]]) -> str:
     """The server's URL: the person's, or the first one named in `places` (the operation, its path) or the document,
-    its variables at their defaults. Raises Unfit."""
+    its variables at their defaults. Raises UnfitOperation."""
     from openapi_pydantic.v3.v3_1 import Server
 
     if given.base_url:
@@ -38,61 +38,61 @@ def server_of(document: Document, given: Given, places: Sequence[Mapping[str, An
     try:
         server = Server.model_validate(first)
     except ValidationError as error:
-        raise Unfit(f"its server: {first_problem(error)}") from error
+        raise UnfitOperation(f"its server: {first_problem(error)}") from error
     url = server.url
     for name, variable in (server.variables or {}).items():
         url = url.replace(f"{{{name}}}", variable.default)
     if "{" in url:
-        raise Unfit(f"its server {url[:120]!r} has a variable without a value; give the base URL")
+        raise UnfitOperation(f"its server {url[:120]!r} has a variable without a value; give the base URL")
     try:
         url = urljoin(given.source, url) if given.source else url
-        policy = Reach(private=given.allow_private, typed=True)
+        policy = AddressPolicy(private=given.allow_private, typed=True)
         http_client.check_url(url, policy)
     except ValueError as error:
-        raise Unfit(f"its server {url[:120]!r} cannot be used ({error}); give the base URL") from error
+        raise UnfitOperation(f"its server {url[:120]!r} cannot be used ({error}); give the base URL") from error
     if given.source and _names_this_machine(url) and not _names_this_machine(given.source):
-        raise Unfit(f"a document from elsewhere names {urlsplit(url).netloc} as its server; give the base URL")
+        raise UnfitOperation(f"a document from elsewhere names {urlsplit(url).netloc} as its server; give the base URL")
     return url.rstrip("/")
 
 
 def security_of(document: Document, given: Given, rule: Sequence[Any] | None) -> dict[str, Any]:
-    """`auth` and `api_key` of the configuration. Raises Unfit when a key is missing or cannot be sent."""
+    """`auth` and `api_key` of the configuration. Raises UnfitOperation when a key is missing or cannot be sent."""
     if given.key_header and given.api_key:
         return {"api_key": given.api_key, "auth": {"kind": "header", "name": given.key_header}}
     ways = rule if rule is not None else document.root.get("security") or []
     if not isinstance(ways, list):
-        raise Unfit("its `security` is no list")
+        raise UnfitOperation("its `security` is no list")
     if not ways or (not given.api_key and {} in ways):
         return {"api_key": given.api_key} if given.api_key else {}
     reasons = []
     for way in ways:
         try:
             auth = _auth(document, way)
-        except Unfit as reason:
+        except UnfitOperation as reason:
             reasons.append(str(reason))
             continue
         if not given.api_key:
-            raise Unfit("it needs a key; give a reference to it, such as env:NAME")
+            raise UnfitOperation("it needs a key; give a reference to it, such as env:NAME")
         return {"api_key": given.api_key, "auth": auth}
-    raise Unfit(reasons[0] if reasons else "its security cannot be read")
+    raise UnfitOperation(reasons[0] if reasons else "its security cannot be read")
 
 
 def _auth(document: Document, way: Any) -> dict[str, str]:
-    """Where one way of `security` wants the key. Raises Unfit."""
+    """Where one way of `security` wants the key. Raises UnfitOperation."""
     from openapi_pydantic.v3.v3_1 import SecurityScheme
 
     if not isinstance(way, dict) or len(way) != 1:
-        raise Unfit("it needs more than one key in a request, which is not supported")
+        raise UnfitOperation("it needs more than one key in a request, which is not supported")
     name = next(iter(way))
     components = document.root.get("components")
     schemes = components.get("securitySchemes") if isinstance(components, dict) else None
     if not isinstance(schemes, dict) or name not in schemes:
-        raise Unfit(f"its security scheme {name[:60]!r} is not described")
+        raise UnfitOperation(f"its security scheme {name[:60]!r} is not described")
     raw = document.follow(schemes[name])
     try:
         scheme = SecurityScheme.model_validate({key: value for key, value in raw.items() if key != "flows"})
     except ValidationError as error:
-        raise Unfit(f"its security scheme {name[:60]!r}: {first_problem(error)}") from error
+        raise UnfitOperation(f"its security scheme {name[:60]!r}: {first_problem(error)}") from error
     if scheme.type in ("oauth2", "openIdConnect"):
         return {"kind": "bearer"}  # the person brings a token
     if scheme.type == "http" and (scheme.scheme or "").lower() in ("bearer", "basic"):
@@ -100,9 +100,9 @@ def _auth(document: Document, way: Any) -> dict[str, str]:
     where = str(scheme.security_scheme_in)
     if scheme.type == "apiKey" and where in ("header", "query", "cookie") and scheme.name:
         if where != "query" and (not TOKEN.fullmatch(scheme.name) or scheme.name.lower() in OWN_HEADERS):
-            raise Unfit(f"its key belongs in {scheme.name[:60]!r}, which is no name for a {where}")
+            raise UnfitOperation(f"its key belongs in {scheme.name[:60]!r}, which is no name for a {where}")
         return {"kind": where, "name": scheme.name}
-    raise Unfit(f"its security scheme {name[:60]!r} ({scheme.type}) is not supported")
+    raise UnfitOperation(f"its security scheme {name[:60]!r} ({scheme.type}) is not supported")
 
 
 def _names_this_machine(url: str) -> bool:

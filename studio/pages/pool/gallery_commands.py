@@ -8,9 +8,9 @@ from typing import Any
 
 from pool_registry import secrets
 from pool_registry.errors import InvalidPool, SecretNotFound
-from pool_registry.gallery.discover_servers import discover
+from pool_registry.gallery.discover_servers import discover_servers
 from pool_registry.gallery.templates import SHIPPED_MODEL, WorkerTemplate, templates
-from pool_registry.gallery.worker_from_template import base_for, model_bases, unmet, worker_from
+from pool_registry.gallery.worker_from_template import choose_base, find_missing, list_bases, make_worker
 from pool_registry.imports import worker_name
 from pool_registry.language_models import providers
 from pool_registry.pool import Pool
@@ -47,7 +47,7 @@ class GalleryCommands:
     def _gallery(self, fields: Fields) -> PageReply:
         """Every template, and the models on which a role agent can run."""
         pool = self._pools.latest(text(fields, "pool")).pool
-        bases = model_bases(pool) or [SHIPPED_MODEL]
+        bases = list_bases(pool) or [SHIPPED_MODEL]
         models = [{"name": spec.name, "label": f"{spec.name} · {points_at(spec)}"} for spec in bases]
         return PageReply(
             fields={"templates": [template_document(each) for each in templates().values()], "models": models}
@@ -60,12 +60,12 @@ class GalleryCommands:
             raise InvalidPool([("template", f"there is no template {fields.get('template')!r}")])
         pool = self._pools.latest(text(fields, "pool")).pool
         values = table(fields, "values") if "values" in fields else {}
-        missing = unmet(template, values)
+        missing = find_missing(template, values)
         if missing and "values" not in fields:
             return PageReply(fields={"needs": missing})
-        base = base_for(pool, words(fields, "model_of")) if template.runs_on_model else None
+        base = choose_base(pool, words(fields, "model_of")) if template.runs_on_model else None
         try:
-            spec = worker_from(template, values, pool, base)
+            spec = make_worker(template, values, pool, base)
             added = pool.with_worker(spec)
         except InvalidPool as error:
             raise InvalidPool([(where.rpartition("config.")[2], what) for where, what in error.problems]) from error
@@ -73,7 +73,7 @@ class GalleryCommands:
 
     def _discover(self, _fields: Fields) -> PageReply:
         """Model servers on this machine, each with the models it lists."""
-        found = self._runtime.run(discover())
+        found = self._runtime.run(discover_servers())
         return PageReply(fields={"found": [asdict(each) for each in found]})
 
     def _add_found(self, fields: Fields) -> PageReply:

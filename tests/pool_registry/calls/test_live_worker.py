@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pool_registry.actions import Action, Observation, Status, Usage
-from pool_registry.calls.call_cache import Recall
-from pool_registry.calls.call_cache_table import DatabaseShelf, RecordedRow
+from pool_registry.calls.call_cache import CallCache
+from pool_registry.calls.call_cache_table import DatabaseCacheStore, RecordedRow
 from pool_registry.calls.circuit_breaker import FAILURES, OPEN_S, Admission, Breaker, breaker_of
 from pool_registry.calls.live_pool import LivePool, live_pool, open_live_pool
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
@@ -161,11 +161,11 @@ def test_argument_schemas_read_no_file_and_ask_no_server():
 
 @given(st.text(max_size=200))
 def test_any_text_is_handed_over_or_refused(text):
-    from pool_registry.schemas.output_check import BadOutput, Handoff, Output
+    from pool_registry.schemas.output_check import BadOutput, Output, OutputChecker
 
-    handoff = Handoff(Output(json_schema={"type": ["object", "array", "number"]}))
+    checker = OutputChecker(Output(json_schema={"type": ["object", "array", "number"]}))
     try:
-        assert isinstance(handoff.take(text), dict | list | int | float)
+        assert isinstance(checker.check(text), dict | list | int | float)
     except BadOutput as error:
         assert str(error)
 
@@ -310,7 +310,7 @@ def test_records_outlive_the_process_but_not_an_edit_or_a_week(tmp_path):
     def call(**changes: Any) -> bool:
         async def once() -> Observation:
             pool = Pool(name="p", workers=(worker(cache=True, **changes),))
-            async with live_pool(pool, Recall(DatabaseShelf(engine))) as live:
+            async with live_pool(pool, CallCache(DatabaseCacheStore(engine))) as live:
                 return await live.call(Action("a", {"text": "x"}))
 
         return asyncio.run(once()).cached
@@ -328,7 +328,7 @@ def test_records_outlive_the_process_but_not_an_edit_or_a_week(tmp_path):
 
 def test_a_record_that_cannot_be_read_is_made_anew(tmp_path):
     engine = open_engine(find_home(tmp_path))
-    shelf = DatabaseShelf(engine)
+    shelf = DatabaseCacheStore(engine)
     shelf.put("k", Observation(Status.OK, 1))
     assert shelf.get("k") == Observation(Status.OK, 1) and shelf.get("other") is None
     with engine.begin() as connection:

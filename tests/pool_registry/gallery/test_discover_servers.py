@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from pool_registry.gallery.discover_servers import Place, discover, places
+from pool_registry.gallery.discover_servers import ServerPort, discover_servers, list_ports
 from tests.studio.support.model_server import model_server
 
 PATIENT_S = 60.0  # a busy machine is no failure
@@ -20,7 +20,7 @@ PATIENT_S = 60.0  # a busy machine is no failure
 )
 def test_a_server_is_told_by_what_it_lists_and_its_embedders_are_left_out(kind, server):
     with model_server(kind, ["acme/small-1", "text-embedding-nomic", "big:70b"]) as port:
-        (found,) = asyncio.run(discover([Place(port)], PATIENT_S))
+        (found,) = asyncio.run(discover_servers([ServerPort(port)], PATIENT_S))
     assert (found.server, found.models) == (server, ("acme/small-1", "big:70b"))
     assert found.base_url == f"http://127.0.0.1:{port}/v1"
 
@@ -54,7 +54,7 @@ def test_what_is_no_model_server_is_not_offered(body, status):
     async def look() -> list[object]:
         server, port = await answering(body, status)
         async with server:
-            return list(await discover([Place(port)], PATIENT_S))
+            return list(await discover_servers([ServerPort(port)], PATIENT_S))
 
     assert asyncio.run(look()) == []
 
@@ -74,7 +74,7 @@ def test_odd_entries_of_a_list_are_left_out_and_a_server_without_a_model_is_stil
     async def look(data: object) -> tuple[str, ...]:
         server, port = await answering(json.dumps({"object": "list", "data": data}).encode())
         async with server:
-            (found,) = await discover([Place(port, "Ollama")], PATIENT_S)
+            (found,) = await discover_servers([ServerPort(port, "Ollama")], PATIENT_S)
             return found.models
 
     assert asyncio.run(look(odd)) == ("good",)
@@ -85,11 +85,11 @@ def test_a_port_that_accepts_and_says_nothing_is_given_up():
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        assert asyncio.run(discover([Place(silent.getsockname()[1])], timeout_s=0.3)) == []
+        assert asyncio.run(discover_servers([ServerPort(silent.getsockname()[1])], timeout_s=0.3)) == []
 
 
 def test_more_ports_come_from_the_environment_and_nothing_but_ports():
-    usual = places({})
-    extra = places({"PODIUM_DISCOVER_PORTS": "8001, 9000 http://evil.example:70000 8001 0 8000"})
+    usual = list_ports({})
+    extra = list_ports({"PODIUM_DISCOVER_PORTS": "8001, 9000 http://evil.example:70000 8001 0 8000"})
     assert [place.port for place in extra[len(usual) :]] == [8001, 9000]
     assert all(place.base_url.startswith("http://127.0.0.1:") for place in extra)

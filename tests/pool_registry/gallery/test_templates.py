@@ -6,7 +6,7 @@ import pytest
 
 from pool_registry.errors import InvalidPool
 from pool_registry.gallery.templates import SHIPPED_MODEL, templates
-from pool_registry.gallery.worker_from_template import base_for, model_bases, unmet, worker_from
+from pool_registry.gallery.worker_from_template import choose_base, find_missing, list_bases, make_worker
 from pool_registry.kinds import KINDS, open_worker
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
@@ -28,9 +28,9 @@ PRESETS = [template.id for template in templates().values() if template.spec]
 def test_a_template_with_its_fields_filled_in_makes_a_valid_worker(id):
     template = templates()[id]
     values = {need.field: PLAUSIBLE[need.field] for need in template.fields}
-    assert unmet(template, values) == []
+    assert find_missing(template, values) == []
     pool = Pool(name="p")
-    spec = worker_from(template, values, pool, SHIPPED_MODEL)
+    spec = make_worker(template, values, pool, SHIPPED_MODEL)
     open_worker(pool.with_worker(spec).worker(spec.name))
     assert "{model}" not in spec.description and len(template.line) < 60
 
@@ -43,10 +43,10 @@ def test_every_kind_but_those_of_the_task_families_can_be_added_from_the_gallery
 
 @pytest.mark.parametrize("id", [id for id in PRESETS if templates()[id].needs not in ("nothing", "a model", "a key")])
 def test_what_has_no_default_is_asked_for(id):
-    missing = unmet(templates()[id], {})
+    missing = find_missing(templates()[id], {})
     assert missing
     with pytest.raises(InvalidPool) as refused:
-        worker_from(templates()[id], {}, Pool(name="p"))
+        make_worker(templates()[id], {}, Pool(name="p"))
     assert refused.value.problems == missing
 
 
@@ -63,8 +63,8 @@ def test_each_model_of_a_pool_is_offered_once_and_endpoints_come_first():
         name="far", kind="chat", description="d", config={"base_url": "http://127.0.0.1:9/v1", "model": "m"}
     )
     pool = starter_pool().with_worker(chat)
-    assert [spec.name for spec in model_bases(pool)] == ["far", "solver"]
-    assert base_for(pool) == chat and base_for(pool, "planner").name == "planner"
-    assert base_for(Pool(name="empty")) == SHIPPED_MODEL
+    assert [spec.name for spec in list_bases(pool)] == ["far", "solver"]
+    assert choose_base(pool) == chat and choose_base(pool, "planner").name == "planner"
+    assert choose_base(Pool(name="empty")) == SHIPPED_MODEL
     with pytest.raises(InvalidPool):
-        base_for(pool, "nobody")
+        choose_base(pool, "nobody")

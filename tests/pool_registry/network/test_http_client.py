@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 
 from pool_registry.errors import WorkerFault
 from pool_registry.network import address_policy, http_client
-from pool_registry.network.address_policy import CONFIGURED, OPEN_WEB, OutOfReach, Reach
+from pool_registry.network.address_policy import CONFIGURED, OPEN_WEB, AddressPolicy, AddressRefused
 from tests.machine import needs
 
-PRIVATE = Reach(private=True)
+PRIVATE = AddressPolicy(private=True)
 
 
 class Site(BaseHTTPRequestHandler):
@@ -187,7 +187,7 @@ def test_no_odd_url_reaches_this_machine_from_the_open_web(port, names, url):
 
 
 @pytest.mark.parametrize("host", NEVER)
-@pytest.mark.parametrize("policy", [CONFIGURED, PRIVATE, Reach(private=True, typed=True)])
+@pytest.mark.parametrize("policy", [CONFIGURED, PRIVATE, AddressPolicy(private=True, typed=True)])
 def test_metadata_and_link_local_addresses_are_refused_whatever_is_allowed(host, policy):
     assert code_of(f"http://{host}/latest/meta-data/", policy=policy, timeout_s=3.0) in ("address_refused", "bad_url")
 
@@ -201,7 +201,7 @@ def test_a_person_may_name_this_machine_outright(port, host):
 def test_other_private_addresses_need_the_switch_also_when_typed(host):
     with pytest.raises(ValueError, match=r"allow_private|Invalid IPv4"):  # some spellings are no URL at all
         http_client.check_url(f"http://{host}/", CONFIGURED)
-    with pytest.raises(OutOfReach, match="allow_private"):
+    with pytest.raises(AddressRefused, match="allow_private"):
         address_policy.check("host", address_policy.literal_address(host), CONFIGURED)
     address_policy.check("host", address_policy.literal_address(host), PRIVATE)
 
@@ -210,7 +210,7 @@ def test_other_private_addresses_need_the_switch_also_when_typed(host):
 def test_an_address_is_public_or_refused_on_the_open_web(address):
     try:
         address_policy.check("name", address, OPEN_WEB)
-    except OutOfReach:
+    except AddressRefused:
         return
     assert address.is_global and not address.is_multicast and not address.is_link_local
     assert str(address) not in ("168.63.129.16", "192.0.0.192")

@@ -91,7 +91,7 @@ def test_an_index_is_built_once_for_its_content(folder, monkeypatch):
     from pool_registry.workers import documents
 
     monkeypatch.setattr(documents, "_open", {})  # as in a new process
-    monkeypatch.setattr(passages, "read", lambda found: pytest.fail("read again"))
+    monkeypatch.setattr(passages, "read_passages", lambda files: pytest.fail("read again"))
     assert search(folder, "honey").ok
 
 
@@ -160,9 +160,9 @@ def test_encodings(tmp_path, raw, text):
 
 
 def test_a_file_that_vanishes_between_listing_and_reading_is_skipped(folder):
-    found = passages.find(str(folder))
+    files = passages.find_documents(str(folder))
     (folder / "stock.csv").unlink()
-    collection = passages.read(found)
+    collection = passages.read_passages(files)
     assert [name for name, _ in collection.skipped] == ["stock.csv"] and collection.passages
 
 

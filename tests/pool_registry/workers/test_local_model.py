@@ -92,7 +92,7 @@ def test_a_missing_package_says_what_to_install(monkeypatch, tmp_path):
 
 ENDS_WHILE_IT_GENERATES = """
 import queue, threading, time
-from pool_registry.language_models.batched_model import LoadedModel, Request, Sampling
+from pool_registry.language_models.batched_model import LoadedModel, QueuedPrompt, Sampling
 
 model = LoadedModel.__new__(LoadedModel)
 model._requests, started = queue.SimpleQueue(), threading.Event()
@@ -104,7 +104,7 @@ def generate(batch):
 
 model._generate = generate
 model.start()
-model._requests.put(Request([1], 1, Sampling(), None, lambda *_: None))
+model._requests.put(QueuedPrompt([1], 1, Sampling(), None, lambda *_: None))
 started.wait()
 """
 
