@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
+    """How to start the studio. `home` is the data folder, None for the default one."""
+
     port: int
     home: str | None
     browser: bool
@@ -36,16 +38,16 @@ class StartOptions:
 
     @property
     def needs_login(self) -> bool:
-        """Always where others can reach it; on a shared machine also when it is wished."""
+        """True wherever others can reach the studio; on loopback only when `login` asks for it."""
         return self.login or not self.loopback
 
 
 def check_login(store: Store) -> None:
-    """Raise StorageError when nobody could log in."""
+    """Raise StorageError when there is no user who could log in."""
     from studio.access.accounts import Accounts
 
     if not Accounts(store.engine).list():
-        raise StorageError("nobody could log in; add a user first with `podium users add NAME`")
+        raise StorageError("there is no user who could log in; add one first with `podium users add NAME`")
 
 
 def serve(options: StartOptions) -> None:
@@ -78,7 +80,7 @@ def serve(options: StartOptions) -> None:
 
 
 def _announce(server: uvicorn.Server, options: StartOptions) -> None:
-    """Say where the studio is as soon as it answers, and open the browser there."""
+    """Print the studio's address as soon as it answers, and open the browser there."""
     while not server.started:
         if server.should_exit:
             return

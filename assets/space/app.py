@@ -61,11 +61,11 @@ class Composer:
     """Query, keys and buttons of a live Space."""
 
     def __init__(self, space: dict[str, Any], traces: list[dict[str, Any]]) -> None:
-        from live import Stage  # the engine travels with live Spaces only
+        from live import LiveRunner  # the engine travels with live Spaces only
 
-        self.stage = Stage(space, HERE)
+        self.runner = LiveRunner(space, HERE)
         self.names = [key["name"] for key in space["keys"]] if space["visitors"] == "own_key" else []
-        first = next((each["view"]["episode"]["query"] for each in traces if each.get("listed")), "")
+        first = next((trace["view"]["episode"]["query"] for trace in traces if trace.get("listed")), "")
         with gr.Column(elem_classes="space-ask"):
             self.query = gr.Textbox(label="Query", value=first, lines=2, max_lines=8, elem_id="query")
             self.keys = [_key_box(key) for key in space["keys"]] if self.names else []
@@ -78,9 +78,9 @@ class Composer:
         async def ask(query: str, *keys: str) -> AsyncIterator[tuple[Any, Any]]:
             given = {name: key for name, key in zip(self.names, keys, strict=True) if key and key.strip()}
             try:
-                async for document in self.stage.run(query or "", given):
+                async for document in self.runner.run(query or "", given):
                     yield json.dumps({"live": document}), ""
-            except self.stage.errors as error:
+            except self.runner.errors as error:
                 yield gr.skip(), f'<p role="alert"><b>This was not run.</b> {escape(str(error))}</p>'
 
         started = self.run.click(

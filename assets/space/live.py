@@ -26,12 +26,12 @@ from pool_registry.pool import Pool, import_pool
 from pool_registry.secrets import lending
 from studio.episode_documents.replay_document import Headline, replay_document
 
-LOOK_S = 0.1
+POLL_S = 0.1
 FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
 
 
-class Recorder:
-    """Keeps an episode's events in memory, and those of the episodes inside it apart."""
+class MemorySink:
+    """Keeps the events of one episode in memory, without those of the episodes inside it."""
 
     def __init__(self, episode: Episode) -> None:
         self.episode = episode
@@ -43,8 +43,8 @@ class Recorder:
             self.count += 1
 
 
-class Stage:
-    """Runs queries. `errors` are those that a visitor can mend."""
+class LiveRunner:
+    """Runs queries. `errors` are those that a visitor can fix."""
 
     errors = (OrchestratorError, PoolError, WorkerFault)
 
@@ -64,7 +64,7 @@ class Stage:
             new_episode_id(), query, self._pool.name, self._space["info"]["orchestrator"],
             datetime.now(UTC).isoformat(timespec="milliseconds"),
         )  # fmt: skip
-        recorder = Recorder(Episode(head.id))
+        recorder = MemorySink(Episode(head.id))
         budget = Budget(self._pool.limits)
         task = asyncio.create_task(self._episode(EpisodeSpec(query, id=head.id), name, keys, recorder, budget))
         try:
@@ -77,9 +77,9 @@ class Stage:
                 await task
 
     async def _episode(
-        self, spec: EpisodeSpec, name: str, keys: Mapping[str, str], recorder: Recorder, budget: Budget
+        self, spec: EpisodeSpec, name: str, keys: Mapping[str, str], recorder: MemorySink, budget: Budget
     ) -> None:
-        """A task of its own: the visitor's keys are lent to it and to what it starts, to nobody else."""
+        """Run the episode, as a task of its own: only it and what it starts can use the visitor's keys."""
         with lending(keys):
             async with live_pool(self._pool) as pool:
                 orchestrator = make_orchestrator(name, pool)
@@ -110,11 +110,11 @@ def _resolve(name: str, _query: str, pool: LivePool) -> Orchestrator:
     return make_orchestrator(name, pool)
 
 
-async def _changes(task: asyncio.Task[None], recorder: Recorder) -> AsyncIterator[None]:
-    """Yields whenever something has been recorded, the last time after the end."""
+async def _changes(task: asyncio.Task[None], recorder: MemorySink) -> AsyncIterator[None]:
+    """Yield whenever something has been recorded, the last time after the end."""
     seen = 0
     while not task.done():
-        await asyncio.wait([task], timeout=LOOK_S)
+        await asyncio.wait([task], timeout=POLL_S)
         if recorder.count != seen:
             seen = recorder.count
             yield

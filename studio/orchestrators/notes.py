@@ -1,4 +1,4 @@
-"""What a checkpoint is called, and what to expect of it on a pool: two sentences under the choice of orchestrator."""
+"""Labels of checkpoints, and the notes below the choice of an orchestrator: what to expect of it on a pool."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ STARTER_LABELS = {
     "smollm2-sft": "SmolLM2 after SFT",
     "smollm2-grpo": "SmolLM2 after SFT and GRPO",
 }
-NAMED = 4  # workers that are named; the others are counted
+MAX_NAMES = 4  # of workers in a note; the others are counted
 
 
 def checkpoint_label(name: str) -> str:
-    """A starter's own words, or the job and the step."""
+    """The label of a checkpoint that ships, or the job and the step."""
     return STARTER_LABELS.get(name) or name.replace("@", " at step ")
 
 
 def checkpoint_note(name: str, pool: Pool) -> str:
-    """Empty for what is no checkpoint."""
+    """What to expect of a checkpoint on this pool; empty for an orchestrator that is not a checkpoint."""
     try:
         _, checkpoint = find_checkpoint(name)
     except UnknownOrchestrator:
         return ""
     if checkpoint.stage == "base":
-        return "This model has not been trained: it copies texts and knows no plan, so expect PARSE_ERR turns."
-    return f"{_acquaintance(checkpoint, pool)} {_reach(checkpoint)}".strip()
+        return "This model has not been trained: it repeats texts and writes no plans, so expect PARSE_ERR turns."
+    return f"{_describe_pool_difference(checkpoint, pool)} {_describe_prompt(checkpoint)}".strip()
 
 
 def memory_note(name: str, pool: Pool) -> str:
@@ -46,11 +46,11 @@ def memory_note(name: str, pool: Pool) -> str:
     except UnknownOrchestrator:
         return "This pool's failure memory does not reach it: only a language model that orchestrates reads lessons."
     if checkpoint.prompt == "query":
-        return "This pool's failure memory does not reach it: it has learnt one prompt by heart."
+        return "This pool's failure memory does not reach it: it was trained on the bare query."
     return "Lessons of this pool's similar failures are put before the query (Pool page, Memory)."
 
 
-def _acquaintance(checkpoint: Checkpoint, pool: Pool) -> str:
+def _describe_pool_difference(checkpoint: Checkpoint, pool: Pool) -> str:
     """How the pool differs from the one of training."""
     trained = checkpoint.pool
     if trained is None:
@@ -62,20 +62,20 @@ def _acquaintance(checkpoint: Checkpoint, pool: Pool) -> str:
     new = [worker for worker in here if worker not in trained.workers]
     if not (missing or new):
         return f"Trained on a pool {trained.name} with the same workers, some configured differently."
-    said = [f"lacks {_names(missing)}"] if missing else []
-    said += [f"adds {_names(new)}"] if new else []
-    return f"Trained on another pool ({trained.name}): this one {' and '.join(said)}."
+    differences = [f"lacks {_join_names(missing)}"] if missing else []
+    differences += [f"adds {_join_names(new)}"] if new else []
+    return f"Trained on another pool ({trained.name}): this one {' and '.join(differences)}."
 
 
-def _reach(checkpoint: Checkpoint) -> str:
+def _describe_prompt(checkpoint: Checkpoint) -> str:
     if checkpoint.prompt == "query":
         return (
-            "It knows the workers of its training by heart and does not read the pool: "
-            "it will not call new ones, and fails on queries unlike its tasks."
+            "It was trained on the bare query and does not read the pool's description: "
+            "it does not call new workers, and fails on queries unlike its training tasks."
         )
     return "It reads the pool's description with every query."
 
 
-def _names(workers: list[str]) -> str:
-    more = f" and {len(workers) - NAMED} more" if len(workers) > NAMED else ""
-    return ", ".join(workers[:NAMED]) + more
+def _join_names(workers: list[str]) -> str:
+    more = f" and {len(workers) - MAX_NAMES} more" if len(workers) > MAX_NAMES else ""
+    return ", ".join(workers[:MAX_NAMES]) + more

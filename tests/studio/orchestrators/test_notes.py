@@ -40,7 +40,7 @@ def test_what_the_pool_lacks_and_adds_is_named(trained):
     spec = POOL.workers[0]
     other = POOL.with_worker(spec.model_copy(update={"name": "newcomer"}), spec.name)
     note = checkpoint_note(trained(POOL), other)
-    assert f"lacks {spec.name} and adds newcomer" in note and "will not call new ones" in note
+    assert f"lacks {spec.name} and adds newcomer" in note and "does not call new workers" in note
 
 
 def test_other_settings_alone_are_told_apart(trained):
@@ -50,4 +50,4 @@ def test_other_settings_alone_are_told_apart(trained):
 
 def test_a_model_that_reads_the_pool_is_not_said_to_know_it_by_heart(trained):
     note = checkpoint_note(trained(None, prompt="full"), POOL)
-    assert "not recorded" in note and "reads the pool" in note and "by heart" not in note
+    assert "not recorded" in note and "reads the pool" in note and "bare query" not in note

@@ -93,4 +93,4 @@ def test_the_page_says_whom_the_memory_reaches(endpoint):
     on = pool.model_copy(update={"limits": Limits(memory="rule")})
     assert "before the query" in memory_note("model:boss:plan", on)
     assert "does not reach" in memory_note("oracle", on)
-    assert "by heart" in memory_note("starter-grpo", on)
+    assert "bare query" in memory_note("starter-grpo", on)
