@@ -55,7 +55,13 @@ export default [
       eqeqeq: "error",
       "object-shorthand": "error",
       "no-eval": "error",
+      "no-restricted-globals": [
+        "error",
+        { name: "fetch", message: "Use lib/api.js." },
+        { name: "EventSource", message: "Use lib/api.js." },
+      ],
       "no-restricted-properties": ["error", { property: "innerHTML", message: "Data reaches the page through textContent only." }],
     },
   },
+  { files: ["assets/web/lib/api.js"], rules: { "no-restricted-globals": "off" } },
 ];

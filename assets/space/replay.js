@@ -39,14 +39,14 @@ export function alone(root, data) {
 
 class Page {
   constructor(root, info, traces) {
-    this.documents = new Map(traces.map((each) => [each.view.episode.id, each]));
-    this.listed = traces.filter((each) => each.listed !== false);
+    this.documents = new Map(traces.map((trace) => [trace.view.episode.id, trace]));
+    this.listed = traces.filter((trace) => trace.listed !== false);
     this.root = root;
     this.player = el("div.space-player");
     const stage = el("div.space-stage");
     this.view = new Replay(stage, this.documents, this.player);
     this.cards = el("div.space-cards", { role: "group", "aria-label": "Recorded runs" });
-    this.cards.append(...this.listed.map((each) => this.card(each)));
+    this.cards.append(...this.listed.map((trace) => this.card(trace)));
     const box = el("div.space-page");
     if (this.listed.length) box.append(el("h2.space-label", {}, "Recorded runs"), this.cards);
     box.append(this.player, stage, footing(info));
@@ -82,8 +82,8 @@ class Page {
       const link = event.target.closest?.("a[href*='episode=']");
       if (!link) return;
       event.preventDefault();
-      const asked = new URLSearchParams(link.getAttribute("href").split("?")[1]);
-      if (this.documents.has(asked.get("episode"))) this.open(asked.get("episode"), Number(asked.get("step")) || null, false);
+      const target = new URLSearchParams(link.getAttribute("href").split("?")[1]);
+      if (this.documents.has(target.get("episode"))) this.open(target.get("episode"), Number(target.get("step")) || null, false);
       else link.replaceWith(el("span.run-inspector-about", {}, "That episode was not recorded here."));
     });
   }
@@ -266,7 +266,7 @@ function momentOf(view, at) {
       edges: view.graph.edges.filter((edge) => shown.has(edge.from) && shown.has(edge.to)),
       answer,
     },
-    totals: { ...view.totals, statuses: counted(nodes), steps: nodes.length, rounds: turns.length, speedup: null },
+    totals: { ...view.totals, statuses: countStatuses(nodes), steps: nodes.length, rounds: turns.length, speedup: null },
   };
 }
 
@@ -278,10 +278,10 @@ function stepAt(node, at) {
 
 const past = (time, at) => time !== null && time !== undefined && time <= at;
 
-function counted(nodes) {
-  const found = {};
-  for (const node of nodes) found[node.status] = (found[node.status] || 0) + 1;
-  return found;
+function countStatuses(nodes) {
+  const counts = {};
+  for (const node of nodes) counts[node.status] = (counts[node.status] || 0) + 1;
+  return counts;
 }
 
 function heading(info) {

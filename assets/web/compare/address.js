@@ -15,16 +15,16 @@ export function put(values) {
   const url = new URL(location.href);
   for (const [name, value] of Object.entries(values)) {
     url.searchParams.delete(name);
-    for (const each of Array.isArray(value) ? value : [value]) if (each !== null && each !== undefined && each !== "") url.searchParams.append(name, each);
+    for (const item of Array.isArray(value) ? value : [value]) if (item !== null && item !== undefined && item !== "") url.searchParams.append(name, item);
   }
   history.replaceState(history.state, "", url);
 }
 
 /** A question to the server with the given names; lists become several. */
 export function query(values) {
-  const found = new URLSearchParams();
-  for (const [name, value] of Object.entries(values)) for (const each of Array.isArray(value) ? value : [value]) if (each !== null && each !== undefined && each !== "") found.append(name, each);
-  return String(found);
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) for (const item of Array.isArray(value) ? value : [value]) if (item !== null && item !== undefined && item !== "") params.append(name, item);
+  return String(params);
 }
 
 /** What the server answers; a failure is an answer with a `hint`, too. */

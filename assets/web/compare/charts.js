@@ -14,7 +14,7 @@ export function dotPlot(width, groups, colours, { low = 0, high = 1, written }) 
   const left = gutter(groups.map((group) => group.label), width);
   const legendHeight = names.length > 1 ? legendOf(null, names, colours, width) : 0;
   const heights = groups.map((group) => Math.max(ROW, group.points.length * 13 + 10));
-  const height = heights.reduce((sum, each) => sum + each, 0) + 24 + legendHeight;
+  const height = heights.reduce((sum, size) => sum + size, 0) + 24 + legendHeight;
   const x = scale(low, high, left, width - 24);
   const root = canvas(width, height, "Scores with 95 % intervals");
   if (names.length > 1) legendOf(root, names, colours, width);
@@ -39,12 +39,12 @@ export function differencePlot(width, rows, { written }) {
   const room = Math.max(0.05, most - least) * 0.06;
   const [begin, end] = [least - room, most + room];
   const left = gutter(rows.map((row) => row.label), width);
-  const told = width > 520; // else the table below says it
-  const right = told ? Math.min(170, 14 + Math.max(...rows.map((row) => row.note.length)) * LETTER) : 24;
+  const roomy = width > 520; // else the table below says it
+  const right = roomy ? Math.min(170, 14 + Math.max(...rows.map((row) => row.note.length)) * LETTER) : 24;
   const height = rows.length * ROW + 24;
   const x = scale(begin, end, left, width - right);
   const root = canvas(width, height, "Differences with 95 % intervals");
-  axis(root, x, ticks(begin, end, told ? 5 : 2), 0, height - 22, written);
+  axis(root, x, ticks(begin, end, roomy ? 5 : 2), 0, height - 22, written);
   root.append(svg("line", { x1: x(0), x2: x(0), y1: 0, y2: height - 22, class: "compare-chart-zero" }));
   rows.forEach((row, place) => {
     const at = place * ROW + ROW / 2;
@@ -52,7 +52,7 @@ export function differencePlot(width, rows, { written }) {
     const [from, to] = [Math.min(x(0), x(row.value[0])), Math.max(x(0), x(row.value[0]))];
     root.append(svg("rect", { x: from, y: at - 7, width: Math.max(1, to - from), height: 14, rx: 2, fill: colour, "fill-opacity": 0.25 }));
     root.append(text(cut(row.label, left), left - 10, at, "compare-chart-label", "end"), whisker(x, at, row, colour, `${row.label}: ${row.note}`));
-    if (told) root.append(text(row.note, width - right + 8, at, "compare-chart-value"));
+    if (roomy) root.append(text(row.note, width - right + 8, at, "compare-chart-value"));
   });
   return root;
 }
@@ -71,7 +71,7 @@ export function shareBars(width, rows, names, colours) {
       const share = row.parts[name] || 0;
       const size = share * (width - left - 4);
       if (size <= 0) continue;
-      const bar = svg("rect", { x: at, y: y + 4, width: Math.max(0.5, size - 1), height: ROW - 8, rx: 2, fill: colours.get(name) }, titled(`${row.label}: ${name} ${(share * 100).toFixed(0)} %`));
+      const bar = svg("rect", { x: at, y: y + 4, width: Math.max(0.5, size - 1), height: ROW - 8, rx: 2, fill: colours.get(name) }, makeTitle(`${row.label}: ${name} ${(share * 100).toFixed(0)} %`));
       root.append(bar);
       if (size > 34) root.append(text(`${(share * 100).toFixed(0)} %`, at + size / 2, y + ROW / 2, "compare-chart-inside", "middle"));
       at += size;
@@ -101,7 +101,7 @@ export function scatter(width, dots, colours, { label, written }) {
   const taken = [];
   for (const dot of [...dots].sort((a, b) => b.y[0] - a.y[0])) {
     const [at, on] = [x(dot.x), y(dot.y[0])];
-    const group = svg("g", { class: "compare-chart-dot" }, titled(`${dot.name}: ${dot.note}`), svg("line", { x1: at, x2: at, y1: y(dot.y[1]), y2: y(dot.y[2]), stroke: colours.get(dot.name), "stroke-width": 1.5, opacity: 0.5 }), dot.efficient ? svg("circle", { cx: at, cy: on, r: 6, fill: colours.get(dot.name) }) : svg("circle", { cx: at, cy: on, r: 5, stroke: colours.get(dot.name), "stroke-width": 2, class: "compare-chart-hollow" }));
+    const group = svg("g", { class: "compare-chart-dot" }, makeTitle(`${dot.name}: ${dot.note}`), svg("line", { x1: at, x2: at, y1: y(dot.y[1]), y2: y(dot.y[2]), stroke: colours.get(dot.name), "stroke-width": 1.5, opacity: 0.5 }), dot.efficient ? svg("circle", { cx: at, cy: on, r: 6, fill: colours.get(dot.name) }) : svg("circle", { cx: at, cy: on, r: 5, stroke: colours.get(dot.name), "stroke-width": 2, class: "compare-chart-hollow" }));
     const size = dot.name.length * LETTER;
     const end = at + 10 + size > width - 8;
     const spot = free(taken, end ? at - 10 - size : at + 10, on, size);
@@ -113,12 +113,12 @@ export function scatter(width, dots, colours, { label, written }) {
 
 /** Lines over steps: [{name, points: [[step, value, low?, high?]], dots?}]. `onStep(step)` hears a click. */
 export function lineChart(width, series, colours, { written, low = null, high = null, marks = [], onStep = null, range = null, height = 190 }) {
-  const shown = series.filter((each) => each.points.length);
-  const names = shown.map((each) => each.name);
+  const shown = series.filter((entry) => entry.points.length);
+  const names = shown.map((entry) => entry.name);
   const legendHeight = names.length > 1 ? legendOf(null, names, colours, width) : 0;
   const [left, bottom] = [44, 24];
-  const steps = [...new Set(shown.flatMap((each) => each.points.map(([step]) => step)))].sort((a, b) => a - b);
-  const values = shown.flatMap((each) => each.points.flatMap(([, value, ...more]) => [value, ...more])).filter((value) => value !== null && value !== undefined);
+  const steps = [...new Set(shown.flatMap((entry) => entry.points.map(([step]) => step)))].sort((a, b) => a - b);
+  const values = shown.flatMap((entry) => entry.points.flatMap(([, value, ...more]) => [value, ...more])).filter((value) => value !== null && value !== undefined);
   const [bottomValue, topValue] = [low ?? Math.min(...values, 0), high ?? (Math.max(...values) * 1.08 || 1)];
   const [begin, end] = range || [steps[0], steps.at(-1)];
   const x = scale(begin, end === begin ? begin + 1 : end, left, width - 14);
@@ -128,19 +128,19 @@ export function lineChart(width, series, colours, { written, low = null, high = 
   for (const tick of ticks(bottomValue, topValue, 4)) root.append(svg("line", { x1: left, x2: width - 10, y1: y(tick), y2: y(tick), class: "compare-chart-grid" }), text(written(tick), left - 7, y(tick), "compare-chart-tick", "end"));
   for (const tick of ticks(begin, end, Math.max(2, Math.floor(width / 90))).filter(Number.isInteger)) root.append(text(String(tick), x(tick), legendHeight + height - 8, "compare-chart-tick", "middle"));
   for (const mark of marks) if (mark.step >= begin && mark.step <= end) root.append(diamond(x(mark.step), legendHeight + height - bottom, mark));
-  for (const each of shown) root.append(...line(each, x, y, colours.get(each.name)));
+  for (const entry of shown) root.append(...line(entry, x, y, colours.get(entry.name)));
   if (onStep) root.append(clickable(steps, shown, x, { top: legendHeight, height: height - bottom, left, right: width - 10, written, onStep, width }));
   return root;
 }
 
 function line(series, x, y, colour) {
-  const known = series.points.filter(([, value]) => value !== null && value !== undefined);
+  const points = series.points.filter(([, value]) => value !== null && value !== undefined);
   const parts = [];
-  if (!series.dots && known.length > 1) parts.push(svg("polyline", { points: known.map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: "compare-chart-line", stroke: colour }));
-  if (series.dots || known.length < 24) {
-    for (const [step, value, low, high] of known) {
+  if (!series.dots && points.length > 1) parts.push(svg("polyline", { points: points.map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: "compare-chart-line", stroke: colour }));
+  if (series.dots || points.length < 24) {
+    for (const [step, value, low, high] of points) {
       if (low !== undefined) parts.push(svg("line", { x1: x(step), x2: x(step), y1: y(low), y2: y(high), stroke: colour, "stroke-width": 1.5, opacity: 0.55 }));
-      const dot = svg("circle", { cx: x(step), cy: y(value), r: series.dots ? 4.5 : 2.5, fill: colour }, titled(`${series.name}, step ${step}`));
+      const dot = svg("circle", { cx: x(step), cy: y(value), r: series.dots ? 4.5 : 2.5, fill: colour }, makeTitle(`${series.name}, step ${step}`));
       parts.push(dot);
     }
   }
@@ -150,7 +150,7 @@ function line(series, x, y, colour) {
 /** The surface over a line chart: a crosshair with the values, and a click for the step. */
 function clickable(steps, series, x, { top, height, left, right, written, onStep, width }) {
   const cross = svg("line", { y1: top + 6, y2: top + height, class: "compare-chart-cross", visibility: "hidden" });
-  const told = text("", 0, top + 12, "compare-chart-value");
+  const readout = text("", 0, top + 12, "compare-chart-value");
   const surface = svg("rect", { x: left, y: top, width: Math.max(1, right - left), height, fill: "transparent", "pointer-events": "all" });
   const nearest = (event) => {
     const box = surface.ownerSVGElement.getBoundingClientRect();
@@ -161,18 +161,18 @@ function clickable(steps, series, x, { top, height, left, right, written, onStep
     const step = nearest(event);
     for (const name of ["x1", "x2"]) cross.setAttribute(name, x(step));
     cross.setAttribute("visibility", "visible");
-    const values = series.map((each) => each.points.find(([at]) => at === step)?.[1]).map((value) => (value === undefined || value === null ? null : written(value))).filter(Boolean);
-    told.textContent = `step ${step}: ${values.join(" · ")}`;
+    const values = series.map((entry) => entry.points.find(([at]) => at === step)?.[1]).map((value) => (value === undefined || value === null ? null : written(value))).filter(Boolean);
+    readout.textContent = `step ${step}: ${values.join(" · ")}`;
     const far = x(step) > (left + right) / 2;
-    told.setAttribute("x", x(step) + (far ? -6 : 6));
-    told.setAttribute("text-anchor", far ? "end" : "start");
+    readout.setAttribute("x", x(step) + (far ? -6 : 6));
+    readout.setAttribute("text-anchor", far ? "end" : "start");
   });
   surface.addEventListener("pointerleave", () => {
     cross.setAttribute("visibility", "hidden");
-    told.textContent = "";
+    readout.textContent = "";
   });
   surface.addEventListener("click", (event) => onStep(nearest(event)));
-  return svg("g", { class: "compare-chart-hit" }, cross, told, surface);
+  return svg("g", { class: "compare-chart-hit" }, cross, readout, surface);
 }
 
 /** A table of shares as coloured cells: rows [{label, cells: [{value, text} or null]}]. */
@@ -209,19 +209,19 @@ export function text(content, x, y, className, anchor = "start") {
   return node;
 }
 
-function titled(content) {
+function makeTitle(content) {
   const node = svg("title");
   node.textContent = content;
   return node;
 }
 
-function whisker(x, y, { value: [mean, low, high] }, colour, said) {
-  return svg("g", {}, titled(said), svg("line", { x1: x(low), x2: x(high), y1: y, y2: y, stroke: colour, "stroke-width": 2, opacity: 0.55 }), svg("circle", { cx: x(mean), cy: y, r: 4.5, fill: colour }));
+function whisker(x, y, { value: [mean, low, high] }, colour, title) {
+  return svg("g", {}, makeTitle(title), svg("line", { x1: x(low), x2: x(high), y1: y, y2: y, stroke: colour, "stroke-width": 2, opacity: 0.55 }), svg("circle", { cx: x(mean), cy: y, r: 4.5, fill: colour }));
 }
 
 function diamond(x, y, mark) {
   const size = mark.best ? 5.5 : 4;
-  return svg("path", { d: `M${x},${y - size}L${x + size},${y}L${x},${y + size}L${x - size},${y}Z`, class: mark.best ? "compare-chart-best" : "compare-chart-mark" }, titled(`Checkpoint at step ${mark.step}${mark.best ? ", the best on validation" : ""}`));
+  return svg("path", { d: `M${x},${y - size}L${x + size},${y}L${x},${y + size}L${x - size},${y}Z`, class: mark.best ? "compare-chart-best" : "compare-chart-mark" }, makeTitle(`Checkpoint at step ${mark.step}${mark.best ? ", the best on validation" : ""}`));
 }
 
 function axis(root, x, marks, top, bottom, written) {
@@ -258,16 +258,16 @@ function scale(low, high, from, to) {
 function ticks(low, high, about = 5) {
   const raw = (high - low) / about || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = power * [1, 2, 2.5, 5, 10].find((each) => each * power >= raw * 0.999);
-  const found = [];
-  for (let at = Math.ceil(low / step - 1e-9) * step; at <= high + step * 1e-6; at += step) found.push(Number(at.toPrecision(12)));
-  return found;
+  const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= raw * 0.999);
+  const marks = [];
+  for (let at = Math.ceil(low / step - 1e-9) * step; at <= high + step * 1e-6; at += step) marks.push(Number(at.toPrecision(12)));
+  return marks;
 }
 
 function decades(low, high) {
-  const found = [];
-  for (let power = Math.floor(low); power <= Math.ceil(high); power += 1) for (const lead of [1, 3]) if (Math.log10(lead) + power >= low && Math.log10(lead) + power <= high) found.push(lead * 10 ** power);
-  return found;
+  const marks = [];
+  for (let power = Math.floor(low); power <= Math.ceil(high); power += 1) for (const lead of [1, 3]) if (Math.log10(lead) + power >= low && Math.log10(lead) + power <= high) marks.push(lead * 10 ** power);
+  return marks;
 }
 
 /** A height for a name near `y` that no other name has. */

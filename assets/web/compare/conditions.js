@@ -28,53 +28,53 @@ export class MatrixView {
   }
 
   async show(again = false) {
-    const wanted = { job: all("job"), family: one("family"), level: one("level") };
-    if (JSON.stringify(wanted) === this.shown && !again) return;
-    this.shown = JSON.stringify(wanted);
-    const asked = (this.waiting = Symbol());
-    const told = await ask("matrix", wanted);
-    if (asked !== this.waiting) return;
-    this.told = told;
-    this.filters.root.hidden = !told.ok && !one("family") && !one("level");
-    if (told.ok) this.draw(told);
-    else this.body.replaceChildren(emptyState(told.hint, this.page, { conditions: ["renamed", "distractors", "missing", "flaky"] }));
+    const filters = { job: all("job"), family: one("family"), level: one("level") };
+    if (JSON.stringify(filters) === this.shown && !again) return;
+    this.shown = JSON.stringify(filters);
+    const request = (this.waiting = Symbol());
+    const reply = await ask("matrix", filters);
+    if (request !== this.waiting) return;
+    this.reply = reply;
+    this.filters.root.hidden = !reply.ok && !one("family") && !one("level");
+    if (reply.ok) this.draw(reply);
+    else this.body.replaceChildren(emptyState(reply.hint, this.page, { conditions: ["renamed", "distractors", "missing", "flaky"] }));
   }
 
-  draw(told) {
-    this.filters.fill({ family: told.choices.families, level: told.choices.levels }, (name, value) => (name === "level" ? `level ${value}` : value));
-    const shown = told.columns.filter((name) => name !== "priced" || told.rows.some((row) => row.cells.priced));
+  draw(reply) {
+    this.filters.fill({ family: reply.choices.families, level: reply.choices.levels }, (name, value) => (name === "level" ? `level ${value}` : value));
+    const shown = reply.columns.filter((name) => name !== "priced" || reply.rows.some((row) => row.cells.priced));
     const cell = (name) => ({
       label: name,
       title: ABOUT[name],
       text: (row) => (row.cells[name] ? interval(row.cells[name].mean) : "–"),
-      node: (row) => filled(row.cells[name]),
+      node: (row) => fillCell(row.cells[name]),
       csv: [[name, (row) => row.cells[name]?.mean[0]], [`${name}_low`, (row) => row.cells[name]?.mean[1]], [`${name}_high`, (row) => row.cells[name]?.mean[2]], [`${name}_change`, (row) => row.cells[name]?.change?.[0]]],
     });
     const columns = [{ label: "Orchestrator", text: (row) => row.orchestrator, node: (row) => el("span", { title: row.orchestrator }, this.page.label(row.orchestrator)) }, ...shown.map(cell)];
-    const matrix = table({ name: "matrix", title: "Generalization matrix", about: "Mean with 95 % interval; below it the change against the seen pool on the same tasks, in points.", columns, rows: told.rows, key: (row) => row.orchestrator });
+    const matrix = table({ name: "matrix", title: "Generalization matrix", about: "Mean with 95 % interval; below it the change against the seen pool on the same tasks, in points.", columns, rows: reply.rows, key: (row) => row.orchestrator });
     const pictured = new Figure({
       show: el("span.podium-offscreen"),
       name: "matrix",
       title: "Generalization matrix",
-      draw: (width) => heat(width, shown, told.rows.map((row) => ({ label: this.page.label(row.orchestrator), cells: shown.map((name) => (row.cells[name] ? { value: row.cells[name].mean[0], text: percent(row.cells[name].mean[0]) } : null)) }))),
-      data: () => ({ columns: ["orchestrator", "condition", "tasks", "mean", "low", "high", "change", "change_low", "change_high"], rows: told.rows.flatMap((row) => shown.filter((name) => row.cells[name]).map((name) => [row.orchestrator, name, row.cells[name].tasks, ...row.cells[name].mean, ...(row.cells[name].change || [])])) }),
+      draw: (width) => heat(width, shown, reply.rows.map((row) => ({ label: this.page.label(row.orchestrator), cells: shown.map((name) => (row.cells[name] ? { value: row.cells[name].mean[0], text: percent(row.cells[name].mean[0]) } : null)) }))),
+      data: () => ({ columns: ["orchestrator", "condition", "tasks", "mean", "low", "high", "change", "change_low", "change_high"], rows: reply.rows.flatMap((row) => shown.filter((name) => row.cells[name]).map((name) => [row.orchestrator, name, row.cells[name].tasks, ...row.cells[name].mean, ...(row.cells[name].change || [])])) }),
     });
     matrix.querySelector(".compare-figure-exports").append(...pictured.pictures());
     matrix.append(pictured.frame);
-    this.body.replaceChildren(matrix, ...this.lacking(told, shown));
+    this.body.replaceChildren(matrix, ...this.lacking(reply, shown));
   }
 
   /** What was not measured, and the way to it. */
-  lacking(told, shown) {
-    const conditions = shown.filter((name) => !["seen", "held-out family"].includes(name) && !told.rows.some((row) => row.cells[name]));
-    const families = told.rows.some((row) => row.cells["held-out family"]) ? [] : told.held_out;
+  lacking(reply, shown) {
+    const conditions = shown.filter((name) => !["seen", "held-out family"].includes(name) && !reply.rows.some((row) => row.cells[name]));
+    const families = reply.rows.some((row) => row.cells["held-out family"]) ? [] : reply.held_out;
     if (!conditions.length && !families.length) return [];
     const words = [conditions.length ? `the pool conditions ${conditions.join(", ")}` : "", families.length ? `the held-out families (${families.join(", ")})` : ""].filter(Boolean);
-    return [emptyState(`Not measured yet: ${words.join(" and ")}.`, this.page, { orchestrators: told.rows.map((row) => row.orchestrator), conditions, families })];
+    return [emptyState(`Not measured yet: ${words.join(" and ")}.`, this.page, { orchestrators: reply.rows.map((row) => row.orchestrator), conditions, families })];
   }
 }
 
-function filled(cell) {
+function fillCell(cell) {
   if (!cell) return el("span.train-mute", {}, "–");
   const box = el("span.compare-condition-cell", { title: `${plural(cell.tasks, "task")}, ${plural(cell.episodes, "episode")}` });
   box.style.background = shade(cell.mean[0]);
@@ -94,49 +94,49 @@ export class AblationView {
   }
 
   async show(again = false) {
-    const wanted = { job: all("job"), family: one("family"), level: one("level"), orchestrator: one("ablated") };
-    if (JSON.stringify(wanted) === this.shown && !again) return;
-    this.shown = JSON.stringify(wanted);
-    const asked = (this.waiting = Symbol());
-    const told = await ask("ablation", wanted);
-    if (asked !== this.waiting) return;
-    this.told = told;
-    this.filters.root.hidden = !told.ok && !one("family") && !one("level") && !one("ablated");
-    if (told.ok) this.draw(told);
-    else this.body.replaceChildren(emptyState(told.hint, this.page, this.settings([])));
+    const filters = { job: all("job"), family: one("family"), level: one("level"), orchestrator: one("ablated") };
+    if (JSON.stringify(filters) === this.shown && !again) return;
+    this.shown = JSON.stringify(filters);
+    const request = (this.waiting = Symbol());
+    const reply = await ask("ablation", filters);
+    if (request !== this.waiting) return;
+    this.reply = reply;
+    this.filters.root.hidden = !reply.ok && !one("family") && !one("level") && !one("ablated");
+    if (reply.ok) this.draw(reply);
+    else this.body.replaceChildren(emptyState(reply.hint, this.page, this.settings([])));
   }
 
   settings(orchestrators) {
-    return { orchestrators, conditions: ["seen"], without: this.page.told?.workers || [] };
+    return { orchestrators, conditions: ["seen"], without: this.page.reply?.workers || [] };
   }
 
-  draw(told) {
-    this.filters.fill({ ablated: told.choices.orchestrators, family: told.choices.families, level: told.choices.levels }, (name, value) => (name === "level" ? `level ${value}` : name === "ablated" ? this.page.label(value) : value));
-    this.filters.selects.ablated.select.value = told.orchestrator;
-    const name = this.page.label(told.orchestrator);
-    if (!told.workers.length) {
-      const known = Object.keys(told.shares);
-      this.body.replaceChildren(emptyState(`No worker was switched off for ${name} yet. It called ${known.length ? known.join(", ") : "none"}: measure the same tasks without each of them.`, this.page, { ...this.settings([told.orchestrator]), without: known }));
+  draw(reply) {
+    this.filters.fill({ ablated: reply.choices.orchestrators, family: reply.choices.families, level: reply.choices.levels }, (name, value) => (name === "level" ? `level ${value}` : name === "ablated" ? this.page.label(value) : value));
+    this.filters.selects.ablated.select.value = reply.orchestrator;
+    const name = this.page.label(reply.orchestrator);
+    if (!reply.workers.length) {
+      const called = Object.keys(reply.shares);
+      this.body.replaceChildren(emptyState(`No worker was switched off for ${name} yet. It called ${called.length ? called.join(", ") : "none"}: measure the same tasks without each of them.`, this.page, { ...this.settings([reply.orchestrator]), without: called }));
       return;
     }
-    const rows = told.workers.map((each) => ({ ...each, label: `without ${each.without}`, value: each.change, note: `${difference(each.change)}` }));
+    const rows = reply.workers.map((row) => ({ ...row, label: `without ${row.without}`, value: row.change, note: `${difference(row.change)}` }));
     const figure = new Figure({
       name: "ablation",
       title: `What ${name} loses without each worker`,
-      about: `In points against the whole pool (${interval(told.seen.mean)}, ${plural(told.seen.tasks, "task")}), on the same tasks.`,
+      about: `In points against the whole pool (${interval(reply.seen.mean)}, ${plural(reply.seen.tasks, "task")}), on the same tasks.`,
       draw: (width) => differencePlot(width, rows, { written: points }),
-      data: () => ({ columns: ["without", "change", "change_low", "change_high", "mean", "low", "high", "tasks"], rows: told.workers.map((each) => [each.without, ...each.change, ...each.mean, each.tasks]) }),
+      data: () => ({ columns: ["without", "change", "change_low", "change_high", "mean", "low", "high", "tasks"], rows: reply.workers.map((row) => [row.without, ...row.change, ...row.mean, row.tasks]) }),
     });
     const columns = [
       { label: "Without", text: (row) => row.without },
       { label: "Mean", number: true, text: (row) => interval(row.mean), csv: [["mean", (row) => row.mean[0]], ["low", (row) => row.mean[1]], ["high", (row) => row.mean[2]]] },
       { label: "Change in points", number: true, text: (row) => difference(row.change), csv: [["change", (row) => row.change[0]], ["change_low", (row) => row.change[1]], ["change_high", (row) => row.change[2]]] },
       { label: "Improved / regressed / equal", text: (row) => `${row.wins} / ${row.losses} / ${row.ties}`, csv: [["improved", (row) => row.wins], ["regressed", (row) => row.losses], ["equal", (row) => row.ties]] },
-      { label: "Share of its calls", number: true, text: (row) => percent(told.shares[row.without] ?? null), csv: [["share_of_calls", (row) => told.shares[row.without]]] },
+      { label: "Share of its calls", number: true, text: (row) => percent(reply.shares[row.without] ?? null), csv: [["share_of_calls", (row) => reply.shares[row.without]]] },
     ];
-    const left = Object.keys(told.shares).filter((worker) => !told.workers.some((each) => each.without === worker));
-    const more = left.length ? [emptyState(`Not switched off yet, though it calls them: ${left.join(", ")}.`, this.page, { ...this.settings([told.orchestrator]), without: left })] : [];
-    this.body.replaceChildren(figure.root, table({ name: "ablation-table", title: "Which workers carry the score", columns, rows: told.workers, key: (row) => row.without }), ...more);
+    const left = Object.keys(reply.shares).filter((worker) => !reply.workers.some((row) => row.without === worker));
+    const more = left.length ? [emptyState(`Not switched off yet, though it calls them: ${left.join(", ")}.`, this.page, { ...this.settings([reply.orchestrator]), without: left })] : [];
+    this.body.replaceChildren(figure.root, table({ name: "ablation-table", title: "Which workers carry the score", columns, rows: reply.workers, key: (row) => row.without }), ...more);
     figure.redraw(true);
   }
 }

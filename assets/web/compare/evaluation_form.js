@@ -16,10 +16,10 @@ export class EvaluationForm {
     this.root.addEventListener("toggle", () => this.root.open && this.check());
   }
 
-  build(told) {
-    this.told = told;
+  build(reply) {
+    this.reply = reply;
     this.orchestrators = new Set(all("o"));
-    this.sets = { families: new Set(told.families.filter((name) => !told.held_out.includes(name))), levels: new Set([1, 2]), conditions: new Set(["seen"]), without: new Set() };
+    this.sets = { families: new Set(reply.families.filter((name) => !reply.held_out.includes(name))), levels: new Set([1, 2]), conditions: new Set(["seen"]), without: new Set() };
     this.fields = {};
     this.numbers = { count: number("Tasks", "count", 60, 1), samples: number("Samples of each", "samples", 1, 1), max_cost: number("Spend at most, US dollars", "max_cost", "", 0) };
     this.numbers.max_cost.querySelector("input").placeholder = "no cap";
@@ -33,29 +33,29 @@ export class EvaluationForm {
     const foot = el("div.compare-evaluate-foot", {}, this.go, this.yaml, this.size);
     this.root.replaceChildren(
       summary,
-      this.group("Orchestrators", "orchestrators", told.orchestrators.map((each) => each.name), (name) => this.page.label(name), "The fixed baselines and the oracle belong on every table."),
-      this.group("Families", "families", told.families, (name) => (told.held_out.includes(name) ? `${name} (held out)` : name)),
+      this.group("Orchestrators", "orchestrators", reply.orchestrators.map((orchestrator) => orchestrator.name), (name) => this.page.label(name), "The formatFixed baselines and the oracle belong on every table."),
+      this.group("Families", "families", reply.families, (name) => (reply.held_out.includes(name) ? `${name} (held out)` : name)),
       this.group("Levels", "levels", LEVELS, (level) => `level ${level}`),
-      this.group("Pool conditions", "conditions", told.conditions, (name) => name, "How well it does on a pool that was changed under it."),
-      this.group("Switch off", "without", told.workers, (name) => name, "One condition for each: the same tasks without that worker."),
+      this.group("Pool conditions", "conditions", reply.conditions, (name) => name, "How well it does on a pool that was changed under it."),
+      this.group("Switch off", "without", reply.workers, (name) => name, "One condition for each: the same tasks without that worker."),
       numbers,
       this.wrong,
       foot,
     );
-    this.root.addEventListener("input", () => this.changed());
+    this.root.addEventListener("input", () => this.onChange());
   }
 
   /** The picked orchestrators changed; the form takes them. */
   follow(names) {
     for (const name of names) this.tick("orchestrators", name, true);
-    this.changed();
+    this.onChange();
   }
 
   /** Open with some settings: {orchestrators, families, conditions, without}. */
   open(settings) {
     for (const [name, values] of Object.entries(settings)) for (const value of values) this.tick(name, value, true);
     this.root.open = true;
-    this.changed();
+    this.onChange();
     this.root.scrollIntoView({ block: "nearest" });
     this.root.querySelector("summary").focus();
   }
@@ -90,7 +90,7 @@ export class EvaluationForm {
     const value = (name) => this.numbers[name].querySelector("input").value;
     const cap = value("max_cost");
     return {
-      pool: this.told.pool,
+      pool: this.reply.pool,
       orchestrators: [...this.orchestrators],
       families: [...this.sets.families],
       levels: [...this.sets.levels].sort(),
@@ -101,7 +101,7 @@ export class EvaluationForm {
     };
   }
 
-  changed() {
+  onChange() {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => this.check(), CHECK_MS);
   }
@@ -110,10 +110,10 @@ export class EvaluationForm {
   async check() {
     if (!this.root.open) return;
     const draft = this.draft();
-    const asked = (this.asked = Symbol());
+    const request = (this.request = Symbol());
     const reply = await this.page.ask({ action: "check", evaluation: draft });
-    if (asked !== this.asked) return;
-    const problems = reply.ok ? reply.missing.filter((each) => each.blocks).map((each) => [each.key, each.sentence]) : reply.problems;
+    if (request !== this.request) return;
+    const problems = reply.ok ? reply.missing.filter((item) => item.blocks).map((item) => [item.key, item.sentence]) : reply.problems;
     this.text = reply.yaml;
     this.show(problems);
     const episodes = draft.orchestrators.length * draft.count * draft.samples * draft.conditions.length;
@@ -145,7 +145,7 @@ export class EvaluationForm {
     }
     this.page.say(reply.message);
     this.root.open = false;
-    this.page.started(reply.job);
+    this.page.showEvaluation(reply.job);
   }
 }
 

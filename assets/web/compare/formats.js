@@ -26,7 +26,7 @@ export function points(value) {
   return `${Number(text) === 0 ? "" : value > 0 ? "+" : "−"}${text}`;
 }
 
-export function fixed(value, digits = 2) {
+export function formatFixed(value, digits = 2) {
   return value === null || value === undefined ? "–" : Number(value).toFixed(digits);
 }
 

@@ -26,13 +26,13 @@ export class SideGraph extends Graph {
   }
 
   setView(name) {
-    super.setView(name === "list" && innerWidth >= NARROW && !this.asked ? "graph" : name);
+    super.setView(name === "list" && innerWidth >= NARROW && !this.pickedView ? "graph" : name);
   }
 
   act(name) {
-    this.asked = name === "view";
+    this.pickedView = name === "view";
     super.act(name);
-    this.asked = false;
+    this.pickedView = false;
   }
 
   /** Go where another graph went. */
@@ -74,8 +74,8 @@ export class SideGraph extends Graph {
 function box(place, { node_width: width, node_height: height }, marks, title, words) {
   const differs = marks ? marks[0] : "none";
   const rect = svg("rect", { x: place.x, y: place.y, width, height, rx: 11, class: "compare-graph-box", "data-differs": differs });
-  const told = marks ? said(marks) : "";
-  return [rect, text(short(title, 24), place.x + 14, place.y + 22, "compare-graph-title"), text(short(String(words), 28), place.x + 14, place.y + 44, "compare-chart-value"), text(told, place.x + 14, place.y + 66, "compare-graph-told")];
+  const label = marks ? message(marks) : "";
+  return [rect, text(short(title, 24), place.x + 14, place.y + 22, "compare-graph-title"), text(short(String(words), 28), place.x + 14, place.y + 44, "compare-chart-value"), text(label, place.x + 14, place.y + 66, "compare-graph-told")];
 }
 
 function short(words, most) {
@@ -83,7 +83,7 @@ function short(words, most) {
 }
 
 /** "other worker, moved" */
-function said(kinds) {
+function message(kinds) {
   return kinds.map((kind) => DIFFERENCES[kind][0]).join(", ");
 }
 
@@ -96,7 +96,7 @@ function badge(card, kinds) {
     return;
   }
   card.dataset.differs = kinds[0];
-  const words = said(kinds);
+  const words = message(kinds);
   const badge = el("span.compare-graph-badge", { title: words }, el("i", {}, kinds.map((kind) => DIFFERENCES[kind][1]).join("")), el("b", {}, words));
   card.append(badge);
   card.setAttribute("aria-label", `${label} Compared with the reference: ${words}.`);

@@ -39,8 +39,8 @@ class ComparePage {
   async start() {
     this.select(this.tabs.has(one("tab")) ? one("tab") : "query", false);
     if (!(await this.loadPool(one("pool")))) return;
-    this.views.query.build(this.told);
-    this.form.build(this.told);
+    this.views.query.build(this.reply);
+    this.form.build(this.reply);
     this.ready = true;
     this.show();
     addEventListener("popstate", () => this.select(one("tab") || "query"));
@@ -48,21 +48,21 @@ class ComparePage {
 
   /** Who can be compared on a pool; false when that cannot be told. */
   async loadPool(pool) {
-    const told = await this.ask({ action: "open", pool });
-    if (!told.ok) {
-      this.say(sentences(told), true);
+    const reply = await this.ask({ action: "open", pool });
+    if (!reply.ok) {
+      this.say(sentences(reply), true);
       return false;
     }
-    this.told = told;
-    this.labels = new Map(told.orchestrators.map((each) => [each.name, each.label]));
-    if (!all("o").length) put({ o: told.begins });
-    this.picker.build(told, all("o"));
+    this.reply = reply;
+    this.labels = new Map(reply.orchestrators.map((orchestrator) => [orchestrator.name, orchestrator.label]));
+    if (!all("o").length) put({ o: reply.begins });
+    this.picker.build(reply, all("o"));
     return true;
   }
 
   async choosePool(pool) {
     put({ pool });
-    if (await this.loadPool(pool)) this.form.build(this.told);
+    if (await this.loadPool(pool)) this.form.build(this.reply);
   }
 
   /** The name that people read for an orchestrator. */
@@ -70,7 +70,7 @@ class ComparePage {
     return this.labels.get(name) || name;
   }
 
-  chosen() {
+  choice() {
     return all("o");
   }
 
@@ -102,7 +102,7 @@ class ComparePage {
   }
 
   /** An evaluation was put into the queue: look at it. */
-  started(job) {
+  showEvaluation(job) {
     put({ job: [job] });
     this.jobs.drawn = "";
     this.jobs.load();
@@ -133,6 +133,6 @@ class ComparePage {
 }
 
 function sentences(reply) {
-  const told = reply.problems.map(([key, what]) => (key ? `${key}: ${what}` : what)).join("; ");
-  return told ? told[0].toUpperCase() + told.slice(1) : "";
+  const message = reply.problems.map(([key, what]) => (key ? `${key}: ${what}` : what)).join("; ");
+  return message ? message[0].toUpperCase() + message.slice(1) : "";
 }

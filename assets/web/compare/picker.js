@@ -18,15 +18,15 @@ export class Picker {
     this.root.append(this.chips, this.add, this.other, this.note);
   }
 
-  build(told, names) {
-    this.told = told;
-    this.labels = new Map(told.orchestrators.map((each) => [each.name, each.label]));
-    this.names = names.slice(0, told.most);
+  build(reply, names) {
+    this.reply = reply;
+    this.labels = new Map(reply.orchestrators.map((orchestrator) => [orchestrator.name, orchestrator.label]));
+    this.names = names.slice(0, reply.most);
     this.draw();
   }
 
   take(name) {
-    if (name && !this.names.includes(name) && this.names.length < this.told.most) this.change([...this.names, name]);
+    if (name && !this.names.includes(name) && this.names.length < this.reply.most) this.change([...this.names, name]);
     this.add.value = "";
     this.other.value = "";
   }
@@ -39,15 +39,15 @@ export class Picker {
 
   draw() {
     this.chips.replaceChildren(...this.names.map((name, place) => this.chip(name, place)));
-    const full = this.names.length >= this.told.most;
+    const full = this.names.length >= this.reply.most;
     this.add.hidden = this.other.hidden = full;
-    this.note.textContent = full ? `At most ${this.told.most}: take one away to choose another.` : this.names.length < this.told.fewest ? `Choose ${this.told.fewest} to ${this.told.most}.` : "";
+    this.note.textContent = full ? `At most ${this.reply.most}: take one away to choose another.` : this.names.length < this.reply.fewest ? `Choose ${this.reply.fewest} to ${this.reply.most}.` : "";
     this.add.replaceChildren(el("option", { value: "" }, "Add an orchestrator …"));
     const groups = new Map();
-    for (const each of this.told.orchestrators) {
-      if (this.names.includes(each.name)) continue;
-      if (!groups.has(each.group)) groups.set(each.group, el("optgroup", { label: each.group }));
-      groups.get(each.group).append(el("option", { value: each.name }, each.label));
+    for (const orchestrator of this.reply.orchestrators) {
+      if (this.names.includes(orchestrator.name)) continue;
+      if (!groups.has(orchestrator.group)) groups.set(orchestrator.group, el("optgroup", { label: orchestrator.group }));
+      groups.get(orchestrator.group).append(el("option", { value: orchestrator.name }, orchestrator.label));
     }
     this.add.append(...groups.values());
   }
@@ -57,7 +57,7 @@ export class Picker {
     dot.style.background = `var(--podium-series-${place + 1})`;
     const words = el("span", { title: name }, this.labels.get(name) || name);
     const away = el("button.compare-away", { type: "button", "aria-label": `Take ${this.labels.get(name) || name} away` }, icon(ACTIONS.cross));
-    away.addEventListener("click", () => this.change(this.names.filter((each) => each !== name)));
+    away.addEventListener("click", () => this.change(this.names.filter((other) => other !== name)));
     return el("span.compare-chip", { role: "listitem", "data-name": name }, dot, words, away);
   }
 }

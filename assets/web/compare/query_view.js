@@ -29,14 +29,14 @@ export class QueryView {
     this.root.append(this.composer, this.notice, this.empty, this.bar, this.grid, this.below);
   }
 
-  build(told) {
-    this.told = told;
+  build(reply) {
+    this.reply = reply;
     this.text = el("textarea.compare-query-text", { rows: "2", "aria-label": "Query", placeholder: "Ask something, or draw a query with a known answer." });
-    this.text.value = told.query;
+    this.text.value = reply.query;
     this.text.addEventListener("input", () => (this.typed = true));
-    this.pool = chooser("Pool", told.pools.map((name) => [name, name]), told.pool);
+    this.pool = chooser("Pool", reply.pools.map((name) => [name, name]), reply.pool);
     this.pool.addEventListener("change", () => this.page.choosePool(this.pool.value));
-    this.suite = chooser("Suite", told.suites.map(({ family, level }) => [`${family} ${level}`, `${family} · level ${level}`]), "itinerary 3");
+    this.suite = chooser("Suite", reply.suites.map(({ family, level }) => [`${family} ${level}`, `${family} · level ${level}`]), "itinerary 3");
     const draw = el("button.page-button", { type: "button" }, "Draw a query");
     draw.addEventListener("click", () => this.draw());
     this.go = el("button.page-primary", { type: "button" }, icon(ACTIONS.play), "Compare");
@@ -44,16 +44,16 @@ export class QueryView {
     this.halt = el("button.page-button", { type: "button" }, icon(ACTIONS.stop), "Stop");
     this.halt.hidden = true;
     this.halt.addEventListener("click", () => this.page.act({ action: "stop", episodes: all("e") }));
-    const line = el("div.compare-query-line", {}, labelled("Pool", this.pool), labelled("Suite", this.suite), draw, this.go, this.halt);
+    const line = el("div.compare-query-line", {}, labelField("Pool", this.pool), labelField("Suite", this.suite), draw, this.go, this.halt);
     this.composer.replaceChildren(this.text, line);
     this.drawBar();
   }
 
   /** Show what the address names. */
   show() {
-    const wanted = JSON.stringify([all("e"), one("reference")]);
-    if (wanted === this.shown) return;
-    this.shown = wanted;
+    const key = JSON.stringify([all("e"), one("reference")]);
+    if (key === this.shown) return;
+    this.shown = key;
     this.open(all("e"));
   }
 
@@ -66,18 +66,18 @@ export class QueryView {
   }
 
   async run() {
-    const orchestrators = this.page.chosen();
+    const orchestrators = this.page.choice();
     this.go.disabled = true;
     const reply = await this.page.act({ action: "run", pool: this.pool.value, query: this.text.value, orchestrators });
     this.go.disabled = false;
     if (!reply.ok) return;
     this.typed = false;
-    const failed = reply.started.filter((each) => each.problem);
-    const episodes = reply.started.filter((each) => each.episode).map((each) => each.episode);
+    const failed = reply.started.filter((start) => start.problem);
+    const episodes = reply.started.filter((start) => start.episode).map((start) => start.episode);
     put({ e: episodes, reference: null, step: null });
     this.shown = JSON.stringify([episodes, ""]);
     this.open(episodes);
-    this.unstarted = failed.map((each) => `${each.orchestrator} was not started: ${each.problem}`).join(" ");
+    this.unstarted = failed.map((start) => `${start.orchestrator} was not started: ${start.problem}`).join(" ");
     this.say(this.unstarted);
   }
 
@@ -99,7 +99,7 @@ export class QueryView {
     this.empty.hidden = episodes.length > 0;
     this.bar.hidden = !episodes.length;
     if (!episodes.length) return;
-    const asked = query({ e: episodes, reference: one("reference") });
+    const address = query({ e: episodes, reference: one("reference") });
     const handlers = {
       views: (document) => this.take(document),
       patch: (change) => this.patch(change),
@@ -109,7 +109,7 @@ export class QueryView {
         this.close();
       },
     };
-    this.stream = followEvents(`/api/compare/stream?${asked}`, handlers, (state) => {
+    this.stream = followEvents(`/api/compare/stream?${address}`, handlers, (state) => {
       if (state === "gone") this.say("One of these episodes is not in this data folder. Press Compare to run the query again.");
       else if (state === "lost") this.say("Connection lost. Reconnecting …");
     });
@@ -127,26 +127,26 @@ export class QueryView {
     this.notice.hidden = !text;
   }
 
-  take(told) {
+  take(reply) {
     this.say(this.unstarted); // the connection is there, what it could not help stays told
-    this.state = told;
+    this.state = reply;
     const first = !this.sides.length;
-    if (first) this.sides = told.views.map((_, place) => this.side(place));
-    told.views.forEach((view, place) => {
+    if (first) this.sides = reply.views.map((_, place) => this.side(place));
+    reply.views.forEach((view, place) => {
       const side = this.sides[place];
       side.graph.draw(view);
-      side.graph.mark(told.diffs[place]);
+      side.graph.mark(reply.diffs[place]);
       this.drawHead(place);
     });
-    if (first && !this.typed) this.text.value = told.views[0].episode.query;
+    if (first && !this.typed) this.text.value = reply.views[0].episode.query;
     this.drawBelow();
   }
 
   patch(change) {
     const view = this.state?.views[change.place];
     if (!view) return;
-    const known = new Map(change.nodes.map((node) => [node.id, node]));
-    for (const node of view.graph.nodes) Object.assign(node, known.get(node.id));
+    const changed = new Map(change.nodes.map((node) => [node.id, node]));
+    for (const node of view.graph.nodes) Object.assign(node, changed.get(node.id));
     Object.assign(view, { clock_s: change.clock_s, episode: change.episode, turns: change.turns, totals: change.totals });
     const { graph } = this.sides[change.place];
     graph.drawAnswer(view.graph.answer);
@@ -225,7 +225,7 @@ export class QueryView {
   drawTable() {
     const rows = this.state.views.map((view, place) => ({ ...view, place }));
     const columns = [
-      { label: "Orchestrator", text: (row) => row.episode.orchestrator, node: (row) => named(row.place, this.page.label(row.episode.orchestrator)) },
+      { label: "Orchestrator", text: (row) => row.episode.orchestrator, node: (row) => nameSide(row.place, this.page.label(row.episode.orchestrator)) },
       { label: "Answer", text: (row) => row.episode.answer ?? "", node: (row) => el("span.compare-query-answer-cell", {}, row.episode.answer ?? "–") },
       { label: "Correct", text: (row) => (row.episode.verdict ? (row.episode.verdict.correct ? "yes" : "no") : "not known") },
       { label: "Time", number: true, text: (row) => seconds(row.totals.wall_s), csv: [["wall_s", (row) => row.totals.wall_s]] },
@@ -246,11 +246,11 @@ export class QueryView {
     const title = el("div.compare-figure-title", {}, el("h3", {}, name), el("p", {}, `against ${reference}`));
     const head = el("header.compare-figure-head", {}, title);
     const list = el("ol.compare-query-entries");
-    const told = diff.entries.filter((entry) => !entry.what.includes("same"));
-    for (const entry of told) list.append(this.entry(entry, place));
-    const same = diff.entries.length - told.length;
-    const root = el("section.compare-figure.compare-query-list", { "aria-label": `${name} against the reference`, "data-diff": place }, head, told.length ? list : el("p.train-mute", {}, same ? "The same graph: every step, place and access list." : "Neither has steps."));
-    if (told.length && same) root.append(el("p.train-mute", {}, `${same} ${same === 1 ? "step is" : "steps are"} the same.`));
+    const differing = diff.entries.filter((entry) => !entry.what.includes("same"));
+    for (const entry of differing) list.append(this.entry(entry, place));
+    const same = diff.entries.length - differing.length;
+    const root = el("section.compare-figure.compare-query-list", { "aria-label": `${name} against the reference`, "data-diff": place }, head, differing.length ? list : el("p.train-mute", {}, same ? "The same graph: every step, place and access list." : "Neither has steps."));
+    if (differing.length && same) root.append(el("p.train-mute", {}, `${same} ${same === 1 ? "step is" : "steps are"} the same.`));
     return root;
   }
 
@@ -297,7 +297,7 @@ export class QueryView {
   }
 }
 
-function named(place, label) {
+function nameSide(place, label) {
   const dot = el("i.compare-query-dot");
   dot.style.background = `var(--podium-series-${place + 1})`;
   return el("span.compare-query-named", {}, dot, label);
@@ -325,6 +325,6 @@ function chooser(label, choices, value) {
   return select;
 }
 
-function labelled(words, input) {
+function labelField(words, input) {
   return el("label.compare-query-field", {}, el("span", {}, words), input);
 }

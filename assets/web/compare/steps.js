@@ -11,15 +11,15 @@ export class StepsSideBySide {
   }
 
   clear() {
-    this.asked = null;
+    this.request = null;
     this.root.hidden = true;
   }
 
   /** `sides` are {episode, step, name, place}; a step is null where an orchestrator has none. */
   async show(sides) {
-    const asked = (this.asked = Symbol());
+    const request = (this.request = Symbol());
     const details = await Promise.all(sides.map((side) => (side.step ? load(side) : null)));
-    if (asked !== this.asked) return;
+    if (request !== this.request) return;
     const grid = el("div.compare-step-grid");
     grid.style.setProperty("--sides", sides.length);
     sides.forEach((side, number) => grid.append(column(side, details[number])));
@@ -53,7 +53,7 @@ function parts(detail) {
   const [word, path] = STATUSES[detail.status] || STATUSES.PENDING;
   const status = el("span.podium-status", {}, icon(path), el("b", {}, word));
   const line = el("div.compare-step-line", { "data-status": detail.status, "data-role": detail.role }, el("b", {}, `Step ${detail.id} · ${detail.worker}`), status, el("span.train-mute", {}, seconds(detail.latency_s)));
-  const seen = detail.visible.length ? detail.visible.map((each) => `step ${each.step} (${each.worker})`).join(", ") : "its own instruction only";
+  const seen = detail.visible.length ? detail.visible.map((step) => `step ${step.step} (${step.worker})`).join(", ") : "its own instruction only";
   return [line, block("Told", readable(detail.arguments)), block("May see", seen), block(detail.error ? "Error" : "Returned", detail.error || readable(detail.value ?? "nothing yet"))];
 }
 

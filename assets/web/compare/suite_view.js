@@ -6,7 +6,7 @@ import { Figure, redrawAll, table } from "./figure.js";
 import { dotPlot, scatter, shareBars } from "./charts.js";
 import { TaskList } from "./tasks.js";
 import { all, ask, one, put } from "./address.js";
-import { difference, fixed, interval, palette, percent, plural, price } from "./formats.js";
+import { difference, formatFixed, interval, palette, percent, plural, price } from "./formats.js";
 
 const REFRESH_MS = 4000;
 const FEW = 5; // orchestrators that a figure by family can show
@@ -22,12 +22,12 @@ export class JobChooser {
   }
 
   async load() {
-    const told = await ask("jobs");
-    const key = JSON.stringify([told, all("job")]);
-    if (key === this.drawn || !told.ok) return;
+    const reply = await ask("jobs");
+    const key = JSON.stringify([reply, all("job")]);
+    if (key === this.drawn || !reply.ok) return;
     const first = this.drawn === undefined;
     this.drawn = key;
-    this.jobs = told.jobs;
+    this.jobs = reply.jobs;
     this.draw();
     if (!first) this.onChange();
   }
@@ -48,7 +48,7 @@ export class JobChooser {
     const button = el("button.compare-job-job", { type: "button", "aria-pressed": String(on), "data-job": job.id }, el("b", {}, job.id), el("span", {}, `${measured} · ${job.state}`));
     if (job.message) button.append(el("span.compare-job-message", {}, job.message));
     button.addEventListener("click", () => {
-      const next = on ? shown.filter((each) => each !== job.id) : [...shown, job.id];
+      const next = on ? shown.filter((key) => key !== job.id) : [...shown, job.id];
       put({ job: next });
       this.drawn = "";
       this.load();
@@ -116,54 +116,54 @@ export class SuiteView {
     this.root.append(this.filters.root, this.note, this.tasks.root, this.body);
   }
 
-  asked() {
+  filterValues() {
     return { job: all("job"), reference: one("reference"), condition: one("condition"), family: one("family"), level: one("level"), only: one("picked") === "1" ? all("o") : [] };
   }
 
   async show(again = false) {
-    const wanted = this.asked();
-    if (JSON.stringify(wanted) === this.shown && !again) return;
-    this.shown = JSON.stringify(wanted);
-    const asked = (this.waiting = Symbol());
-    const told = await ask("suite", wanted);
-    if (asked !== this.waiting) return;
-    this.told = told;
-    if (told.ok) this.draw(told);
+    const filters = this.filterValues();
+    if (JSON.stringify(filters) === this.shown && !again) return;
+    this.shown = JSON.stringify(filters);
+    const request = (this.waiting = Symbol());
+    const reply = await ask("suite", filters);
+    if (request !== this.waiting) return;
+    this.reply = reply;
+    if (reply.ok) this.draw(reply);
     else {
       this.note.textContent = "";
       this.filters.root.hidden = !["family", "level", "condition", "picked"].some(one);
       this.tasks.clear();
-      this.body.replaceChildren(emptyState(told.hint, this.page));
+      this.body.replaceChildren(emptyState(reply.hint, this.page));
     }
   }
 
-  draw(told) {
-    const names = told.rows.map((row) => row.orchestrator);
+  draw(reply) {
+    const names = reply.rows.map((row) => row.orchestrator);
     const picked = all("o").filter((name) => names.includes(name));
     this.colours = palette([...picked, ...names.filter((name) => !picked.includes(name))]); // as above
     this.filters.root.hidden = false;
-    this.filters.fill({ reference: names, condition: [...told.choices.conditions, "all"], family: told.choices.families, level: told.choices.levels }, (name, value) => (name === "reference" ? `against ${this.page.label(value)}` : name === "level" ? `level ${value}` : value === "all" ? "all conditions" : name === "condition" ? `${value} pool` : value));
-    this.filters.selects.reference.select.value = told.reference;
-    this.filters.selects.condition.select.value = told.condition;
-    this.note.textContent = this.said(told);
-    const parts = [this.scores(told), this.costs(told), this.protocol(told), this.pareto(told), this.cells(told), this.workers(told), this.turns(told)];
+    this.filters.fill({ reference: names, condition: [...reply.choices.conditions, "all"], family: reply.choices.families, level: reply.choices.levels }, (name, value) => (name === "reference" ? `against ${this.page.label(value)}` : name === "level" ? `level ${value}` : value === "all" ? "all conditions" : name === "condition" ? `${value} pool` : value));
+    this.filters.selects.reference.select.value = reply.reference;
+    this.filters.selects.condition.select.value = reply.condition;
+    this.note.textContent = this.describe(reply);
+    const parts = [this.scores(reply), this.costs(reply), this.protocol(reply), this.pareto(reply), this.cells(reply), this.workers(reply), this.turns(reply)];
     this.body.replaceChildren(...parts.map((part) => (part instanceof Figure ? part.root : part)));
     redrawAll(parts.filter((part) => part instanceof Figure));
-    this.tasks.follow(this.asked());
+    this.tasks.follow(this.filterValues());
   }
 
-  said(told) {
-    const most = told.rows.reduce((best, row) => (row.episodes > best.episodes ? row : best), told.rows[0]);
-    const best = told.best_single ? ` The best single worker is ${told.best_single}.` : "";
+  describe(reply) {
+    const most = reply.rows.reduce((best, row) => (row.episodes > best.episodes ? row : best), reply.rows[0]);
+    const best = reply.best_single ? ` The best single worker is ${reply.best_single}.` : "";
     const few = most.tasks < 200 ? " Under 200 tasks a gap of five points is within chance." : "";
-    return `${plural(told.rows.length, "orchestrator")}, ${plural(most.tasks, "task")}, ${plural(most.k, "sample")} each. Intervals are 95 %, resampled over tasks.${few}${best}`;
+    return `${plural(reply.rows.length, "orchestrator")}, ${plural(most.tasks, "task")}, ${plural(most.k, "sample")} each. Intervals are 95 %, resampled over tasks.${few}${best}`;
   }
 
   name(row) {
-    return { label: "Orchestrator", text: (each) => each.orchestrator, node: (each) => this.named(each.orchestrator, each.orchestrator === row) };
+    return { label: "Orchestrator", text: (other) => other.orchestrator, node: (other) => this.nameNode(other.orchestrator, other.orchestrator === row) };
   }
 
-  named(name, reference) {
+  nameNode(name, reference) {
     const dot = el("i.compare-query-dot");
     dot.style.background = this.colours.get(name);
     const node = el("span.compare-query-named", { title: name }, dot, this.page.label(name));
@@ -171,19 +171,19 @@ export class SuiteView {
     return node;
   }
 
-  scores(told) {
-    const k = Math.max(...told.rows.map((row) => row.k));
+  scores(reply) {
+    const k = Math.max(...reply.rows.map((row) => row.k));
     const estimate = (label, key, title) => ({ label, title, number: true, text: (row) => interval(row[key]), csv: [[key, (row) => row[key][0]], [`${key}_low`, (row) => row[key][1]], [`${key}_high`, (row) => row[key][2]]] });
     const counts = (row) => (row.paired ? `${row.paired.wins} / ${row.paired.losses} / ${row.paired.ties}` : "–");
     const columns = [
-      this.name(told.reference),
+      this.name(reply.reference),
       { label: "Tasks", number: true, text: (row) => String(row.tasks), csv: [["tasks", (row) => row.tasks], ["samples", (row) => row.k]] },
       estimate(`mean@${k}`, "mean", "Share of right answers, every task counting the same"),
       ...(k > 1 ? [estimate(`pass@${k}`, "pass_at_k", "Chance that at least one of the samples is right"), estimate(`pass^${k}`, "pass_all_k", "Chance that all samples are right")] : []),
       { label: "Difference in points", title: "Against the reference, on the tasks that both have done", number: true, text: (row) => (row.paired ? difference(row.paired.difference) : "–"), node: (row) => gap(row.paired), csv: [["difference", (row) => row.paired?.difference[0]], ["difference_low", (row) => row.paired?.difference[1]], ["difference_high", (row) => row.paired?.difference[2]], ["p_sign_test", (row) => row.paired?.p]] },
       { label: "Improved / regressed / equal", text: counts, node: (row) => this.counts(row), csv: [["improved", (row) => row.paired?.wins], ["regressed", (row) => row.paired?.losses], ["equal", (row) => row.paired?.ties]] },
     ];
-    return table({ name: "scores", title: "Scores", about: "Press a count to see its tasks.", columns, rows: told.rows, key: (row) => row.orchestrator });
+    return table({ name: "scores", title: "Scores", about: "Press a count to see its tasks.", columns, rows: reply.rows, key: (row) => row.orchestrator });
   }
 
   /** Counts that open their tasks. */
@@ -199,67 +199,67 @@ export class SuiteView {
     return box;
   }
 
-  costs(told) {
+  costs(reply) {
     const columns = [
-      this.name(told.reference),
+      this.name(reply.reference),
       { label: "Cost an episode", number: true, text: (row) => price(row.cost_per_episode), csv: [["cost_per_episode", (row) => row.cost_per_episode], ["cost_total", (row) => row.cost]] },
       { label: "Tokens an episode", number: true, text: (row) => count(Math.round(row.tokens_per_episode)), csv: [["tokens_per_episode", (row) => row.tokens_per_episode]] },
       { label: "Time p50", number: true, text: (row) => seconds(row.p50_s), csv: [["p50_s", (row) => row.p50_s]] },
       { label: "Time p95", number: true, text: (row) => seconds(row.p95_s), csv: [["p95_s", (row) => row.p95_s]] },
       { label: "Speed-up", number: true, title: "Serial time over wall time", text: (row) => (row.speedup ? `${row.speedup.toFixed(2)}×` : "–"), csv: [["speedup", (row) => row.speedup]] },
-      { label: "Turns", number: true, text: (row) => fixed(row.turns), csv: [["turns", (row) => row.turns]] },
-      { label: "Steps", number: true, text: (row) => fixed(row.steps), csv: [["steps", (row) => row.steps]] },
-      { label: "Depth", number: true, text: (row) => fixed(row.depth), csv: [["depth", (row) => row.depth]] },
-      { label: "Width", number: true, text: (row) => fixed(row.width), csv: [["width", (row) => row.width]] },
+      { label: "Turns", number: true, text: (row) => formatFixed(row.turns), csv: [["turns", (row) => row.turns]] },
+      { label: "Steps", number: true, text: (row) => formatFixed(row.steps), csv: [["steps", (row) => row.steps]] },
+      { label: "Depth", number: true, text: (row) => formatFixed(row.depth), csv: [["depth", (row) => row.depth]] },
+      { label: "Width", number: true, text: (row) => formatFixed(row.width), csv: [["width", (row) => row.width]] },
     ];
-    return table({ name: "costs", title: "Cost and time", columns, rows: told.rows, key: (row) => row.orchestrator });
+    return table({ name: "costs", title: "Cost and time", columns, rows: reply.rows, key: (row) => row.orchestrator });
   }
 
-  protocol(told) {
+  protocol(reply) {
     const status = (name) => ({ label: name, number: true, text: (row) => count(row.statuses[name]), csv: [[name, (row) => row.statuses[name] || 0]] });
     const columns = [
-      this.name(told.reference),
+      this.name(reply.reference),
       { label: "Valid turns", number: true, text: (row) => percent(row.valid_turns), csv: [["valid_turns", (row) => row.valid_turns]] },
       ...["OK", "PARSE_ERR", "EXEC_ERR", "TIMEOUT"].map(status),
       { label: "Recovery", number: true, title: "Episodes with a failed call that were right all the same", text: (row) => (row.recovery === null ? "–" : `${percent(row.recovery)} of ${row.failed_episodes}`), csv: [["recovery", (row) => row.recovery], ["failed_episodes", (row) => row.failed_episodes]] },
       { label: "Access precision", number: true, title: "Against the reference plans: of what was granted, how much was needed", text: (row) => percent(row.access_precision), csv: [["access_precision", (row) => row.access_precision]] },
       { label: "Access recall", number: true, title: "Of what was needed, how much was granted", text: (row) => percent(row.access_recall), csv: [["access_recall", (row) => row.access_recall]] },
-      { label: "Worker entropy", number: true, title: "In bits; 0 is one worker alone", text: (row) => fixed(row.entropy), csv: [["entropy_bits", (row) => row.entropy]] },
+      { label: "Worker entropy", number: true, title: "In bits; 0 is one worker alone", text: (row) => formatFixed(row.entropy), csv: [["entropy_bits", (row) => row.entropy]] },
     ];
-    return table({ name: "protocol", title: "Protocol and access", about: "Steps by how they ended; access lists against the reference plans.", columns, rows: told.rows, key: (row) => row.orchestrator });
+    return table({ name: "protocol", title: "Protocol and access", about: "Steps by how they ended; access lists against the reference plans.", columns, rows: reply.rows, key: (row) => row.orchestrator });
   }
 
-  pareto(told) {
-    const priced = told.pareto.cost.some((point) => point.price > 0);
-    const wanted = one("price") || (priced ? "cost" : told.pareto.tokens.some((point) => point.price > 0) ? "tokens" : "p50_s");
-    const [, label, written] = /** @type {[string, string, (value: number) => string]} */ (PRICES.find(([name]) => name === wanted) || PRICES[0]);
-    const dots = (told.pareto[wanted] || told.pareto.cost).map((point) => ({ name: this.page.label(point.name), key: point.name, x: point.price, y: [point.mean.mean, point.mean.low, point.mean.high], efficient: point.efficient, note: `${interval([point.mean.mean, point.mean.low, point.mean.high])}, ${written(point.price)}` }));
+  pareto(reply) {
+    const priced = reply.pareto.cost.some((point) => point.price > 0);
+    const axis = one("price") || (priced ? "cost" : reply.pareto.tokens.some((point) => point.price > 0) ? "tokens" : "p50_s");
+    const [, label, written] = /** @type {[string, string, (value: number) => string]} */ (PRICES.find(([name]) => name === axis) || PRICES[0]);
+    const dots = (reply.pareto[axis] || reply.pareto.cost).map((point) => ({ name: this.page.label(point.name), key: point.name, x: point.price, y: [point.mean.mean, point.mean.low, point.mean.high], efficient: point.efficient, note: `${interval([point.mean.mean, point.mean.low, point.mean.high])}, ${written(point.price)}` }));
     const colours = new Map(dots.map((dot) => [dot.name, this.colours.get(dot.key)]));
     const figure = new Figure({
       name: "pareto",
       title: "Accuracy against price",
       about: "Filled: none is as cheap and better, or as good and cheaper.",
       draw: (width) => scatter(width, dots, colours, { label, written }),
-      data: () => ({ columns: ["orchestrator", wanted, "mean", "low", "high", "efficient"], rows: dots.map((dot) => [dot.key, dot.x, ...dot.y, dot.efficient ? "yes" : "no"]) }),
+      data: () => ({ columns: ["orchestrator", axis, "mean", "low", "high", "efficient"], rows: dots.map((dot) => [dot.key, dot.x, ...dot.y, dot.efficient ? "yes" : "no"]) }),
     });
     const choose = el("select.page-select.train-curves-price", { "aria-label": "Price" });
     for (const [name, words] of PRICES) choose.append(el("option", { value: name }, words));
-    choose.value = wanted;
+    choose.value = axis;
     choose.addEventListener("change", () => {
       put({ price: choose.value });
-      this.draw(this.told);
+      this.draw(this.reply);
     });
     figure.root.querySelector(".compare-figure-exports").prepend(choose);
-    if (!priced && wanted === "cost") figure.root.append(el("p.train-mute", {}, "No worker of this pool has a price, so every episode cost nothing. Prices are set on the Pool page."));
+    if (!priced && axis === "cost") figure.root.append(el("p.train-mute", {}, "No worker of this pool has a price, so every episode cost nothing. Prices are set on the Pool page."));
     return figure;
   }
 
-  cells(told) {
-    const shown = this.few(told);
-    const left = told.rows.length - shown.length;
-    const groups = told.cells.map((each) => ({
-      label: each.level ? `${each.family} ${each.level}` : each.family,
-      points: Object.entries(each.by).filter(([name]) => shown.includes(name)).map(([name, found]) => ({ name: this.page.label(name), key: name, value: found.mean, note: `${interval(found.mean)}, ${plural(found.tasks, "task")}` })),
+  cells(reply) {
+    const shown = this.few(reply);
+    const left = reply.rows.length - shown.length;
+    const groups = reply.cells.map((cell) => ({
+      label: cell.level ? `${cell.family} ${cell.level}` : cell.family,
+      points: Object.entries(cell.by).filter(([name]) => shown.includes(name)).map(([name, score]) => ({ name: this.page.label(name), key: name, value: score.mean, note: `${interval(score.mean)}, ${plural(score.tasks, "task")}` })),
     }));
     const colours = new Map([...this.colours].map(([name, colour]) => [this.page.label(name), colour]));
     return new Figure({
@@ -267,42 +267,42 @@ export class SuiteView {
       title: "By family and level",
       about: left ? `Mean with 95 % interval, of the reference and a few others (choose them above); the CSV has the other ${left}, too.` : "Mean with 95 % interval.",
       draw: (width) => dotPlot(width, groups, colours, { written: (value) => percent(value) }),
-      data: () => ({ columns: ["family", "level", "orchestrator", "tasks", "mean", "low", "high"], rows: told.cells.flatMap((each) => Object.entries(each.by).map(([name, found]) => [each.family, each.level, name, found.tasks, ...found.mean])) }),
+      data: () => ({ columns: ["family", "level", "orchestrator", "tasks", "mean", "low", "high"], rows: reply.cells.flatMap((cell) => Object.entries(cell.by).map(([name, scores]) => [cell.family, cell.level, name, scores.tasks, ...scores.mean])) }),
     });
   }
 
   /** Whom a crowded figure shows: the reference and the chosen, or the best ones. */
-  few(told) {
-    const names = told.rows.map((row) => row.orchestrator);
+  few(reply) {
+    const names = reply.rows.map((row) => row.orchestrator);
     if (names.length <= FEW) return names;
     const picked = all("o").filter((name) => names.includes(name));
-    const best = [...told.rows].sort((a, b) => b.mean[0] - a.mean[0]).map((row) => row.orchestrator);
-    return [...new Set([told.reference, ...(picked.length ? picked : best)])].slice(0, FEW);
+    const best = [...reply.rows].sort((a, b) => b.mean[0] - a.mean[0]).map((row) => row.orchestrator);
+    return [...new Set([reply.reference, ...(picked.length ? picked : best)])].slice(0, FEW);
   }
 
-  workers(told) {
-    const names = [...new Set(told.rows.flatMap((row) => Object.keys(row.shares)))];
-    const rows = told.rows.map((row) => ({ label: this.page.label(row.orchestrator), parts: row.shares }));
+  workers(reply) {
+    const names = [...new Set(reply.rows.flatMap((row) => Object.keys(row.shares)))];
+    const rows = reply.rows.map((row) => ({ label: this.page.label(row.orchestrator), parts: row.shares }));
     return new Figure({
       name: "workers",
       title: "Which workers are called",
       about: "Share of all steps.",
       draw: (width) => shareBars(width, rows, names, palette(names)),
-      data: () => ({ columns: ["orchestrator", ...names], rows: told.rows.map((row) => [row.orchestrator, ...names.map((name) => row.shares[name] || 0)]) }),
+      data: () => ({ columns: ["orchestrator", ...names], rows: reply.rows.map((row) => [row.orchestrator, ...names.map((name) => row.shares[name] || 0)]) }),
     });
   }
 
-  turns(told) {
-    const names = TURNS.filter((number) => Object.values(told.turns).some((each) => each[number]));
+  turns(reply) {
+    const names = TURNS.filter((number) => Object.values(reply.turns).some((counts) => counts[number]));
     const word = (number) => (number === "6" ? "6 or more turns" : plural(Number(number), "turn"));
     const shown = names.map(word);
-    const rows = told.rows.map((row) => ({ label: this.page.label(row.orchestrator), parts: Object.fromEntries(names.map((number) => [word(number), told.turns[row.orchestrator][number] || 0])) }));
+    const rows = reply.rows.map((row) => ({ label: this.page.label(row.orchestrator), parts: Object.fromEntries(names.map((number) => [word(number), reply.turns[row.orchestrator][number] || 0])) }));
     return new Figure({
       name: "turns",
       title: "How many turns an episode takes",
       about: "Share of episodes.",
       draw: (width) => shareBars(width, rows, shown, palette(shown)),
-      data: () => ({ columns: ["orchestrator", ...shown], rows: told.rows.map((row) => [row.orchestrator, ...names.map((number) => told.turns[row.orchestrator][number] || 0)]) }),
+      data: () => ({ columns: ["orchestrator", ...shown], rows: reply.rows.map((row) => [row.orchestrator, ...names.map((number) => reply.turns[row.orchestrator][number] || 0)]) }),
     });
   }
 }

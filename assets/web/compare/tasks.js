@@ -29,40 +29,40 @@ export class TaskList {
   }
 
   /** The selection changed: what is open follows it. */
-  follow(asked) {
-    const changed = JSON.stringify(asked) !== JSON.stringify(this.asked);
-    this.asked = asked;
+  follow(filters) {
+    const changed = JSON.stringify(filters) !== JSON.stringify(this.filters);
+    this.filters = filters;
     if (this.open_ && changed) this.load(false);
   }
 
   async load(append) {
-    const told = await ask("tasks", { ...this.asked, ...this.open_, first: append ? this.list.childElementCount : 0 });
-    if (!told.ok) {
-      this.root.replaceChildren(el("p.train-mute", {}, told.hint));
+    const reply = await ask("tasks", { ...this.filters, ...this.open_, first: append ? this.list.childElementCount : 0 });
+    if (!reply.ok) {
+      this.root.replaceChildren(el("p.train-mute", {}, reply.hint));
       this.root.hidden = false;
       return;
     }
-    const entries = told.tasks.map((task) => this.entry(task, told));
+    const entries = reply.tasks.map((task) => this.entry(task, reply));
     if (append) this.list.append(...entries);
     else this.list.replaceChildren(...entries);
-    this.more.hidden = this.list.childElementCount >= told.of;
-    this.root.replaceChildren(this.head(told), told.of ? this.list : el("p.train-mute", {}, "No task of that kind."), this.more);
+    this.more.hidden = this.list.childElementCount >= reply.of;
+    this.root.replaceChildren(this.head(reply), reply.of ? this.list : el("p.train-mute", {}, "No task of that kind."), this.more);
     this.root.hidden = false;
   }
 
-  head(told) {
-    const title = el("div.compare-figure-title", {}, el("h3", {}, `${plural(told.of, "task")} that ${this.page.label(told.orchestrator)} ${WORDS[told.which]}`), el("p", {}, `against ${this.page.label(told.reference)}`));
+  head(reply) {
+    const title = el("div.compare-figure-title", {}, el("h3", {}, `${plural(reply.of, "task")} that ${this.page.label(reply.orchestrator)} ${WORDS[reply.which]}`), el("p", {}, `against ${this.page.label(reply.reference)}`));
     const close = el("button.podium-link", { type: "button" }, "Close");
     close.addEventListener("click", () => this.clear());
     return el("header.compare-figure-head", {}, title, close);
   }
 
-  entry(task, told) {
+  entry(task, reply) {
     const place = task.level ? `${task.family} level ${task.level}` : task.family;
     const about = el("div.compare-task-about", {}, el("b", {}, `${place} · ${task.index}`), el("span", {}, task.condition === "seen" ? "" : task.condition));
-    const scores = el("div.compare-task-scores", {}, this.score(told.orchestrator, task.score, task.episodes), this.score(told.reference, task.reference_score, task.reference_episodes));
+    const scores = el("div.compare-task-scores", {}, this.score(reply.orchestrator, task.score, task.episodes), this.score(reply.reference, task.reference_score, task.reference_episodes));
     const sides = [task.reference_episodes[0], task.episodes[0]];
-    const both = el("a.podium-link", { href: `/compare?${query({ e: sides, o: [told.reference, told.orchestrator] })}` }, "Side by side");
+    const both = el("a.podium-link", { href: `/compare?${query({ e: sides, o: [reply.reference, reply.orchestrator] })}` }, "Side by side");
     return el("li.compare-task-task", { "data-task": `${task.family}-${task.level}-${task.index}` }, about, el("p.compare-task-query", { title: task.query }, task.query), scores, both);
   }
 

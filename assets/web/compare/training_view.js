@@ -7,7 +7,7 @@ import { Figure } from "./figure.js";
 import { lineChart } from "./charts.js";
 import { Rollouts } from "../train/rollouts.js";
 import { ask, one, put } from "./address.js";
-import { fixed, palette, percent } from "./formats.js";
+import { formatFixed, palette, percent } from "./formats.js";
 
 const MOST_WORKERS = 8;
 const ACTIVE = ["queued", "running", "stopping"];
@@ -38,11 +38,11 @@ export class TrainingView {
     this.plans.hidden = true;
     this.rollouts = new Rollouts();
     this.root.append(el("div.compare-filters", {}, this.job, this.live), this.about, this.plans, this.grid);
-    setInterval(() => this.watched() && this.hear(), JOBS_MS);
+    setInterval(() => this.isVisible() && this.hear(), JOBS_MS);
   }
 
   /** Is anybody looking at this tab? */
-  watched() {
+  isVisible() {
     return document.visibilityState === "visible" && this.root.offsetParent !== null;
   }
 
@@ -57,7 +57,7 @@ export class TrainingView {
     const step = Number(one("step")) || null;
     if (step) this.openStep(step);
     else this.plans.hidden = true;
-    if (ACTIVE.includes(this.told.state)) this.follow(job);
+    if (ACTIVE.includes(this.reply.state)) this.follow(job);
   }
 
   // Which jobs there are
@@ -87,8 +87,8 @@ export class TrainingView {
   /** The jobs that train, evaluations alone have no steps; null when that cannot be told. */
   async trainings() {
     try {
-      const told = await getDocument("/api/jobs");
-      return told.jobs.filter((job) => /sft|grpo/.test(job.kind));
+      const reply = await getDocument("/api/jobs");
+      return reply.jobs.filter((job) => /sft|grpo/.test(job.kind));
     } catch {
       this.about.textContent = "The studio does not answer. Is it still running?";
       return null;
@@ -99,8 +99,8 @@ export class TrainingView {
   async hear() {
     const before = this.listed;
     if (this.stream || !(await this.fillJobs())) return;
-    const line = this.jobs.find((job) => job.id === this.told?.job);
-    if (!before || (line && line.state !== this.told.state)) this.show();
+    const line = this.jobs.find((job) => job.id === this.reply?.job);
+    if (!before || (line && line.state !== this.reply.state)) this.show();
   }
 
   // Following a job
@@ -128,86 +128,86 @@ export class TrainingView {
     if (this.timer) return;
     this.timer = setTimeout(() => {
       this.timer = null;
-      if (this.watched()) this.load(job);
+      if (this.isVisible()) this.load(job);
       else this.soon(job); // drawn once somebody looks again
     }, REDRAW_MS);
   }
 
   /** What is known of a job, drawn; false when there is nothing to draw. */
   async load(job) {
-    const asked = (this.asked = Symbol());
-    const told = await ask("training", { job });
-    if (asked !== this.asked) return false;
-    this.told = told;
-    this.live.textContent = told.ok ? `${told.state}${ACTIVE.includes(told.state) && told.steps.length ? ` · step ${told.steps.at(-1)}` : ""}` : "";
-    this.live.dataset.state = told.ok ? told.state : "";
-    this.live.hidden = !told.ok;
-    if (told.ok) this.draw(told);
+    const request = (this.request = Symbol());
+    const reply = await ask("training", { job });
+    if (request !== this.request) return false;
+    this.reply = reply;
+    this.live.textContent = reply.ok ? `${reply.state}${ACTIVE.includes(reply.state) && reply.steps.length ? ` · step ${reply.steps.at(-1)}` : ""}` : "";
+    this.live.dataset.state = reply.ok ? reply.state : "";
+    this.live.hidden = !reply.ok;
+    if (reply.ok) this.draw(reply);
     else {
       this.about.textContent = "";
       this.plans.hidden = true;
       this.figures.clear();
-      this.grid.replaceChildren(el("p.train-empty", {}, told.hint));
+      this.grid.replaceChildren(el("p.train-empty", {}, reply.hint));
     }
-    return told.ok;
+    return reply.ok;
   }
 
   /** Figures that are there already stay where they are, with whatever is focused in them. */
-  draw(told) {
-    const charts = this.charts(told).filter((chart) => chart.series.some((each) => each.points.length));
-    const lost = told.traces.lost ? ` ${told.traces.lost} of the episodes are no longer in this data folder.` : "";
-    const words = charts.length ? `Lines are GRPO's own episodes, dots are evaluated checkpoints, diamonds where they were saved. Depth, parallelism and diversity are means over ${told.traces.episodes} episodes of a step. Click a step to see its plans.${lost}` : "";
+  draw(reply) {
+    const charts = this.charts(reply).filter((chart) => chart.series.some((line) => line.points.length));
+    const lost = reply.traces.lost ? ` ${reply.traces.lost} of the episodes are no longer in this data folder.` : "";
+    const words = charts.length ? `Lines are GRPO's own episodes, dots are evaluated checkpoints, diamonds where they were saved. Depth, parallelism and diversity are means over ${reply.traces.episodes} episodes of a step. Click a step to see its plans.${lost}` : "";
     if (this.about.textContent !== words) this.about.textContent = words; // a screen reader hears each change
-    const steps = charts.flatMap((chart) => chart.series.flatMap((each) => each.points.map(([step]) => step)));
+    const steps = charts.flatMap((chart) => chart.series.flatMap((line) => line.points.map(([step]) => step)));
     const range = [Math.min(...steps), Math.max(...steps)];
     for (const chart of charts) {
-      const known = this.figures.get(chart.id);
-      const figure = this.figure(chart, told, range);
-      if (known) known.renew(figure);
+      const present = this.figures.get(chart.id);
+      const figure = this.figure(chart, reply, range);
+      if (present) present.renew(figure);
       else this.figures.set(chart.id, figure);
     }
     const shown = charts.map((chart) => this.figures.get(chart.id).root);
-    if (!shown.length) this.grid.replaceChildren(el("p.train-empty", {}, NOTHING[told.state] || NOTHING.running));
+    if (!shown.length) this.grid.replaceChildren(el("p.train-empty", {}, NOTHING[reply.state] || NOTHING.running));
     else if (shown.some((root, place) => this.grid.children[place] !== root)) this.grid.replaceChildren(...shown);
   }
 
-  figure(chart, told, range) {
-    const colours = palette(chart.series.map((each) => each.name));
-    const marks = told.checkpoints.map((each) => ({ step: each.step }));
+  figure(chart, reply, range) {
+    const colours = palette(chart.series.map((line) => line.name));
+    const marks = reply.checkpoints.map((checkpoint) => ({ step: checkpoint.step }));
     return new Figure({
       name: chart.id,
       title: chart.title,
       about: chart.about,
       draw: (width) => lineChart(width, chart.series, colours, { written: chart.written, low: chart.low, high: chart.high, marks, range, onStep: (step) => this.openStep(step) }),
-      data: () => ({ columns: ["series", "step", "value", "low", "high"], rows: chart.series.flatMap((each) => each.points.map(([step, value, low, high]) => [each.name, step, value, low, high])) }),
+      data: () => ({ columns: ["series", "step", "value", "low", "high"], rows: chart.series.flatMap((line) => line.points.map(([step, value, low, high]) => [line.name, step, value, low, high])) }),
     });
   }
 
-  charts(told) {
-    const byStep = (key) => pairs(told.steps, told.series[key]);
-    const traced = (key) => pairs(told.traces.steps, told.traces.series[key]);
-    const measured = (key) => told.checkpoints.filter((each) => each[key] !== null).map((each) => [each.step, each[key]]);
+  charts(reply) {
+    const byStep = (key) => pairs(reply.steps, reply.series[key]);
+    const traced = (key) => pairs(reply.traces.steps, reply.traces.series[key]);
+    const measured = (key) => reply.checkpoints.filter((checkpoint) => checkpoint[key] !== null).map((checkpoint) => [checkpoint.step, checkpoint[key]]);
     const dots = (name, points) => ({ name, points, dots: true });
-    const used = Object.entries(told.workers).sort((a, b) => mean(b[1]) - mean(a[1])).map(([name]) => name);
+    const used = Object.entries(reply.workers).sort((a, b) => mean(b[1]) - mean(a[1])).map(([name]) => name);
     this.workers = [...new Set([...this.workers, ...used])].slice(0, MOST_WORKERS); // a worker keeps its colour
-    const workers = this.workers.filter((name) => told.workers[name]).map((name) => [name, told.workers[name]]);
+    const workers = this.workers.filter((name) => reply.workers[name]).map((name) => [name, reply.workers[name]]);
     return [
-      { id: "accuracy", title: "Accuracy", about: "Share of right answers", written: share, low: 0, high: 1, series: [{ name: "training episodes", points: byStep("accuracy") }, { name: "validation", points: byStep("validation") }, dots("evaluated", told.checkpoints.map((each) => [each.step, ...each.mean]))] },
+      { id: "accuracy", title: "Accuracy", about: "Share of right answers", written: share, low: 0, high: 1, series: [{ name: "training episodes", points: byStep("accuracy") }, { name: "validation", points: byStep("validation") }, dots("evaluated", reply.checkpoints.map((checkpoint) => [checkpoint.step, ...checkpoint.mean]))] },
       { id: "width", title: "Width", about: "Most steps at once", written: fixed1, series: [{ name: "training episodes", points: byStep("width") }, dots("evaluated", measured("width"))] },
       { id: "depth", title: "Depth", about: "Longest chain of steps", written: fixed1, series: [{ name: "training episodes", points: traced("depth") }, dots("evaluated", measured("depth"))] },
-      { id: "parallelism", title: "Parallelism", about: "Steps for each layer", written: (value) => fixed(value), series: [{ name: "training episodes", points: traced("parallelism") }, dots("evaluated", measured("parallelism"))] },
+      { id: "parallelism", title: "Parallelism", about: "Steps for each layer", written: (value) => formatFixed(value), series: [{ name: "training episodes", points: traced("parallelism") }, dots("evaluated", measured("parallelism"))] },
       { id: "drift-turns", title: "Turns", about: "Of the orchestrator, per episode", written: fixed1, series: [{ name: "training episodes", points: byStep("turns") }, dots("evaluated", measured("turns"))] },
       { id: "drift-steps", title: "Steps", about: "Per episode", written: fixed1, series: [{ name: "training episodes", points: traced("steps") }, dots("evaluated", measured("steps"))] },
       { id: "diversity", title: "Tool diversity", about: "Different workers in an episode", written: fixed1, series: [{ name: "training episodes", points: traced("tools") }] },
-      { id: "entropy", title: "Worker entropy", about: "In bits; 0 is one worker alone", written: (value) => fixed(value), series: [{ name: "training episodes", points: traced("entropy") }, dots("evaluated", measured("entropy"))] },
-      { id: "shares", title: "Worker shares", about: "Of all steps", written: share, low: 0, series: workers.map(([name, values]) => ({ name, points: pairs(told.steps, values) })) },
+      { id: "entropy", title: "Worker entropy", about: "In bits; 0 is one worker alone", written: (value) => formatFixed(value), series: [{ name: "training episodes", points: traced("entropy") }, dots("evaluated", measured("entropy"))] },
+      { id: "shares", title: "Worker shares", about: "Of all steps", written: share, low: 0, series: workers.map(([name, values]) => ({ name, points: pairs(reply.steps, values) })) },
     ];
   }
 
   /** The groups of a step with their small graphs, as the Train page shows them; the nearest step that has some. */
   async openStep(step) {
     put({ step });
-    this.rollouts.clear(this.told.job);
+    this.rollouts.clear(this.reply.job);
     const title = el("div.compare-figure-title", {}, el("h3", {}, "Example plans"), el("p", {}, "Every graph opens on the Run page."));
     const close = el("button.podium-link", { type: "button" }, "Close");
     close.addEventListener("click", () => {
@@ -226,10 +226,10 @@ function pairs(steps, values) {
 }
 
 function mean(values) {
-  const known = values.filter((value) => value !== null);
-  return known.reduce((sum, value) => sum + value, 0) / (known.length || 1);
+  const numbers = values.filter((value) => value !== null);
+  return numbers.reduce((sum, value) => sum + value, 0) / (numbers.length || 1);
 }
 
 function fixed1(value) {
-  return fixed(value, 1);
+  return formatFixed(value, 1);
 }

@@ -29,7 +29,7 @@ export function exportMenu(episode) {
 }
 
 async function savePng(address, name) {
-  const picture = await decoded(await getFile(address));
+  const picture = await decodeImage(await getFile(address));
   const canvas = document.createElement("canvas");
   canvas.width = picture.naturalWidth * PNG_SCALE;
   canvas.height = picture.naturalHeight * PNG_SCALE;
@@ -39,7 +39,7 @@ async function savePng(address, name) {
   saveFile(name, blob);
 }
 
-async function decoded(blob) {
+async function decodeImage(blob) {
   const picture = new Image();
   picture.src = URL.createObjectURL(blob);
   try {

@@ -5,7 +5,7 @@ import { post } from "./api.js";
 import { plain } from "./reply.js";
 import { button, busy } from "./controls.js";
 import { count, el, icon } from "./dom.js";
-import { labelled } from "./form.js";
+import { labelField } from "./form.js";
 import { ACTIONS } from "./icons.js";
 
 const REFERENCE = /^(env|keyring):[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
@@ -19,30 +19,30 @@ export function keyField(page, { label, about = "", value = "", optional = true 
   const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "env:NAME or keyring:NAME" });
   input.name = "api_key";
   input.value = value;
-  const field = labelled(label, input, about);
+  const field = labelField(label, input, about);
   const state = el("span.form-key-state", { role: "status" });
   field.node.classList.add("form-key");
   field.node.append(state, storeInKeyring(input, () => check()));
   let timer;
-  let asked = 0;
+  let latest = 0;
   const tell = (kind, text) => {
     state.dataset.state = kind;
     state.replaceChildren(...(text ? [icon({ ok: ACTIONS.check, missing: ACTIONS.warn, bad: ACTIONS.cross }[kind] || ACTIONS.warn), el("span", {}, text)] : []));
   };
   const check = async () => {
     const written = input.value.trim();
-    const mine = ++asked;
+    const mine = ++latest;
     if (!written) return tell("", "");
     if (!REFERENCE.test(written)) return tell("missing", "Write env:NAME or keyring:NAME.");
     const reply = await page.send({ action: "check_reference", reference: written });
-    if (reply.ok && mine === asked) tell(reply.resolves ? "ok" : "missing", reply.sentence);
+    if (reply.ok && mine === latest) tell(reply.resolves ? "ok" : "missing", reply.sentence);
   };
   input.addEventListener("input", () => {
     const written = input.value.trim();
     field.say("");
     if (looksLikeKey(written)) {
       input.value = "";
-      asked++;
+      latest++;
       return tell("bad", HOW_TO_STORE);
     }
     clearTimeout(timer);
@@ -73,8 +73,8 @@ function storeInKeyring(reference, done) {
   const box = el("details.form-key-store");
   const name = el("input", { type: "text", autocomplete: "off", spellcheck: "false" });
   const key = el("input", { type: "password", autocomplete: "off" });
-  const named = labelled("Name in the keyring", name);
-  const keyed = labelled("Key", key, "Goes into this system's keyring and nowhere else.");
+  const named = labelField("Name in the keyring", name);
+  const keyed = labelField("Key", key, "Goes into this system's keyring and nowhere else.");
   const keep = button("Store in the keyring", async (event) => {
     const value = key.value;
     key.value = "";
@@ -102,19 +102,19 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
   const id = `models-${Math.random().toString(36).slice(2)}`;
   const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", list: id });
   input.value = value;
-  const field = labelled(label, input, about);
+  const field = labelField(label, input, about);
   const list = el("datalist", { id });
-  const said = el("span.form-about", { role: "status" });
+  const status = el("span.form-about", { role: "status" });
   const offer = (names) => list.replaceChildren(...names.slice(0, 500).map((name) => el("option", { value: name })));
   const ask = async () => {
     const reply = await page.send({ action: "list_models", ...endpoint() });
-    if (!reply.models) return void (said.textContent = plain(reply.problems));
+    if (!reply.models) return void (status.textContent = plain(reply.problems));
     offer(reply.models);
     if (!input.value && reply.models.length) input.value = reply.models[0];
-    return void (said.textContent = `${count(reply.models.length)} models there: type to filter them.`);
+    return void (status.textContent = `${count(reply.models.length)} models there: type to filter them.`);
   };
   offer(choices);
-  const row = el("div.form-row", {}, button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "podium-link"), said);
+  const row = el("div.form-row", {}, button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "podium-link"), status);
   field.node.append(list, row);
   if (atOnce) ask();
   return { ...field, read: textOf(input, field), input };
@@ -123,9 +123,9 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
 /** Files of a person's own: uploaded, or named where they lie on this machine. */
 export function documentsField({ label, about = "" }) {
   const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "/path/to/a/file/or/folder" });
-  const field = labelled(label, input, about);
+  const field = labelField(label, input, about);
   const files = el("input", { type: "file", multiple: "", accept: DOCUMENTS.join(","), "aria-label": "Upload documents" });
-  const said = el("span.form-about", { role: "status" });
+  const status = el("span.form-about", { role: "status" });
   files.addEventListener("change", async () => {
     field.say("");
     input.value = "";
@@ -134,22 +134,22 @@ export function documentsField({ label, about = "" }) {
     let folder = "";
     let last = null;
     for (const [index, file] of [...files.files].entries()) {
-      said.textContent = `Uploading ${index + 1} of ${files.files.length}: ${file.name}`;
+      status.textContent = `Uploading ${index + 1} of ${files.files.length}: ${file.name}`;
       try {
         last = await post(`/api/documents?${new URLSearchParams({ name: file.name, folder })}`, file);
       } catch (error) {
-        said.textContent = "";
+        status.textContent = "";
         return field.say(`${file.name}: ${error.message}`);
       }
       folder = last.folder;
     }
     if (!last) return null;
     input.value = files.files.length === 1 ? last.file : last.path;
-    said.textContent = `${count(files.files.length)} ${files.files.length === 1 ? "file is" : "files are"} in Podium's data folder.`;
+    status.textContent = `${count(files.files.length)} ${files.files.length === 1 ? "file is" : "files are"} in Podium's data folder.`;
     return null;
   });
   field.node.insertBefore(files, input);
-  field.node.insertBefore(said, input);
+  field.node.insertBefore(status, input);
   return { ...field, read: textOf(input, field), input };
 }
 
@@ -163,7 +163,7 @@ function unfitFor(file) {
 export function textField({ label, about = "", value = "", optional = false, placeholder = "" }) {
   const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder });
   input.value = value;
-  const field = labelled(label, input, about);
+  const field = labelField(label, input, about);
   return { ...field, read: textOf(input, field, optional), input };
 }
 

@@ -10,7 +10,7 @@ export class Form {
     this.fields = new Map();
     const required = new Set(schema.required || []);
     for (const [name, rule] of Object.entries(schema.properties || {})) {
-      const full = resolved(rule, schema);
+      const full = resolveRule(rule, schema);
       const field = special(name, full, values[name]) || makeField(prefix + name, name, full, values[name], required.has(name));
       this.fields.set(name, field);
       this.root.append(field.node);
@@ -46,8 +46,8 @@ export class Form {
 
 let fields = 0;
 
-/** A labelled field around any input. Its description and problem are told by reference, not in its name. */
-export function labelled(label, input, about = "") {
+/** A labelField field around any input. Its description and problem are told by reference, not in its name. */
+export function labelField(label, input, about = "") {
   const id = `field-${++fields}`;
   input.id = id;
   const problem = el("span.form-problem", { role: "alert", id: `${id}-problem` });
@@ -67,7 +67,7 @@ function makeField(id, name, rule, value, required) {
   const type = typeOf(rule);
   const input = makeInput(type, rule, value ?? rule.default);
   input.name = id;
-  const { node, say } = labelled(words(name), input, rule.description || "");
+  const { node, say } = labelField(words(name), input, rule.description || "");
   node.classList.toggle("form-required", required);
   input.setAttribute("aria-required", String(required));
   if (type === "boolean") node.classList.add("form-check");
@@ -135,9 +135,9 @@ function typeOf(rule) {
 }
 
 /** Follow $ref, and take the other branch of "or null". */
-function resolved(rule, schema) {
-  let found = rule;
-  if (rule.$ref) found = { ...schema.$defs[rule.$ref.split("/").pop()], ...rule };
-  const branch = (found.anyOf || []).find((each) => each.type !== "null");
-  return branch ? { ...found, ...resolved(branch, schema), description: found.description, title: found.title } : found;
+function resolveRule(rule, schema) {
+  let full = rule;
+  if (rule.$ref) full = { ...schema.$defs[rule.$ref.split("/").pop()], ...rule };
+  const branch = (full.anyOf || []).find((option) => option.type !== "null");
+  return branch ? { ...full, ...resolveRule(branch, schema), description: full.description, title: full.title } : full;
 }

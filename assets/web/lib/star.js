@@ -24,9 +24,9 @@ export function starButton(episode, on = null, words = null) {
   node.addEventListener("click", async (event) => {
     event.preventDefault();
     event.stopPropagation();
-    const wanted = node.getAttribute("aria-pressed") !== "true";
+    const starred = node.getAttribute("aria-pressed") !== "true";
     try {
-      show((await post(address, { on: wanted })).on);
+      show((await post(address, { on: starred })).on);
     } catch (error) {
       node.title = `The star could not be saved. ${error.message}`;
     }

@@ -26,11 +26,11 @@ export class Tabs {
 
   show(name) {
     this.shown = name;
-    this.names.forEach((each, place) => {
+    this.names.forEach((other, place) => {
       const tab = this.row.children[place];
-      tab.setAttribute("aria-selected", String(each === name));
-      tab.tabIndex = each === name ? 0 : -1;
-      this.panels[place].hidden = each !== name;
+      tab.setAttribute("aria-selected", String(other === name));
+      tab.tabIndex = other === name ? 0 : -1;
+      this.panels[place].hidden = other !== name;
     });
   }
 

@@ -30,7 +30,7 @@ function tell(text) {
 
 /** The page of this studio that was asked for; never another site's. */
 function goOn() {
-  const asked = new URLSearchParams(location.search).get("next") || "/";
-  const there = new URL(asked, location.origin);
-  return there.origin === location.origin && asked.startsWith("/") ? there.pathname + there.search + there.hash : "/";
+  const address = new URLSearchParams(location.search).get("next") || "/";
+  const there = new URL(address, location.origin);
+  return there.origin === location.origin && address.startsWith("/") ? there.pathname + there.search + there.hash : "/";
 }

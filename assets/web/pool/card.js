@@ -33,12 +33,12 @@ function light(worker) {
   return box;
 }
 
-function lightWords(found) {
-  const parts = [found.sentence];
-  if (found.probe) parts.push(`last probe ${new Date(found.probe.at).toLocaleTimeString()}: ${found.probe.text}`);
-  if (found.calls) parts.push(`${count(found.errors)} of its last ${count(found.calls)} calls failed`);
-  if (found.median_latency_s !== null) parts.push(`${seconds(found.median_latency_s)} at the median`);
-  if (found.circuit.state !== "closed") parts.push(`circuit ${found.circuit.state} after ${found.circuit.failures} failures`);
+function lightWords(report) {
+  const parts = [report.sentence];
+  if (report.probe) parts.push(`last probe ${new Date(report.probe.at).toLocaleTimeString()}: ${report.probe.text}`);
+  if (report.calls) parts.push(`${count(report.errors)} of its last ${count(report.calls)} calls failed`);
+  if (report.median_latency_s !== null) parts.push(`${seconds(report.median_latency_s)} at the median`);
+  if (report.circuit.state !== "closed") parts.push(`circuit ${report.circuit.state} after ${report.circuit.failures} failures`);
   return parts.join("; ");
 }
 
@@ -126,8 +126,8 @@ export async function testWorker(page, name) {
 export function testResult(test) {
   const [word, path] = STATUSES[test.status];
   const status = el("span.podium-status", {}, icon(path), el("b", {}, word));
-  const said = [test.how === "probe" ? "probed" : "called", seconds(test.latency_s)].filter(Boolean).join(" · ");
-  const head = el("div.page-out-head", { "data-status": test.status }, status, el("span", {}, said));
+  const message = [test.how === "probe" ? "probed" : "called", seconds(test.latency_s)].filter(Boolean).join(" · ");
+  const head = el("div.page-out-head", { "data-status": test.status }, status, el("span", {}, message));
   if (test.asked) head.append(el("span.pool-asked", { title: test.asked }, `“${test.asked}”`));
   return el("div.pool-test", { role: "status", "data-status": test.status }, head, el("pre.page-value", { tabindex: "0", "aria-label": "Result" }, test.text));
 }

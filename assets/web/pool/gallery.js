@@ -37,8 +37,8 @@ export class Gallery {
     for (const [group, label] of [["all", "All"], ...GROUPS]) this.chips.append(this.chip(group, label));
     const bar = el("div.pool-gallery-bar", {}, this.search, this.chips);
     this.nothing = el("p.page-lead", {}, "No template fits these words. “Any OpenAI-compatible URL” and the imports reach most of what exists.");
-    this.found = this.section("found", "Found on this machine", "");
-    this.root.append(bar, this.found, ...GROUPS.map((group) => this.groupSection(group, reply.models)), this.nothing);
+    this.nearby = this.section("found", "Found on this machine", "");
+    this.root.append(bar, this.nearby, ...GROUPS.map((group) => this.groupSection(group, reply.models)), this.nothing);
     this.filter();
     this.show();
     this.lookAround();
@@ -53,7 +53,7 @@ export class Gallery {
   chip(group, label) {
     const chip = button(label, () => {
       this.group = group;
-      for (const each of this.chips.children) each.setAttribute("aria-pressed", String(each === chip));
+      for (const other of this.chips.children) other.setAttribute("aria-pressed", String(other === chip));
       this.filter();
     }, "page-chip");
     chip.setAttribute("aria-pressed", String(group === this.group));
@@ -69,11 +69,11 @@ export class Gallery {
     const section = this.section(group, title, about);
     const [head, grid] = section.children;
     if (group === "roles") {
-      this.runsOn = select(models.map((each) => [each.name, each.label]), models[0]?.name);
+      this.runsOn = select(models.map((model) => [model.name, model.label]), models[0]?.name);
       this.runsOn.setAttribute("aria-label", "Role agents run on");
       head.append(el("label.pool-gallery-runs-on", {}, "Run on ", this.runsOn));
     }
-    grid.append(...this.templates.filter((each) => each.group === group).map((each) => this.card(each)));
+    grid.append(...this.templates.filter((template) => template.group === group).map((template) => this.card(template)));
     return section;
   }
 
@@ -175,29 +175,29 @@ export class Gallery {
   /** On the card: what was added, and the second click that tests it. Returns that button. */
   tell(done, name) {
     const test = button("Test", async (event) => {
-      const found = await busy(event.currentTarget, "Testing …", () => testWorker(this.page, name));
-      this.page.tests.set(name, found);
+      const result = await busy(event.currentTarget, "Testing …", () => testWorker(this.page, name));
+      this.page.tests.set(name, result);
       done.querySelector(".pool-test")?.remove();
-      done.append(testResult(found));
+      done.append(testResult(result));
       this.page.show();
     }, "pool-gallery-test");
     test.setAttribute("aria-label", `Test ${name}`);
-    const said = el("span", {}, "Added as ", el("b", {}, name));
-    done.replaceChildren(el("div.pool-gallery-added", {}, icon(ACTIONS.check), said, test));
+    const message = el("span", {}, "Added as ", el("b", {}, name));
+    done.replaceChildren(el("div.pool-gallery-added", {}, icon(ACTIONS.check), message, test));
     return test;
   }
 
   /** Ask which model servers run on this machine, while the person already reads. */
   async lookAround() {
-    const [head, grid] = this.found.children;
+    const [head, grid] = this.nearby.children;
     const about = head.querySelector("p");
     about.textContent = "Looking for Ollama, vLLM, LM Studio and llama.cpp …";
     const reply = await this.page.send({ action: "discover" });
-    const found = reply.found || [];
-    about.textContent = found.length
+    const servers = reply.found || [];
+    about.textContent = servers.length
       ? "Ready to add: no key, no form."
       : "No model server answers on this machine. Start Ollama, vLLM, LM Studio or llama.cpp and open this again.";
-    grid.replaceChildren(...found.map((server) => this.serverCard(server)));
+    grid.replaceChildren(...servers.map((server) => this.serverCard(server)));
     this.filter();
   }
 
@@ -239,9 +239,9 @@ function initials(title) {
   return (capitals.length > 1 ? capitals.slice(0, 2) : title.slice(0, 1)).toUpperCase();
 }
 
-function freeName(wanted, workers) {
+function freeName(proposed, workers) {
   const taken = new Set(workers.map((worker) => worker.name));
-  let name = wanted;
-  for (let number = 2; taken.has(name); number++) name = `${wanted}_${number}`;
+  let name = proposed;
+  for (let number = 2; taken.has(name); number++) name = `${proposed}_${number}`;
   return name;
 }

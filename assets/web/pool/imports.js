@@ -4,7 +4,7 @@ import { plain } from "../lib/reply.js";
 import { button, busy } from "../lib/controls.js";
 import { count, el, icon } from "../lib/dom.js";
 import { keyField, textField } from "../lib/fields.js";
-import { labelled } from "../lib/form.js";
+import { labelField } from "../lib/form.js";
 import { ACTIONS, NEEDS } from "../lib/icons.js";
 import { tryPanel } from "./worker_dialogs.js";
 
@@ -85,7 +85,7 @@ export function openSpace(page, back = null) {
 /** Whether a worker may reach the local network. */
 function privateField() {
   const box = el("input", { type: "checkbox" });
-  const field = labelled("Allow private addresses", box, "For what runs in the local network. This machine's own addresses need no permission.");
+  const field = labelField("Allow private addresses", box, "For what runs in the local network. This machine's own addresses need no permission.");
   field.node.classList.add("form-check");
   return { ...field, read: () => box.checked };
 }
@@ -162,10 +162,10 @@ function openOffers(page, source, offers) {
   const bar = el("div.pool-import-bar", {}, filter, button("All", () => set(true), "podium-link"), button("None", () => set(false), "podium-link"));
   const general = el("div.form-general", { role: "alert" });
   const odd = offers.length - ready.length;
-  const said = `${count(ready.length)} of ${count(offers.length)} can be added.${odd ? " The others say why not." : ""}`;
+  const summary = `${count(ready.length)} of ${count(offers.length)} can be added.${odd ? " The others say why not." : ""}`;
   tell();
   const foot = page.drawer.foot(button("Back", () => source.again()), add);
-  page.drawer.open("Choose what to add", [el("p.page-lead", {}, said), bar, list, general, foot], { back: () => source.again(), focus: add });
+  page.drawer.open("Choose what to add", [el("p.page-lead", {}, summary), bar, list, general, foot], { back: () => source.again(), focus: add });
 }
 
 function offerRow(offer, index, changed) {
@@ -215,9 +215,9 @@ export function openPoolFile(page, back = null) {
   const file = el("input", { type: "file", accept: ".json,application/json" });
   const text = el("textarea.form-code", { rows: "10", spellcheck: "false", placeholder: '{"podium_pool": 1, ...}' });
   const name = el("input", { type: "text", placeholder: "as in the file" });
-  const fields = { text: labelled("Pool as JSON", text), name: labelled("Name", name, "Change it when the name is taken.") };
+  const fields = { text: labelField("Pool as JSON", text), name: labelField("Name", name, "Change it when the name is taken.") };
   const problems = el("ul.page-problems", { role: "alert" });
-  readInto(file, { input: text, say: (said) => problems.replaceChildren(...(said ? [el("li", {}, said)] : [])) }, MAX_POOL_FILE_BYTES);
+  readInto(file, { input: text, say: (problem) => problems.replaceChildren(...(problem ? [el("li", {}, problem)] : [])) }, MAX_POOL_FILE_BYTES);
   const load = async () => {
     const reply = await page.command({ action: "import", text: text.value, name: name.value.trim() });
     if (reply.ok) return page.drawer.close();
@@ -226,7 +226,7 @@ export function openPoolFile(page, back = null) {
   };
   const hint = el("p.pool-hint", {}, "Workers in it that run programs on this machine arrive switched off.");
   const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Import", load, "page-primary"));
-  page.drawer.open("Import a pool", [labelled("File", file).node, fields.text.node, fields.name.node, hint, problems, foot], { back });
+  page.drawer.open("Import a pool", [labelField("File", file).node, fields.text.node, fields.name.node, hint, problems, foot], { back });
 }
 
 /** The text of a chosen file goes into a field, unless it is too large. */
@@ -248,7 +248,7 @@ function codeField(label, about, placeholder) {
 
 function linesField(label, about, placeholder, rows = 3) {
   const input = el("textarea.form-code", { rows: String(rows), spellcheck: "false", placeholder });
-  const field = labelled(label, input, about);
+  const field = labelField(label, input, about);
   return { ...field, input, read: () => input.value.trim() || undefined };
 }
 
@@ -267,7 +267,7 @@ function segments(label, options, chosen, work) {
   const group = el("div.page-chips", { role: "group", "aria-label": label });
   for (const [value, text] of options) {
     const chip = button(text, () => {
-      for (const each of group.children) each.setAttribute("aria-pressed", String(each === chip));
+      for (const other of group.children) other.setAttribute("aria-pressed", String(other === chip));
       work(value);
     }, "page-chip");
     chip.setAttribute("aria-pressed", String(value === chosen));

@@ -3,7 +3,7 @@
 import { plain } from "../lib/reply.js";
 import { busy, button, select } from "../lib/controls.js";
 import { dollars, el, icon } from "../lib/dom.js";
-import { labelled } from "../lib/form.js";
+import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 
 const LEAD = "What went wrong in a failed run is kept as one sentence, and shown to an orchestrating model before similar queries. Nothing of it leaves this pool.";
@@ -15,7 +15,7 @@ export async function openMemory(page) {
 }
 
 class Memory {
-  constructor(page, told) {
+  constructor(page, reply) {
     this.page = page;
     this.list = el("ul.pool-memory-list");
     this.note = el("p.pool-hint", {}, REACH);
@@ -24,8 +24,8 @@ class Memory {
     this.learn = button("Learn from recorded failures", () => busy(this.learn, "Learning …", () => this.send({ action: "learn" })));
     this.clear = button("Clear all", () => this.forgetAll(), "page-danger");
     this.choice = select([], "", (memory) => this.send({ action: "set_memory", memory }));
-    this.field = labelled("Lessons are", this.choice, "By rule: from the states of turns and steps, at no cost. By an agent: one call for each failed run.");
-    this.take(told);
+    this.field = labelField("Lessons are", this.choice, "By rule: from the states of turns and steps, at no cost. By an agent: one call for each failed run.");
+    this.take(reply);
   }
 
   open() {
@@ -33,14 +33,14 @@ class Memory {
     this.page.drawer.open("Failure memory", [el("p.page-lead", {}, LEAD), this.field.node, this.note, this.problem, this.heading, this.list, foot], { focus: this.choice });
   }
 
-  take(told) {
-    this.told = told;
-    this.choice.replaceChildren(...options(told));
-    this.choice.value = told.mode;
-    this.heading.textContent = told.count ? `${told.count} ${told.count > 1 ? "lessons" : "lesson"}` : "No lessons yet";
-    this.list.replaceChildren(...told.lessons.map((lesson) => this.item(lesson)));
-    this.learn.hidden = told.mode === "off";
-    this.clear.hidden = !told.count;
+  take(reply) {
+    this.reply = reply;
+    this.choice.replaceChildren(...options(reply));
+    this.choice.value = reply.mode;
+    this.heading.textContent = reply.count ? `${reply.count} ${reply.count > 1 ? "lessons" : "lesson"}` : "No lessons yet";
+    this.list.replaceChildren(...reply.lessons.map((lesson) => this.item(lesson)));
+    this.learn.hidden = reply.mode === "off";
+    this.clear.hidden = !reply.count;
     this.sure = false;
     this.clear.textContent = "Clear all";
   }
@@ -49,14 +49,14 @@ class Memory {
     const reply = await this.page.command(request);
     this.problem.textContent = reply.ok ? "" : plain(reply.problems);
     if (reply.memory) this.take(reply.memory);
-    else this.choice.value = this.told.mode;
+    else this.choice.value = this.reply.mode;
   }
 
   /** The first press asks, the second does. */
   forgetAll() {
     if (this.sure) return this.send({ action: "forget" });
     this.sure = true;
-    this.clear.textContent = `Really forget ${this.told.count}?`;
+    this.clear.textContent = `Really forget ${this.reply.count}?`;
     return null;
   }
 

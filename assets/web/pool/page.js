@@ -119,18 +119,18 @@ class PoolPage {
       this.checkLocal();
     });
     picker.setAttribute("aria-label", "Pool");
-    this.bar.replaceChildren(keyed(picker, "pool"));
+    this.bar.replaceChildren(setKey(picker, "pool"));
     if (pool) {
       this.bar.append(
-        keyed(button(`Version ${pool.version}`, () => openVersions(this), "page-version"), "versions"),
-        keyed(button("Limits", () => openLimits(this)), "limits"),
-        keyed(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
-        keyed(el("a.page-button", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"), "export"),
+        setKey(button(`Version ${pool.version}`, () => openVersions(this), "page-version"), "versions"),
+        setKey(button("Limits", () => openLimits(this)), "limits"),
+        setKey(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
+        setKey(el("a.page-button", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"), "export"),
       );
     }
-    this.bar.append(keyed(button("Import", () => openPoolFile(this)), "import"), keyed(button("New pool", () => openNew(this)), "new"));
+    this.bar.append(setKey(button("Import", () => openPoolFile(this)), "import"), setKey(button("New pool", () => openNew(this)), "new"));
     if (pool && !this.isOld()) {
-      const add = keyed(button("", () => this.gallery.open(), "page-primary pool-add-top"), "add-top");
+      const add = setKey(button("", () => this.gallery.open(), "page-primary pool-add-top"), "add-top");
       add.append(icon(ACTIONS.plus), "Add worker");
       this.bar.append(add);
     }
@@ -158,7 +158,7 @@ class PoolPage {
         this.tools.querySelector(`[data-key="role-${role}"]`).focus();
       }, "page-chip");
       chip.setAttribute("aria-pressed", String(this.role === role));
-      chips.append(keyed(chip, `role-${role}`));
+      chips.append(setKey(chip, `role-${role}`));
     }
     const search = el("input.page-search", { type: "search", placeholder: "Search workers", "aria-label": "Search workers", "data-key": "search" });
     search.value = this.text;
@@ -182,14 +182,14 @@ class PoolPage {
   }
 
   addCard() {
-    const add = keyed(button("", () => this.gallery.open(), "page-add"), "add");
+    const add = setKey(button("", () => this.gallery.open(), "page-add"), "add");
     const plus = el("span.page-plus", {}, icon(ACTIONS.plus));
     add.append(plus, el("b", {}, "Add a worker"), el("span", {}, "A model, a role agent, a tool, or what an MCP server, an API or a function offers"));
     return add;
   }
 }
 
-function keyed(node, key) {
+function setKey(node, key) {
   node.dataset.key = key;
   return node;
 }

@@ -3,7 +3,7 @@
 import { plain } from "../lib/reply.js";
 import { attempt, button, select } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
-import { Form, labelled } from "../lib/form.js";
+import { Form, labelField } from "../lib/form.js";
 
 export function openLimits(page) {
   const form = new Form(page.state.limits_schema, page.state.pool.limits);
@@ -21,13 +21,13 @@ export function openLimits(page) {
 
 export function openNew(page) {
   const name = el("input", { type: "text", autocomplete: "off" });
-  const field = labelled("Name", name, "a-z, 0-9, _ and -");
-  const copy = select([["", "empty"], ...page.state.pools.map((each) => [each, `a copy of ${each}`])], "");
+  const field = labelField("Name", name, "a-z, 0-9, _ and -");
+  const copy = select([["", "empty"], ...page.state.pools.map((other) => [other, `a copy of ${other}`])], "");
   const create = async () => {
     const reply = await page.command({ action: "create", name: name.value.trim(), copy_of: copy.value });
     if (reply.ok) page.drawer.close();
     else field.say(plain(reply.problems));
   };
   const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Create", create, "page-primary"));
-  page.drawer.open("New pool", [field.node, labelled("Start with", copy).node, foot]);
+  page.drawer.open("New pool", [field.node, labelField("Start with", copy).node, foot]);
 }

@@ -9,25 +9,25 @@ import { ACTIONS } from "../lib/icons.js";
 export function openVersions(page, before = null, after = null) {
   const { versions, current, name } = page.state.pool;
   const list = el("ol.page-versions");
-  for (const each of versions) list.append(entry(page, each, current));
+  for (const version of versions) list.append(entry(page, version, current));
   const lead = el("p.page-lead", {}, "A version never changes. Every run and checkpoint remembers the one it used.");
   const parts = /** @type {HTMLElement[]} */ ([lead]);
   if (versions.length > 1) parts.push(comparison(page, versions, before ?? versions[1].version, after ?? versions[0].version, before !== null));
   page.drawer.open(`Versions of ${name}`, [...parts, list], { wide: true });
 }
 
-function entry(page, each, current) {
-  const view = button(`Version ${each.version}`, async () => {
-    await page.show(each.version);
+function entry(page, version, current) {
+  const view = button(`Version ${version.version}`, async () => {
+    await page.show(version.version);
     page.drawer.close();
   }, "page-link");
-  const line = el("div.page-version-line", {}, view, el("span", {}, new Date(each.created_at).toLocaleString()), el("code", {}, each.hash));
-  if (each.version === current) line.append(el("span.page-tag", {}, "current"));
-  return el("li", {}, line, el("p", {}, `${each.changes} · ${each.workers} workers`));
+  const line = el("div.page-version-line", {}, view, el("span", {}, new Date(version.created_at).toLocaleString()), el("code", {}, version.hash));
+  if (version.version === current) line.append(el("span.page-tag", {}, "current"));
+  return el("li", {}, line, el("p", {}, `${version.changes} · ${version.workers} workers`));
 }
 
 function comparison(page, versions, before, after, atOnce) {
-  const options = versions.map((each) => [String(each.version), `Version ${each.version}`]);
+  const options = versions.map((version) => [String(version.version), `Version ${version.version}`]);
   const from = select(options, String(before), () => compare());
   const to = select(options, String(after), () => compare());
   from.setAttribute("aria-label", "Compare version");
@@ -46,7 +46,7 @@ function comparison(page, versions, before, after, atOnce) {
 function difference(page, diff, before) {
   const parts = [];
   for (const worker of diff.workers) parts.push(workerDifference(worker));
-  if (diff.pool.length) parts.push(changed("Pool", "changed", diff.pool));
+  if (diff.pool.length) parts.push(changeBox("Pool", "changed", diff.pool));
   if (!parts.length) parts.push(el("p.page-lead", {}, "These two versions hold the same."));
   if (before !== page.state.pool.current) {
     const restore = button(`Restore version ${before}`, async () => {
@@ -60,13 +60,13 @@ function difference(page, diff, before) {
 }
 
 function workerDifference(worker) {
-  if (worker.change === "changed") return changed(worker.name, "changed", worker.fields);
+  if (worker.change === "changed") return changeBox(worker.name, "changed", worker.fields);
   const box = head(worker.name, worker.change);
   box.append(el("p.pool-version-about", {}, worker.about));
   return box;
 }
 
-function changed(name, change, fields) {
+function changeBox(name, change, fields) {
   const box = head(name, change);
   const top = el("tr", {}, ...["Field", "Before", "After"].map((word) => el("th", { scope: "col" }, word)));
   const table = el("table.pool-version-table", {}, el("thead"), el("tbody"));

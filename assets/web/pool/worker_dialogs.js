@@ -4,7 +4,7 @@ import { plain } from "../lib/reply.js";
 import { attempt, button, select } from "../lib/controls.js";
 import { count, el, icon, readable, seconds } from "../lib/dom.js";
 import { keyField } from "../lib/fields.js";
-import { Form, labelled } from "../lib/form.js";
+import { Form, labelField } from "../lib/form.js";
 import { STATUSES } from "../lib/icons.js";
 import { testOnCard } from "./card.js";
 
@@ -15,7 +15,7 @@ const COMMON = {
 
 /** The whole form of a worker; `replacing` is its present name, null for a new one. */
 export function openWorker(page, worker, replacing, back = null) {
-  const kind = page.state.kinds.find((each) => each.name === worker.kind);
+  const kind = page.state.kinds.find((candidate) => candidate.name === worker.kind);
   const special = specialFields(page, worker);
   const common = new Form({ properties: COMMON, required: ["name", "description"] }, worker);
   const config = new Form(kind.schema, worker.config, { special });
@@ -49,8 +49,8 @@ function specialFields(page, worker) {
   return (name, rule, value) => {
     if (name === "api_key") return keyField(page, { label: "API key", about: rule.description || "", value: value ?? rule.default ?? "" });
     if (name === "fallback") {
-      const others = page.state.pool.workers.filter((each) => each.name !== worker.name && each.role !== "recursion");
-      return choiceField(rule, value, [["", "none"], ...others.map((each) => [each.name, each.name])]);
+      const others = page.state.pool.workers.filter((other) => other.name !== worker.name && other.role !== "recursion");
+      return choiceField(rule, value, [["", "none"], ...others.map((other) => [other.name, other.name])]);
     }
     return name === "output" ? outputField(rule, value) : null;
   };
@@ -58,7 +58,7 @@ function specialFields(page, worker) {
 
 function choiceField(rule, value, options) {
   const node = select(options, value ?? "");
-  const field = labelled("Fallback", node, rule.description || "");
+  const field = labelField("Fallback", node, rule.description || "");
   return { ...field, read: () => node.value || undefined };
 }
 
@@ -71,7 +71,7 @@ function outputField(rule, value) {
   how.value = value?.pattern ? "pattern" : value?.json_schema ? "json_schema" : "";
   text.value = value?.pattern ?? (value?.json_schema ? JSON.stringify(value.json_schema, null, 1) : "");
   text.hidden = !how.value;
-  const field = labelled("Output must be", how, rule.description || "");
+  const field = labelField("Output must be", how, rule.description || "");
   field.node.insertBefore(text, how.nextSibling);
   const read = () => {
     if (!how.value) return undefined;
@@ -106,10 +106,10 @@ export async function openTry(page, worker) {
 export async function tryPanel(page, worker) {
   const opened = await page.act({ action: "try_worker", worker });
   if (!opened.ok) return null;
-  const known = page.tried.get(worker.name) || { values: opened.sample, seen: opened.seen };
-  const form = new Form(opened.parameters, known.values);
-  const seen = Object.assign(el("textarea", { rows: "3" }), { value: known.seen ?? "" });
-  const sees = labelled("It may see", seen, "The output of an earlier step; leave it empty for none.").node;
+  const last = page.tried.get(worker.name) || { values: opened.sample, seen: opened.seen };
+  const form = new Form(opened.parameters, last.values);
+  const seen = Object.assign(el("textarea", { rows: "3" }), { value: last.seen ?? "" });
+  const sees = labelField("It may see", seen, "The output of an earlier step; leave it empty for none.").node;
   sees.hidden = opened.seen === null;
   const out = el("div.page-out", { "aria-live": "polite" });
   const call = button("Call it", async () => {
@@ -120,12 +120,12 @@ export async function tryPanel(page, worker) {
     out.replaceChildren(el("p.page-lead", {}, "Calling …"));
     const reply = await page.act({ action: "try_worker", worker, arguments: values, seen: seen.value });
     call.disabled = false;
-    out.replaceChildren(...(reply.observation ? observed(reply.observation) : []));
+    out.replaceChildren(...(reply.observation ? observationParts(reply.observation) : []));
   }, "page-primary");
   return { parts: [form.root, sees, out], call };
 }
 
-function observed(observation) {
+function observationParts(observation) {
   const [word, path] = STATUSES[observation.status];
   const status = el("span.podium-status", {}, icon(path), el("b", {}, word));
   const tokens = observation.tokens_in + observation.tokens_out;

@@ -6,7 +6,7 @@ import { plain } from "../lib/reply.js";
 import { attempt, busy, button, select } from "../lib/controls.js";
 import { copyButton, count, el, heading, icon, recall, remember } from "../lib/dom.js";
 import { textField } from "../lib/fields.js";
-import { labelled } from "../lib/form.js";
+import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 
 const POLL_MS = 1000;
@@ -40,11 +40,11 @@ class PublishPage {
   }
 
   async start() {
-    const told = await this.ask({ action: "open" });
+    const reply = await this.ask({ action: "open" });
     this.form.replaceChildren();
-    this.form.hidden = !told.ok;
-    if (!told.ok) return this.files.replaceChildren(el("p.page-problems", {}, plain(told.problems)));
-    this.build(told);
+    this.form.hidden = !reply.ok;
+    if (!reply.ok) return this.files.replaceChildren(el("p.page-problems", {}, plain(reply.problems)));
+    this.build(reply);
     this.loadRuns();
     this.poll();
     return null;
@@ -56,30 +56,30 @@ class PublishPage {
 
   // The form
 
-  build(told) {
-    const pool = select(told.pools.map((name) => [name, name]), recall("pool") || told.pools.find((name) => name === "starter") || told.pools[0], () => this.chosen());
-    const names = [...told.checkpoints, ...told.policies];
-    const wanted = recall("orchestrator");
-    if (wanted && !names.some(([name]) => name === wanted)) names.unshift([wanted, wanted]);
-    const first = wanted || (names.some(([name]) => name === "starter-grpo") ? "starter-grpo" : names[0]?.[0]);
-    const orchestrator = select(names, first, () => this.chosen());
-    this.fields.pool = valued(labelled("Pool", pool), pool);
-    this.fields.orchestrator = valued(labelled("Orchestrator", orchestrator), orchestrator);
+  build(reply) {
+    const pool = select(reply.pools.map((name) => [name, name]), recall("pool") || reply.pools.find((name) => name === "starter") || reply.pools[0], () => this.onChoice());
+    const names = [...reply.checkpoints, ...reply.policies];
+    const preset = recall("orchestrator");
+    if (preset && !names.some(([name]) => name === preset)) names.unshift([preset, preset]);
+    const first = preset || (names.some(([name]) => name === "starter-grpo") ? "starter-grpo" : names[0]?.[0]);
+    const orchestrator = select(names, first, () => this.onChoice());
+    this.fields.pool = valued(labelField("Pool", pool), pool);
+    this.fields.orchestrator = valued(labelField("Orchestrator", orchestrator), orchestrator);
     this.fields.repo = textField({ label: "Repository", about: "NAME, or OWNER/NAME for an organisation; the model and the Space get this name." });
     this.fields.title = textField({ label: "Title", about: "Heading of the page; empty: the repository's name.", optional: true });
     const about = el("textarea", { rows: 3, maxlength: 2000 });
-    this.fields.about = valued(labelled("About", about, "One paragraph for the page and the cards."), about);
-    const hardware = select(told.hardware.map((name) => [name, name]), "cpu-basic", () => this.stale());
-    this.fields.hardware = valued(labelled("Hardware", hardware), hardware);
+    this.fields.about = valued(labelField("About", about, "One paragraph for the page and the cards."), about);
+    const hardware = select(reply.hardware.map((name) => [name, name]), "cpu-basic", () => this.stale());
+    this.fields.hardware = valued(labelField("Hardware", hardware), hardware);
     const visibility = select([["private", "Private"], ["public", "Public"]], "private", () => this.stale());
-    this.fields.visibility = valued(labelled("Visibility", visibility), visibility);
-    const licence = select(told.licences.map((name) => [name, name]), told.licences[0], () => this.stale());
-    this.fields.licence = valued(labelled("Licence", licence), licence);
-    const login = told.logged_in ? "Empty: the Hub's own login, which was found here." : "No login of the Hub was found here: run  hf auth login  or name a token.";
+    this.fields.visibility = valued(labelField("Visibility", visibility), visibility);
+    const licence = select(reply.licences.map((name) => [name, name]), reply.licences[0], () => this.stale());
+    this.fields.licence = valued(labelField("Licence", licence), licence);
+    const login = reply.logged_in ? "Empty: the Hub's own login, which was found here." : "No login of the Hub was found here: run  hf auth login  or name a token.";
     this.fields.token = textField({ label: "Token", about: login, optional: true, placeholder: "env:HF_TOKEN or keyring:NAME" });
     const model = el("input", { type: "checkbox" });
     model.checked = true;
-    const withModel = labelled("Publish the checkpoint as a model repository", model);
+    const withModel = labelField("Publish the checkpoint as a model repository", model);
     withModel.node.classList.add("form-check");
     this.fields.with_model = { ...withModel, read: () => model.checked };
     this.general = el("div.form-general", { role: "alert" });
@@ -115,16 +115,16 @@ class PublishPage {
     this.stale();
   }
 
-  chosen() {
+  onChoice() {
     this.stale();
     this.loadRuns();
   }
 
   /** Runs to tick; the best are ticked already. */
   async loadRuns() {
-    const asked = (this.asked = Symbol());
+    const request = (this.request = Symbol());
     const reply = await this.ask({ action: "runs", pool: this.fields.pool.read(), orchestrator: this.fields.orchestrator.read() });
-    if (asked !== this.asked) return;
+    if (request !== this.request) return;
     if (!reply.ok) return this.runs.replaceChildren(el("p.publish-mute", {}, plain(reply.problems)));
     if (!reply.runs.length) return this.runs.replaceChildren(el("p.publish-mute", {}, "None yet. If the pool needs no other machine, a few are recorded for the preview; or run some queries first."));
     return this.runs.replaceChildren(...reply.runs.map((run) => {
@@ -178,8 +178,8 @@ class PublishPage {
 
   drawPreview() {
     const { bundles, preview, secrets, runs } = this.preview;
-    const total = bundles.reduce((sum, each) => sum + each.size, 0);
-    const words = el("div", {}, el("h2", {}, "Preview"), el("p.publish-mute", {}, `${count(bundles.reduce((sum, each) => sum + each.files.length, 0))} files, ${bytes(total)}, ${runs} recorded runs. No secret was found in any of them.`));
+    const total = bundles.reduce((sum, bundle) => sum + bundle.size, 0);
+    const words = el("div", {}, el("h2", {}, "Preview"), el("p.publish-mute", {}, `${count(bundles.reduce((sum, bundle) => sum + bundle.files.length, 0))} files, ${bytes(total)}, ${runs} recorded runs. No secret was found in any of them.`));
     this.publishing = button("Publish", () => this.publish(), "page-primary");
     const head = el("header.publish-head", {}, words, this.publishing);
     this.changed = el("p.page-warning", {}, "The choices have changed: preview again.");
@@ -191,7 +191,7 @@ class PublishPage {
     const python = `/api/export/python?${new URLSearchParams({ pool, orchestrator })}`;
     if (!orchestrator.startsWith("oracle")) links.append(el("a.podium-link", { href: python, download: "" }, "Download as a Python file"));
     this.content = el("div.publish-content");
-    this.files.replaceChildren(head, this.changed, links, ...secrets.map(secretLine), ...bundles.map((each) => this.bundle(each)), this.content);
+    this.files.replaceChildren(head, this.changed, links, ...secrets.map(secretLine), ...bundles.map((bundle) => this.bundle(bundle)), this.content);
     this.look(bundles[0].kind, "README.md");
     if (matchMedia("(max-width: 1100px)").matches) this.files.scrollIntoView({ block: "start" });
   }
@@ -270,9 +270,9 @@ function publicationCard({ key, repo, state, message, stages, links, visibility 
   return box;
 }
 
-function secretLine({ name, reference, workers, found }) {
-  const words = found ? `becomes a secret of the Space, from ${reference}, for ${workers.join(", ")}.` : `is wanted by ${workers.join(", ")}, but ${reference} is not set on this machine.`;
-  return el("p", { class: found ? "publish-secret" : "page-warning" }, el("code", {}, name), ` ${words}`);
+function secretLine({ name, reference, workers, found: resolved }) {
+  const words = resolved ? `becomes a secret of the Space, from ${reference}, for ${workers.join(", ")}.` : `is wanted by ${workers.join(", ")}, but ${reference} is not set on this machine.`;
+  return el("p", { class: resolved ? "publish-secret" : "page-warning" }, el("code", {}, name), ` ${words}`);
 }
 
 function two(...fields) {

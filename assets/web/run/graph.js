@@ -170,16 +170,6 @@ export class Graph {
     }
   }
 
-  /** Take changed nodes without touching the shape. */
-  patch(nodes) {
-    if (!this.view) return;
-    for (const change of nodes) {
-      const node = this.view.graph.nodes.find((known) => known.id === change.id);
-      if (node) Object.assign(node, change);
-    }
-    this.paint();
-  }
-
   paint() {
     const status = new Map();
     for (const node of this.view.graph.nodes) {
@@ -194,7 +184,7 @@ export class Graph {
 
   /** Light a step and exactly what it may see; null lights everything. */
   select(id) {
-    const node = this.view?.graph.nodes.find((known) => known.id === id);
+    const node = this.view?.graph.nodes.find((candidate) => candidate.id === id);
     this.selected = node ? id : null;
     this.root.classList.toggle("run-graph-selecting", Boolean(node));
     const lit = new Set(node ? [...node.access, id] : []);
@@ -286,13 +276,13 @@ function nearest(from, nodes, [dx, dy]) {
 
 /** Failed rounds, those in a row with one error together: [{error, rounds}]. */
 function alike(turns) {
-  const found = [];
+  const edges = [];
   for (const { round, error } of turns.filter((turn) => turn.error)) {
-    const last = found.at(-1);
+    const last = edges.at(-1);
     if (last?.error === error && last.rounds.at(-1) === round - 1) last.rounds.push(round);
-    else found.push({ error, rounds: [round] });
+    else edges.push({ error, rounds: [round] });
   }
-  return found;
+  return edges;
 }
 
 function spoken(rounds) {

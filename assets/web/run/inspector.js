@@ -9,13 +9,13 @@ export class Inspector {
   constructor(read = getDocument) {
     this.read = read;
     this.root = el("aside.run-inspector", { "aria-label": "Inspector" });
-    this.asked = null;
+    this.path = null;
     this.more = (_detail) => null; // something to do with a step, below its head
     this.clear();
   }
 
   clear() {
-    this.asked = null;
+    this.path = null;
     const hint = el("div.run-inspector-empty", {}, el("b", {}, "Nothing selected"), el("p", {}, "Click a step to see what it was allowed to see, what it was sent and what it returned. Click a round to read what the orchestrator wrote."));
     this.root.replaceChildren(hint);
   }
@@ -47,18 +47,18 @@ export class Inspector {
 
   /** Fetch and show; a newer request wins over one that is still under way. */
   async load(path, parts) {
-    const asked = (this.asked = path);
+    const latest = (this.path = path);
     const again = this.root.dataset.path === path;
     try {
       const detail = await this.read(path);
-      if (asked !== this.asked) return;
+      if (latest !== this.path) return;
       const open = again ? openBlocks(this.root) : null;
       this.root.dataset.path = path;
       this.root.replaceChildren(...parts(detail));
       if (open) restoreBlocks(this.root, open);
       else this.root.scrollTop = 0;
     } catch (error) {
-      if (asked === this.asked) this.root.replaceChildren(el("p.run-inspector-problem", {}, `This cannot be shown: ${error.message}`));
+      if (latest === this.path) this.root.replaceChildren(el("p.run-inspector-problem", {}, `This cannot be shown: ${error.message}`));
     }
   }
 }
@@ -74,7 +74,7 @@ function stepParts(detail) {
   if (detail.answered_by) parts.push(el("p.run-inspector-about.run-inspector-instead", {}, tookOver(detail)));
   if (detail.child) parts.push(childLink(detail.child));
   parts.push(...argumentParts(detail));
-  parts.push(section("What it was allowed to see", seenParts(detail)));
+  parts.push(section("What it was allowed to see", accessParts(detail)));
   if (detail.prompt) parts.push(section("Prompt sent", [block(detail.prompt, "prompt", detail.prompt.length > 900)]));
   if (detail.status === "OK") parts.push(section("Output", [block(readable(detail.value), "output")]));
   return parts;
@@ -90,10 +90,10 @@ function turnParts(detail) {
   if (detail.tokens_in + detail.tokens_out) facts.push(`${count(detail.tokens_in)} → ${count(detail.tokens_out)} tokens`);
   const parts = [head(`Round ${detail.round} · the orchestrator's turn`, { ...detail, kind: "", role: "recursion" }, facts)];
   if (detail.error) parts.push(problem(detail.status, detail.error));
-  const said = detail.text ? block(pretty(detail.text), "turn") : el("p.run-inspector-about", {}, "Nothing was written.");
-  parts.push(section("What it wrote", [said]));
-  if (detail.shown) parts.push(section("Which workers it saw", [shownWorkers(detail.shown)]));
-  if (detail.recalled) parts.push(section("What it was told of earlier failures", recalledParts(detail.recalled)));
+  const written = detail.text ? block(pretty(detail.text), "turn") : el("p.run-inspector-about", {}, "Nothing was written.");
+  parts.push(section("What it wrote", [written]));
+  if (detail.shown) parts.push(section("Which workers it saw", [workersInPrompt(detail.shown)]));
+  if (detail.recalled) parts.push(section("What it was told of earlier failures", lessonParts(detail.recalled)));
   if (detail.prompt) parts.push(section("What it was sent", [block(detail.prompt, "prompt", true)]));
   return parts;
 }
@@ -119,7 +119,7 @@ function argument(name, value) {
   return el("div.run-inspector-argument", {}, el("span.run-inspector-key", {}, name), el("pre.run-inspector-value", {}, readable(value)));
 }
 
-function seenParts(detail) {
+function accessParts(detail) {
   if (!detail.visible.length) return [el("p.run-inspector-about", {}, "Nothing but its own instruction.")];
   return detail.visible.map((seen) => {
     const box = el("details.run-inspector-seen", { "data-block": `seen-${seen.step}` });
@@ -132,14 +132,14 @@ function seenParts(detail) {
 }
 
 /** Of a pool that is too large to show whole: the workers that fit the query best, with their scores. */
-function shownWorkers({ count: shown, of, by, workers }) {
+function workersInPrompt({ count: shown, of, by, workers }) {
   const list = el("dl.run-inspector-scores", { tabindex: "0" }); // scrolls, so it must take the focus
   for (const { worker, score } of workers) list.append(el("dt", {}, worker), el("dd", {}, score.toFixed(4)));
   return el("details.run-inspector-folded", { "data-block": "shown", "data-testid": "shown-workers" }, el("summary", {}, `${count(shown)} of ${count(of)} workers shown`), el("p.run-inspector-about", {}, `Those that fit the query best by ${by}; a plan may call the others, too.`), list);
 }
 
 /** Lessons from the pool's failure memory, as they stood in its prompt. */
-function recalledParts({ lessons, of, by }) {
+function lessonParts({ lessons, of, by }) {
   if (!lessons.length) return [el("p.run-inspector-about", {}, `None of ${count(of)} ${of === 1 ? "lesson" : "lessons"} was about a similar query.`)];
   const parts = lessons.map((lesson) => {
     const foot = el("p.pool-memory-foot", {}, `${lesson.similarity.toFixed(2)} alike by ${by} · by ${lesson.written_by} · `, el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }, "the run"));

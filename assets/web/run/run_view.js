@@ -104,14 +104,14 @@ export class RunView {
 
   patch(change) {
     if (!this.state) return;
-    const known = new Map(change.nodes.map((node) => [node.id, node]));
-    for (const node of this.state.graph.nodes) Object.assign(node, known.get(node.id));
+    const changed = new Map(change.nodes.map((node) => [node.id, node]));
+    for (const node of this.state.graph.nodes) Object.assign(node, changed.get(node.id));
     Object.assign(this.state, { clock_s: change.clock_s, episode: change.episode, turns: change.turns, totals: change.totals });
     this.received = performance.now();
     this.graph.drawAnswer(this.state.graph.answer);
     this.graph.paint();
     this.refresh();
-    if (this.step && known.has(this.step)) this.inspector.showStep(this.episode, this.step);
+    if (this.step && changed.has(this.step)) this.inspector.showStep(this.episode, this.step);
   }
 
   refresh() {

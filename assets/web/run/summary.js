@@ -41,7 +41,7 @@ export class Summary {
     this.root.dataset.state = episode.state;
     if (this.kept?.episode !== episode.id) this.kept = { episode: episode.id, actions: this.actions(episode) };
     const actions = this.kept.actions.filter((node) => episode.state !== "running" || !node.dataset.whenOver);
-    this.root.replaceChildren(heading(episode, actions, [shown && this.shownLine(shown), recalled && this.recalledLine(recalled)].filter(Boolean)), result(episode), figures(totals, episode, clock));
+    this.root.replaceChildren(heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)), result(episode), figures(totals, episode, clock));
   }
 
   /** What can be done with an episode; those with `data-when-over` once it has ended. */
@@ -53,14 +53,14 @@ export class Summary {
     return [...this.more(), star, copyButton(() => location.href, "Copy link"), el("a.podium-link", download, "Download trace"), menu];
   }
 
-  shownLine({ round, shown }) {
+  workersLine({ round, shown }) {
     const label = `${count(shown.count)} of ${count(shown.of)} workers shown`;
     const button = el("button.podium-link", { type: "button", "data-testid": "shown", title: "Which ones, and why" }, label);
     button.addEventListener("click", () => this.onTurn(round));
     return button;
   }
 
-  recalledLine({ round, recalled }) {
+  lessonsLine({ round, recalled }) {
     const label = `${recalled.count} ${recalled.count > 1 ? "lessons" : "lesson"} recalled`;
     const button = el("button.podium-link", { type: "button", "data-testid": "recalled", title: "What the orchestrator was told of earlier failures" }, label);
     button.addEventListener("click", () => this.onTurn(round));

@@ -33,7 +33,7 @@ export class Timeline {
     for (const turn of view.turns) {
       this.drawTurn(turn, clock);
       for (const id of turn.steps) {
-        const node = view.graph.nodes.find((known) => known.id === id);
+        const node = view.graph.nodes.find((candidate) => candidate.id === id);
         if (node) this.drawStep(node, clock, turn, ended);
       }
     }

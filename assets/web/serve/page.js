@@ -16,14 +16,14 @@ class ServePage {
   constructor(root) {
     this.cards = new Map();
     this.problems = {};
-    this.said = el("p.serve-said", { role: "status" });
+    this.message = el("p.serve-said", { role: "status" });
     this.empty = emptyState();
     this.servers = el("section.serve-servers", { "aria-label": "What is served" });
     this.tokens = el("ul.serve-tokens");
     this.fresh = el("div.serve-fresh");
     const side = el("div.serve-side", {}, this.startCard(), this.tokenCard());
     const columns = el("div.serve-columns", {}, this.servers, side);
-    const page = el("div.serve-page", {}, heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."), this.said, columns);
+    const page = el("div.serve-page", {}, heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."), this.message, columns);
     root.replaceChildren(page);
   }
 
@@ -49,10 +49,10 @@ class ServePage {
     this.drawTokens();
   }
 
-  fill(field, options, wanted) {
+  fill(field, options, chosen) {
     const key = JSON.stringify(options);
     if (field.dataset.options === key) return;
-    const before = field.value || wanted;
+    const before = field.value || chosen;
     field.replaceChildren(...options.map(([value, label]) => el("option", { value }, label)));
     field.value = options.some(([value]) => value === before) ? before : (options[0] || [""])[0];
     field.dataset.options = key;
@@ -84,8 +84,8 @@ class ServePage {
   }
 
   async begin() {
-    const asked = { pool: this.pool.value, orchestrator: this.orchestrator.value, name: this.name.value.trim(), port: Number(this.port.value), everywhere: this.everywhere.checked };
-    const done = await sendCommand("serve", { action: "start", ...asked });
+    const settings = { pool: this.pool.value, orchestrator: this.orchestrator.value, name: this.name.value.trim(), port: Number(this.port.value), everywhere: this.everywhere.checked };
+    const done = await sendCommand("serve", { action: "start", ...settings });
     for (const [name, node] of Object.entries(this.problems)) node.textContent = plain(done.problems.filter(([where]) => (where in this.problems ? where : "") === name));
     if (done.ok) {
       this.portTouched = false;
@@ -95,14 +95,14 @@ class ServePage {
   }
 
   drawServers() {
-    const wanted = new Map(this.state.servers.map((server) => [`${server.port} ${server.started_at}`, server]));
+    const servers = new Map(this.state.servers.map((server) => [`${server.port} ${server.started_at}`, server]));
     for (const [key, card] of this.cards) {
-      if (!wanted.has(key)) {
+      if (!servers.has(key)) {
         card.root.remove();
         this.cards.delete(key);
       }
     }
-    for (const [key, server] of wanted) {
+    for (const [key, server] of servers) {
       if (!this.cards.has(key)) {
         const card = new ServerCard(this, server);
         this.cards.set(key, card);
@@ -110,7 +110,7 @@ class ServePage {
       }
       this.cards.get(key).update(server);
     }
-    if (wanted.size) this.empty.remove();
+    if (servers.size) this.empty.remove();
     else this.servers.append(this.empty);
   }
 
@@ -163,8 +163,8 @@ class ServePage {
   }
 
   say(text, bad = false) {
-    this.said.textContent = text;
-    this.said.classList.toggle("serve-bad", bad);
+    this.message.textContent = text;
+    this.message.classList.toggle("serve-bad", bad);
   }
 }
 

@@ -66,46 +66,46 @@ class TracesPage {
 
   /** Fetch a page of rows; a newer request wins over one that is still under way. */
   async load(append) {
-    const asked = (this.asked = Symbol());
+    const request = (this.request = Symbol());
     const query = new URLSearchParams({ ...this.filters, offset: String(append ? this.shown : 0) });
     try {
-      const found = await getDocument(`/api/traces?${query}`);
-      if (asked === this.asked) this.take(found, append);
+      const reply = await getDocument(`/api/traces?${query}`);
+      if (request === this.request) this.take(reply, append);
     } catch {
-      if (asked === this.asked) this.note.textContent = "The studio does not answer; trying again.";
+      if (request === this.request) this.note.textContent = "The studio does not answer; trying again.";
     }
   }
 
-  take(found, append) {
-    this.fill("pool", found.pools);
-    this.fill("orchestrator", found.orchestrators);
-    this.fill("state", found.states, (state) => WORDS[state] || state);
-    this.fill("user", found.users);
-    this.shared(found.users.length > 0 || this.filters.user);
-    const rows = found.rows.map(row);
+  take(reply, append) {
+    this.fill("pool", reply.pools);
+    this.fill("orchestrator", reply.orchestrators);
+    this.fill("state", reply.states, (state) => WORDS[state] || state);
+    this.fill("user", reply.users);
+    this.showUsers(reply.users.length > 0 || this.filters.user);
+    const rows = reply.rows.map(row);
     if (append) this.body.append(...rows);
     else this.body.replaceChildren(...rows);
     this.shown = this.body.children.length;
-    this.more.hidden = !found.more;
+    this.more.hidden = !reply.more;
     const filtered = Object.values(this.filters).some(Boolean);
     const nothing = filtered ? "No run matches these filters." : "Nothing has run yet. Press Run on the Run page.";
-    this.note.textContent = found.problem ? `Traces cannot be written: ${found.problem}` : this.shown ? "" : nothing;
+    this.note.textContent = reply.problem ? `Traces cannot be written: ${reply.problem}` : this.shown ? "" : nothing;
   }
 
   /** Who ran what is shown where people log in or clients have tokens. */
-  shared(several) {
+  showUsers(several) {
     this.inputs.user.hidden = !several;
     this.table.classList.toggle("traces-shared", Boolean(several));
   }
 
   fill(name, values, word = (value) => value) {
     const select = this.inputs[name];
-    const wanted = this.filters[name];
-    const known = new Set([...values, ...(wanted ? [wanted] : [])]);
-    if (select.options.length - 1 === known.size) return;
+    const chosen = this.filters[name];
+    const choices = new Set([...values, ...(chosen ? [chosen] : [])]);
+    if (select.options.length - 1 === choices.size) return;
     while (select.options.length > 1) select.remove(1);
-    for (const value of known) select.append(el("option", { value }, word(value)));
-    select.value = wanted;
+    for (const value of choices) select.append(el("option", { value }, word(value)));
+    select.value = chosen;
   }
 }
 

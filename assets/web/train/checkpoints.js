@@ -15,26 +15,26 @@ export function checkpointParts({ checkpoints, evaluations }) {
 
 function checkpointTable(checkpoints) {
   const { frame, body } = table(["Checkpoint", "Solved on validation", "Valid turns", "Tested", "Saved", ""]);
-  for (const each of checkpoints) {
-    const first = el("span", {}, el("code", {}, each.name));
-    if (each.best) first.append(el("span.page-tag", {}, "best"));
-    const kind = each.kind === "adapter" ? "adapter" : "whole model";
-    const name = el("span.train-job-checkpoint", {}, first, el("small", {}, `${DOING[each.stage] || each.stage}, step ${count(each.step)} · ${kind}, ${bytes(each.bytes)}`));
-    const run = el("a.page-button.train-job-run", { href: runLink(each.name), "aria-label": `Run it: ${each.name}` }, icon(ACTIONS.play), "Run it");
-    const publish = el("a.podium-link", { href: `/publish?orchestrator=${encodeURIComponent(each.name)}`, "aria-label": `Publish ${each.name}` }, "Publish");
+  for (const checkpoint of checkpoints) {
+    const first = el("span", {}, el("code", {}, checkpoint.name));
+    if (checkpoint.best) first.append(el("span.page-tag", {}, "best"));
+    const kind = checkpoint.kind === "adapter" ? "adapter" : "whole model";
+    const name = el("span.train-job-checkpoint", {}, first, el("small", {}, `${DOING[checkpoint.stage] || checkpoint.stage}, step ${count(checkpoint.step)} · ${kind}, ${bytes(checkpoint.bytes)}`));
+    const run = el("a.page-button.train-job-run", { href: runLink(checkpoint.name), "aria-label": `Run it: ${checkpoint.name}` }, icon(ACTIONS.play), "Run it");
+    const publish = el("a.podium-link", { href: `/publish?orchestrator=${encodeURIComponent(checkpoint.name)}`, "aria-label": `Publish ${checkpoint.name}` }, "Publish");
     const doing = el("span.train-job-doing", {}, run, publish);
-    const tested = each.evaluation ? `${share(each.evaluation.mean)} of ${each.evaluation.tasks}` : "–";
-    line(body, [["Checkpoint", name], ["Solved", share(each.correct)], ["Valid turns", share(each.valid_turns)], ["Tested", tested], ["Saved", moment(each.created_at)], ["", doing]]);
+    const tested = checkpoint.evaluation ? `${share(checkpoint.evaluation.mean)} of ${checkpoint.evaluation.tasks}` : "–";
+    line(body, [["Checkpoint", name], ["Solved", share(checkpoint.correct)], ["Valid turns", share(checkpoint.valid_turns)], ["Tested", tested], ["Saved", moment(checkpoint.created_at)], ["", doing]]);
   }
   return frame;
 }
 
 function evaluationTable(evaluations) {
   const { frame, body } = table(["Orchestrator", "Solved", "95 % interval", "Tasks", "Median time", "By task"]);
-  for (const each of evaluations) {
+  for (const evaluation of evaluations) {
     const cells = el("span.train-job-cells");
-    for (const cell of each.cells) cells.append(el("span", {}, `${cell.family} ${cell.level} · ${share(cell.mean)}`));
-    line(body, [["Orchestrator", el("code", {}, !each.condition || each.condition === "seen" ? each.orchestrator : `${each.orchestrator}, ${each.condition}`)], ["Solved", share(each.mean)], ["95 %", `${share(each.interval[0])} to ${share(each.interval[1])}`], ["Tasks", count(each.tasks)], ["Median time", seconds(each.p50_s)], ["By task", cells]]);
+    for (const cell of evaluation.cells) cells.append(el("span", {}, `${cell.family} ${cell.level} · ${share(cell.mean)}`));
+    line(body, [["Orchestrator", el("code", {}, !evaluation.condition || evaluation.condition === "seen" ? evaluation.orchestrator : `${evaluation.orchestrator}, ${evaluation.condition}`)], ["Solved", share(evaluation.mean)], ["95 %", `${share(evaluation.interval[0])} to ${share(evaluation.interval[1])}`], ["Tasks", count(evaluation.tasks)], ["Median time", seconds(evaluation.p50_s)], ["By task", cells]]);
   }
   return frame;
 }

@@ -31,11 +31,11 @@ export class Chart {
     const smooth = !this.spec.exact && steps.length >= SMOOTH_FROM;
     const border = this.owner.job?.sft_steps || 0;
     const shape = `${lines.map((line) => line.key).join()}|${smooth}`;
-    const data = [steps, ...lines.flatMap((line) => (smooth ? [line.values, smoothed(line.values, steps, border)] : [line.values]))];
+    const data = [steps, ...lines.flatMap((line) => (smooth ? [line.values, smoothValues(line.values, steps, border)] : [line.values]))];
     if (this.plot && shape === this.shape) this.plot.setData(data);
     else this.build(shape, data, smooth);
     if (!this.hovered) this.tell(null);
-    this.frame.setAttribute("aria-label", this.told());
+    this.frame.setAttribute("aria-label", this.describe());
   }
 
   build(shape, data, smooth) {
@@ -60,7 +60,7 @@ export class Chart {
         padding: [8, 10, 0, 0],
         cursor: { drag: { x: false, y: false }, points: { size: 7 }, sync: { key: "podium-train", scales: ["x", null] } },
         scales: { x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { range: (_, low, high) => this.range(low, high) } },
-        axes: [{ ...axis, space: 60, size: 26, incrs: WHOLE, values: (_, ticks) => ticks.map(tick) }, { ...axis, size: 46, space: 32, values: (_, ticks) => ticks.map((value) => this.written(value, true)) }],
+        axes: [{ ...axis, space: 60, size: 26, incrs: WHOLE, values: (_, ticks) => ticks.map(tick) }, { ...axis, size: 46, space: 32, values: (_, ticks) => ticks.map((value) => this.format(value, true)) }],
         series: [{}, ...series],
         hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)], draw: [(plot) => this.drawMarks(plot)] },
       },
@@ -99,8 +99,8 @@ export class Chart {
       entry.addEventListener("click", () => {
         const off = !this.hidden.delete(line.key) && Boolean(this.hidden.add(line.key));
         entry.setAttribute("aria-pressed", String(!off));
-        const each = (this.plot.series.length - 1) / this.lines.length;
-        for (let k = 0; k < each; k += 1) this.plot.setSeries(place * each + k + 1, { show: !off });
+        const share = (this.plot.series.length - 1) / this.lines.length;
+        for (let k = 0; k < share; k += 1) this.plot.setSeries(place * share + k + 1, { show: !off });
       });
       this.legend.append(entry);
       return value;
@@ -111,21 +111,21 @@ export class Chart {
   tell(at) {
     this.hovered = at !== null && at !== undefined;
     const step = this.hovered ? `step ${tick(this.steps[at])}` : "";
-    const values = this.lines.map((line) => this.written(this.hovered ? near(line.values, at) : newest(line.values)));
+    const values = this.lines.map((line) => this.format(this.hovered ? near(line.values, at) : newest(line.values)));
     this.value.replaceChildren(...(step ? [el("small", {}, step)] : []), ...(this.lines.length === 1 ? [el("b", {}, values[0])] : []));
     this.shownValues?.forEach((node, place) => (node.textContent = values[place]));
   }
 
   /** What somebody who cannot see the canvas is told. */
-  told() {
+  describe() {
     const parts = this.lines.map((line) => {
-      const known = line.values.filter((value) => value !== null);
-      return `${line.label || this.spec.title}: ${this.written(known.at(-1))}, from ${this.written(Math.min(...known))} to ${this.written(Math.max(...known))}`;
+      const numbers = line.values.filter((value) => value !== null);
+      return `${line.label || this.spec.title}: ${this.format(numbers.at(-1))}, from ${this.format(Math.min(...numbers))} to ${this.format(Math.max(...numbers))}`;
     });
     return `${this.spec.title} over steps ${this.steps[0]} to ${this.steps.at(-1)}. ${parts.join(". ")}`;
   }
 
-  written(value, short = false) {
+  format(value, short = false) {
     if (value === null || value === undefined) return "–";
     if (this.spec.share) return `${(value * 100).toFixed(!short && value > 0 && value < 0.1 ? 1 : 0)} %`;
     const size = Math.abs(value);
@@ -202,10 +202,10 @@ function tick(value) {
 }
 
 /** An exponential mean, so that a trend shows in noise; it begins anew with another stage. Few values stay as they are. */
-function smoothed(values, steps, border) {
-  const known = values.reduce((sum, value) => sum + (value !== null), 0);
-  if (known < SMOOTH_FROM) return values;
-  const weight = Math.min(0.92, 1 - 4 / Math.max(8, known / 8));
+function smoothValues(values, steps, border) {
+  const count = values.reduce((sum, value) => sum + (value !== null), 0);
+  if (count < SMOOTH_FROM) return values;
+  const weight = Math.min(0.92, 1 - 4 / Math.max(8, count / 8));
   let mean = null;
   return values.map((value, place) => {
     if (place && steps[place - 1] <= border && steps[place] > border) mean = null;

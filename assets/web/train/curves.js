@@ -12,7 +12,7 @@ const STAGES = [["grpo", "GRPO"], ["sft", "SFT"], ["all", "All steps"]];
 let drawer = null;
 
 /** uPlot, loaded once. */
-function loaded() {
+function loadUplot() {
   drawer ||= new Promise((done, failed) => {
     const script = el("script", { src: DRAWER });
     script.addEventListener("load", () => done(window.uPlot));
@@ -50,9 +50,9 @@ export class Curves {
   /** Where the job is and what it has kept: marks, and the border between SFT and GRPO. */
   about(job) {
     this.job = job;
-    const marks = JSON.stringify(job.checkpoints.map((each) => [each.step, each.best]));
-    if (marks !== this.known) {
-      this.known = marks;
+    const marks = JSON.stringify(job.checkpoints.map((checkpoint) => [checkpoint.step, checkpoint.best]));
+    if (marks !== this.marksKey) {
+      this.marksKey = marks;
       this.marks = job.checkpoints;
       this.charts.forEach((chart) => chart.redraw());
     }
@@ -101,17 +101,17 @@ export class Curves {
   }
 
   /** The places of the shown steps, in order. */
-  shown() {
+  visibleSteps() {
     const border = this.job?.sft_steps || 0;
     const keep = (step) => step > 0 && (this.stage === "sft" ? step <= border : this.stage === "grpo" ? step > border : true);
     return this.columns.steps.map((step, place) => [step, place]).filter(([step]) => keep(step)).sort((a, b) => a[0] - b[0]);
   }
 
   async draw() {
-    const uPlot = await loaded().catch((error) => this.say(error.message));
+    const uPlot = await loadUplot().catch((error) => this.say(error.message));
     if (!uPlot) return;
     this.drawBar();
-    const places = this.shown();
+    const places = this.visibleSteps();
     this.empty.hidden = places.length > 0;
     if (this.empty.hidden === false) this.grid.replaceChildren();
     const steps = places.map(([step]) => step);

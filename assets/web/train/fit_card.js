@@ -16,18 +16,18 @@ export class FitCard {
   /** Estimate a recipe, unless it is the one that is shown. */
   estimate(recipe, missing) {
     clearTimeout(this.waiting);
-    const wanted = (this.wanted = JSON.stringify(recipe));
-    if (wanted === this.shown) return;
+    const key = (this.key = JSON.stringify(recipe));
+    if (key === this.shown) return;
     this.shown = null;
-    if (missing.some((each) => each.key === "model.base" && each.blocks)) {
+    if (missing.some((item) => item.key === "model.base" && item.blocks)) {
       this.root.replaceChildren(el("h3", {}, "Will it fit?"), el("p.train-mute", {}, "Known once the model is there."));
       return;
     }
     this.root.replaceChildren(el("p.train-mute", {}, "Will it fit? Estimating …"));
     this.waiting = setTimeout(async () => {
-      const reply = await this.ask({ action: "fit", recipe: JSON.parse(wanted) });
-      if (this.wanted !== wanted) return;
-      this.shown = wanted;
+      const reply = await this.ask({ action: "fit", recipe: JSON.parse(key) });
+      if (this.key !== key) return;
+      this.shown = key;
       this.root.replaceChildren(...(reply.ok ? fitParts(reply.fit) : [el("h3", {}, "Will it fit?"), el("p.train-mute", {}, `Cannot be told: ${plain(reply.problems)}`)]));
       this.root.dataset.fits = reply.ok ? String(reply.fit.fits) : "unknown";
     }, FIT_MS);
@@ -38,8 +38,8 @@ export class FitCard {
 function fitParts(fit) {
   const head = el("div.train-fit-head", {}, el("h3", {}, "Will it fit?"), el("span.train-fit-verdict", { "data-fits": String(fit.fits) }, fit.fits ? "Yes" : "No"));
   const whole = Math.max(fit.need_bytes, fit.free_bytes, 1);
-  const said = `${bytes(fit.need_bytes)} needed, ${bytes(fit.free_bytes)} free on ${fit.device}`;
-  const bar = el("div.train-fit-bar", { role: "img", "aria-label": said });
+  const summary = `${bytes(fit.need_bytes)} needed, ${bytes(fit.free_bytes)} free on ${fit.device}`;
+  const bar = el("div.train-fit-bar", { role: "img", "aria-label": summary });
   const list = el("ul.train-fit-list");
   fit.parts.filter((part) => part.bytes > 0).forEach((part, place) => {
     const piece = el("i");
@@ -57,5 +57,5 @@ function fitParts(fit) {
   const work = [`${count(fit.episodes)} episodes`, fit.cost === null ? "" : `about ${dollars(fit.cost)} for workers`].filter(Boolean).join(", ");
   const more = el("details.train-fit-more", {}, el("summary", {}, "What takes how much"), list, el("p.train-mute", {}, fit.note ? sentence(fit.note) : ""));
   more.open = !fit.fits;
-  return [head, el("p.train-fit-said", {}, `${said}. ${work}.`), bar, ...advice, more];
+  return [head, el("p.train-fit-said", {}, `${summary}. ${work}.`), bar, ...advice, more];
 }

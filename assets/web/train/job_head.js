@@ -47,7 +47,7 @@ export class JobHead {
     };
     if (state.can_stop) add(state.state === "queued" ? "Take out of the queue" : "Stop and save", ACTIONS.stop, () => this.view.act({ action: "stop", job: state.id }));
     if (state.resumable) add("Resume", ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
-    const best = state.checkpoints.find((each) => each.best) || state.checkpoints[0];
+    const best = state.checkpoints.find((checkpoint) => checkpoint.best) || state.checkpoints[0];
     if (best) {
       const run = el("a", { class: state.state === "done" ? "page-primary" : "page-button", href: runLink(best.name) }, icon(ACTIONS.play), best.best ? "Run the best checkpoint" : "Run the newest checkpoint");
       actions.append(run);
@@ -93,11 +93,11 @@ export class JobHead {
 
 /** The bar of the whole job with its stages, and where it is. */
 function progress() {
-  const said = el("div.train-job-stage");
+  const line = el("div.train-job-stage");
   const fill = el("i");
   const border = el("u");
   const bar = el("div.train-job-bar", { role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Training steps" }, fill, border);
-  const root = el("div.train-job-progress", {}, said, bar);
+  const root = el("div.train-job-progress", {}, line, bar);
   return {
     root,
     set({ place, state, stages, sft_steps: sft }) {
@@ -105,9 +105,9 @@ function progress() {
       const where = DOING[place.stage] || (state === "queued" ? "Not started" : "");
       const many = place.total ? `${count(place.done)} of ${count(place.total)}` : "";
       const next = stages.slice(stages.indexOf(place.stage === "demonstrations" ? "sft" : place.stage) + 1);
-      const then = ["running", "stopping"].includes(state) && next.length ? `then ${next.map((each) => DOING[each]).join(", ")}` : "";
-      said.replaceChildren(el("b", {}, [where, state === "done" ? "" : many].filter(Boolean).join(" ") || "Done"), el("span", {}, then), el("span.train-job-percent", {}, `${percent} % of ${count(place.steps)} ${stages.length === 1 && place.stage === "evaluate" ? "episodes" : "steps"}`));
-      if (state === "done") said.firstChild.textContent = "Finished";
+      const then = ["running", "stopping"].includes(state) && next.length ? `then ${next.map((stage) => DOING[stage]).join(", ")}` : "";
+      line.replaceChildren(el("b", {}, [where, state === "done" ? "" : many].filter(Boolean).join(" ") || "Done"), el("span", {}, then), el("span.train-job-percent", {}, `${percent} % of ${count(place.steps)} ${stages.length === 1 && place.stage === "evaluate" ? "episodes" : "steps"}`));
+      if (state === "done") line.firstChild.textContent = "Finished";
       fill.style.width = `${percent}%`;
       border.style.left = sft && place.steps > sft ? `${(sft / place.steps) * 100}%` : "-4px";
       bar.setAttribute("aria-valuenow", String(percent));

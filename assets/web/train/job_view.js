@@ -125,12 +125,12 @@ export class JobView {
     const key = JSON.stringify(this.state.advice);
     if (key === this.drawnAdvice) return;
     this.drawnAdvice = key;
-    this.advice.replaceChildren(...this.state.advice.map((each) => {
-      const [word, path] = LEVELS[each.level];
-      const calm = !each.alarming && each.level === "alive" ? "calm" : each.alarming ? "alarm" : each.level;
-      const text = el("div", {}, el("p.train-job-says", {}, el("b", {}, word), el("span", {}, each.sentence)));
-      if (each.action) text.append(el("p.train-job-do", {}, each.action));
-      return el("li", { "data-level": each.level, "data-kind": calm }, icon(path), text);
+    this.advice.replaceChildren(...this.state.advice.map((advice) => {
+      const [word, path] = LEVELS[advice.level];
+      const calm = !advice.alarming && advice.level === "alive" ? "calm" : advice.alarming ? "alarm" : advice.level;
+      const text = el("div", {}, el("p.train-job-says", {}, el("b", {}, word), el("span", {}, advice.sentence)));
+      if (advice.action) text.append(el("p.train-job-do", {}, advice.action));
+      return el("li", { "data-level": advice.level, "data-kind": calm }, icon(path), text);
     }));
     this.advice.hidden = !this.state.advice.length;
   }
@@ -153,12 +153,12 @@ export class JobView {
   }
 
   async loadRecipe() {
-    const asked = this.job;
+    const job = this.job;
     try {
-      const told = await getDocument(`/api/jobs/${encodeURIComponent(asked)}`);
-      if (asked !== this.job) return;
-      const bar = el("div.train-recipe-bar", {}, copyButton(told.recipe, "Copy YAML"), el("span.train-mute", {}, "as it was submitted"));
-      this.recipe.replaceChildren(bar, el("pre.train-job-yaml", { tabindex: "0", "aria-label": "Recipe as YAML" }, told.recipe || "The recipe's file is gone."));
+      const reply = await getDocument(`/api/jobs/${encodeURIComponent(job)}`);
+      if (job !== this.job) return;
+      const bar = el("div.train-recipe-bar", {}, copyButton(reply.recipe, "Copy YAML"), el("span.train-mute", {}, "as it was submitted"));
+      this.recipe.replaceChildren(bar, el("pre.train-job-yaml", { tabindex: "0", "aria-label": "Recipe as YAML" }, reply.recipe || "The recipe's file is gone."));
     } catch {
       this.recipe.replaceChildren(el("p.train-empty", {}, "The studio does not answer."));
     }

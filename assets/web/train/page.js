@@ -24,7 +24,7 @@ class TrainPage {
     this.problems = [];
     this.jobs = [];
     this.view = new JobView((request) => this.act(request), (job) => this.editJob(job));
-    this.editor = new RecipeEditor(() => this.edited());
+    this.editor = new RecipeEditor(() => this.onEdit());
     this.fit = new FitCard((request) => this.ask(request));
     this.card = new StartCard(this);
     this.list = new JobList((job) => this.go({ job }));
@@ -40,13 +40,13 @@ class TrainPage {
   async start() {
     addEventListener("popstate", () => this.route());
     const jobs = this.loadJobs();
-    const told = await this.ask({ action: "open" });
-    if (!told.ok) return this.toast.say(plain(told.problems), true);
-    this.presets = told.presets;
-    this.preset = told.preset;
-    this.editor.build(told.schema, told.pools);
+    const reply = await this.ask({ action: "open" });
+    if (!reply.ok) return this.toast.say(plain(reply.problems), true);
+    this.presets = reply.presets;
+    this.preset = reply.preset;
+    this.editor.build(reply.schema, reply.pools);
     this.card.build();
-    this.take(told);
+    this.take(reply);
     this.check();
     await jobs;
     if (!recall("job") && !recall("new")) this.pick();
@@ -57,7 +57,7 @@ class TrainPage {
 
   /** Without an address of its own the page shows the job that runs, or the last one. */
   pick() {
-    const job = this.jobs.find((each) => ["running", "stopping"].includes(each.state)) || this.jobs[0];
+    const job = this.jobs.find((candidate) => ["running", "stopping"].includes(candidate.state)) || this.jobs[0];
     if (job) remember("job", job.id);
   }
 
@@ -95,7 +95,7 @@ class TrainPage {
   // The recipe
 
   /** Something was typed: ask the server what it thinks, once the typing pauses. */
-  edited() {
+  onEdit() {
     this.checked = false;
     this.card.drawButton();
     clearTimeout(this.waiting);
@@ -103,24 +103,24 @@ class TrainPage {
   }
 
   async check() {
-    const asked = (this.asked = Symbol());
+    const request = (this.request = Symbol());
     const reply = await this.ask({ action: "check", preset: this.preset, ...this.editor.draft() });
-    if (asked !== this.asked) return;
+    if (request !== this.request) return;
     if (reply.ok) this.take(reply, this.editor.typed || "form");
     else this.refuse(reply.problems);
   }
 
   /** The server's reading of the recipe, and what it lacks. */
-  take(told, typedIn = null) {
-    this.recipe = told.recipe;
-    this.text = told.yaml;
-    this.command = told.command;
-    this.file = told.file;
-    this.missing = told.missing || [];
-    this.busy = told.busy;
+  take(reply, typedIn = null) {
+    this.recipe = reply.recipe;
+    this.text = reply.yaml;
+    this.command = reply.command;
+    this.file = reply.file;
+    this.missing = reply.missing || [];
+    this.busy = reply.busy;
     this.problems = [];
-    this.checked = told.missing !== null;
-    this.editor.take(told, typedIn);
+    this.checked = reply.missing !== null;
+    this.editor.take(reply, typedIn);
     this.card.draw();
     if (this.checked) this.fit.estimate(this.recipe, this.missing);
   }
@@ -160,7 +160,7 @@ class TrainPage {
 
   async submit() {
     if (this.card.blocked) {
-      const first = this.problems[0]?.[0] || this.missing?.find((each) => each.blocks)?.key;
+      const first = this.problems[0]?.[0] || this.missing?.find((item) => item.blocks)?.key;
       if (first) this.reveal(first);
       return;
     }
@@ -182,9 +182,9 @@ class TrainPage {
 
   async loadJobs() {
     try {
-      const told = await getDocument("/api/jobs");
-      this.jobs = told.jobs;
-      this.busy = this.jobs.filter((each) => ["running", "stopping", "queued"].includes(each.state));
+      const reply = await getDocument("/api/jobs");
+      this.jobs = reply.jobs;
+      this.busy = this.jobs.filter((candidate) => ["running", "stopping", "queued"].includes(candidate.state));
       for (const job of this.jobs) this.view.hear(job);
       this.drawJobs();
       this.card.drawButton();

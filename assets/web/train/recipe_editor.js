@@ -14,7 +14,7 @@ export class RecipeEditor {
   }
 
   build(schema, pools) {
-    this.form = new RecipeForm(schema, pools, () => this.edited("form"));
+    this.form = new RecipeForm(schema, pools, () => this.markTyped("form"));
     const text = el("div", {}, el("h2", {}, "Recipe"), el("p.train-mute", {}, "Everything about a job. Each field shows its key in the YAML."));
     this.ways = el("div.page-chips", { role: "group", "aria-label": "Edit as" });
     for (const [name, label] of WAYS) {
@@ -25,7 +25,7 @@ export class RecipeEditor {
     const head = el("header.train-recipe-head", {}, text, this.ways);
     this.wrong = el("ul.page-problems.train-recipe-problems", { role: "alert" });
     this.yaml = el("textarea.train-recipe-yaml", { "aria-label": "Recipe as YAML", spellcheck: "false", autocomplete: "off", wrap: "off" });
-    this.yaml.addEventListener("input", () => this.edited("yaml"));
+    this.yaml.addEventListener("input", () => this.markTyped("yaml"));
     this.root.replaceChildren(head, this.wrong, this.form.root, this.yaml);
     this.setWay("form");
   }
@@ -37,7 +37,7 @@ export class RecipeEditor {
     if (name === "yaml") this.yaml.rows = Math.max(24, this.yaml.value.split("\n").length + 1);
   }
 
-  edited(way) {
+  markTyped(way) {
     this.typed = way;
     this.onEdit();
   }

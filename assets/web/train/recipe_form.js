@@ -72,14 +72,14 @@ export class RecipeForm {
     (plain?.body || into).append(grid);
     for (const [name, property] of Object.entries(rule.properties)) {
       const path = key ? `${key}.${name}` : name;
-      const found = resolve(property, this.schema);
+      const inner = resolve(property, this.schema);
       const given = value?.[name];
-      if (found.properties) nested.push([name, path, found, given]);
-      else if (found.items?.$ref) nested.push([name, path, found, given]);
-      else readers[name] = this.field(path, name, found, given, grid);
+      if (inner.properties) nested.push([name, path, inner, given]);
+      else if (inner.items?.$ref) nested.push([name, path, inner, given]);
+      else readers[name] = this.field(path, name, inner, given, grid);
     }
-    for (const [name, path, found, given] of nested)
-      readers[name] = found.items ? this.rewards(path, found, given, into) : this.nested(path, name, found, given, into);
+    for (const [name, path, inner, given] of nested)
+      readers[name] = inner.items ? this.rewards(path, inner, given, into) : this.subsection(path, name, inner, given, into);
     return { read: () => Object.fromEntries(Object.entries(readers).map(([name, part]) => [name, part.read()])) };
   }
 
@@ -108,7 +108,7 @@ export class RecipeForm {
     return { box, head, body, set };
   }
 
-  nested(path, name, rule, given, into) {
+  subsection(path, name, rule, given, into) {
     const { box, head, body, set } = this.frame(path, { title: TITLES[name] || words(name), description: rule.description }, into);
     const inner = el("div.train-form-inner");
     body.append(inner);
@@ -146,7 +146,7 @@ export class RecipeForm {
       rows.append(this.rewardRow(path, item, {}, rows));
       this.onChange();
     });
-    for (const each of given || rule.default || []) rows.append(this.rewardRow(path, item, each, rows));
+    for (const term of given || rule.default || []) rows.append(this.rewardRow(path, item, term, rows));
     body.append(rows, add);
     return { read: () => [...rows.children].map((row) => this.readers.get(row)()) };
   }
@@ -235,24 +235,24 @@ function asNumber(text) {
 
 /** Follow $ref and the branch of a union that is not null; `nullable` says whether there was one. */
 function resolve(rule, root) {
-  let found = rule;
-  if (rule.$ref) found = { ...root.$defs[rule.$ref.split("/").pop()], ...rule, $ref: undefined };
-  if (found.properties && rule.$ref) found.description = root.$defs[rule.$ref.split("/").pop()].description;
-  if (!found.anyOf) return found;
-  const branches = found.anyOf.filter((each) => each.type !== "null");
+  let full = rule;
+  if (rule.$ref) full = { ...root.$defs[rule.$ref.split("/").pop()], ...rule, $ref: undefined };
+  if (full.properties && rule.$ref) full.description = root.$defs[rule.$ref.split("/").pop()].description;
+  if (!full.anyOf) return full;
+  const branches = full.anyOf.filter((branch) => branch.type !== "null");
   const inner = resolve(branches[0], root);
   return {
     ...inner,
-    default: found.default,
-    description: found.description || inner.description,
-    nullable: branches.length < found.anyOf.length,
+    default: full.default,
+    description: full.description || inner.description,
+    nullable: branches.length < full.anyOf.length,
     listed: branches.length > 1,
   };
 }
 
 /** "micro_batch" -> "Micro batch" */
 function words(name) {
-  const known = { sft: "SFT", grpo: "GRPO", lora: "LoRA", vllm_url: "vLLM URL", vllm_memory: "vLLM memory", top_p: "Top p" };
+  const titles = { sft: "SFT", grpo: "GRPO", lora: "LoRA", vllm_url: "vLLM URL", vllm_memory: "vLLM memory", top_p: "Top p" };
   const text = name.replaceAll("_", " ");
-  return known[name] || text[0].toUpperCase() + text.slice(1);
+  return titles[name] || text[0].toUpperCase() + text.slice(1);
 }

@@ -25,7 +25,7 @@ export class Rollouts {
   clear(job) {
     this.job = job;
     this.step = null;
-    this.told = null;
+    this.reply = null;
     this.list.replaceChildren();
     this.more.hidden = true;
     this.say("");
@@ -40,53 +40,53 @@ export class Rollouts {
   /** New groups were written: show them when the newest step is being watched. */
   refresh(size) {
     if (size === this.size || this.root.hidden) return;
-    if (this.told && Date.now() - this.loaded < REFRESH_MS) return;
+    if (this.reply && Date.now() - this.loaded < REFRESH_MS) return;
     this.size = size;
-    if (this.step === null || !this.told?.steps.length) this.load(false);
+    if (this.step === null || !this.reply?.steps.length) this.load(false);
     else this.load(false, true);
   }
 
   async load(append, stepsOnly = false) {
-    const asked = (this.asked = Symbol());
+    const request = (this.request = Symbol());
     this.loaded = Date.now();
     const query = new URLSearchParams({ first: String(append ? this.list.children.length : 0) });
     if (this.step !== null) query.set("step", this.step);
-    let told;
+    let reply;
     try {
-      told = await getDocument(`/api/jobs/${encodeURIComponent(this.job)}/rollouts?${query}`);
+      reply = await getDocument(`/api/jobs/${encodeURIComponent(this.job)}/rollouts?${query}`);
     } catch {
       return this.say("The studio does not answer; trying again with the next step.");
     }
-    if (asked !== this.asked) return null;
-    this.told = told;
+    if (request !== this.request) return null;
+    this.reply = reply;
     this.fillBar();
     if (stepsOnly) return null;
-    const groups = told.groups.map(group);
+    const groups = reply.groups.map(group);
     if (append) this.list.append(...groups);
     else this.list.replaceChildren(...groups);
-    this.more.hidden = this.list.children.length >= told.of;
-    return this.say(told.steps.length ? "" : "No episodes yet. They come with the first step of reinforcement learning; SFT has none.");
+    this.more.hidden = this.list.children.length >= reply.of;
+    return this.say(reply.steps.length ? "" : "No episodes yet. They come with the first step of reinforcement learning; SFT has none.");
   }
 
   say(text) {
     this.note.textContent = text;
     this.note.hidden = !text;
-    this.bar.hidden = Boolean(text) || !this.told?.steps.length;
+    this.bar.hidden = Boolean(text) || !this.reply?.steps.length;
     return null;
   }
 
   drawBar() {
     const go = (by) => {
-      const at = this.told.steps.indexOf(this.told.step) + by;
-      if (at >= 0 && at < this.told.steps.length) this.show(this.told.steps[at]);
+      const at = this.reply.steps.indexOf(this.reply.step) + by;
+      if (at >= 0 && at < this.reply.steps.length) this.show(this.reply.steps[at]);
     };
     this.before = el("button.page-button.train-rollouts-go", { type: "button", "aria-label": "Step before" }, "‹");
     this.after = el("button.page-button.train-rollouts-go", { type: "button", "aria-label": "Next step" }, "›");
     this.before.addEventListener("click", () => go(-1));
     this.after.addEventListener("click", () => go(1));
     this.slider = el("input.train-rollouts-slider", { type: "range", min: "0", step: "1", "aria-label": "Step" });
-    this.slider.addEventListener("input", () => (this.number.textContent = `Step ${count(this.told.steps[this.slider.value])}`));
-    this.slider.addEventListener("change", () => this.show(this.told.steps[this.slider.value]));
+    this.slider.addEventListener("input", () => (this.number.textContent = `Step ${count(this.reply.steps[this.slider.value])}`));
+    this.slider.addEventListener("change", () => this.show(this.reply.steps[this.slider.value]));
     this.number = el("b.train-rollouts-step");
     this.newest = el("button.page-chip", { type: "button" }, "Follow the newest");
     this.newest.addEventListener("click", () => this.show(null));
@@ -95,7 +95,7 @@ export class Rollouts {
   }
 
   fillBar() {
-    const { steps, step, of, equal } = this.told;
+    const { steps, step, of, equal } = this.reply;
     const at = steps.indexOf(step);
     this.slider.max = String(Math.max(0, steps.length - 1));
     this.slider.value = String(at);
@@ -108,15 +108,15 @@ export class Rollouts {
   }
 }
 
-function group(told) {
-  const line = el("div.train-rollouts-line", {}, el("span.train-rollouts-family", {}, told.level ? `${told.family} level ${told.level}` : told.family), el("span.train-rollouts-solved", {}, `${told.solved} of ${told.of} solved`));
-  if (told.equal) line.append(flag("All equal: teaches nothing", "warn"));
-  if (told.kept === false) line.append(flag("Left out, drawn again", "mute"));
-  const head = el("header.train-rollouts-head", {}, line, el("h3", { title: told.query }, told.query));
+function group(reply) {
+  const line = el("div.train-rollouts-line", {}, el("span.train-rollouts-family", {}, reply.level ? `${reply.family} level ${reply.level}` : reply.family), el("span.train-rollouts-solved", {}, `${reply.solved} of ${reply.of} solved`));
+  if (reply.equal) line.append(flag("All equal: teaches nothing", "warn"));
+  if (reply.kept === false) line.append(flag("Left out, drawn again", "mute"));
+  const head = el("header.train-rollouts-head", {}, line, el("h3", { title: reply.query }, reply.query));
   const tiles = el("div.train-rollouts-tiles");
-  const most = Math.max(1e-6, ...told.episodes.map((each) => Math.abs(each.advantage)));
-  told.episodes.forEach((each, place) => tiles.append(tile(each, place, most)));
-  return el("section.train-rollouts-group", { "data-equal": String(Boolean(told.equal)) }, head, tiles);
+  const most = Math.max(1e-6, ...reply.episodes.map((episode) => Math.abs(episode.advantage)));
+  reply.episodes.forEach((episode, place) => tiles.append(tile(episode, place, most)));
+  return el("section.train-rollouts-group", { "data-equal": String(Boolean(reply.equal)) }, head, tiles);
 }
 
 function flag(text, kind) {
@@ -127,18 +127,18 @@ function flag(text, kind) {
 function tile(episode, place, most) {
   const graph = episode.graph;
   const link = el("a.train-rollouts-open", { href: `/?episode=${encodeURIComponent(episode.id)}` });
-  link.setAttribute("aria-label", described(episode, place));
+  link.setAttribute("aria-label", describe(episode, place));
   link.append(graph?.nodes.length ? picture(graph) : nothing(graph));
   const verdict = el("span.train-rollouts-verdict", {}, icon(episode.correct ? ACTIONS.check : ACTIONS.cross), episode.correct ? "Right" : "Wrong");
-  const head = el("div.train-rollouts-figures", {}, verdict, el("span.train-rollouts-reward", { title: "Reward" }, fixed(episode.reward)));
+  const head = el("div.train-rollouts-figures", {}, verdict, el("span.train-rollouts-reward", { title: "Reward" }, formatFixed(episode.reward)));
   if (graph) head.append(starButton(episode.id, episode.starred));
   return el("article.train-rollouts-tile", { "data-correct": String(episode.correct) }, link, head, bar(episode.advantage, most), terms(episode.terms));
 }
 
-function described(episode, place) {
+function describe(episode, place) {
   const graph = episode.graph;
   const shape = graph ? `${graph.steps} steps in ${graph.rounds} rounds` : "its trace is not in this data folder";
-  return `Episode ${place + 1}: ${episode.correct ? "right" : "wrong"}, reward ${fixed(episode.reward)}, advantage ${signed(episode.advantage)}, ${shape}. Open in Run`;
+  return `Episode ${place + 1}: ${episode.correct ? "right" : "wrong"}, reward ${formatFixed(episode.reward)}, advantage ${formatSigned(episode.advantage)}, ${shape}. Open in Run`;
 }
 
 function nothing(graph) {
@@ -167,21 +167,21 @@ function bar(advantage, most) {
   const fill = el("i", { class: advantage > 0 ? "train-rollouts-plus" : advantage < 0 ? "train-rollouts-minus" : "" });
   fill.style.width = `${(Math.abs(advantage) / most) * 50}%`;
   const track = el("span.train-rollouts-track", {}, fill);
-  return el("div.train-rollouts-advantage", { title: "Advantage: how much better than its group" }, el("span.train-rollouts-name", {}, "advantage"), track, el("b", {}, signed(advantage)));
+  return el("div.train-rollouts-advantage", { title: "Advantage: how much better than its group" }, el("span.train-rollouts-name", {}, "advantage"), track, el("b", {}, formatSigned(advantage)));
 }
 
 function terms(values) {
   const list = el("dl.train-rollouts-terms");
   for (const [name, value] of Object.entries(values)) {
-    list.append(el("div", {}, el("dt", {}, name), el("dd", {}, fixed(value))));
+    list.append(el("div", {}, el("dt", {}, name), el("dd", {}, formatFixed(value))));
   }
   return list;
 }
 
-function fixed(value) {
+function formatFixed(value) {
   return Number(value).toFixed(2);
 }
 
-function signed(value) {
+function formatSigned(value) {
   return `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
 }

@@ -31,11 +31,11 @@ export class StartCard {
 
   draw() {
     const { page } = this;
-    const preset = page.presets.find((each) => each.name === page.preset);
+    const preset = page.presets.find((candidate) => candidate.name === page.preset);
     const edited = !preset || Boolean(page.file);
     this.picker.replaceChildren(
       ...(edited ? [el("option", { value: "" }, preset ? `${preset.name}, edited` : `${page.recipe.name}, edited`)] : []),
-      ...page.presets.map((each) => el("option", { value: each.name }, each.name)),
+      ...page.presets.map((option) => el("option", { value: option.name }, option.name)),
     );
     this.picker.value = edited ? "" : preset.name;
     this.drawAbout();
@@ -62,21 +62,21 @@ export class StartCard {
     const { page } = this;
     const problems = page.problems.map(([key, sentence]) => ({ key, sentence, blocks: true }));
     const all = [...problems, ...(problems.length ? [] : page.missing)];
-    const blocking = all.filter((each) => each.blocks);
+    const blocking = all.filter((item) => item.blocks);
     const head = el("p.train-needs-head");
     if (!page.checked) head.append("Looking for what is missing …");
     else head.append(icon(blocking.length ? ACTIONS.warn : ACTIONS.check), blocking.length ? (blocking.length === 1 ? "One thing is missing" : `${blocking.length} things are missing`) : "Nothing is missing");
     this.needs.dataset.ready = page.checked ? String(!blocking.length) : "unknown";
     const list = el("ul");
-    for (const each of all) {
-      const entry = el("li", { "data-blocks": String(each.blocks) });
-      if (each.key) {
-        const key = el("button.train-key", { type: "button", title: "Show this field" }, each.key);
-        key.addEventListener("click", () => page.reveal(each.key));
+    for (const item of all) {
+      const entry = el("li", { "data-blocks": String(item.blocks) });
+      if (item.key) {
+        const key = el("button.train-key", { type: "button", title: "Show this field" }, item.key);
+        key.addEventListener("click", () => page.reveal(item.key));
         entry.append(key);
       }
-      entry.append(el("span", {}, each.sentence));
-      if (each.link) entry.append(el("a.podium-link", { href: each.link }, "Open the Pool page"));
+      entry.append(el("span", {}, item.sentence));
+      if (item.link) entry.append(el("a.podium-link", { href: item.link }, "Open the Pool page"));
       list.append(entry);
     }
     this.needs.replaceChildren(head, ...(all.length ? [list] : []));
@@ -85,7 +85,7 @@ export class StartCard {
   drawButton() {
     if (!this.button) return;
     const { page } = this;
-    const blocked = page.problems.length || (page.missing || []).filter((each) => each.blocks).length;
+    const blocked = page.problems.length || (page.missing || []).filter((item) => item.blocks).length;
     const busy = page.busy?.length;
     const ready = page.checked && !blocked && !page.sending;
     this.button.setAttribute("aria-disabled", String(!ready));

@@ -7,7 +7,7 @@ export class Draft {
     this.earlier = earlier; // steps of earlier rounds, which may be seen
     this.fresh = fresh;
     this.origin = new Map(round.steps.map((step) => [step.id, step]));
-    this.steps = new Map(round.steps.map((step) => [step.id, { ...copied(step), removed: false, again: false, isNew: false }]));
+    this.steps = new Map(round.steps.map((step) => [step.id, { ...copyStep(step), removed: false, again: false, isNew: false }]));
     this.originAnswer = round.answer;
     this.answer = asText(round.answer);
   }
@@ -31,13 +31,13 @@ export class Draft {
 
   /** A step as it was recorded. */
   restore(id) {
-    this.steps.set(id, { ...copied(this.origin.get(id)), removed: false, again: false, isNew: false });
+    this.steps.set(id, { ...copyStep(this.origin.get(id)), removed: false, again: false, isNew: false });
   }
 
   isChanged(id) {
     const step = this.steps.get(id);
     const old = this.origin.get(id);
-    return Boolean(old) && !step.removed && JSON.stringify(planned(step)) !== JSON.stringify(planned(old));
+    return Boolean(old) && !step.removed && JSON.stringify(normalize(step)) !== JSON.stringify(normalize(old));
   }
 
   /** The steps that `id` could see. */
@@ -50,8 +50,8 @@ export class Draft {
     const made = [];
     for (const step of this.steps.values()) {
       if (step.removed) made.push({ edit: "remove", step: step.id });
-      else if (step.isNew) made.push({ edit: "add", step: step.id, ...planned(step) });
-      else if (this.isChanged(step.id)) made.push({ edit: "change", step: step.id, ...planned(step) });
+      else if (step.isNew) made.push({ edit: "add", step: step.id, ...normalize(step) });
+      else if (this.isChanged(step.id)) made.push({ edit: "change", step: step.id, ...normalize(step) });
       else if (step.again) made.push({ edit: "again", step: step.id });
     }
     if (this.answer !== asText(this.originAnswer)) made.push({ edit: "answer", answer: this.answerValue() });
@@ -65,16 +65,16 @@ export class Draft {
   }
 }
 
-function copied(step) {
+function copyStep(step) {
   return { ...step, arguments: { ...step.arguments }, access: [...step.access] };
 }
 
-function planned({ worker, arguments: given, access }) {
+function normalize({ worker, arguments: given, access }) {
   return { worker, arguments: given, access: [...access].sort((a, b) => a - b) };
 }
 
 function quotes(value, id) {
-  return [...JSON.stringify(value).matchAll(/\$(\$|[1-9][0-9]*)/g)].some((found) => found[1] === String(id));
+  return [...JSON.stringify(value).matchAll(/\$(\$|[1-9][0-9]*)/g)].some((match) => match[1] === String(id));
 }
 
 export function asText(value) {

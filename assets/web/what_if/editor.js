@@ -4,7 +4,7 @@
 import { getDocument, post } from "../lib/api.js";
 import { button, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
-import { labelled } from "../lib/form.js";
+import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 import { Draft } from "./draft.js";
 import { StepForm } from "./step_form.js";
@@ -28,14 +28,14 @@ export class Editor {
     this.episode = episode;
     this.root.hidden = false;
     this.root.replaceChildren(el("p.run-inspector-about", {}, "Loading …"));
-    const found = await exchange(`/api/episodes/${encodeURIComponent(episode)}/what-if`);
+    const run = await exchange(`/api/episodes/${encodeURIComponent(episode)}/what-if`);
     if (this.episode !== episode) return;
-    if (!found.rounds) return this.cannot(found.problems.map(([, what]) => what).join("; "));
-    this.found = found;
-    this.workers = new Map(found.workers.map((worker) => [worker.name, worker]));
+    if (!run.rounds) return this.cannot(run.problems.map(([, what]) => what).join("; "));
+    this.episodeRun = run;
+    this.workers = new Map(run.workers.map((worker) => [worker.name, worker]));
     this.drafts = new Map();
-    const at = found.rounds.find((round) => round.steps.some((each) => each.id === step));
-    this.edit((at || found.rounds.at(-1) || { round: 0 }).round, step);
+    const at = run.rounds.find((round) => round.steps.some((other) => other.id === step));
+    this.edit((at || run.rounds.at(-1) || { round: 0 }).round, step);
     this.show(step, true);
   }
 
@@ -55,10 +55,10 @@ export class Editor {
 
   /** Edit this round; what was typed in another one waits there. */
   edit(number, step = null) {
-    const round = this.found.rounds.find((each) => each.round === number);
+    const round = this.episodeRun.rounds.find((candidate) => candidate.round === number);
     if (!round) return this.cannot("nothing was planned in it.");
-    const earlier = this.found.rounds.filter((each) => each.round < number).flatMap((each) => each.steps);
-    if (!this.drafts.has(number)) this.drafts.set(number, new Draft(round, earlier, this.found.fresh));
+    const earlier = this.episodeRun.rounds.filter((other) => other.round < number).flatMap((other) => other.steps);
+    if (!this.drafts.has(number)) this.drafts.set(number, new Draft(round, earlier, this.episodeRun.fresh));
     this.draft = this.drafts.get(number);
     this.draw(step);
     this.check();
@@ -75,9 +75,9 @@ export class Editor {
     this.answer.value = this.draft.answer;
     this.answer.addEventListener("input", () => {
       this.draft.answer = this.answer.value;
-      this.changed();
+      this.onChange();
     });
-    this.answerField = labelled("Answer", this.answer, "Text, in which $3 stands for the output of step 3. A what-if ends with this round.");
+    this.answerField = labelField("Answer", this.answer, "Text, in which $3 stands for the output of step 3. A what-if ends with this round.");
     this.note = el("p.what-if-note", { role: "status" });
     this.general = el("p.form-general", { role: "alert" });
     this.go = button("Run", () => this.run(), "page-primary");
@@ -92,9 +92,9 @@ export class Editor {
     close.setAttribute("aria-label", "Close the editor");
     const line = el("div.run-inspector-title", {}, icon(ACTIONS.pencil), el("h2", {}, "What if"), close);
     const box = el("header.run-inspector-head", {}, line);
-    const rounds = this.found?.rounds || [];
+    const rounds = this.episodeRun?.rounds || [];
     if (rounds.length > 1) {
-      const choice = select(rounds.map((each) => [String(each.round), `Round ${each.round} of ${rounds.length}`]), String(this.draft.round), (value) => this.edit(Number(value)));
+      const choice = select(rounds.map((round) => [String(round.round), `Round ${round.round} of ${rounds.length}`]), String(this.draft.round), (value) => this.edit(Number(value)));
       choice.setAttribute("aria-label", "Round to edit");
       box.append(choice);
     }
@@ -104,7 +104,7 @@ export class Editor {
 
   form(step) {
     const form = new StepForm(step, this, {
-      changed: () => this.changed(),
+      changed: () => this.onChange(),
       removed: () => {
         this.draft.remove(step.id);
         this.redraw(step.id);
@@ -135,7 +135,7 @@ export class Editor {
       return;
     }
     const id = this.draft.add(worker.name, worker.parameters);
-    this.found.fresh = this.draft.fresh;
+    this.episodeRun.fresh = this.draft.fresh;
     this.redraw(id);
     this.show(id, true);
   }
@@ -144,7 +144,7 @@ export class Editor {
   show(step, focus = false) {
     if (!this.draft || !step) return;
     if (!this.draft.steps.has(step)) {
-      const at = this.found.rounds.find((each) => each.steps.some((one) => one.id === step));
+      const at = this.episodeRun.rounds.find((round) => round.steps.some((one) => one.id === step));
       if (!at || this.draft.edits().length) return;
       this.edit(at.round, step);
     }
@@ -155,7 +155,7 @@ export class Editor {
     if (focus) form.focus();
   }
 
-  changed() {
+  onChange() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.check(), PAUSE_MS);
     this.go.disabled = !this.draft.edits().length;
@@ -166,23 +166,23 @@ export class Editor {
     const edits = draft.edits();
     this.go.disabled = !edits.length;
     const mine = (this.asking = Symbol());
-    const told = await exchange(`/api/episodes/${encodeURIComponent(this.episode)}/what-if/check`, { round: draft.round, edits });
+    const reply = await exchange(`/api/episodes/${encodeURIComponent(this.episode)}/what-if/check`, { round: draft.round, edits });
     if (mine !== this.asking || !this.episode || draft !== this.draft) return;
-    this.tell(told, edits.length > 0);
+    this.tell(reply, edits.length > 0);
   }
 
-  tell(told, edited) {
-    this.complain(told.problems);
-    const rerun = new Set(told.rerun || []);
+  tell(reply, edited) {
+    this.complain(reply.problems);
+    const rerun = new Set(reply.rerun || []);
     const fates = new Map();
     for (const step of this.draft.steps.values()) fates.set(step.id, this.fate(step, rerun));
     for (const [id, form] of this.forms) form.tellFate(fates.get(id));
     for (const step of this.draft.earlier) fates.set(step.id, "kept");
     this.on.fates(edited ? fates : new Map());
-    const fit = !told.problems.length;
+    const fit = !reply.problems.length;
     this.go.disabled = !edited || !fit;
     this.go.textContent = fit && edited ? (rerun.size ? `Run ${rerun.size} ${rerun.size > 1 ? "steps" : "step"}` : "Make the what-if") : "Run";
-    this.note.textContent = fit && edited ? sentence(told) : fit ? "Nothing is changed yet." : "";
+    this.note.textContent = fit && edited ? sentence(reply) : fit ? "Nothing is changed yet." : "";
   }
 
   fate(step, rerun) {
@@ -211,13 +211,13 @@ export class Editor {
     if (!edits.length || this.busy) return;
     this.busy = true;
     this.go.disabled = true;
-    const told = await exchange(`/api/episodes/${encodeURIComponent(this.episode)}/what-if`, { round: this.draft.round, edits });
+    const reply = await exchange(`/api/episodes/${encodeURIComponent(this.episode)}/what-if`, { round: this.draft.round, edits });
     this.busy = false;
-    if (told.episode) {
+    if (reply.episode) {
       this.close();
-      this.on.started(told.episode);
+      this.on.started(reply.episode);
     } else {
-      this.complain(told.problems);
+      this.complain(reply.problems);
       this.go.disabled = false;
     }
   }

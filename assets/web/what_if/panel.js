@@ -17,7 +17,7 @@ export function attach(view, onStarted = () => {}) {
 class WhatIfView {
   constructor(view, onStarted) {
     this.view = view;
-    this.told = "";
+    this.key = "";
     this.strip = el("section.what-if-strip", { "aria-label": "What-if" });
     this.strip.hidden = true;
     view.summary.root.after(this.strip);
@@ -28,7 +28,7 @@ class WhatIfView {
         scrollTo({ top: 0, behavior: "smooth" });
       },
       fates: (fates) => this.markGraph(fates),
-      closed: () => this.closed(),
+      closed: () => this.onClose(),
     });
     view.inspector.root.after(this.editor.root);
     view.summary.offer(() => [this.editButton()], view.state?.episode);
@@ -67,7 +67,7 @@ class WhatIfView {
     this.editor.root.scrollIntoView({ block: "nearest", behavior: "smooth" });
   }
 
-  closed() {
+  onClose() {
     this.view.inspector.root.hidden = false;
     this.markGraph(new Map());
     this.openButton()?.focus();
@@ -79,11 +79,11 @@ class WhatIfView {
     if (this.editor.episode && this.editor.episode !== episode) this.editor.close();
     else if (this.editor.episode && step) this.editor.show(step);
     if (this.editor.episode) this.markGraph(this.fates);
-    const told = state ? JSON.stringify([episode, state.episode.state, state.episode.verdict]) : "";
-    if (told === this.told) return;
-    this.told = told;
+    const key = state ? JSON.stringify([episode, state.episode.state, state.episode.verdict]) : "";
+    if (key === this.key) return;
+    this.key = key;
     if (!state || state.episode.state === "running") this.strip.hidden = true;
-    else this.load(episode, told);
+    else this.load(episode, key);
   }
 
   /** Cards say what would become of them: kept, called again, changed, removed. */
@@ -97,18 +97,18 @@ class WhatIfView {
     }
   }
 
-  async load(episode, told) {
+  async load(episode, key) {
     try {
-      const found = await getDocument(`/api/episodes/${encodeURIComponent(episode)}/variations`);
-      if (told === this.told) this.draw(found);
+      const reply = await getDocument(`/api/episodes/${encodeURIComponent(episode)}/variations`);
+      if (key === this.key) this.draw(reply);
     } catch {
       this.strip.hidden = true; // the run itself says when the studio is gone
     }
   }
 
-  draw(found) {
-    const parts = found.origin ? [heading(found), outcome(found), edits(found)] : [];
-    if (found.variations.length) parts.push(others(found));
+  draw(reply) {
+    const parts = reply.origin ? [heading(reply), outcome(reply), edits(reply)] : [];
+    if (reply.variations.length) parts.push(others(reply));
     this.strip.replaceChildren(...parts);
     this.strip.hidden = !parts.length;
   }
@@ -125,8 +125,8 @@ function outcome({ origin, result, differences }) {
   const head = el("thead", {}, row);
   const body = el("tbody", {}, line("Before", origin), line("Now", result));
   const table = el("table.what-if-outcome", {}, el("caption.podium-offscreen", {}, "The run before and now"), head, body);
-  const told = Object.entries(DIFFERENCES).filter(([name]) => differences[name]).map(([name, words]) => `${differences[name]} ${words}`);
-  return el("div.what-if-result", {}, table, el("p.what-if-note", {}, `Steps: ${told.join(", ")}.`));
+  const differing = Object.entries(DIFFERENCES).filter(([name]) => differences[name]).map(([name, words]) => `${differences[name]} ${words}`);
+  return el("div.what-if-result", {}, table, el("p.what-if-note", {}, `Steps: ${differing.join(", ")}.`));
 }
 
 function line(name, run) {
@@ -164,11 +164,11 @@ function field({ field: name, before, after }) {
 
 function others({ origin, variations }) {
   const row = el("p.what-if-others", {}, `${plural(variations.length, "what-if")} of this run: `);
-  variations.forEach((each, place) => {
-    const said = each.answer ?? each.state;
+  variations.forEach((variation, place) => {
+    const text = variation.answer ?? variation.state;
     if (place) row.append(", ");
-    row.append(link(each.id, said.length > 40 ? `${said.slice(0, 40)}…` : said || "(blank)"));
-    if (each.correct !== null) row.append(each.correct ? " (correct)" : " (wrong)");
+    row.append(link(variation.id, text.length > 40 ? `${text.slice(0, 40)}…` : text || "(blank)"));
+    if (variation.correct !== null) row.append(variation.correct ? " (correct)" : " (wrong)");
   });
   if (origin) row.classList.add("what-if-further");
   return row;

@@ -2,7 +2,7 @@
 
 import { button, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
-import { labelled } from "../lib/form.js";
+import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 import { asText, asValue } from "./draft.js";
 
@@ -38,10 +38,10 @@ export class StepForm {
 
   workerField() {
     const names = [...this.editor.workers.keys()];
-    const known = names.includes(this.step.worker) ? names : [this.step.worker, ...names];
-    const choice = select(known.map((name) => [name, this.editor.workers.has(name) ? name : `${name} (not in this pool)`]), this.step.worker, (name) => this.call(name));
+    const choices = names.includes(this.step.worker) ? names : [this.step.worker, ...names];
+    const choice = select(choices.map((name) => [name, this.editor.workers.has(name) ? name : `${name} (not in this pool)`]), this.step.worker, (name) => this.call(name));
     const worker = this.editor.workers.get(this.step.worker);
-    return labelled("Worker", choice, worker?.description || "").node;
+    return labelField("Worker", choice, worker?.description || "").node;
   }
 
   /** Another worker: its one text argument takes over the old one's, whatever they are called. */
@@ -53,8 +53,8 @@ export class StepForm {
     const names = Object.keys(now?.parameters.properties || {});
     if (now?.instruction && text !== undefined && text !== null && text !== false) this.step.arguments = { [now.instruction]: text };
     else if (names.length) {
-      const wanted = names.filter((each) => each in given || now.parameters.required?.includes(each));
-      this.step.arguments = Object.fromEntries(wanted.map((each) => [each, given[each] ?? ""]));
+      const kept = names.filter((key) => key in given || now.parameters.required?.includes(key));
+      this.step.arguments = Object.fromEntries(kept.map((key) => [key, given[key] ?? ""]));
     }
     this.step.worker = name;
     this.draw();
@@ -79,7 +79,7 @@ export class StepForm {
       else this.step.arguments[name] = rule.type === "string" || !rule.type ? asTyped(area.value, given) : asValue(area.value);
       this.on.changed();
     });
-    const field = labelled(name.replaceAll("_", " "), area, rule.description || "");
+    const field = labelField(name.replaceAll("_", " "), area, rule.description || "");
     field.node.classList.toggle("form-required", Boolean(required));
     return field.node;
   }
