@@ -19,7 +19,7 @@ TOY = '''
 from random import Random
 
 from orchestrator.plan import Step, Turn
-from trainer.tasks.suite import Suite, split_of
+from trainer.tasks.suite import Suite, assign_split
 from trainer.tasks.verifier import NumberWithin
 
 
@@ -41,7 +41,7 @@ class Sums(Suite):
     def draw(self, level, split, random: Random):
         while True:
             pair = random.randint(1, 999), random.randint(1, 999)
-            if split_of(f"sum {pair}") == split:
+            if assign_split(f"sum {pair}") == split:
                 return pair
 
     def write(self, pair):
@@ -120,7 +120,7 @@ import asyncio, json, sys
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.evaluation.trials import evaluate_orchestrator
-from trainer.tasks.registry import open_source, recognize
+from trainer.tasks.registry import open_source, recognize_task
 
 async def evaluate(tasks):
     async with live_pool(starter_pool()) as pool:
@@ -132,7 +132,7 @@ def test_the_oracle_solves_a_family_of_another_package(site):
     code = """
 tasks = open_source("sums,ledger").tasks("test", 8)
 print(sorted({task.ref.family for task in tasks}), asyncio.run(evaluate(tasks)).mean)
-print(recognize("Toy sum: 2 and 3?").expected, recognize("explode"))
+print(recognize_task("Toy sum: 2 and 3?").expected, recognize_task("explode"))
 """
     assert run(site, ORACLE + code).splitlines() == ["['ledger', 'sums'] 1.0", "5 None"]
 

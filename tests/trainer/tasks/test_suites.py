@@ -15,7 +15,7 @@ from orchestrator.layers import layer_sizes
 from orchestrator.plan import Step, Turn
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from pool_registry.starter.workers.elements import compute_molar_mass
+from pool_registry.starter.workers.elements import molar_mass
 from trainer.errors import UnknownTask
 from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.tasks import SUITES, find_task, list_held_out_families, list_train_families, recognize_task
@@ -110,7 +110,7 @@ def test_showing_a_reader_too_much_costs_the_answer():
 
 def test_workshop_knows_every_compound_as_the_worker_does():
     for formula in load_compounds():
-        assert workshop_mass(formula) == pytest.approx(compute_molar_mass(formula), rel=1e-9)
+        assert workshop_mass(formula) == pytest.approx(molar_mass(formula), rel=1e-9)
     assert len({formula.lower() for formula in load_compounds()}) == len(load_compounds())
 
 

@@ -53,6 +53,6 @@ def test_every_family_has_a_file_and_every_file_is_used():
 
 
 def test_importing_the_families_reads_no_file():
-    program = "import trainer.tasks, trainer.tasks.pool_conditions as c; print(c.condition_data.cache_info().currsize)"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    code = "import trainer.tasks.pool_conditions as made; print(made.load_condition_data.cache_info().currsize)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "0\n"
