@@ -57,7 +57,7 @@ from pool_registry.kinds import add_kind
 from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
-from scripts.build_tiny_base import ASSISTANT, PAD, build_tokenizer, made_up, new_model
+from scripts.build_tiny_base import ASSISTANT, PAD, build_model, build_tokenizer, invent_name
 from trainer.grpo.rewards import accuracy
 from trainer.grpo.rollouts import Manner, RolloutEngine
 from trainer.grpo.token_transcript import ChatTokens
@@ -152,7 +152,7 @@ def _steps(random: Random, task: int, variant: int, first: int) -> tuple[Step, .
 
 
 def _instruction(random: Random, name: str) -> str:
-    return " ".join([name, *(made_up(random) for _ in range(random.randint(1, 5)))])
+    return " ".join([name, *(invent_name(random) for _ in range(random.randint(1, 5)))])
 
 
 def critical_path(turn: Turn) -> float:
@@ -166,7 +166,7 @@ def critical_path(turn: Turn) -> float:
 def tasks_of(count: int) -> list[Task]:
     def query(number: int) -> str:
         random = Random(f"{SEED} {number}")
-        return f"{NAMED}{number}: look up {', '.join(made_up(random) for _ in range(6))}"
+        return f"{NAMED}{number}: look up {', '.join(invent_name(random) for _ in range(6))}"
 
     return [Task(TaskRef("bench", 1, number, "train"), query(number), ExactText("found 1")) for number in range(count)]
 
@@ -249,7 +249,7 @@ def scripted_model() -> tuple[Any, Script, Clocked]:
     tokenizer.add_tokens(PIECES)
     tokenizer.chat_template = TEMPLATE
     tokenizer.response_template = RESPONSE
-    model, script, clocked = new_model(tokenizer, SEED), Script(tokenizer), Clocked()
+    model, script, clocked = build_model(tokenizer, SEED), Script(tokenizer), Clocked()
     generate = model.generate
 
     def forced(*args: Any, **settings: Any) -> Any:
@@ -269,7 +269,9 @@ def _samples() -> Iterable[Task]:
     """Texts from which the tokenizer learns what made-up names are built of."""
     random = Random(SEED)
     for number in range(500):
-        yield Task(TaskRef("bench", 1, number, "train"), " ".join(made_up(random) for _ in range(8)), ExactText("x"))
+        yield Task(
+            TaskRef("bench", 1, number, "train"), " ".join(invent_name(random) for _ in range(8)), ExactText("x")
+        )
 
 
 # The contenders

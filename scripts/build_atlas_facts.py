@@ -1,8 +1,8 @@
-"""Makes assets/tasks/atlas.json: `python -m scripts.build_atlas_facts`.
+"""Builds assets/tasks/atlas.json: `python -m scripts.build_atlas_facts`.
 
-A figure may be asked for when (1) the corpus states it plainly, (2) the search that a plan would do puts
-that very passage first, and (3) the rule-based reader reads the same number. Validated by execution,
-because ranking cannot be assumed: sub-fields often win.
+Tasks may ask for a figure when (1) the corpus states it plainly, (2) the search of a reference plan ranks that very
+passage first, and (3) the rule-based reader reads the same number from it. All three are checked by execution, because
+rankings cannot be predicted: sub-fields often come first.
 """
 
 from __future__ import annotations
@@ -37,65 +37,65 @@ _SIMPLE_CAPITAL = re.compile(r"[A-ZÀ-Ž][\w'. -]{2,30}")
 
 
 def main() -> None:
-    """Write the file and say how many facts stood the test."""
+    """Write the file and print the number of facts."""
     index = load_index("starter:factbook")
-    shared = _shared_names()
+    shared = _find_shared_names()
     values = {
-        label: _values(figure, [passage for passage in passages() if passage.country not in shared], index)
+        label: _collect_values(figure, [passage for passage in passages() if passage.country not in shared], index)
         for label, figure in load_figures().items()
     }
-    capitals = {country: capital for country, capital in _capitals(index).items() if country not in shared}
+    capitals = {country: capital for country, capital in _collect_capitals(index).items() if country not in shared}
     document = {"values": values, "capitals": capitals}
     path = asset(FACTS_FILE)
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(document, indent=0, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
-    counts = ", ".join(f"{label} {len(found)}" for label, found in values.items())
+    counts = ", ".join(f"{label} {len(facts)}" for label, facts in values.items())
     sys.stdout.write(f"{counts}, capitals {len(capitals)}\n")
 
 
-def _shared_names() -> set[str]:
-    """Names that two articles share ("Congo"): a question about one of them has two answers."""
+def _find_shared_names() -> set[str]:
+    """Find names that two articles share ("Congo"): a question about such a name has two answers."""
     titles = Counter(passage.title for passage in passages() if passage.path == ("Geography", "Location"))
     return {title.partition(SEPARATOR)[0] for title, count in titles.items() if count > 1}
 
 
-def _values(figure: AtlasFigure, among: Sequence[FactbookPassage], index: Index) -> dict[str, float]:
-    found = {}
+def _collect_values(figure: AtlasFigure, among: Sequence[FactbookPassage], index: Index) -> dict[str, float]:
+    values = {}
     for passage in among:
         if " ".join(passage.path) != figure.words:
             continue
-        value = _stated(figure, passage.text)
+        value = _parse_figure(figure, passage.text)
         query = f"{passage.country} {figure.words}"
-        if value > 0 and index.search(query, 1) == [passage.shown] and _reads(passage, value):
-            found[passage.country] = value
-    return found
+        if value > 0 and index.search(query, 1) == [passage.shown] and _is_read_as(passage, value):
+            values[passage.country] = value
+    return values
 
 
-def _stated(figure: AtlasFigure, text: str) -> float:
-    """The figure that a passage states in the expected unit, or 0."""
-    found = _PLAIN[figure.unit].fullmatch(text)
-    return round(float(found[1].replace(",", "")) * _SCALES[found[2] or ""], 6) if found else 0.0
+def _parse_figure(figure: AtlasFigure, text: str) -> float:
+    """Parse the figure that a passage states in the expected unit; 0 where it does not."""
+    match = _PLAIN[figure.unit].fullmatch(text)
+    return round(float(match[1].replace(",", "")) * _SCALES[match[2] or ""], 6) if match else 0.0
 
 
-def _reads(passage: FactbookPassage, value: float) -> bool:
+def _is_read_as(passage: FactbookPassage, value: float) -> bool:
     try:
         return read_number(passage.shown) == value
     except WorkerFault:
         return False
 
 
-def _capitals(index: Index) -> dict[str, str]:
-    """Capitals whose name alone leads to their country, and that no two countries share."""
-    found: dict[str, str] = {}
+def _collect_capitals(index: Index) -> dict[str, str]:
+    """Collect capitals that belong to one country and whose name alone leads the search to it."""
+    capitals: dict[str, str] = {}
     for passage in passages():
         capital = passage.text.split(";")[0].split(" (")[0].strip()
         if passage.path != ("Government", "Capital", "name") or not _SIMPLE_CAPITAL.fullmatch(capital):
             continue
         hits = index.search(f"Government Capital name {capital}", 1)
         if hits == [passage.shown] and read_country(hits[0]) == passage.country:
-            found[passage.country] = capital
-    names = list(found.values())
-    return {country: capital for country, capital in found.items() if names.count(capital) == 1}
+            capitals[passage.country] = capital
+    names = list(capitals.values())
+    return {country: capital for country, capital in capitals.items() if names.count(capital) == 1}
 
 
 if __name__ == "__main__":

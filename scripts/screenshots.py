@@ -29,7 +29,7 @@ from pool_registry.storage.data_folder import find_home
 from studio.prepare import build_starter_data
 
 HEIGHTS = {1440: 1000, 390: 844}
-# page, what is there when it is ready
+# page, selector that appears when it is ready
 OTHER_PAGES = (("pool", ".page-card"), ("traces", ".traces-table tbody tr"), ("serve", "h1"), ("publish", "h1"))
 
 
@@ -40,17 +40,17 @@ def main() -> None:
     parser.add_argument("--jobs", type=Path, help="A data folder with trained jobs; it is copied.")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    with studio(options.jobs) as url, sync_playwright() as playwright:
+    with run_studio(options.jobs) as url, sync_playwright() as playwright:
         program = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for width in HEIGHTS if options.all else (1440,):
             for dark in (False, True):
-                take(browser, url, width, dark, options)
+                take_pictures(browser, url, width, dark, options)
         browser.close()
 
 
-def take(browser: Browser, url: str, width: int, dark: bool, options: argparse.Namespace) -> None:
-    """The Run page, and with --all the others, in one width and scheme."""
+def take_pictures(browser: Browser, url: str, width: int, dark: bool, options: argparse.Namespace) -> None:
+    """Take the Run and Compare pages, and with --all the others, in one width and colour scheme."""
     context = browser.new_context(
         viewport={"width": width, "height": HEIGHTS[width]},
         color_scheme="dark" if dark else "light",
@@ -59,9 +59,9 @@ def take(browser: Browser, url: str, width: int, dark: bool, options: argparse.N
     )
     page = context.new_page()
     scheme = f"{'dark' if dark else 'light'}{'' if width == 1440 else f'-{width}'}"
-    finished_run(page, url)
+    open_finished_run(page, url)
     page.screenshot(path=options.out / f"run-{scheme}.png", full_page=True)
-    compared(page, url)
+    open_comparison(page, url)
     page.screenshot(path=options.out / f"compare-{scheme}.png", full_page=True)
     if options.all:
         for name, ready in OTHER_PAGES:
@@ -70,12 +70,12 @@ def take(browser: Browser, url: str, width: int, dark: bool, options: argparse.N
             if name == "pool":
                 page.locator("[data-health=ok]").first.wait_for()
             page.screenshot(path=options.out / f"{name}-{scheme}.png", full_page=True)
-        train_page(page, url, scheme, options.out)
+        take_train_page(page, url, scheme, options.out)
     context.close()
 
 
-def train_page(page: Page, url: str, scheme: str, out: Path) -> None:
-    """The recipe, and every tab of the newest job where there is one."""
+def take_train_page(page: Page, url: str, scheme: str, out: Path) -> None:
+    """Take the recipe, and every tab of the newest job where there is one."""
     page.goto(f"{url}/train?new=1")
     page.locator(".train-needs[data-ready=true], .train-needs[data-ready=false]").wait_for()
     page.screenshot(path=out / f"train-recipe-{scheme}.png", full_page=True)
@@ -89,8 +89,8 @@ def train_page(page: Page, url: str, scheme: str, out: Path) -> None:
         page.screenshot(path=out / f"train-{tab}-{scheme}.png", full_page=True)
 
 
-def compared(page: Page, url: str) -> None:
-    """One query, three orchestrators: the reference plan, the trained model, and the floor."""
+def open_comparison(page: Page, url: str) -> None:
+    """Compare three orchestrators on one query: the reference plan, the trained model, and a random plan."""
     page.goto(f"{url}/compare?o=oracle&o=starter-grpo&o=random_plan")
     page.locator(".compare-chip").nth(2).wait_for()
     page.get_by_role("button", name="Compare", exact=True).click()
@@ -99,8 +99,8 @@ def compared(page: Page, url: str) -> None:
     page.wait_for_timeout(600)
 
 
-def finished_run(page: Page, url: str) -> None:
-    """The page's own first query, run, with a step in the middle selected."""
+def open_finished_run(page: Page, url: str) -> None:
+    """Run the page's example query and select a step in the middle."""
     page.goto(url)
     page.wait_for_function("document.querySelector('#query textarea')?.value")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -112,8 +112,8 @@ def finished_run(page: Page, url: str) -> None:
 
 
 @contextmanager
-def studio(jobs: Path | None = None) -> Iterator[str]:
-    """A studio of our own on a free port and an empty data folder, or a copy of `jobs`; its address."""
+def run_studio(jobs: Path | None = None) -> Iterator[str]:
+    """Run a studio on a free port with an empty data folder, or a copy of `jobs`; yields its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

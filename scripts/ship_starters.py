@@ -2,7 +2,7 @@
 
     python scripts/ship_starters.py JOB [--prefix tiny] [--home FOLDER]
 
-Weights are stored in half precision; they are computed with in single precision.
+Weights are stored in half precision and loaded in single precision.
 The last checkpoint of each stage is taken.
 """
 
@@ -60,8 +60,9 @@ def ship(folder: Path, place: Path) -> int:
 
 
 def amend(file: Path, **settings: str) -> None:
-    known = json.loads(file.read_text(encoding="utf-8"))
-    file.write_text(json.dumps({**known, **settings}, indent=1) + "\n", encoding="utf-8")
+    """Change settings in a JSON file."""
+    document = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**document, **settings}, indent=1) + "\n", encoding="utf-8")
 
 
 def halve(file: Path) -> None:

