@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from studio.pages.train.job_document import recipe_of
-from studio.pages.train.progress import moment
+from studio.pages.train.progress import isoformat
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.results.rows import RESULTS, ResultRow, Slot, list_orchestrators, read_results
 
@@ -120,7 +120,7 @@ class ResultShelf:
             "name": row.name,
             "state": row.state,
             "message": row.message,
-            "created_at": moment(row.created_at),
+            "created_at": isoformat(row.created_at),
             "episodes": len(rows),
             "orchestrators": list_orchestrators(rows),
             "conditions": list(dict.fromkeys(each.condition for each in rows)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -32,9 +32,6 @@ class Advice:
     sentence: str
     action: str = ""
     alarming: bool = False
-
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def advise(rows: Sequence[Row], groups: Sequence[Row], row: JobRow, recipe: Recipe | None, now: float) -> list[Advice]:

@@ -91,7 +91,7 @@ class TrainCommands(PageCommands):
             "command": self._command(recipe, preset if unchanged else ""),
             "file": None if unchanged else f"{recipe.name}.yaml",
             "missing": [gap.document() for gap in missing(recipe, self._runtime.store)] if checked else None,
-            "busy": [job_line(row) for row in self.jobs.all() if row.active or row.state == "queued"],
+            "busy": [job_line(row).to_json() for row in self.jobs.all() if row.active or row.state == "queued"],
         }
 
     def _command(self, recipe: Recipe, preset: str) -> str:
@@ -123,7 +123,7 @@ class TrainCommands(PageCommands):
 
     def list(self) -> list[dict[str, Any]]:
         """Every job, newest first."""
-        return [job_line(row) for row in self.jobs.all()]
+        return [job_line(row).to_json() for row in self.jobs.all()]
 
     def recipe_text(self, job: str) -> str:
         """The YAML of a job as it was submitted; empty when its file is gone."""

@@ -1,4 +1,4 @@
-"""What a job takes of this machine, and what is left: memory of the process, of the machine, of GPUs."""
+"""What a job takes of this machine, and what is left: RAM of the process and of the machine, and GPUs."""
 
 from __future__ import annotations
 
@@ -6,40 +6,42 @@ import shutil
 import subprocess
 import threading
 import time
-from typing import Any
 
 import psutil
 
+from studio.pages.train.schema import GpuLoad, MachineLoad
+
 QUERY = "--query-gpu=name,memory.used,memory.total,utilization.gpu"
 KEEP_S = 3.0
-_gpus: tuple[float, list[dict[str, Any]]] = (0.0, [])
+_gpus: tuple[float, list[GpuLoad]] = (0.0, [])
 _lock = threading.Lock()
 
 
-def memory_of(owner: str) -> dict[str, Any] | None:
-    """Bytes that the process `owner` (pid:start) and its children hold, and what the machine has."""
+def machine_load(owner: str) -> MachineLoad | None:
+    """The RAM that the process `owner` (pid:start) and its children hold, and what the machine has. None when the
+    process is gone."""
     try:
         process = psutil.Process(int(owner.partition(":")[0]))
-        held = sum(each.memory_info().rss for each in [process, *process.children(recursive=True)])
+        held = sum(member.memory_info().rss for member in [process, *process.children(recursive=True)])
     except (psutil.Error, ValueError):
         return None
     machine = psutil.virtual_memory()
-    return {"held": held, "available": machine.available, "total": machine.total, "gpus": gpus()}
+    return MachineLoad(held=held, available=machine.available, total=machine.total, gpus=list_gpus())
 
 
-def gpus() -> list[dict[str, Any]]:
-    """The NVIDIA GPUs with their memory in bytes, asked at most every few seconds.
+def list_gpus() -> list[GpuLoad]:
+    """The NVIDIA GPUs, read at most every few seconds.
 
-    The driver's own command is asked: torch would take some hundred MiB of each GPU to say it.
+    They are read with the driver's own command: torch would take some hundred MiB of each GPU.
     """
     global _gpus
     with _lock:
         if time.monotonic() - _gpus[0] > KEEP_S or not _gpus[0]:
-            _gpus = (time.monotonic(), _asked())
+            _gpus = (time.monotonic(), _read_gpus())
         return _gpus[1]
 
 
-def _asked() -> list[dict[str, Any]]:
+def _read_gpus() -> list[GpuLoad]:
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -51,7 +53,8 @@ def _asked() -> list[dict[str, Any]]:
     return [_gpu(line) for line in answer.stdout.splitlines() if line.count(",") == 3]
 
 
-def _gpu(line: str) -> dict[str, Any]:
+def _gpu(line: str) -> GpuLoad:
     name, used, total, busy = (part.strip() for part in line.split(","))
     mebibytes = [int(part) * 2**20 if part.isdigit() else None for part in (used, total)]
-    return {"name": name, "used": mebibytes[0], "total": mebibytes[1], "busy": int(busy) if busy.isdigit() else None}
+    load = int(busy) if busy.isdigit() else None
+    return GpuLoad(name=name, used=mebibytes[0], total=mebibytes[1], busy=load)

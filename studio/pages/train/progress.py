@@ -6,19 +6,20 @@ import itertools
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any
 
 from studio.pages.train.curves import COUNTED, MetricsReader, Row, number, whole
+from studio.pages.train.schema import JobProgress
 from trainer.jobs.queue import JobRow
 from trainer.recipe import Recipe
 
 
-def place_of(row: JobRow, recipe: Recipe | None, metrics: MetricsReader, evaluated: int, now: float) -> dict[str, Any]:
-    """How far the job is: over all steps, in its stage, and how long the stage will take."""
+def job_progress(row: JobRow, recipe: Recipe | None, metrics: MetricsReader, evaluated: int, now: float) -> JobProgress:
+    """How far the job is: over all steps, in its stage, and how long the stage will take. `evaluated` counts the
+    orchestrators that were measured."""
     step = max(metrics.columns.steps, default=row.step)
     stage = row.stage
-    collected, wanted = (metrics.progress.get(f"demonstrations/{which}", 0) for which in ("done", "total"))
-    if stage == "sft" and not step and collected < wanted:
+    collected, planned = (metrics.progress.get(f"demonstrations/{which}", 0) for which in ("done", "total"))
+    if stage == "sft" and not step and collected < planned:
         stage = "demonstrations"
     counted = stage in COUNTED and f"{stage}/total" in metrics.progress
     done, total = (step, row.steps)
@@ -30,30 +31,30 @@ def place_of(row: JobRow, recipe: Recipe | None, metrics: MetricsReader, evaluat
     rates = [row for row in metrics.recent if row.get("stage") == stage]
     pace = _pace(rates, f"{stage}/done" if counted else "step")
     left = total - done
-    return {
-        "stage": stage,
-        "done": done,
-        "total": total,
-        "step": step,
-        "steps": row.steps,
-        "share": _share(row, step),
-        "step_s": pace,
-        "eta_s": pace * left if pace is not None and row.active and (counted or stage != "evaluate") else None,
-        "elapsed_s": since(row.started_at, _until(row, now)) if row.started_at else None,
-    }
+    return JobProgress(
+        stage=stage,
+        done=done,
+        total=total,
+        step=step,
+        steps=row.steps,
+        share=_share(row, step),
+        step_s=pace,
+        eta_s=pace * left if pace is not None and row.active and (counted or stage != "evaluate") else None,
+        elapsed_s=seconds_since(row.started_at, _until(row, now)) if row.started_at else None,
+    )
 
 
 def _in_stage(stage: str, step: int, recipe: Recipe, evaluated: int) -> tuple[int, int]:
     before = recipe.sft.steps if recipe.sft and stage == "grpo" else 0
     section = {"sft": recipe.sft, "grpo": recipe.grpo}.get(stage)
     if stage == "evaluate" and recipe.evaluate:
-        wanted = len(recipe.evaluate.orchestrators) or 1 + len(set(recipe.stages) & {"sft", "grpo"})
-        return evaluated, max(evaluated, wanted)
+        planned = len(recipe.evaluate.orchestrators) or 1 + len(set(recipe.stages) & {"sft", "grpo"})
+        return evaluated, max(evaluated, planned)
     return (max(0, step - before), section.steps) if section else (step, step)
 
 
 def _share(row: JobRow, step: int) -> float:
-    """Of the whole job's steps; a job that is done is done, however many it took."""
+    """The share of all steps; 1 for a job that is done, also when it needed fewer."""
     if row.state == "done":
         return 1.0
     return min(1.0, step / row.steps) if row.steps else 0.0
@@ -70,12 +71,12 @@ def _pace(rows: Sequence[Row], counter: str) -> float | None:
     return median(gaps) if gaps else None
 
 
-def moment(value: datetime | None) -> str | None:
+def isoformat(value: datetime | None) -> str | None:
     """ISO 8601 with its zone: the database gives times back without it."""
     return None if value is None else _aware(value).isoformat(timespec="seconds")
 
 
-def since(value: datetime | None, now: float) -> float | None:
+def seconds_since(value: datetime | None, now: float) -> float | None:
     """Seconds from a stored time to `now`."""
     return None if value is None else max(0.0, now - _aware(value).timestamp())
 

@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
@@ -22,6 +21,7 @@ from studio.pages.train.commands import TrainCommands, preset_documents
 from studio.pages.train.curves import MetricsReader, rounded, whole_lines
 from studio.pages.train.job_document import LOG_CHARS, job_view
 from studio.pages.train.rollouts import RolloutBrowser
+from studio.pages.train.schema import CurveColumns, JobDocument, LogText
 from studio.runtime import Runtime
 from trainer.errors import JobNotFound
 from trainer.jobs.job_folder import JobFolder
@@ -46,7 +46,9 @@ def routes(runtime: Runtime) -> APIRouter:
         reader = MetricsReader(store.folder(job).metrics)
         reader.poll()
         view = job_view(row, store, reader, time.time())
-        return JSONResponse({**view, "recipe": commands.recipe_text(job), "curves": reader.columns.document()})
+        curves = CurveColumns.model_validate(reader.columns.document())
+        document = JobDocument(**dict(view), recipe=commands.recipe_text(job), curves=curves)
+        return JSONResponse(document.to_json())
 
     @router.get("/api/jobs/{job}/stream")
     def stream(job: str, request: Request) -> StreamingResponse:
@@ -98,7 +100,7 @@ class JobFollower:
             messages += self._state_messages(row)
         log = self._log.poll()
         if log is not None:
-            messages.append(sse.message(log, "log"))
+            messages.append(sse.message(log.to_json(), "log"))
         return messages
 
     def is_over(self) -> bool:
@@ -115,7 +117,7 @@ class JobFollower:
 
     def _state_messages(self, row: JobRow) -> list[str]:
         """The job's document, if it is another than the last one sent."""
-        state = sse.message(job_view(row, self._jobs, self._metrics, time.time()), "job")
+        state = sse.message(job_view(row, self._jobs, self._metrics, time.time()).to_json(), "job")
         if state == self._state:
             return []
         self._state = state
@@ -135,7 +137,7 @@ class LogTail:
         self._path = path
         self._offset: int | None = None
 
-    def poll(self) -> dict[str, Any] | None:
+    def poll(self) -> LogText | None:
         try:
             size = self._path.stat().st_size
         except FileNotFoundError:
@@ -148,7 +150,7 @@ class LogTail:
             file.seek(start)
             text = file.read(size - start)
         self._offset = size
-        return {"text": text.decode("utf-8", "replace"), "whole": whole, "cut": whole and start > 0}
+        return LogText(text=text.decode("utf-8", "replace"), whole=whole, cut=whole and start > 0)
 
 
 def plain(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import pytest
@@ -122,4 +123,4 @@ STATE = st.sampled_from(["queued", "running", "stopping", "stopped", "failed", "
 @given(st.lists(ROW, max_size=50), st.lists(GROUP, max_size=8), STATE, st.floats(0, 1e6))
 def test_advice_never_fails_whatever_the_files_hold(rows, given_groups, state, silent_s):
     found = advise(rows, given_groups, job(state, silent_s), None, NOW)
-    json.dumps([each.document() for each in found], allow_nan=False)
+    json.dumps([asdict(advice) for advice in found], allow_nan=False)

@@ -1,0 +1,486 @@
+// The documents that the studio sends to its pages. Written by scripts/write_types.py; do not edit.
+
+/** `sentence` says what is seen, `action` what to do; `alarming` is what needs a person now. */
+export interface Advice {
+  level: "alive" | "degenerate" | "tuning";
+  sentence: string;
+  action: string;
+  alarming: boolean;
+}
+
+/** The answer on the graph, and the steps that it quotes. */
+export interface AnswerNode {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  from: number[];
+  paths: string[];
+}
+
+/** So many of so many. */
+export interface CountOf {
+  count: number;
+  of: number;
+}
+
+/** A job's metrics as columns: every series has a value, or None, for each of the steps. */
+export interface CurveColumns {
+  steps: number[];
+  series: Record<string, (number | null)[]>;
+}
+
+/** From a step to one that may see it. */
+export interface Edge {
+  from: number;
+  to: number;
+  used: boolean;
+  path: string;
+}
+
+/** What stands above an episode's graph. */
+export interface EpisodeHead {
+  id: string;
+  query: string;
+  pool: string;
+  pool_version: number | null;
+  orchestrator: string;
+  state: "running" | "ended" | "interrupted";
+  outcome: "answered" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | null;
+  reason: string | null;
+  answer: string | null;
+  started_at: string;
+  depth: number;
+  parent: ParentStep | null;
+  what_if_of: string | null;
+  task: TaskRef | null;
+  verdict: Verdict | null;
+}
+
+/** Times in seconds, cost in US dollars. `serial_s` is the sum over all turns and steps, `critical_path_s` the sum over the longest chain of them that wait for each other, `speedup` serial over wall time (None before the episode has ended). `width` is the size of the largest layer, `depth` the number of layers over all rounds, `valid_turns` how many turns could be parsed. */
+export interface EpisodeTotals {
+  wall_s: number;
+  critical_path_s: number;
+  serial_s: number;
+  speedup: number | null;
+  tokens_in: number;
+  tokens_out: number;
+  cost: number;
+  steps: number;
+  rounds: number;
+  valid_turns: number;
+  width: number;
+  depth: number;
+  statuses: Record<string, number>;
+}
+
+/** The whole view of an episode so far. */
+export interface EpisodeView {
+  clock_s: number;
+  episode: EpisodeHead;
+  graph: Graph;
+  turns: TurnView[];
+  totals: EpisodeTotals;
+}
+
+/** The mean of one family and level. */
+export interface EvaluationCell {
+  family: string | null;
+  level: number | null;
+  tasks: number | null;
+  mean: number | null;
+}
+
+/** Why an observation is not OK: a machine-readable `code` and a sentence that says what to change. */
+export interface Failure {
+  code: string;
+  message: string;
+}
+
+/** One GPU; `busy` in percent. None where the driver does not say. */
+export interface GpuLoad {
+  name: string;
+  used: number | null;
+  total: number | null;
+  busy: number | null;
+}
+
+/** The laid-out graph of an episode. */
+export interface Graph {
+  width: number;
+  height: number;
+  node_width: number;
+  node_height: number;
+  lanes: Lane[];
+  nodes: StepNode[];
+  edges: Edge[];
+  answer: AnswerNode | null;
+}
+
+/** One complete checkpoint; `name` is the orchestrator to run it, `best` marks the highest check. */
+export interface JobCheckpoint {
+  step: number;
+  stage: string;
+  kind: string;
+  created_at: string;
+  bytes: number;
+  correct: number | null;
+  valid_turns: number | null;
+  best: boolean;
+  name: string;
+  evaluation: JobEvaluation | null;
+}
+
+/** A job with its recipe as YAML and its curves. */
+export interface JobDocument {
+  id: string;
+  name: string;
+  kind: string;
+  state: string;
+  stage: string;
+  step: number;
+  steps: number;
+  message: string;
+  code: string;
+  created_at: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+  place: JobProgress;
+  heartbeat_s: number | null;
+  memory: MachineLoad | null;
+  ahead: string[];
+  advice: Advice[];
+  checkpoints: JobCheckpoint[];
+  evaluations: JobEvaluation[];
+  stages: string[];
+  sft_steps: number;
+  rollouts: number;
+  resumable: boolean;
+  can_stop: boolean;
+  tiny: boolean;
+  pool: string;
+  title: string;
+  recipe: string;
+  curves: CurveColumns;
+}
+
+/** What the evaluate stage measured of one orchestrator in one condition, without the episodes. */
+export interface JobEvaluation {
+  orchestrator: string | null;
+  condition: string | null;
+  split: string | null;
+  tasks: number | null;
+  samples: number | null;
+  mean: number | null;
+  interval: [number, number] | null;
+  turn_errors: number | null;
+  p50_s: number | null;
+  speedup: number | null;
+  cost: number | null;
+  cells: EvaluationCell[];
+}
+
+/** A job in the list; `code` is the reason of a failure in one word. */
+export interface JobLine {
+  id: string;
+  name: string;
+  kind: string;
+  state: string;
+  stage: string;
+  step: number;
+  steps: number;
+  message: string;
+  code: string;
+  created_at: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+}
+
+/** How far a job is: `done` of `total` in its stage, `step` of `steps` over all stages. */
+export interface JobProgress {
+  stage: string;
+  done: number;
+  total: number;
+  step: number;
+  steps: number;
+  share: number;
+  step_s: number | null;
+  eta_s: number | null;
+  elapsed_s: number | null;
+}
+
+/** Everything about one job but its curves and its log. */
+export interface JobView {
+  id: string;
+  name: string;
+  kind: string;
+  state: string;
+  stage: string;
+  step: number;
+  steps: number;
+  message: string;
+  code: string;
+  created_at: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+  place: JobProgress;
+  heartbeat_s: number | null;
+  memory: MachineLoad | null;
+  ahead: string[];
+  advice: Advice[];
+  checkpoints: JobCheckpoint[];
+  evaluations: JobEvaluation[];
+  stages: string[];
+  sft_steps: number;
+  rollouts: number;
+  resumable: boolean;
+  can_stop: boolean;
+  tiny: boolean;
+  pool: string;
+  title: string;
+}
+
+/** One column of the graph: its round, and how many steps stand in it. */
+export interface Lane {
+  x: number;
+  width: number;
+  round: number;
+  label: string;
+  note: string;
+}
+
+/** One sentence about an earlier episode that failed on a similar query (failure_memory/), the similarity of that query (1 is the same) and its author: "rule", or an agent of the pool. */
+export interface Lesson {
+  query: string;
+  sentence: string;
+  written_by: string;
+  episode: string;
+  similarity: number;
+}
+
+/** A piece of a log: added to what is shown, or the `whole` in its place; `cut` when its beginning is left out. */
+export interface LogText {
+  text: string;
+  whole: boolean;
+  cut: boolean;
+}
+
+/** The RAM that a job holds, what the machine has, and its GPUs. */
+export interface MachineLoad {
+  held: number;
+  available: number;
+  total: number;
+  gpus: GpuLoad[];
+}
+
+/** The step of the outer episode that a recursive episode serves. */
+export interface ParentStep {
+  episode: string;
+  step: number;
+}
+
+/** The lessons that a pool's failure memory gave an orchestrator for its query, most similar first; may be empty. `of` is how many lessons the memory holds, `by` the measure of similarity. */
+export interface RecalledLessons {
+  lessons: Lesson[];
+  of: number;
+  by: string;
+}
+
+/** A whole episode that a page can replay without a server; steps and turns by their numbers. */
+export interface Replay {
+  podium_replay: 1;
+  view: EpisodeView;
+  steps: Record<string, StepDetail>;
+  turns: Record<string, TurnDetail>;
+}
+
+/** The step of another run that an output was taken from. */
+export interface ReusedStep {
+  episode: string;
+  step: number;
+}
+
+/** An earlier step as a later one was allowed to see it. */
+export interface SeenStep {
+  step: number;
+  worker: string;
+  status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  value: any;
+  error: string | null;
+}
+
+/** A worker and its score for the query. */
+export interface ShownWorker {
+  worker: string;
+  score: number;
+}
+
+/** The workers that the orchestrator was shown of a large pool, best first. */
+export interface ShownWorkersDetail {
+  count: number;
+  of: number;
+  by: string;
+  workers: ShownWorker[];
+}
+
+/** The answer on a small graph. */
+export interface SmallAnswer {
+  x: number;
+  y: number;
+  paths: string[];
+}
+
+/** From a step to one that may see it. */
+export interface SmallEdge {
+  path: string;
+  used: boolean;
+}
+
+/** The graph of an episode without its words; `node` is (width, height) of a step's card. */
+export interface SmallGraph {
+  width: number;
+  height: number;
+  node: [number, number];
+  steps: number;
+  rounds: number;
+  failed: number;
+  answer_text: string | null;
+  outcome: "answered" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | null;
+  nodes: SmallNode[];
+  edges: SmallEdge[];
+  answer: SmallAnswer | null;
+}
+
+/** A step on a small graph. */
+export interface SmallNode {
+  id: number;
+  x: number;
+  y: number;
+  role: "agent" | "tool" | "recursion";
+  status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  worker: string;
+}
+
+/** Everything about one step: what it was allowed to see, what was sent, what came back. */
+export interface StepDetail {
+  latency_s: number | null;
+  tokens_in: number;
+  tokens_out: number;
+  cost: number;
+  /** Why it failed, in one word. */
+  code: string | null;
+  /** The episode that a recursive worker ran. */
+  child: string | null;
+  cached: boolean;
+  answered_by: string | null;
+  id: number;
+  worker: string;
+  kind: string;
+  role: "agent" | "tool" | "recursion";
+  icon: string;
+  description: string;
+  round: number;
+  status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  error: string | null;
+  arguments: Record<string, any>;
+  /** The arguments with `$k` replaced. */
+  resolved: Record<string, any> | null;
+  visible: SeenStep[];
+  prompt: string | null;
+  value: any;
+  instead_of: Failure | null;
+  reused: ReusedStep | null;
+}
+
+/** One step on the graph. */
+export interface StepNode {
+  latency_s: number | null;
+  tokens_in: number;
+  tokens_out: number;
+  cost: number;
+  /** Why it failed, in one word. */
+  code: string | null;
+  /** The episode that a recursive worker ran. */
+  child: string | null;
+  cached: boolean;
+  answered_by: string | null;
+  id: number;
+  x: number;
+  y: number;
+  worker: string;
+  kind: string;
+  role: "agent" | "tool" | "recursion";
+  icon: string;
+  instruction: string;
+  round: number;
+  layer: number;
+  /** The steps whose outputs it may see. */
+  access: number[];
+  /** Those of them that its arguments quote. */
+  used: number[];
+  status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  started_at: number | null;
+  ended_at: number | null;
+  critical: boolean;
+  /** In a what-if: the step of the varied run that this output was taken from. */
+  reused: number | null;
+}
+
+/** The task behind a query: enough to generate it again, with its verifier and its reference plan. */
+export interface TaskRef {
+  family: string;
+  level: number;
+  split: string;
+  index: number;
+  version: number;
+}
+
+/** Everything about one turn: the text that the orchestrator wrote and the prompt that it was sent. */
+export interface TurnDetail {
+  round: number;
+  started_at: number;
+  ended_at: number | null;
+  status: "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR";
+  error: string | null;
+  steps: number[];
+  answers: boolean;
+  tokens_in: number;
+  tokens_out: number;
+  text: string;
+  prompt: string | null;
+  shown: ShownWorkersDetail | null;
+  recalled: RecalledLessons | null;
+  latency_s: number | null;
+}
+
+/** One turn of the orchestrator. */
+export interface TurnView {
+  round: number;
+  started_at: number;
+  ended_at: number | null;
+  status: "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR";
+  error: string | null;
+  steps: number[];
+  answers: boolean;
+  tokens_in: number;
+  tokens_out: number;
+  /** Of a large pool: how many workers the orchestrator was shown. */
+  shown: CountOf | null;
+  /** How many lessons of the failure memory it was given. */
+  recalled: CountOf | null;
+}
+
+/** How the answer was graded. */
+export interface Verdict {
+  correct: boolean;
+  expected: string;
+}
+
+/** What may change in a view without the graph changing its shape. */
+export interface ViewPatch {
+  clock_s: number;
+  episode: EpisodeHead;
+  turns: TurnView[];
+  totals: EpisodeTotals;
+  nodes: StepNode[];
+}

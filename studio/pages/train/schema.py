@@ -1,0 +1,147 @@
+"""The documents about jobs: a line of the list, and everything about one job.
+
+Times in seconds, sizes in bytes; `steps` count over the whole job.
+"""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict
+
+from studio.frame.document import Document
+from studio.pages.train.advice import Advice
+
+
+class JobLine(Document):
+    """A job in the list; `code` is the reason of a failure in one word."""
+
+    id: str
+    name: str
+    kind: str
+    state: str
+    stage: str
+    step: int
+    steps: int
+    message: str
+    code: str
+    created_at: str | None
+    started_at: str | None
+    ended_at: str | None
+
+
+class JobProgress(Document):
+    """How far a job is: `done` of `total` in its stage, `step` of `steps` over all stages."""
+
+    stage: str
+    done: int
+    total: int
+    step: int
+    steps: int
+    share: float
+    step_s: float | None
+    eta_s: float | None
+    elapsed_s: float | None
+
+
+class GpuLoad(Document):
+    """One GPU; `busy` in percent. None where the driver does not say."""
+
+    name: str
+    used: int | None
+    total: int | None
+    busy: int | None
+
+
+class MachineLoad(Document):
+    """The RAM that a job holds, what the machine has, and its GPUs."""
+
+    held: int
+    available: int
+    total: int
+    gpus: list[GpuLoad]
+
+
+class EvaluationCell(Document):
+    """The mean of one family and level."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    family: str | None = None
+    level: int | None = None
+    tasks: int | None = None
+    mean: float | None = None
+
+
+class JobEvaluation(Document):
+    """What the evaluate stage measured of one orchestrator in one condition, without the episodes."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    orchestrator: str | None = None
+    condition: str | None = None
+    split: str | None = None
+    tasks: int | None = None
+    samples: int | None = None
+    mean: float | None = None
+    interval: tuple[float, float] | None = None
+    turn_errors: int | None = None
+    p50_s: float | None = None
+    speedup: float | None = None
+    cost: float | None = None
+    cells: list[EvaluationCell] = []
+
+
+class JobCheckpoint(Document):
+    """One complete checkpoint; `name` is the orchestrator to run it, `best` marks the highest check."""
+
+    step: int
+    stage: str
+    kind: str
+    created_at: str
+    bytes: int
+    correct: float | None
+    valid_turns: float | None
+    best: bool
+    name: str
+    evaluation: JobEvaluation | None
+
+
+class JobView(JobLine):
+    """Everything about one job but its curves and its log."""
+
+    place: JobProgress
+    heartbeat_s: float | None
+    memory: MachineLoad | None
+    ahead: list[str]
+    advice: list[Advice]
+    checkpoints: list[JobCheckpoint]
+    evaluations: list[JobEvaluation]
+    stages: list[str]
+    sft_steps: int
+    rollouts: int
+    resumable: bool
+    can_stop: bool
+    tiny: bool
+    pool: str
+    title: str
+
+
+class CurveColumns(Document):
+    """A job's metrics as columns: every series has a value, or None, for each of the steps."""
+
+    steps: list[int]
+    series: dict[str, list[float | None]]
+
+
+class JobDocument(JobView):
+    """A job with its recipe as YAML and its curves."""
+
+    recipe: str
+    curves: CurveColumns
+
+
+class LogText(Document):
+    """A piece of a log: added to what is shown, or the `whole` in its place; `cut` when its beginning is left out."""
+
+    text: str
+    whole: bool
+    cut: bool
