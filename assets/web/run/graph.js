@@ -63,12 +63,15 @@ export class Graph {
     this.world.querySelectorAll(".run-graph-lane, .run-graph-answer").forEach((node) => node.remove());
   }
 
-  /** Take a whole view: place cards, draw edges, keep pan and selection. */
+  /**
+   * Take a whole view: place cards, draw edges, keep pan and selection.
+   * @param {import("../types").EpisodeView} view
+   */
   draw(view) {
     this.view = view;
     const graph = view.graph;
-    this.edges.setAttribute("width", graph.width);
-    this.edges.setAttribute("height", graph.height);
+    this.edges.setAttribute("width", String(graph.width));
+    this.edges.setAttribute("height", String(graph.height));
     this.drawLanes(graph);
     this.drawCards(graph);
     this.drawEdges(graph);
@@ -79,6 +82,7 @@ export class Graph {
     this.frame.draw(graph);
   }
 
+  /** @param {import("../types").Graph} graph */
   drawLanes(graph) {
     this.world.querySelectorAll(".run-graph-lane").forEach((node) => node.remove());
     for (const lane of graph.lanes) {
@@ -95,7 +99,10 @@ export class Graph {
     }
   }
 
-  /** Rounds whose output was no turn have no steps to show: say what was wrong, once for rounds that failed alike. */
+  /**
+   * Rounds whose output was no turn have no steps to show: say what was wrong, once for rounds that failed alike.
+   * @param {import("../types").EpisodeView} view
+   */
   drawFailed(view) {
     this.failed.replaceChildren();
     this.failed.classList.toggle("run-graph-alone", !view.graph.nodes.length);
@@ -106,6 +113,7 @@ export class Graph {
     }
   }
 
+  /** @param {import("../types").Graph} graph */
   drawCards(graph) {
     const gone = new Set(this.cards.keys());
     for (const node of graph.nodes) {
@@ -126,6 +134,7 @@ export class Graph {
     }
   }
 
+  /** @param {import("../types").Graph} graph */
   drawEdges(graph) {
     this.paths = [];
     this.edges.replaceChildren();
@@ -141,6 +150,7 @@ export class Graph {
     }
   }
 
+  /** @param {import("../types").AnswerNode|null} place */
   drawAnswer(place) {
     this.world.querySelector(".run-graph-answer")?.remove();
     if (!place) return;
@@ -149,10 +159,11 @@ export class Graph {
     card.style.cssText = `left:${place.x}px;top:${place.y}px;width:${place.width}px;height:${place.height}px`;
     card.append(el("b", {}, "Answer"), el("span", {}, text ?? "not yet"));
     const verdict = this.view.episode.verdict;
-    if (verdict) card.dataset.correct = verdict.correct;
+    if (verdict) card.dataset.correct = String(verdict.correct);
     this.world.append(card);
   }
 
+  /** @param {import("../types").Graph} graph */
   drawList(graph) {
     this.items.clear();
     this.list.replaceChildren();
@@ -274,7 +285,10 @@ function nearest(from, nodes, [dx, dy]) {
   return best;
 }
 
-/** Failed rounds, those in a row with one error together: [{error, rounds}]. */
+/**
+ * Failed rounds, those in a row with one error together: [{error, rounds}].
+ * @param {import("../types").TurnView[]} turns
+ */
 function alike(turns) {
   const edges = [];
   for (const { round, error } of turns.filter((turn) => turn.error)) {

@@ -3,6 +3,7 @@
 import { count, el, icon, seconds } from "../lib/dom.js";
 import { STATUSES, kindIcon } from "../lib/icons.js";
 
+/** @param {import("../types").StepNode} node */
 export function makeCard(node) {
   const status = el("span.run-graph-status");
   const head = el("div.run-graph-head", {}, icon(kindIcon(node)), el("span.run-graph-name", {}, `${node.id} · ${node.worker}`), status);
@@ -13,7 +14,11 @@ export function makeCard(node) {
   return { node: card, status, time, tokens };
 }
 
-/** Show how a step is. Returns the word for it when that is news, and null otherwise. */
+/**
+ * Show how a step is. Returns the word for it when that is news, and null otherwise.
+ * @param {*} entry
+ * @param {import("../types").StepNode} node
+ */
 export function paintCard(entry, node) {
   const key = `${node.status}|${node.latency_s}|${node.tokens_out}|${node.critical}`;
   if (!entry || entry.key === key) return null;

@@ -27,7 +27,10 @@ export class Frame {
     this.touched = false;
   }
 
-  /** Take the graph's size, in pixels. What somebody has chosen to look at stays. */
+  /**
+   * Take the graph's size, in pixels. What somebody has chosen to look at stays.
+   * @param {import("../types").Graph} graph
+   */
   draw(graph) {
     this.size = graph;
     this.world.style.width = `${graph.width}px`;
@@ -41,6 +44,7 @@ export class Frame {
     if (!this.touched) this.fit();
   }
 
+  /** @param {import("../types").Graph} graph */
   drawMinimap(graph) {
     const many = graph.nodes.length >= MINIMAP_FROM;
     this.minimap.classList.toggle("run-graph-shown", many);

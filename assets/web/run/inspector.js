@@ -63,6 +63,7 @@ export class Inspector {
   }
 }
 
+/** @param {import("../types").StepDetail} detail */
 function stepParts(detail) {
   const facts = [seconds(detail.latency_s)];
   if (detail.tokens_in + detail.tokens_out) facts.push(`${count(detail.tokens_in)} → ${count(detail.tokens_out)} tokens`);
@@ -80,11 +81,13 @@ function stepParts(detail) {
   return parts;
 }
 
+/** @param {import("../types").StepDetail} detail */
 function tookOver(detail) {
   const why = detail.instead_of ? `: ${detail.worker} failed with ${detail.instead_of.code} (${detail.instead_of.message})` : "";
   return `Answered by ${detail.answered_by}${why}`;
 }
 
+/** @param {import("../types").TurnDetail} detail */
 function turnParts(detail) {
   const facts = [seconds(detail.latency_s)];
   if (detail.tokens_in + detail.tokens_out) facts.push(`${count(detail.tokens_in)} → ${count(detail.tokens_out)} tokens`);
@@ -106,6 +109,7 @@ function head(title, detail, facts) {
   return el("header.run-inspector-head", { "data-role": detail.role }, line, under);
 }
 
+/** @param {import("../types").StepDetail} detail */
 function argumentParts(detail) {
   const planned = Object.entries(detail.arguments);
   if (!planned.length) return [];

@@ -22,6 +22,7 @@ export class Matrix {
     this.scroll.replaceChildren();
   }
 
+  /** @param {import("../types").EpisodeView} view */
   draw(view) {
     const nodes = [...view.graph.nodes].sort((a, b) => a.id - b.id);
     const shape = JSON.stringify(nodes.map((node) => [node.id, node.access, node.used]));
@@ -32,6 +33,7 @@ export class Matrix {
     this.scroll.replaceChildren(table);
   }
 
+  /** @param {import("../types").StepNode[]} nodes */
   body(nodes) {
     const body = el("tbody");
     for (const node of nodes) {
@@ -52,12 +54,17 @@ export class Matrix {
   }
 }
 
+/** @param {import("../types").StepNode[]} nodes */
 function header(nodes) {
   const row = el("tr", {}, el("td.run-matrix-corner", {}, "reads ↓  output of →"));
   for (const node of nodes) row.append(el("th", { scope: "col", title: node.worker }, node.id));
   return el("thead", {}, row);
 }
 
+/**
+ * @param {import("../types").StepNode} node
+ * @param {import("../types").StepNode} other
+ */
 function cell(node, other) {
   if (other.id >= node.id) return el("td.run-matrix-never");
   const state = !node.access.includes(other.id) ? "none" : node.used.includes(other.id) ? "used" : "granted";

@@ -91,6 +91,7 @@ export class RunView {
     this.notice.hidden = !text;
   }
 
+  /** @param {import("../types").EpisodeView} view */
   take(view) {
     this.state = view;
     this.received = performance.now();
@@ -102,6 +103,7 @@ export class RunView {
     if (this.step) this.select(this.step);
   }
 
+  /** @param {import("../types").ViewPatch} change */
   patch(change) {
     if (!this.state) return;
     const changed = new Map(change.nodes.map((node) => [node.id, node]));

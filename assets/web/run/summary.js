@@ -34,6 +34,10 @@ export class Summary {
     else this.kept = null;
   }
 
+  /**
+   * @param {import("../types").EpisodeView} view
+   * @param {*} clock
+   */
   draw(view, clock) {
     const { episode, totals } = view;
     const shown = view.turns.find((turn) => turn.shown);
@@ -74,6 +78,11 @@ export class Summary {
   }
 }
 
+/**
+ * @param {import("../types").EpisodeHead} episode
+ * @param {*} actions
+ * @param {*} lines
+ */
 function heading(episode, actions, lines) {
   const line = el("div.run-summary-line", {}, pill(episode), ...parentLink(episode));
   const version = episode.pool_version ? ` v${episode.pool_version}` : "";
@@ -84,6 +93,7 @@ function heading(episode, actions, lines) {
   return el("div.run-summary-heading", {}, line, el("p.run-summary-query", { tabindex: "0" }, episode.query));
 }
 
+/** @param {import("../types").EpisodeHead} episode */
 function pill(episode) {
   const running = episode.state === "running";
   const word = running ? "Running" : episode.state === "interrupted" ? "Interrupted" : OUTCOMES[episode.outcome] || episode.outcome;
@@ -91,12 +101,14 @@ function pill(episode) {
   return el("span.run-summary-pill", { "data-state": state, "data-testid": "state" }, word);
 }
 
+/** @param {import("../types").EpisodeHead} episode */
 function parentLink(episode) {
   if (!episode.parent) return [];
   const href = `/?episode=${encodeURIComponent(episode.parent.episode)}&step=${episode.parent.step}`;
   return [el("a.podium-link", { href }, `Called by step ${episode.parent.step} of another episode`)];
 }
 
+/** @param {import("../types").EpisodeHead} episode */
 function result(episode) {
   const box = el("div.run-summary-result");
   if (episode.answer !== null) {
@@ -111,10 +123,16 @@ function result(episode) {
   return box;
 }
 
+/** @param {import("../types").Verdict} document */
 function verdict({ correct, expected }) {
   return el("span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross), correct ? "Correct" : `Wrong, expected ${expected}`);
 }
 
+/**
+ * @param {import("../types").EpisodeTotals} totals
+ * @param {import("../types").EpisodeHead} episode
+ * @param {*} clock
+ */
 function figures(totals, episode, clock) {
   const list = el("dl.run-summary-figures");
   const running = episode.state === "running";

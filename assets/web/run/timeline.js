@@ -23,7 +23,11 @@ export class Timeline {
     this.axis.replaceChildren();
   }
 
-  /** Draw everything as of `clock` seconds. */
+  /**
+   * Draw everything as of `clock` seconds.
+   * @param {import("../types").EpisodeView} view
+   * @param {*} clock
+   */
   draw(view, clock) {
     const end = Math.max(clock, view.totals.wall_s, 0.001);
     const step = niceStep(end / 4);
@@ -49,6 +53,10 @@ export class Timeline {
     this.axis.replaceChildren(...ticks);
   }
 
+  /**
+   * @param {import("../types").TurnView} turn
+   * @param {*} clock
+   */
   drawTurn(turn, clock) {
     const row = this.row(`turn-${turn.round}`, `Round ${turn.round}`, "run-timeline-turn", () => this.onTurn(turn.round));
     row.node.dataset.status = turn.status;
@@ -56,6 +64,12 @@ export class Timeline {
     row.time.textContent = seconds((turn.ended_at ?? clock) - turn.started_at);
   }
 
+  /**
+   * @param {import("../types").StepNode} node
+   * @param {*} clock
+   * @param {*} turn
+   * @param {*} ended
+   */
   drawStep(node, clock, turn, ended) {
     const row = this.row(`step-${node.id}`, `${node.id} · ${node.worker}`, "run-timeline-step", () => this.onSelect(node.id));
     row.node.dataset.status = node.status;

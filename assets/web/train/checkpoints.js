@@ -4,7 +4,10 @@ import { count, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { DOING, bytes, moment, runLink, share } from "./formats.js";
 
-/** What a job has kept, and how it did on tasks that no training has seen. */
+/**
+ * What a job has kept, and how it did on tasks that no training has seen.
+ * @param {import("../types").JobView} document
+ */
 export function checkpointParts({ checkpoints, evaluations }) {
   const parts = [];
   if (!checkpoints.length) parts.push(el("p.train-empty", {}, "No checkpoint yet. The first comes after saving.every steps, and when you stop the job."));
@@ -13,6 +16,7 @@ export function checkpointParts({ checkpoints, evaluations }) {
   return parts;
 }
 
+/** @param {import("../types").JobCheckpoint[]} checkpoints */
 function checkpointTable(checkpoints) {
   const { frame, body } = table(["Checkpoint", "Solved on validation", "Valid turns", "Tested", "Saved", ""]);
   for (const checkpoint of checkpoints) {
@@ -29,6 +33,7 @@ function checkpointTable(checkpoints) {
   return frame;
 }
 
+/** @param {import("../types").JobEvaluation[]} evaluations */
 function evaluationTable(evaluations) {
   const { frame, body } = table(["Orchestrator", "Solved", "95 % interval", "Tasks", "Median time", "By task"]);
   for (const evaluation of evaluations) {

@@ -19,6 +19,7 @@ export class JobHead {
     this.root.replaceChildren(...(text ? [el("p.train-empty", {}, text)] : []));
   }
 
+  /** @param {import("../types").JobView} state */
   draw(state) {
     this.state = state;
     const key = JSON.stringify([state.state, state.stage, state.message, state.ahead, state.checkpoints.length, state.title]);

@@ -10,6 +10,10 @@ export class JobList {
     this.root = el("section.train-card.train-jobs", { "aria-label": "Jobs" });
   }
 
+  /**
+   * @param {import("../types").JobLine[]} jobs
+   * @param {*} shown
+   */
   draw(jobs, shown) {
     const key = JSON.stringify([jobs, shown]);
     if (key === this.drawn) return;
@@ -21,6 +25,11 @@ export class JobList {
   }
 }
 
+/**
+ * @param {import("../types").JobLine} job
+ * @param {*} shown
+ * @param {*} work
+ */
 function jobLine(job, shown, work) {
   const link = el("a.train-job", { href: `/train?job=${encodeURIComponent(job.id)}`, "data-job": job.id });
   if (shown) link.setAttribute("aria-current", "true");

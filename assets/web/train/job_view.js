@@ -75,7 +75,10 @@ export class JobView {
     this.stream = null;
   }
 
-  /** The list says that a job whose stream has ended goes on (it was resumed elsewhere). */
+  /**
+   * The list says that a job whose stream has ended goes on (it was resumed elsewhere).
+   * @param {import("../types").JobLine} line
+   */
   hear(line) {
     if (line.id === this.job && this.state && !this.stream && line.state !== this.state.state) this.follow();
   }
@@ -91,6 +94,7 @@ export class JobView {
     if (this.curves.columns.tooMany) this.follow();
   }
 
+  /** @param {import("../types").JobView} state */
   take(state) {
     this.state = state;
     this.curves.about(state);
@@ -145,6 +149,7 @@ export class JobView {
     this.checkpoints.replaceChildren(...checkpointParts(state));
   }
 
+  /** @param {import("../types").LogText} document */
   addLog({ text, whole, cut }) {
     const stays = this.log.scrollTop + this.log.clientHeight >= this.log.scrollHeight - 30;
     const before = whole ? (cut ? "… (the beginning is in the job's log.txt)\n" : "") : this.log.textContent;

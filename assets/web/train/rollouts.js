@@ -141,12 +141,16 @@ function describe(episode, place) {
   return `Episode ${place + 1}: ${episode.correct ? "right" : "wrong"}, reward ${formatFixed(episode.reward)}, advantage ${formatSigned(episode.advantage)}, ${shape}. Open in Run`;
 }
 
+/** @param {import("../types").SmallGraph|null} graph */
 function nothing(graph) {
   const text = !graph ? "Trace not here" : graph.steps ? `${graph.steps} steps` : graph.failed ? "No valid turn" : "No steps";
   return el("span.train-rollouts-nothing", {}, text);
 }
 
-/** The graph of the Run page, small: no words, only who runs when and who sees whom. */
+/**
+ * The graph of the Run page, small: no words, only who runs when and who sees whom.
+ * @param {import("../types").SmallGraph} graph
+ */
 function picture(graph) {
   const root = svg("svg", { viewBox: `-12 -12 ${graph.width + 24} ${graph.height + 24}`, "aria-hidden": "true", class: "train-rollouts-graph" });
   for (const edge of graph.edges) root.append(svg("path", { d: edge.path, class: edge.used ? "train-rollouts-used" : "train-rollouts-granted" }));
