@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.medium
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
 USE = """

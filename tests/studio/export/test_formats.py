@@ -138,6 +138,7 @@ def test_json_lines_hold_the_whole_trace_and_unknown_formats_and_episodes_are_to
     assert client.get("/api/episodes/none/export/graph.svg").status_code == 404
 
 
+@pytest.mark.medium
 def test_a_plain_python_file_answers_with_the_packages_alone(runtime, tmp_path):
     from trainer.tasks import find_task
 

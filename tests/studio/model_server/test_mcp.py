@@ -20,6 +20,8 @@ from tests.studio.support.edge_home import home, model
 from tests.studio.support.edge_model import TOKENS_IN, TOKENS_OUT
 from tests.studio.support.served import PRICE_CALL, ended_row, opened, serving
 
+pytestmark = pytest.mark.medium
+
 __all__ = ["home", "model"]
 
 OFFER = ("--pool", "edge", "--orchestrator", "direct:agent")

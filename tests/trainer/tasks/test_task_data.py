@@ -52,6 +52,7 @@ def test_every_family_has_a_file_and_every_file_is_used():
     assert set(files) == {*SUITES, "joined", "pool_conditions"}
 
 
+@pytest.mark.medium
 def test_importing_the_families_reads_no_file():
     code = "import trainer.tasks.pool_conditions as made; print(made.load_condition_data.cache_info().currsize)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
