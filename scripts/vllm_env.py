@@ -53,7 +53,7 @@ def has_gpu() -> bool:
 
 
 def install_gpu() -> None:
-    """The upstream package, which brings the torch that it was built with."""
+    """Install the upstream package, which brings the torch that it was built with."""
     pip("install vLLM", "install", *read_project()["optional-dependencies"]["gpu"], *list_our_requirements())
     run("find the GPU with torch", str(PYTHON), "-c", "import torch; assert torch.cuda.is_available()")
 

@@ -41,9 +41,9 @@ Source = Annotated[str | None, typer.Option(help=f"Instead of a family: {TASK_SO
 @tasks_app.command("list")
 def list_families() -> None:
     """List the families with their levels and workers, and the other sources of tasks."""
-    from trainer.cli.terminal_tables import families_table, print_rich, sources_table
+    from trainer.cli.terminal_tables import build_families_table, print_rich, sources_table
 
-    print_rich(families_table())
+    print_rich(build_families_table())
     print_rich(sources_table())
 
 
@@ -57,7 +57,7 @@ def show_task(
     as_json: JsonOption = False,
 ) -> None:
     """Print a task: its query, its answer and the oracle's plan."""
-    from trainer.cli.terminal_tables import print_rich, task_document, task_text
+    from trainer.cli.terminal_tables import build_task_document, print_rich, task_text
 
     source_tasks = load_source_tasks(source, family, level, split, index + 1)
     if source_tasks is None:
@@ -67,7 +67,7 @@ def show_task(
     else:
         raise UnknownTask(f"{source} has {len(source_tasks):,} tasks like this; choose an index from 0 on")
     if as_json:
-        typer.echo(json.dumps(task_document(task), indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(build_task_document(task), indent=1, ensure_ascii=False))
     else:
         print_rich(task_text(task))
 

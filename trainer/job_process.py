@@ -66,16 +66,16 @@ def _run(job: str, store: Store, jobs: JobStore, job_folder: JobFolder, progress
     except SpendCapReached as reached:
         return "stopped", "max_cost", str(reached)
     except Exception as error:
-        code, message = explain_failure(error, recipe)
+        code, message = explain_job_failure(error, recipe)
         log.exception("job %s failed (%s)", job, code)
         return "failed", code, message
     return ("done", "", "") if finished else ("stopped", "", "stopped on request; resume goes on from its checkpoint")
 
 
-def explain_failure(error: BaseException, recipe: Recipe | None) -> tuple[str, str]:
+def explain_job_failure(error: BaseException, recipe: Recipe | None) -> tuple[str, str]:
     """Explain why a job failed: (machine-readable code, sentence with the next action)."""
     if isinstance(error, BaseExceptionGroup):
-        return explain_failure(error.exceptions[0], recipe)
+        return explain_job_failure(error.exceptions[0], recipe)
     if isinstance(error, TrainingFailed):
         return error.code, str(error)
     if isinstance(error, InvalidRecipe):

@@ -25,7 +25,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class RecipeSection(BaseModel):
-    """A section of a recipe: unknown keys are errors, values never change."""
+    """The base of a recipe's sections: unknown keys are errors, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -40,7 +40,7 @@ class LoraSettings(RecipeSection):
 
 
 class ModelSettings(RecipeSection):
-    """What learns, and how a turn is put to it and written by it."""
+    """The model that learns, and the format of its prompts and turns."""
 
     base: str = Field(
         default="starter:tiny",
@@ -48,7 +48,7 @@ class ModelSettings(RecipeSection):
         description="starter:tiny, starter:smollm2, a folder, or hub:owner/name.",
         examples=["starter:tiny", "starter:smollm2", "hub:Qwen/Qwen3-4B", "hub:Qwen/Qwen2.5-7B-Instruct"],
     )
-    start: str = Field(default="", description="A checkpoint to go on from, such as JOB@STEP; empty for the base.")
+    start: str = Field(default="", description="A checkpoint to continue from, such as JOB@STEP; empty for the base.")
     lora: LoraSettings | None = Field(default=None, description="Adapter; empty trains every weight.")
     precision: Literal["float32", "bfloat16"] = Field(default="float32", description="Of the weights in training.")
     dialect: Literal["plan", "conductor"] = Field(default="plan", description="How a turn is written.")
@@ -61,7 +61,7 @@ class ModelSettings(RecipeSection):
 
 
 class TaskSettings(RecipeSection):
-    """Which queries it learns on."""
+    """The tasks that it learns on."""
 
     source: str = Field(
         default="ledger,atlas,forge",
@@ -73,7 +73,7 @@ class TaskSettings(RecipeSection):
 
 
 class DemonstrationSettings(RecipeSection):
-    """Where the trajectories come from that SFT imitates."""
+    """The source of the trajectories that SFT imitates."""
 
     teacher: str = Field(
         default="oracle",
@@ -81,15 +81,15 @@ class DemonstrationSettings(RecipeSection):
         examples=["oracle", "model:solver", "starter-grpo"],
     )
     samples: int = Field(default=1, ge=1, le=64, description="Trajectories per task, of which one is kept.")
-    faults: Share = Field(default=0.1, description="Share in which a call is made to fail, so that recovery is seen.")
+    faults: Share = Field(default=0.1, description="Share with an injected failure, to show recovery.")
     variants: int = Field(
         default=0,
         ge=0,
         le=8,
-        description="Copies of each in which what its turns quote is made up: a small model then learns to quote "
-        "names and numbers instead of learning them by heart.",
+        description="Copies of each with invented names and numbers, from which a small model learns to quote them "
+        "from the query instead of memorizing them.",
     )
-    starred: bool = Field(default=True, description="Also the traces that were starred on this pool.")
+    starred: bool = Field(default=True, description="Also the starred traces on this pool.")
     file: str = Field(default="", description="Also trajectories from a JSONL file.")
     concurrency: int = Field(default=16, ge=1, le=512, description="Episodes at a time.")
 
@@ -108,7 +108,7 @@ class OptimizerSettings(RecipeSection):
 
 
 class SavingSettings(RecipeSection):
-    """When checkpoints are written and measured. Counted in optimizer steps."""
+    """When checkpoints are written and measured, in optimizer steps."""
 
     every: int = Field(default=50, ge=1, description="Steps between checkpoints.")
     keep: int = Field(default=5, ge=2, description="How many of the newest are kept; the best one always is.")
@@ -151,22 +151,22 @@ class RolloutSettings(RecipeSection):
         description="transformers: in the trainer. vllm: a server, adapters reloaded. vllm-colocate: in this process.",
     )
     vllm_memory: float = Field(default=0.3, gt=0, lt=1, description="Share of the GPU that vLLM takes.")
-    vllm_url: str = Field(default="", description="A server that runs already; empty starts one.")
+    vllm_url: str = Field(default="", description="A running server; empty starts one.")
     mixed_only: bool = Field(
-        default=True, description="Groups whose rewards are all equal are drawn anew. ParaManager's filter."
+        default=True, description="Groups whose rewards are all equal are replaced by new ones. ParaManager's filter."
     )
-    redraws: float = Field(default=1.0, ge=0, le=10, description="At most this many extra groups per wanted one.")
-    cache: bool = Field(default=True, description="An equal call of a deterministic tool is not made twice.")
+    redraws: float = Field(default=1.0, ge=0, le=10, description="At most so many extra groups for each planned one.")
+    cache: bool = Field(default=True, description="Equal calls of a deterministic tool are made once.")
     concurrency: int = Field(default=256, ge=1, le=10_000, description="Episodes at a time.")
     max_cost: float | None = Field(default=None, gt=0, description="US dollars for the whole job; empty: no cap.")
 
 
 class CurriculumSettings(RecipeSection):
-    """Moves over the levels toward tasks that are solved sometimes."""
+    """Moves over the levels toward tasks that the model solves sometimes."""
 
     enabled: bool = Field(default=True, description="Off: every level is drawn equally often.")
     target: Share = Field(default=0.5, description="The success rate that teaches most.")
-    floor: Share = Field(default=0.1, description="Least share of draws that any cell keeps.")
+    floor: Share = Field(default=0.1, description="Least share of draws of every family and level.")
 
 
 class LossSettings(RecipeSection):
@@ -210,23 +210,23 @@ PoolCondition = Annotated[str, Field(pattern=rf"^({'|'.join(CONDITIONS)}|without
 
 
 class EvaluateSettings(RecipeSection):
-    """Measures orchestrators on tasks that no training has seen."""
+    """Measures orchestrators on tasks that training does not use."""
 
     orchestrators: tuple[str, ...] = Field(
         default=(),
-        description="Names; direct:each is every agent alone. Empty: the base and what every stage ended with.",
+        description="Names; direct:each is every agent alone. Empty: the base and the last checkpoint of every stage.",
     )
     reference: str = Field(
         default="",
         max_length=500,
-        description="What the others are compared with, task by task: one of them, or JOB/ORCHESTRATOR of an earlier "
+        description="The orchestrator that others are compared with: one of them, or JOB/ORCHESTRATOR of an earlier "
         "evaluation. Empty: the first.",
     )
     source: str = Field(default="", description="Families or another source; empty for the recipe's.")
     levels: tuple[int, ...] = Field(default=(), description="Levels of the families; empty for the recipe's.")
     split: Literal["validation", "test"] = Field(default="test", description="Which part of the tasks.")
     count: int = Field(default=60, ge=1, le=100_000, description="How many tasks.")
-    samples: int = Field(default=1, ge=1, le=64, description="Episodes per task; from 8 on pass^k means something.")
+    samples: int = Field(default=1, ge=1, le=64, description="Episodes per task; pass^k is meaningful from 8 on.")
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Of a model's turns. Empty: 0 (greedy) for one sample, 1 for several."
     )

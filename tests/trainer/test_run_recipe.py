@@ -25,7 +25,7 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from trainer.errors import TrainingFailed
-from trainer.job_process import explain_failure, run_job
+from trainer.job_process import explain_job_failure, run_job
 from trainer.jobs.job_folder import read_lines
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
@@ -292,13 +292,13 @@ def test_too_little_memory_while_generating_is_told_with_the_edits_that_need_les
     ],
 )
 def test_every_way_of_saying_that_memory_ran_out_is_understood(said):
-    assert explain_failure(RuntimeError(said), None)[0] == "out_of_memory"
+    assert explain_job_failure(RuntimeError(said), None)[0] == "out_of_memory"
 
 
 def test_a_failure_inside_groups_of_failures_is_told_as_itself():
     inner = TrainingFailed("max_cost", "enough")
-    assert explain_failure(ExceptionGroup("a", [ExceptionGroup("b", [inner])]), None) == ("max_cost", "enough")
-    assert explain_failure(OSError(28, "No space left on device"), None)[0] == "disk_full"
+    assert explain_job_failure(ExceptionGroup("a", [ExceptionGroup("b", [inner])]), None) == ("max_cost", "enough")
+    assert explain_job_failure(OSError(28, "No space left on device"), None)[0] == "disk_full"
 
 
 def test_sft_is_measured_where_grpo_is_not(fresh, tiny_base):

@@ -76,7 +76,7 @@ def run(job: Job, home: HomeOption = None) -> None:
 
 
 def recipes(as_json: JsonOption = False) -> None:
-    """The recipes that ship."""
+    """List the recipes that ship."""
     presets = {name: load_recipe(name) for name in list_presets()}
     if as_json:
         rows = [{"name": name, "title": recipe.title, "stages": recipe.stages} for name, recipe in presets.items()]
@@ -142,7 +142,7 @@ def list_jobs(as_json: JsonOption = False, home: HomeOption = None) -> None:
     with open_jobs(home) as (_, jobs):
         rows = jobs.all()
     if as_json:
-        typer.echo(json.dumps([job_document(row) for row in rows], indent=1))
+        typer.echo(json.dumps([build_job_document(row) for row in rows], indent=1))
         return
     from trainer.cli.terminal_tables import print_rich, table_of
 
@@ -160,7 +160,7 @@ def show_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> 
         jobs.mark_lost()
         job_row, job_folder = jobs.get(job), jobs.folder(job)
     figures = read_lines(job_folder.metrics)
-    document = job_document(job_row) | {
+    document = build_job_document(job_row) | {
         "folder": str(job_folder.path),
         "checkpoints": [f"{job}@{step}" for step, _ in complete_steps(job_folder.checkpoints)],
         "figures": figures[-1] if figures else {},
@@ -193,8 +193,8 @@ def resume_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -
         _print_state(row, as_json)
 
 
-def job_document(row: JobRow) -> dict[str, object]:
-    """The JSON document of a job; times in ISO 8601, UTC."""
+def build_job_document(row: JobRow) -> dict[str, object]:
+    """Build the JSON document of a job; times in ISO 8601, UTC."""
     return {
         key: f"{value.replace(tzinfo=None).isoformat()}Z" if hasattr(value, "isoformat") else value
         for key, value in row.model_dump().items()
@@ -212,7 +212,7 @@ def read_log_tail(path: Path, chars: int = 4000) -> str:
 
 
 def _print_state(row: JobRow, as_json: bool) -> None:
-    typer.echo(json.dumps(job_document(row)) if as_json else f"{row.id}: {row.state}")
+    typer.echo(json.dumps(build_job_document(row)) if as_json else f"{row.id}: {row.state}")
 
 
 def _wait_for_turn(jobs: JobStore, row: JobRow) -> None:

@@ -34,8 +34,8 @@ def print_rich(content: RenderableType) -> None:
     console.print(content)
 
 
-def families_table() -> Table:
-    """The table of all families: the size and depth of the plans of each level."""
+def build_families_table() -> Table:
+    """Build the table of all families: the size and depth of the plans of each level."""
     table = _new_table("family", "level", "steps", "deep", "wide", "workers", "what it asks")
     for name, suite in SUITES.items():
         for level in suite.levels:
@@ -65,8 +65,8 @@ def sources_table() -> Table:
     return table
 
 
-def task_document(task: Task) -> dict[str, JsonValue]:
-    """The JSON document of a task; `plan` is what a trained model should write, None without a reference plan."""
+def build_task_document(task: Task) -> dict[str, JsonValue]:
+    """Build the JSON document of a task; `plan` is what a trained model should write, None without a reference plan."""
     ref = task.ref
     return {
         "family": ref.family,

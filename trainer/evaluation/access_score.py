@@ -96,13 +96,13 @@ def _work_key(spec: WorkerSpec) -> str:
 
 
 def _measure_agreement(step: Step, seen: set[int | None]) -> float:
-    """The Jaccard index of two access lists: shared entries over all entries, 1 where both are empty."""
+    """Compute the Jaccard index of two access lists: shared entries over all entries, 1 where both are empty."""
     expected = set(step.access)
     return len(expected & seen) / len(expected | seen) if expected | seen else 1.0
 
 
 def _call_key(step: Step, same_work: WorkKey, matches: Mapping[int, int]) -> tuple[str, str]:
-    """A key that is equal for calls with equal work and equal arguments."""
+    """Build a key that is equal for calls with equal work and equal arguments."""
     values = [_normalize(value, matches) for _, value in sorted(step.arguments.items())]
     return same_work(step.worker), json.dumps(values)
 

@@ -33,30 +33,30 @@ _slots: WeakKeyDictionary[LivePool, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Grade:
     """Whether an answer is right. `reason` says why not, where the verifier did more than compare."""
 
     correct: bool
     reason: str | None = None
 
 
-async def grade_answer(task: Task, answer: JsonValue, pool: LivePool) -> Verdict:
+async def grade_answer(task: Task, answer: JsonValue, pool: LivePool) -> Grade:
     """Decide whether an answer is right. Never raises: an answer that cannot be graded is wrong, with the reason."""
     verifier = task.verifier
     if answer is None:
-        return Verdict(False, "there is no answer")
+        return Grade(False, "there is no answer")
     try:
         if isinstance(verifier, PythonCheck):
             return await _run_check(verifier, answer, task.query, pool)
         if isinstance(verifier, JudgeCheck):
             return await _ask_judge(verifier, answer, task.query, pool)
-        return Verdict(verifier.accepts(answer))
+        return Grade(verifier.accepts(answer))
     except Exception as error:  # noqa: BLE001  one answer, or one judge's bug, must not sink an evaluation
         reason = str(error) or type(error).__name__
-        return Verdict(False, f"the answer could not be graded: {clean_text(redact(reason))[:MAX_REASON_CHARS]}")
+        return Grade(False, f"the answer could not be graded: {clean_text(redact(reason))[:MAX_REASON_CHARS]}")
 
 
-async def _run_check(verifier: PythonCheck, answer: JsonValue, query: str, pool: LivePool) -> Verdict:
+async def _run_check(verifier: PythonCheck, answer: JsonValue, query: str, pool: LivePool) -> Grade:
     given = json.dumps([extract_answer(answer) if isinstance(answer, str) else answer, query])
     snippet = f"{verifier.code}\n\nimport json\ncheck(*json.loads({given!r}))"
     sandbox = Sandbox(cpu_s=int(CHECK_S))
@@ -66,20 +66,20 @@ async def _run_check(verifier: PythonCheck, answer: JsonValue, query: str, pool:
             async with asyncio.timeout(CHECK_S):
                 result = await sandbox.run(snippet)
     except TimeoutError:
-        return Verdict(False, f"check did not return within {CHECK_S:g} s")
+        return Grade(False, f"check did not return within {CHECK_S:g} s")
     finally:
         await sandbox.close()
     if result.error is not None:
-        return Verdict(False, f"check failed: {result.error[1][:MAX_REASON_CHARS]}")
+        return Grade(False, f"check failed: {result.error[1][:MAX_REASON_CHARS]}")
     if not isinstance(result.value, bool):
-        return Verdict(False, f"check must return True or False, not {str(result.value)[:100]!r}")
-    return Verdict(result.value)
+        return Grade(False, f"check must return True or False, not {str(result.value)[:100]!r}")
+    return Grade(result.value)
 
 
-async def _ask_judge(verifier: JudgeCheck, answer: JsonValue, query: str, pool: LivePool) -> Verdict:
+async def _ask_judge(verifier: JudgeCheck, answer: JsonValue, query: str, pool: LivePool) -> Grade:
     worker = pool.workers.get(verifier.worker)
     if worker is None:
-        return Verdict(False, pool.unknown_worker(verifier.worker))
+        return Grade(False, pool.unknown_worker(verifier.worker))
     # A JSON string cannot be closed from within, which keeps the answer from posing as an instruction. Of a long answer
     # the end is kept, where the result usually stands.
     question = "\n".join(
@@ -93,5 +93,5 @@ async def _ask_judge(verifier: JudgeCheck, answer: JsonValue, query: str, pool: 
     reply = await worker.complete([Message("system", JUDGE_PROMPT), Message("user", question)])
     match = _REPLY.fullmatch(reply.text)
     if match is None:
-        return Verdict(False, f"{verifier.worker} said neither YES nor NO but {reply.text[:100]!r}")
-    return Verdict(match.group(1).lower() == "yes")
+        return Grade(False, f"{verifier.worker} said neither YES nor NO but {reply.text[:100]!r}")
+    return Grade(match.group(1).lower() == "yes")

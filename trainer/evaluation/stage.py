@@ -60,7 +60,7 @@ class EvaluationProgress:
         self._costs[row.orchestrator] = (cost + row.cost, count + 1)
 
     def mean_cost(self, orchestrator: str) -> float:
-        """The mean cost of an episode of this orchestrator, in US dollars; 0 before its first."""
+        """Return the mean cost of an episode of this orchestrator, in US dollars; 0 before its first."""
         cost, count = self._costs.get(orchestrator, (0.0, 0))
         return cost / count if count else 0.0
 

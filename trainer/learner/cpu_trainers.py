@@ -66,7 +66,7 @@ class CpuSftTrainer(SFTTrainer):
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """The mean negative log-likelihood of the labelled tokens, in nats.
+        """Compute the mean negative log-likelihood of the labelled tokens, in nats.
 
         `num_items_in_batch` is their number in the whole optimizer step: with gradient accumulation the losses of
         its batches then add up to the mean over the step.
@@ -118,7 +118,7 @@ class CpuGrpoTrainer(GRPOTrainer):
         scored[:, :-logits_to_keep] = False
         passes = []
         for rows in _plan_passes(present.sum(1)):
-            # Cut the padding of the step off each row, and pad anew on the right to the longest row of this pass.
+            # Cut the padding of the step off each row, and pad it again on the right to the longest row of this pass.
             ids, learnt, mask = (
                 pad_sequence([tensor[row][present[row]] for row in rows], batch_first=True)
                 for tensor in (input_ids, scored, attention_mask)

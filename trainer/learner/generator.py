@@ -74,7 +74,7 @@ class BatchingGenerator(ABC):
         self.tokens = 0
 
     async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
-        """Raises TrainingFailed `out_of_memory` or `generation_failed`."""
+        """Continue `ids` by at most `limit` tokens. Raises TrainingFailed `out_of_memory` or `generation_failed`."""
         sequence = SequenceState(list(ids), limit, asyncio.get_running_loop().create_future())
         self._waiting.append(sequence)
         if self._runner is None or self._runner.done():

@@ -54,7 +54,7 @@ class ServerGenerator:
         self.tokens = 0
 
     async def generate(self, ids: Sequence[int], limit: int) -> GeneratedTokens:
-        """Raises TrainingFailed `vllm` when the server refuses or is gone."""
+        """Continue `ids` by at most `limit` tokens. Raises TrainingFailed `vllm` when the server refuses or is gone."""
         body = {
             "model": self.model,
             "prompt": list(ids),

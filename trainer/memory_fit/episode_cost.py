@@ -57,7 +57,7 @@ def estimate_cost(recipe: Recipe, pool: Pool | None, episodes: int) -> tuple[flo
 
 
 def _price_of_call(spec: WorkerSpec) -> float:
-    """The price of one call of a worker, in US dollars."""
+    """Compute the price of one call of a worker, in US dollars."""
     return spec.price_call + (spec.price_in * TOKENS_IN + spec.price_out * TOKENS_OUT) / 1_000_000
 
 

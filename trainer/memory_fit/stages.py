@@ -84,7 +84,7 @@ def _allocate_sft(settings: SftSettings, sizes: ModelSizes, machine: Machine, re
 def _allocate_grpo(
     settings: GrpoSettings, sizes: ModelSizes, machine: Machine, recomputes: bool, continues: bool
 ) -> list[Allocation]:
-    """Sampling and the training step take turns, so the larger of the two counts."""
+    """Allocate the larger of sampling and the training step, which take turns."""
     rollouts = settings.rollouts
     tokens = settings.micro_batch * rollouts.max_length
     passes = rollouts.prompts * rollouts.group // settings.micro_batch
@@ -180,7 +180,7 @@ def _allocate_training_step(
 
 
 def _mask_bytes(rows: int, length: int, width: int) -> int:
-    """The mask that each layer keeps, [rows, length, length] numbers; rows of unequal length need one.
+    """Compute the bytes of the mask [rows, length, length] that each layer keeps where rows differ in length.
 
     scaled_dot_product_attention turns the boolean mask into numbers in every layer and keeps them for the backward
     pass (convert_boolean_attn_mask in ATen's attention.cpp).
@@ -189,12 +189,12 @@ def _mask_bytes(rows: int, length: int, width: int) -> int:
 
 
 def _boolean_mask_bytes(rows: int, length: int) -> int:
-    """The boolean mask, one byte per entry, made once for all layers (transformers.masking_utils)."""
+    """Compute the bytes of the boolean mask, made once for all layers (transformers.masking_utils)."""
     return rows * length * length if rows > 1 else 0
 
 
 def _head_bytes(sizes: ModelSizes, machine: Machine, tokens: int, at_once: int, copies: int) -> tuple[int, str]:
-    """The temporary peak of the loss, if every token is learnt: (bytes, note).
+    """Compute the temporary peak of the loss, if every token is learnt: (bytes, note).
 
     Where a CPU computes whole logits (cpu_trainers.py), it does so for `at_once` tokens, in `copies` float32 copies.
     """
@@ -206,7 +206,7 @@ def _head_bytes(sizes: ModelSizes, machine: Machine, tokens: int, at_once: int, 
 
 
 def _loss_tile_bytes(sizes: ModelSizes, machine: Machine, tokens: int) -> tuple[int, str]:
-    """The temporary peak of TRL's loss: (bytes, note).
+    """Compute the temporary peak of TRL's loss: (bytes, note).
 
     TRL 1.16 never has all logits: it computes them tile by tile, once forward and once backward
     (ChunkedLogProbFunction), and keeps the gradients of hidden states and of the head in float32.
@@ -224,7 +224,7 @@ def _loss_tile_bytes(sizes: ModelSizes, machine: Machine, tokens: int) -> tuple[
 
 
 def _head_gradient_bytes(sizes: ModelSizes) -> int:
-    """The head's gradient in float32, and once more in the head's own precision where that is lower."""
+    """Compute the bytes of the head's gradient in float32, and once more in its own precision where that is lower."""
     if not sizes.head_trained:
         return 0
     return sizes.head * FLOAT32 + (sizes.head * sizes.width if sizes.width != FLOAT32 else 0)

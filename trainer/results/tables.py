@@ -35,7 +35,7 @@ class TableRow:
     paired: PairedComparison | None
 
     def document(self) -> dict[str, JsonValue]:
-        """The JSON document of the row; of the paired tasks it lists those that changed."""
+        """Build the JSON document of the row; of the paired tasks it lists those that changed."""
         paired = self.paired.model_dump(mode="json", exclude={"equal"}) if self.paired else None
         return {
             "orchestrator": self.orchestrator,

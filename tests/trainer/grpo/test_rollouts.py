@@ -28,7 +28,7 @@ from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import advantages, load_rewards
 from trainer.grpo.rollouts import Clock, Manner, RolloutEngine, figures, fitting
 from trainer.grpo.token_transcript import ChatTokens
-from trainer.job_process import explain_failure
+from trainer.job_process import explain_job_failure
 from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_generator import ColocatedGenerator
@@ -320,7 +320,7 @@ def failing_step(engine: RolloutEngine, generator: Any) -> tuple[str, str, int]:
         except (TrainingFailed, ExceptionGroup) as error:
             for _ in range(20):
                 await asyncio.sleep(0)
-            return *explain_failure(error, None), len(asyncio.all_tasks()) - 1
+            return *explain_job_failure(error, None), len(asyncio.all_tasks()) - 1
         raise AssertionError("the step did not fail")
 
     return asyncio.run(run())
