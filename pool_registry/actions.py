@@ -1,6 +1,6 @@
 """What crosses the border between the engine and a worker: actions in, observations out.
 
-Nothing here knows any worker, pool or plan; every other file of Podium speaks in these words.
+This file depends on no worker, pool or plan; every other file of Podium uses these types.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Action:
 
 
 def as_text(value: JsonValue) -> str:
-    """A value as the text that stands for it in a prompt or in place of `$k`.
+    """Return the text that stands for a value in a prompt or in place of `$k`.
 
     Strings stay as they are, everything else becomes JSON; a whole float loses its `.0`.
     """
@@ -135,12 +135,12 @@ def as_json_value(value: object) -> JsonValue:
 
 
 def clean_text(text: str) -> str:
-    """`text` without what databases, JSON and browsers choke on: NUL and lone surrogates become U+FFFD."""
+    """Replace NUL and lone surrogates, which databases, JSON and browsers refuse, with U+FFFD."""
     return _UNFIT.sub("\ufffd", text)
 
 
 def storable(value: object) -> JsonValue:
-    """`as_json_value` for what may be nested: ValueError too when it is deeper than MAX_NESTING."""
+    """Return `as_json_value(value)`. Raises ValueError also when it is nested deeper than MAX_NESTING."""
     clean = as_json_value(value)
     if isinstance(clean, list | dict) and _deeper_than(clean, MAX_NESTING):
         raise ValueError(f"nested more than {MAX_NESTING} deep")

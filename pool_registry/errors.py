@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class PoolError(Exception):
-    """Anything a person can mend in a pool, its storage or its workers."""
+    """A problem in a pool, its storage or its workers that a person can fix."""
 
 
 class PoolNotFound(PoolError):
@@ -31,7 +31,7 @@ class WorkerFault(Exception):
     """Raised inside a worker: the call becomes EXEC_ERR with this code and message.
 
     `retryable` marks faults that may pass by themselves (429, 5xx, connection); `retry_after_s` is the
-    wait that the peer asked for; `episode` is the episode that a recursive worker ran in vain.
+    wait that the peer asked for; `episode` is the episode that a recursive worker ran without an answer.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class WorkerFault(Exception):
 
 
 class BadCall(WorkerFault):
-    """Raised inside a worker when the arguments make no sense to it: the call becomes PARSE_ERR."""
+    """Raised inside a worker that cannot use the arguments: the call becomes PARSE_ERR."""
 
     def __init__(self, message: str, code: str = "bad_arguments") -> None:
         super().__init__(code, message)

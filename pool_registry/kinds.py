@@ -100,17 +100,17 @@ def add_kind(name: str, worker: type[Worker[Any]]) -> None:
 
 
 def role_of(kind: str) -> Role:
-    """The role of a kind; that of a tool when there is no such kind (any more)."""
+    """Return the role of a kind; that of a tool when the kind is not installed."""
     return KINDS[kind].role if kind in KINDS else "tool"
 
 
 def icon_of(kind: str) -> str:
-    """The icon of a kind as an SVG path; "" where the icon of its role stands for it."""
+    """Return the icon of a kind as an SVG path; "" where the page shows that of its role."""
     return KINDS[kind].icon if kind in KINDS else ""
 
 
 def kind_of(spec: WorkerSpec) -> Kind:
-    """The kind of a worker. Raises InvalidPool naming the kinds that there are, or why a package's is left out."""
+    """Return the kind of a worker. Raises InvalidPool naming the kinds, or why a package's kind is left out."""
     kind = KINDS.get(spec.kind)
     if kind is None:
         problem = KINDS.problems.get(spec.kind) or f"use one of: {', '.join(sorted(KINDS))}"
@@ -119,7 +119,7 @@ def kind_of(spec: WorkerSpec) -> Kind:
 
 
 def load_config(spec: WorkerSpec) -> BaseModel:
-    """`spec.config` as the kind's own model; InvalidPool lists every field that is wrong."""
+    """Validate `spec.config` with the kind's model. Raises InvalidPool listing every field that is wrong."""
     try:
         return kind_of(spec).load().Config.model_validate(spec.config)
     except ValidationError as error:
@@ -127,7 +127,7 @@ def load_config(spec: WorkerSpec) -> BaseModel:
 
 
 def open_worker(spec: WorkerSpec) -> Worker[Any]:
-    """A callable worker. Raises InvalidPool when its kind or configuration is wrong."""
+    """Open a worker for calls. Raises InvalidPool when its kind or configuration is wrong."""
     return kind_of(spec).load()(spec, load_config(spec))
 
 
@@ -140,7 +140,7 @@ PLAIN_WORDS = {
 
 
 def field_problems(error: ValidationError) -> list[tuple[str, str]]:
-    """pydantic's errors as (field, plain sentence)."""
+    """Turn pydantic's errors into (field, plain sentence)."""
     return [
         (
             ".".join(str(part) for part in item["loc"]),

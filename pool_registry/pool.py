@@ -132,7 +132,7 @@ def check_pool(pool: Pool) -> None:
 
 
 def _fallback_problem(pool: Pool, spec: WorkerSpec) -> str | None:
-    """Why the workers that would take over for `spec` cannot, or None."""
+    """Explain why the fallbacks of `spec` cannot work; None when they can."""
     enabled = {other.name: other for other in pool.enabled}
     chain = [spec.name]
     while spec.enabled and spec.fallback:
@@ -149,12 +149,12 @@ def _fallback_problem(pool: Pool, spec: WorkerSpec) -> str | None:
 
 
 def export_pool(pool: Pool) -> str:
-    """The pool as a JSON document; secrets are references, so the file holds none."""
+    """Write the pool as a JSON document; secrets are references, so the file holds none."""
     return json.dumps({"podium_pool": 1, **pool.model_dump(mode="json")}, indent=2, ensure_ascii=False) + "\n"
 
 
 def import_pool(text: str | bytes) -> Pool:
-    """The pool in a JSON document made by `export_pool`. Raises InvalidPool saying what to mend."""
+    """Read a pool from a JSON document made by `export_pool`. Raises InvalidPool saying what to correct."""
     if len(text) > MAX_POOL_FILE_BYTES:
         raise InvalidPool([("", f"the file has {len(text):,} bytes; a pool may have {MAX_POOL_FILE_BYTES:,}")])
     try:
@@ -172,9 +172,9 @@ def import_pool(text: str | bytes) -> Pool:
 
 
 def disarm_pool(pool: Pool) -> tuple[Pool, tuple[str, ...]]:
-    """A pool from a file with those workers disabled that start something on this machine, and a line for each.
+    """Disable the workers that start something on this machine; return the pool and a line for each of them.
 
-    A file may come from anybody: an MCP server's command or a Python function in it is code that runs with the
+    A file may come from anyone: an MCP server's command or a Python function in it is code that runs with the
     user's own rights. Only a person who has read what it starts switches such a worker on.
     """
     starts = {spec.name: kind_of(spec).load().runs(load_config(spec)) for spec in pool.enabled}

@@ -31,12 +31,12 @@ class Change:
 
 
 def diff(before: Pool, after: Pool) -> tuple[Change, ...]:
-    """Every difference; empty exactly when the two pools have the same content."""
+    """List every difference; empty exactly when the two pools have the same content."""
     return (*_pool_changes(before, after), *_worker_changes(before, after), *_order_changes(before, after))
 
 
 def summary(changes: Sequence[Change]) -> str:
-    """The changes in a line: "added sql, changed coder, changed limits"; "no change" when there is none."""
+    """Summarize the changes in a line: "added sql, changed coder, changed limits"; "no change" when there is none."""
     parts: list[str] = []
     for what in ("added", "removed"):
         names = [change.worker for change in changes if change.what == what and change.worker and not change.field]
@@ -72,7 +72,7 @@ def _worker_changes(before: Pool, after: Pool) -> Iterator[Change]:
 
 
 def _order_changes(before: Pool, after: Pool) -> Iterator[Change]:
-    """Workers that both have, in another order. Where the others came in or went out is no news."""
+    """List the order of the common workers when it differs; added and removed workers do not count."""
     old = {spec.name: spec for spec in before.workers}
     new = {spec.name: spec for spec in after.workers}
     renamed = _find_renames(old, new)
@@ -83,7 +83,7 @@ def _order_changes(before: Pool, after: Pool) -> Iterator[Change]:
 
 
 def _find_renames(old: Mapping[str, WorkerSpec], new: Mapping[str, WorkerSpec]) -> dict[str, str]:
-    """New name -> old name of those workers that differ in nothing else."""
+    """Map new to old names of workers that differ in nothing else."""
     gone = {_but_name(spec): name for name, spec in old.items() if name not in new}
     renames: dict[str, str] = {}
     for name, spec in new.items():
@@ -97,7 +97,7 @@ def _but_name(spec: WorkerSpec) -> str:
 
 
 def _field_changes(worker: str, path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
-    """Field by field, into nested objects; lists are compared as a whole."""
+    """Compare field by field, into nested objects; lists are compared as a whole."""
     for key in dict.fromkeys([*old, *new]):
         field = f"{path}{key}"
         if key not in new:
@@ -111,5 +111,5 @@ def _field_changes(worker: str, path: str, old: Mapping[str, Any], new: Mapping[
 
 
 def _canonical(value: JsonValue) -> str:
-    """Equal exactly when the JSON is: 1, 1.0 and true are equal in Python."""
+    """Return a text that is equal exactly when the JSON is: in Python 1, 1.0 and true are equal."""
     return json.dumps(value, sort_keys=True)

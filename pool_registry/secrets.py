@@ -31,18 +31,18 @@ _URL_SAFE = str.maketrans("+/", "-_")
 _in_use: set[str] = set()
 _pattern: re.Pattern[str] | None = None
 _lent: ContextVar[Mapping[str, str] | None] = ContextVar("lent", default=None)
-_lenders: Counter[str] = Counter()  # how many contexts lend a value that is known for their sake only
+_lenders: Counter[str] = Counter()  # how many contexts lend a value that is redacted only because of them
 
 
 def check_reference(reference: str) -> str:
-    """`reference` itself, or ValueError saying how a reference looks."""
+    """Return `reference`. Raises ValueError saying how a reference looks."""
     if not REFERENCE.match(reference):
         raise ValueError("write env:NAME or keyring:NAME; the key itself is never stored")
     return reference
 
 
 def resolve(reference: str) -> SecretStr:
-    """The secret behind a reference. Raises SecretNotFound saying how to set it."""
+    """Return the secret behind a reference. Raises SecretNotFound saying how to set it."""
     match = REFERENCE.match(reference)
     if match is None:
         raise SecretNotFound("a secret must be given as env:NAME or keyring:NAME")
@@ -59,12 +59,12 @@ def resolve(reference: str) -> SecretStr:
 
 
 def ends_in_reference(value: str) -> bool:
-    """Whether a value is a reference, or has one behind a word: `Bearer env:NAME`."""
+    """Whether a value is a reference, or a word and a reference: `Bearer env:NAME`."""
     return bool(REFERENCE.match(_last_word(value)))
 
 
 def resolve_references(values: Mapping[str, str]) -> dict[str, str]:
-    """`values` with every reference that one ends in replaced. Raises WorkerFault `auth` when one is not set here."""
+    """Replace every reference at the end of a value. Raises WorkerFault `auth` when one is not set here."""
     try:
         return {name: _resolve_value(value) for name, value in values.items()}
     except SecretNotFound as error:
@@ -83,7 +83,7 @@ def _last_word(value: str) -> str:
 
 
 def keep(name: str, value: str) -> str:
-    """Put a secret into the system's keyring under `name`; its reference. Neither is repeated in an error.
+    """Put a secret into the system's keyring under `name` and return its reference. Errors repeat neither.
 
     Raises SecretNotFound when this is no name, the value is empty, or no keyring answers.
     """
@@ -127,12 +127,12 @@ def lending(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def redact(text: str) -> str:
-    """`text` with every secret resolved so far replaced, also where it stands base64-, URL-, hex- or JSON-encoded."""
+    """Replace every secret resolved so far in `text`, also where it is base64-, URL-, hex- or JSON-encoded."""
     return text if _pattern is None else _pattern.sub(REDACTED, text)
 
 
 def redact_value(value: JsonValue) -> JsonValue:
-    """`redact` for every string in a JSON value: a worker may echo the key it was called with."""
+    """Redact every string in a JSON value: a worker may echo the key it was called with."""
     if _pattern is None:
         return value
     if isinstance(value, str):
@@ -145,7 +145,7 @@ def redact_value(value: JsonValue) -> JsonValue:
 
 
 def secret_encodings(secret: str) -> frozenset[bytes]:
-    """The bytes that give a secret away: itself, and its usual encodings, without those too short to mean anything."""
+    """Return the bytes that reveal a secret: itself and its usual encodings of at least MIN_CHARS."""
     forms = (form.encode(errors="replace") for form in _forms(secret))
     return frozenset(form for form in forms if len(form) >= MIN_CHARS)
 
@@ -159,7 +159,7 @@ def _remember(value: str) -> None:
 
 
 def _forget(values: set[str]) -> None:
-    """Values that nobody lends any more."""
+    """Stop redacting values that no context lends any more."""
     if values & _in_use:
         _in_use.difference_update(values)
         _compile()
@@ -178,7 +178,7 @@ def _from_environment(name: str) -> str | None:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """The secret as it may be written: as it is, and encoded in the ways that headers, URLs and bodies use."""
+    """Yield the secret as it is, and in the encodings that headers, URLs and bodies use."""
     raw = secret.encode()
     yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], raw.hex())
     yield from (

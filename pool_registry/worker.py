@@ -63,7 +63,7 @@ class Visible:
 
 
 class Scope(Protocol):
-    """What a running episode offers to a worker that wants to run an episode of its own."""
+    """What a running episode offers to a worker that runs an episode of its own."""
 
     async def descend(self, orchestrator: str, query: str, visible: tuple[Visible, ...]) -> Reply: ...
 
@@ -77,7 +77,7 @@ class Call:
     scope: Scope | None = None
 
     def text(self, name: str) -> str:
-        """The string argument `name` (the schema has already made sure that it is one)."""
+        """Return the string argument `name` (the schema has already checked that it is one)."""
         value = self.arguments[name]
         assert isinstance(value, str), f"{name} is {type(value).__name__}; its schema must say string"
         return value
@@ -85,7 +85,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an adapter hands back: the value, what it used, and for agents the prompt that was sent."""
+    """The result of an adapter's call: the value, what it used, and for agents the prompt that was sent."""
 
     value: JsonValue
     usage: Usage = field(default=NO_USAGE)
@@ -131,19 +131,19 @@ class Worker(ABC, Generic[C]):
 
     @classmethod
     def runs(cls, config: C) -> str:  # noqa: ARG003
-        """What a call starts on this machine with the user's own rights, for a person to agree to; "" for nothing.
+        """Name what a call starts on this machine with the user's own rights, for a person to approve; "" for nothing.
 
         Such workers arrive disabled when a pool is imported (see pool.disarm_pool)."""
         return ""
 
     @classmethod
     def inner_workers(cls, config: C) -> tuple[WorkerSpec, ...]:  # noqa: ARG003
-        """The workers that this one calls by itself: they are published with it, or keep it here."""
+        """Return the workers that this one calls: they are published with it, or keep it here."""
         return ()
 
     @classmethod
     def stays_because(cls, config: C) -> str:
-        """Why the worker cannot leave this machine with a published Space; "" when it can.
+        """Say why the worker cannot be published to a Space; "" when it can.
 
         By default it stays when it starts something here (`runs`) or when a field of its configuration is a `Path`.
         What is published is checked for addresses that a Space cannot reach besides (studio/publish/portable_pool.py).
@@ -170,12 +170,12 @@ class Worker(ABC, Generic[C]):
         return "ready"
 
     async def close(self) -> None:
-        """Give back what the worker holds."""
+        """Release what the worker holds."""
         return
 
 
 def one_string(name: str, description: str) -> dict[str, JsonValue]:
-    """The commonest schema: one required string (plans may then write `instruction` for it)."""
+    """Build the most common schema: one required string (plans may then write `instruction` for it)."""
     return {
         "type": "object",
         "properties": {name: {"type": "string", "description": description, "minLength": 1}},

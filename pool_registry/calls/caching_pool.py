@@ -23,7 +23,7 @@ class CachingPool(LivePool):
 
     @property
     def hits(self) -> int:
-        """How many calls were not made."""
+        """The number of calls that a recorded observation replaced."""
         return self._cache.hits
 
     def _as_recorded(self, observation: Observation) -> Observation:

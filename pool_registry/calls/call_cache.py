@@ -1,7 +1,7 @@
-"""Recorded observations: an equal call, by somebody who may see the same, need not be made again.
+"""A cache of observations: an equal call that may see the same outputs is not made twice.
 
 The key is everything the worker sees: what the worker is, its arguments and the outputs it may read. Calls
-under way are shared, too. Failures are not kept. Without a store the memory ends with the process.
+in progress are shared, too. Failures are not kept. Without a store the cache ends with the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_ENTRIES = 100_000
 
 
 class CacheStore(Protocol):
-    """Where observations outlive the process. Both methods may block; they are called on a thread."""
+    """The storage in which observations outlive the process. Both methods may block; they are called on a thread."""
 
     def get(self, key: str) -> Observation | None: ...
 
@@ -28,7 +28,7 @@ class CacheStore(Protocol):
 
 
 class CallCache:
-    """A memory of observations, the oldest making room. `hits` counts the calls that were not made."""
+    """A cache of observations; the oldest is dropped when it is full. `hits` counts the calls that were saved."""
 
     def __init__(self, store: CacheStore | None = None, max_entries: int = MAX_ENTRIES) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class CallCache:
         self.hits = 0
 
     async def observation(self, key: str, make: Callable[[], Awaitable[Observation]]) -> tuple[Observation, bool]:
-        """What is recorded under `key`, else what `make` brings; and whether it was recorded."""
+        """Return the observation cached under `key`, else that of `make`, and whether it was cached."""
         observation = self._observations.get(key) or await self._await_running(key)
         if observation is not None and observation.ok:
             self.hits += 1
@@ -46,7 +46,7 @@ class CallCache:
         return await self._make(key, make)
 
     async def _await_running(self, key: str) -> Observation | None:
-        """What an equal call that is under way brings; None when there is none, or its caller was stopped."""
+        """Wait for an equal call in progress; None when there is none or its caller was cancelled."""
         running = self._running.get(key)
         if running is None:
             return None
@@ -56,7 +56,7 @@ class CallCache:
             task = asyncio.current_task()
             if running.cancelled() and task is not None and not task.cancelling():
                 return None
-            raise  # this call itself was stopped, perhaps together with the one it waited for
+            raise  # this call itself was cancelled, perhaps together with the one it waited for
 
     async def _make(self, key: str, make: Callable[[], Awaitable[Observation]]) -> tuple[Observation, bool]:
         running: asyncio.Future[Observation] = asyncio.get_running_loop().create_future()
@@ -82,7 +82,7 @@ class CallCache:
 
 
 def key_of(identity: str, action: Action, visible: tuple[Visible, ...]) -> str:
-    """The key of a call: equal for equal calls only."""
+    """Return the cache key of a call: equal for equal calls only."""
     seen = [
         [view.worker, view.observation.value, view.observation.status, _error_parts(view.observation)]
         for view in visible

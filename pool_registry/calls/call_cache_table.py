@@ -20,7 +20,7 @@ _codec: TypeAdapter[Observation] = TypeAdapter(Observation)
 
 
 class RecordedRow(SQLModel, table=True):
-    """One observation under the key of its call (recall.py)."""
+    """One observation under the key of its call (call_cache.py)."""
 
     __tablename__ = "recorded"
 
@@ -30,14 +30,14 @@ class RecordedRow(SQLModel, table=True):
 
 
 class DatabaseCacheStore:
-    """A `CacheStore`. A database that refuses costs the record, never the call: both methods then say so in the log."""
+    """A `CacheStore`. A database error costs the record, never the call: both methods log it."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._writes = 0
 
     def get(self, key: str) -> Observation | None:
-        """What is recorded and not too old."""
+        """Return the recorded observation unless it is too old."""
         try:
             with Session(self._engine) as session:
                 row = session.get(RecordedRow, key)
@@ -45,11 +45,11 @@ class DatabaseCacheStore:
                 return None
             return _codec.validate_json(row.body)
         except (SQLAlchemyError, ValidationError) as error:
-            log.warning("a recorded observation cannot be read, its call is made anew: %s", type(error).__name__)
+            log.warning("a recorded observation cannot be read, so its call is made again: %s", type(error).__name__)
             return None
 
     def put(self, key: str, observation: Observation) -> None:
-        """Record an observation, and now and then let go of the old ones."""
+        """Record an observation; every TIDY_EVERY writes, delete the old ones."""
         try:
             with writing(self._engine) as session:
                 body = _codec.dump_json(observation).decode()

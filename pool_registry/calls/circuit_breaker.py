@@ -1,4 +1,4 @@
-"""The circuit breaker: a worker that fails again and again is left alone for a while, then tried once.
+"""The circuit breaker: a worker that fails repeatedly is not called for a while, then tried once.
 
 One per worker spec and process, shared by every open pool of the process: an edited worker is another
 spec and starts afresh. Closed -> (5 failures in a row) -> open for 30 s -> half-open: one call tries it.
@@ -21,7 +21,7 @@ OPEN_S = 30.0
 
 
 class Admission(StrEnum):
-    """What a call may do: go ahead, go ahead as the one that tries, or end at once."""
+    """Whether a call may proceed, proceeds as the trial of an open circuit, or ends at once."""
 
     YES = "yes"
     TRIAL = "trial"
@@ -30,7 +30,7 @@ class Admission(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """A breaker as a page shows it; `seconds` is how long it stays open, 0 otherwise."""
+    """The state of a breaker as a page shows it; `seconds` is how long it stays open, 0 otherwise."""
 
     state: Literal["closed", "open", "half-open"] = "closed"
     failures: int = 0
@@ -48,7 +48,7 @@ class Breaker:
         self._trying = False
 
     def admit(self) -> Admission:
-        """Whether a call may start now."""
+        """Decide whether a call may start now."""
         if self._open_until is None:
             return Admission.YES
         with self._lock:
@@ -60,7 +60,7 @@ class Breaker:
             return Admission.TRIAL
 
     def settle(self, admission: Admission, failed: bool) -> None:
-        """How an admitted call ended."""
+        """Record how an admitted call ended."""
         if not failed and not self._failures:
             return
         with self._lock:
@@ -72,7 +72,7 @@ class Breaker:
                     self._open_until, self._trying = self._clock() + OPEN_S, False
 
     def abandon(self, admission: Admission) -> None:
-        """An admitted call was cancelled: it says nothing, and the next one may try."""
+        """Record that an admitted call was cancelled: it counts as neither, and the next call may try."""
         if admission is Admission.TRIAL:
             with self._lock:
                 self._trying = False
@@ -91,12 +91,12 @@ _making = threading.Lock()
 
 
 def breaker_of(spec: WorkerSpec) -> Breaker:
-    """The breaker of this worker in this process; it lives as long as a pool with the worker is open."""
+    """Return the breaker of a worker in this process; it lives as long as a pool with the worker is open."""
     with _making:
         return _breakers.setdefault(spec.model_dump_json(), Breaker())
 
 
 def circuit_of(spec: WorkerSpec) -> Circuit:
-    """How that breaker stands; closed when no open pool has the worker."""
+    """Return the state of a worker's breaker; closed when no open pool has the worker."""
     breaker = _breakers.get(spec.model_dump_json())
     return Circuit() if breaker is None else breaker.circuit

@@ -1,6 +1,6 @@
 """An open pool: calls that never raise.
 
-`LivePool.call` turns an action into an observation. guarded.py makes sure of one worker's statuses; here
+`LivePool.call` turns an action into an observation. live_worker.py handles a single worker; this file handles
 stands what concerns more than one: who is called, who takes over, and whose observations are recorded.
 """
 
@@ -61,7 +61,7 @@ class LivePool:
         return await worker.call(call, on_start)
 
     def unknown_worker(self, name: str) -> str:
-        """The sentence that tells a model which workers there are."""
+        """Build the sentence that tells a model which workers there are."""
         names, which = list(self.workers), "use one of"
         if len(names) > MAX_NAMES:
             names, which = get_close_matches(name[:80], names, MAX_NAMES, cutoff=0), "the nearest names are"
@@ -72,7 +72,7 @@ class LivePool:
             await worker.worker.close()
 
     async def _use_cache(self, worker: LiveWorker, action: Action, call: Call, on_start: OnStart | None) -> Observation:
-        """The recorded observation of an equal call, or this call's own."""
+        """Return the cached observation of an equal call, or make this call."""
         key = key_of(worker.identity, action, call.visible)
         observation, recorded = await self._cache.observation(key, lambda: self._call_any(worker, call, on_start))
         if not recorded:
@@ -85,7 +85,7 @@ class LivePool:
         return replace(observation, latency_s=0.0, usage=NO_USAGE, cached=True)
 
     async def _call_any(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Observation:
-        """The worker's observation, or that of the first in its row of fallbacks that has one.
+        """Call the worker and, while one fails, its fallbacks in turn; return the first success or the first failure.
 
         Time and usage of all of them are added up. When none has one, the first one's failure stands.
         """
@@ -114,7 +114,7 @@ class LivePool:
 
 
 class _Once:
-    """A step starts once, whoever answers in the end."""
+    """Calls `on_start` once, whichever worker answers in the end."""
 
     def __init__(self, on_start: OnStart) -> None:
         self._on_start: OnStart | None = on_start
@@ -126,7 +126,7 @@ class _Once:
 
 
 def _needs_fallback(observation: Observation) -> bool:
-    """Whether another worker might do better: not when the call itself was malformed."""
+    """Whether a fallback might succeed: not when the call itself was malformed."""
     if observation.status is Status.PARSE_ERR:
         return observation.error is not None and observation.error.code == "bad_output"
     return not observation.ok
@@ -135,7 +135,7 @@ def _needs_fallback(observation: Observation) -> bool:
 def _adapt_arguments(
     arguments: Mapping[str, JsonValue], worker: LiveWorker, other: LiveWorker
 ) -> Mapping[str, JsonValue]:
-    """The arguments for another worker: what the one calls `instruction` may be `query` to the other."""
+    """Rename the instruction for another worker: one calls `instruction` what the other calls `query`."""
     mine, theirs = worker.instruction_parameter, other.instruction_parameter
     if mine is None or theirs is None or set(arguments) != {mine}:
         return arguments
@@ -155,7 +155,7 @@ def open_live_pool(pool: Pool, cache: CallCache | None = None) -> LivePool:
 
 @asynccontextmanager
 async def live_pool(pool: Pool, cache: CallCache | None = None) -> AsyncIterator[LivePool]:
-    """`open_live_pool` that closes itself."""
+    """Open a pool for the body of a `with` and close it after."""
     opened = open_live_pool(pool, cache)
     try:
         yield opened

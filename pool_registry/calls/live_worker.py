@@ -1,4 +1,4 @@
-"""One worker of an open pool, guarded: a call ends in one of the four statuses, whatever the adapter does.
+"""One worker of an open pool: every call ends in one of the four statuses, whatever the adapter does.
 
 Whatever it does — raise, hang, return 50 MB or something that is not JSON — becomes an observation.
 Queueing, rates, time-outs, retries, the circuit breaker, prices, size limits and the check of the output
@@ -68,12 +68,12 @@ class LiveWorker:
 
     @cached_property
     def identity(self) -> str:
-        """Stands for what the worker does: an edit of more than its description and limits changes it."""
+        """The hash of what the worker does: changed by any edit but of its description and limits."""
         what = self.spec.model_dump(mode="json", include={"name", "kind", "config", "output", "max_output_chars"})
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
     def argument_problem(self, arguments: Mapping[str, JsonValue]) -> str | None:
-        """Why the schema refuses `arguments`, in a sentence for a model, or None."""
+        """Explain to a model why the schema refuses `arguments`; None when it accepts them."""
         try:
             if self._schema.is_valid(arguments):
                 return None
@@ -126,7 +126,7 @@ class LiveWorker:
         return replace(completion, text=redact(completion.text), usage=self._add_price(completion.usage))
 
     async def _call_through_breaker(self, call: Call, on_start: OnStart | None, breaker: Breaker) -> Observation:
-        """The call, if the breaker lets it through."""
+        """Make the call if the breaker admits it."""
         admission = breaker.admit()
         if admission is Admission.NO:
             return Observation.failure(Status.EXEC_ERR, "circuit_open", self._when_tried(breaker))
@@ -146,7 +146,7 @@ class LiveWorker:
         return f"{self.spec.name} failed {FAILURES} times in a row and {when}; use another worker, or try later"
 
     async def _call_safely(self, call: Call, started: float) -> tuple[Observation, bool]:
-        """The call and what became of it, and whether that speaks against the worker's being there.
+        """Make the call; return its observation, and whether it counts as a failure for the breaker.
         `started` is when the worker got it."""
         worker, timeout = self.worker, self.spec.timeout_s
         status, episode, failed = Status.EXEC_ERR, None, False
@@ -188,7 +188,7 @@ class LiveWorker:
         raise AssertionError("stamina re-raises the last fault")
 
     def _backoff(self, error: Exception) -> bool | float:
-        """Whether stamina may try again, or how many seconds the peer asked to wait."""
+        """Tell stamina whether to retry, or how many seconds the peer asked to wait."""
         if not (isinstance(error, WorkerFault) and error.retryable):
             return False
         if error.retry_after_s is None:
@@ -196,7 +196,7 @@ class LiveWorker:
         return error.retry_after_s if error.retry_after_s < self.spec.timeout_s else False
 
     def _accept(self, reply: Reply, latency_s: float) -> Observation:
-        """What the worker returned, if it may be handed on; what it cost counts in any case."""
+        """Check, clean and price a reply; its cost counts even when the value is refused."""
         allowed = self.spec.max_output_chars
         status, code, value = Status.EXEC_ERR, "invalid_response", None
         try:
@@ -235,7 +235,7 @@ def _message(error: BaseException) -> str:
 
 
 class _Clock:
-    """`asyncio.timeout` for the one way in which it is used here, at 40 % of its price per call."""
+    """A minimal `asyncio.timeout` for this file's one use, at 40 % of its time per call."""
 
     __slots__ = ("_alarm", "_task", "expired")
 
@@ -250,20 +250,20 @@ class _Clock:
             self._task.cancel()
 
     def stop(self) -> None:
-        """Take back the alarm, and its cancellation if it has rung: others may have cancelled the task, too."""
+        """Cancel the timer, and undo its cancellation of the task if it has fired."""
         self._alarm.cancel()
         if self.expired and self._task is not None:
             self._task.uncancel()
 
 
 def _is_cancelled() -> bool:
-    """Whether somebody cancelled this call, and not the worker something of its own."""
+    """Whether this call was cancelled from outside, and not a task of the worker's own."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _instruction_parameter(schema: Mapping[str, JsonValue]) -> str | None:
-    """The one required string parameter, for which a plan may write `instruction`."""
+    """Return the only required parameter if it is a string: a plan may write `instruction` for it."""
     required = schema.get("required", [])
     properties = schema.get("properties", {})
     if not (isinstance(required, list) and len(required) == 1 and isinstance(properties, dict)):

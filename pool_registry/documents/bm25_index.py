@@ -1,4 +1,4 @@
-"""BM25 indexes on disk, through bm25s: built once for a content, loaded after that. For `search` and `documents`."""
+"""BM25 indexes on disk, through bm25s: built once per content, then loaded. Used by `search` and `documents`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ TITLE_WEIGHT = 3  # a passage's title counts as often as this
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A searchable corpus: bm25s's retriever and the passages as they are shown."""
+    """A searchable corpus: bm25s's retriever and the passages as a search returns them."""
 
     retriever: Any
     shown: Sequence[str]
 
     def search(self, query: str, top_k: int) -> list[str]:
-        """The best passages, best first; those that share no word with the query are left out."""
+        """Return the best passages, best first, without those that share no word with the query."""
         return [self.shown[place] for place in self.places(query, top_k)]
 
     def places(self, query: str, top_k: int) -> list[int]:
-        """Where in `shown` the best passages stand."""
+        """Return the indices in `shown` of the best passages."""
         tokens = library().tokenize([query], stopwords=None, show_progress=False, return_ids=False)
         if not tokens[0]:
             return []
@@ -36,7 +36,7 @@ class Index:
 
 
 def library() -> Any:
-    """bm25s, imported late (it brings numpy and more) and without its debug messages."""
+    """Import bm25s late (it imports numpy and more) and without its debug messages."""
     import bm25s
 
     logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -53,7 +53,7 @@ def build(titled: Sequence[tuple[str, str]], folder: Path) -> None:
 
 
 def load(folder: Path) -> Any:
-    """The retriever in `folder`, mapped into memory."""
+    """Load the retriever in `folder`, mapped into memory."""
     return library().BM25.load(str(folder), mmap=True)
 
 

@@ -52,13 +52,13 @@ class Readable:
 
 
 def html_text(raw: bytes, charset: str = "") -> Readable:
-    """The words of a page, block by block, without scripts, navigation and forms. Raises WorkerFault."""
+    """Extract the text of a page, block by block, without scripts, navigation and forms. Raises WorkerFault."""
     import lxml.html
     from lxml import etree
 
     try:
         parser = lxml.html.HTMLParser(encoding=charset or None, no_network=True, huge_tree=False)
-    except LookupError:  # a character set that nobody knows: the page's own declaration, or a guess
+    except LookupError:  # an unknown character set: the page's own declaration, or a guess
         parser = lxml.html.HTMLParser(no_network=True, huge_tree=False)
     try:
         tree = lxml.html.document_fromstring(raw[:MAX_HTML_BYTES] or b" ", parser=parser)
@@ -70,7 +70,7 @@ def html_text(raw: bytes, charset: str = "") -> Readable:
 
 
 def _pieces(tree: Any) -> Iterator[str]:
-    """Texts in reading order; a line break stands for the edge of a block. One walk, whatever the nesting."""
+    """Yield texts in reading order, with a line break at each edge of a block. Iterative: nesting may be deep."""
     from lxml import etree
 
     skipped = None
@@ -98,7 +98,7 @@ def _pieces(tree: Any) -> Iterator[str]:
 
 
 def _squeeze(text: str) -> str:
-    """White space as a browser shows it: one space, no line breaks."""
+    """Collapse white space as a browser does: one space, no line breaks."""
     inner = " ".join(text.split())
     if not inner:
         return " "
@@ -112,7 +112,7 @@ def _join(pieces: Iterator[str]) -> str:
 
 
 def pdf_pages(raw: bytes, max_pages: int = MAX_PAGES) -> tuple[Readable, list[str]]:
-    """A PDF's title with its whole text, and the text of each page. Raises WorkerFault for a broken or locked one."""
+    """Return a PDF's title and text, and the text of each page. Raises WorkerFault for a broken or locked one."""
     import logging
 
     import pypdf

@@ -30,7 +30,7 @@ _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR")
 async def read_document(
     kind: Literal["html", "pdf"], raw: bytes, charset: str = "", within_s: float = READ_S
 ) -> Readable:
-    """The document as text. Raises WorkerFault: what is wrong with it, or `document_too_complex` after `within_s`."""
+    """Extract a document's text. Raises WorkerFault, with `document_too_complex` after `within_s`."""
     env = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     child = await start([sys.executable, "-I", "-c", _PROGRAM, str(_ROOT)], env)
     head = json.dumps({"kind": kind, "charset": charset}).encode()
@@ -50,7 +50,7 @@ async def read_document(
 
 
 async def _explain_end(child: Child) -> Readable:
-    """It ended without a word: out of memory, perhaps."""
+    """Explain a process that ended without a reply: out of memory, perhaps."""
     raise WorkerFault("document_unreadable", f"the process that read the document {await child.ending()}")
 
 

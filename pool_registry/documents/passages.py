@@ -1,4 +1,4 @@
-"""A person's documents as passages with their sources: txt, md, pdf, csv, jsonl, in one file or a folder.
+"""Documents as passages with their sources: txt, md, pdf, csv, jsonl, in one file or a folder.
 
 Hidden files are skipped and links are never followed. A file that cannot be read is skipped with a reason;
 what is too much as a whole is refused.
@@ -29,7 +29,7 @@ MAX_ROW_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What a search finds: `source` names the file and the page, line or row; `title` counts more in a search."""
+    """One passage: `source` names the file and the page, line or row; words of `title` weigh more in a search."""
 
     source: str
     title: str
@@ -38,7 +38,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFiles:
-    """The files of a place, in order, and those that are left out with the reason."""
+    """The files below a path, in order, and those that are skipped, with the reason."""
 
     root: Path
     files: tuple[Path, ...]
@@ -50,14 +50,14 @@ class DocumentFiles:
 
 @dataclass(slots=True)
 class Collection:
-    """Everything that was read."""
+    """The passages that were read, and the files that were skipped."""
 
     passages: list[Passage] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
 def find_documents(path: str) -> DocumentFiles:
-    """The documents at `path`, a file or a folder with its subfolders. Raises WorkerFault."""
+    """List the documents at `path`, a file or a folder with its subfolders. Raises WorkerFault."""
     root = Path(path).expanduser()
     if root.is_file():
         if root.suffix.lower() not in READERS:
@@ -82,7 +82,7 @@ def find_documents(path: str) -> DocumentFiles:
 
 
 def _walk(root: Path) -> Iterator[Path]:
-    """Every file that is not hidden, nor in a hidden folder; links to folders are not entered."""
+    """Yield every file that is not hidden nor in a hidden folder, without following links to folders."""
     for folder, inner, names in os.walk(root, followlinks=False):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         yield from (Path(folder) / name for name in sorted(names) if not name.startswith("."))
@@ -104,7 +104,7 @@ def _reason_to_skip(file: Path) -> str:
 
 
 def read_passages(files: DocumentFiles) -> Collection:
-    """The passages of all files. Raises WorkerFault when there are none, or too many."""
+    """Read the passages of all files. Raises WorkerFault when there are none, or too many."""
     collection = Collection(skipped=list(files.skipped))
     for file in files.files:
         name = files.name(file)
@@ -130,7 +130,7 @@ def read_passages(files: DocumentFiles) -> Collection:
 
 
 def _decode(raw: bytes) -> str:
-    """Text in UTF-8, UTF-16 (with its mark) or else Windows-1252, as old files often are. Raises WorkerFault."""
+    """Decode UTF-8, UTF-16 (with its mark) or else Windows-1252, common in old files. Raises WorkerFault."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return clean_text(raw.decode("utf-16", "replace"))
     if b"\0" in raw:
@@ -142,7 +142,7 @@ def _decode(raw: bytes) -> str:
 
 
 def _prose(name: str, raw: bytes) -> Iterator[Passage]:
-    """Paragraphs, joined to passages of some size under the heading that they stand under."""
+    """Yield paragraphs, joined to passages of about PASSAGE_CHARS, each under its heading."""
     title, begun, lines = Path(name).stem, 1, list[str]()
     for number, line in enumerate(_decode(raw).splitlines(), start=1):
         heading = re.match(r"#{1,6}\s+(.*)", line) if name.lower().endswith(".md") else None
@@ -159,7 +159,7 @@ def _prose(name: str, raw: bytes) -> Iterator[Passage]:
 
 
 def _pieces(source: str, title: str, text: str) -> Iterator[Passage]:
-    """`text`, cut at white space where it is too long for one passage."""
+    """Split `text` at white space where it is too long for one passage."""
     text = text.strip()
     while len(text) > 2 * PASSAGE_CHARS:
         spaces = [text.rfind(mark, PASSAGE_CHARS, 2 * PASSAGE_CHARS) for mark in " \n"]

@@ -1,4 +1,4 @@
-"""Which model servers run on this machine: a quick look at the loopback ports where they usually listen.
+"""Find the model servers on this machine at the loopback ports where they usually listen.
 
 Ollama, vLLM, LM Studio and llama.cpp all list their models at `/v1/models`; who answers is told by the
 list itself (`owned_by`), and by the port where the list does not say. Nothing but 127.0.0.1 is asked, and
@@ -60,7 +60,7 @@ USUAL_PORTS = (
 
 
 def list_ports(environment: Mapping[str, str] = os.environ) -> tuple[ServerPort, ...]:
-    """The usual list_ports and the ports that `PODIUM_DISCOVER_PORTS` adds; what is no port there is left out."""
+    """List the usual ports and those of `PODIUM_DISCOVER_PORTS`, without what is no port there."""
     extra = re.findall(r"\d{1,5}", environment.get(PORTS_VARIABLE, ""))
     usual_ports = {place.port for place in USUAL_PORTS}
     more = dict.fromkeys(port for port in map(int, extra) if 0 < port < 65536 and port not in usual_ports)
@@ -70,7 +70,7 @@ def list_ports(environment: Mapping[str, str] = os.environ) -> tuple[ServerPort,
 async def discover_servers(
     where: Sequence[ServerPort] | None = None, timeout_s: float | None = None
 ) -> list[DetectedServer]:
-    """The servers that answer within `timeout_s` seconds (by default PROBE_S), all asked at once.
+    """Return the servers that answer within `timeout_s` seconds (by default PROBE_S), all asked at once.
 
     They come in the order of `where`, by default `list_ports()`.
     """
@@ -80,7 +80,7 @@ async def discover_servers(
 
 
 async def _probe(place: ServerPort, timeout_s: float) -> DetectedServer | None:
-    """What listens at `place`; None when nothing does, or something that is no model server."""
+    """Ask what listens at `place`; None when nothing does, or something that is no model server."""
     try:
         async with asyncio.timeout(timeout_s):
             listing = await http_client.get_json(f"{place.base_url}/models", {}, timeout_s)

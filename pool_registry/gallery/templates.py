@@ -104,7 +104,7 @@ def templates() -> Mapping[str, WorkerTemplate]:
 
 
 def _provider_template(provider: Provider) -> WorkerTemplate:
-    """A chat worker at this provider: asks for a model and, unless it runs on this machine, a key."""
+    """Build the card of a chat worker at this provider, which asks for a model and, for a remote one, a key."""
     model = TemplateField(
         field="model",
         label="Model",
@@ -135,7 +135,7 @@ def _provider_template(provider: Provider) -> WorkerTemplate:
 
 
 def _role_templates() -> Iterator[WorkerTemplate]:
-    """Our own prompts, on a model that the pool has or that ships."""
+    """Yield our own prompts, on a model that the pool has or that ships."""
     for role in TypeAdapter(list[RoleCard]).validate_python(_read("roles")):
         config = {**SHIPPED_MODEL.config, "role": role.prompt.strip(), "max_tokens": 512}
         preset = SHIPPED_MODEL.model_copy(update={"name": role.id, "description": role.description, "config": config})
@@ -152,7 +152,7 @@ def _role_templates() -> Iterator[WorkerTemplate]:
 
 
 def _kind_template(kind: Kind) -> WorkerTemplate | None:
-    """What the class of a kind says of itself; None when it wants no card. Its required settings are asked for."""
+    """Build the card of a kind from its class; None when it wants none. It asks for the required settings."""
     worker = kind.load()
     if worker.template is None:
         return None

@@ -1,4 +1,4 @@
-"""From a template to a worker of a pool: a free name, the values that a person gave, a model to run on."""
+"""Make a worker of a template: a free name, the values that a person gave, a model to run on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pool_registry.worker import WorkerSpec
 
 
 def find_missing(template: WorkerTemplate, values: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
-    """(field, sentence) of everything that neither `values` nor a default answers.
+    """List (field, sentence) for every field that neither `values` nor a default fills.
 
     The usual key variable is a default only where it is set; a person who writes a reference to a key
     that is not there yet may add the worker all the same.
@@ -27,7 +27,7 @@ def find_missing(template: WorkerTemplate, values: Mapping[str, JsonValue]) -> l
 def make_worker(
     template: WorkerTemplate, values: Mapping[str, JsonValue], pool: Pool, base: WorkerSpec | None = None
 ) -> WorkerSpec:
-    """The worker that `template` makes with `values`, under a name that is free in `pool`.
+    """Make the worker of `template` with `values`, under a name that is free in `pool`.
 
     A role agent runs on the model of `base`. Raises InvalidPool with every field that is missing.
     """
@@ -50,7 +50,7 @@ def make_worker(
 
 
 def list_bases(pool: Pool) -> list[WorkerSpec]:
-    """Agents of `pool` on which a role agent can run: one for each model, those behind an endpoint first."""
+    """List the agents of `pool` on which a role agent can run: one per model, those behind an endpoint first."""
     bases: dict[tuple[str, ...], WorkerSpec] = {}
     for spec in pool.agents():
         if "model" in spec.config:
@@ -60,7 +60,7 @@ def list_bases(pool: Pool) -> list[WorkerSpec]:
 
 
 def choose_base(pool: Pool, name: str = "") -> WorkerSpec:
-    """The agent called `name`; without a name the first that fits, or the small model that ships.
+    """Return the agent called `name`; without a name the first that fits, or the small model that ships.
 
     Raises InvalidPool when `name` is no agent of the pool.
     """
@@ -92,7 +92,7 @@ def _explain_missing(need: TemplateField, values: Mapping[str, JsonValue]) -> st
 
 
 def _put_on_model(role: WorkerSpec, base: WorkerSpec) -> WorkerSpec:
-    """`base` under the role's name, with its description and prompt; the model's own settings stay."""
+    """Give `base` the role's name, description and prompt; the model's own settings stay."""
     config: dict[str, JsonValue] = {**base.config, "role": role.config["role"]}
     if base == SHIPPED_MODEL:
         config["max_tokens"] = role.config["max_tokens"]

@@ -1,6 +1,6 @@
-"""Importers: what a source (an MCP server, an OpenAPI document, a Python file) offers as workers.
+"""Importers: list what a source (an MCP server, an OpenAPI document, a Python file) offers as workers.
 
-An importer only looks and tells. Nothing is added to a pool until a person has chosen from the offers.
+An importer only reads. Nothing is added to a pool until a person has chosen from the offers.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ MAX_NAME_CHARS = 48  # as in worker.NAME_PATTERN
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A worker that a source offers: ready to add, or with the reason why it cannot be."""
+    """A worker that a source offers, ready to add or with the reason why it cannot be added."""
 
     spec: WorkerSpec  # its name is valid, and unique among the offers
     problem: str = ""  # why it cannot be added (the page then shows it greyed), "" when ready
 
 
 def worker_name(suggestion: str, taken: Iterable[str] = (), prefix: str = "") -> str:
-    """A valid worker name close to `wanted`, after `prefix` if there is one, and not in `taken`.
+    """Return a valid worker name close to `suggestion`, after `prefix` if there is one, and not in `taken`.
 
     >>> worker_name("Get.Weather", prefix="home")
     'home_get_weather'

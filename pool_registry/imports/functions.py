@@ -1,4 +1,4 @@
-"""Which functions a Python file or module offers, with schemas from their signatures and docstrings.
+"""List the functions of a Python file or module, with schemas from their signatures and docstrings.
 
 The schema is pydantic's, which also checks and converts the arguments of each call, so what is promised and what
 is done cannot drift apart. Docstrings are read by griffe (the reader behind mkdocstrings), which knows the
@@ -24,7 +24,7 @@ MAX_DESCRIPTION = 2000
 
 
 async def offers(target: str, python: str = "") -> list[Offer]:
-    """One offer per function. Runs the file or module, in a process of its own that ends with the list.
+    """Return one offer per function. Imports the file or module in a process that ends afterwards.
 
     Raises InvalidPool when there is nothing to load or its code fails.
     """
@@ -76,7 +76,7 @@ def _offer(place: Target, function: Mapping[str, Any], name: str, python: str) -
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says of the function, returns included, and of each argument."""
+    """Split a docstring into the function's description, with its returns, and that of each argument."""
     from griffe import Docstring, DocstringSectionKind, parse_auto
 
     logging.getLogger("griffe").setLevel(logging.ERROR)  # it warns of every argument without a type
@@ -93,7 +93,7 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _with_descriptions(schema: dict[str, Any], arguments: Mapping[str, str]) -> dict[str, Any]:
-    """The docstring's words at each argument that has none of its own (from `Field`)."""
+    """Add the docstring's descriptions to the arguments that have none of their own (from `Field`)."""
     rules = {
         name: {**({"description": arguments[name]} if arguments.get(name) else {}), **rule}
         for name, rule in schema.get("properties", {}).items()

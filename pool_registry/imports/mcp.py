@@ -1,4 +1,4 @@
-"""What an MCP server offers, and what has changed there since its tools were added."""
+"""List the tools of an MCP server, and what has changed there since they were added."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ToolChange:
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """Workers brought up to date (those whose tool is gone are missing), and what changed."""
+    """The updated workers (without those whose tool is gone), and what changed."""
 
     specs: tuple[WorkerSpec, ...]
     changes: tuple[ToolChange, ...]
@@ -40,7 +40,7 @@ class Refreshed:
 
 
 async def offers(server: McpServer) -> list[Offer]:
-    """One offer per tool. Starts the server's program or asks its URL; ends with the list.
+    """Return one offer per tool. Starts the server's program or asks its URL, and closes it afterwards.
 
     Raises WorkerFault when the server cannot be reached, or answers with anything but a list of tools.
     """

@@ -1,4 +1,4 @@
-"""What a Hugging Face Space, or any Gradio app, offers: one worker of kind `space` for each named endpoint."""
+"""List the named endpoints of a Hugging Face Space, or any Gradio app, as workers of kind `space`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MAX_DESCRIPTION = 1_000
 
 
 class UnfitEndpoint(Exception):
-    """Why an endpoint cannot become a worker."""
+    """An endpoint cannot become a worker; the message says why."""
 
 
 async def offers(space: str, *, token: str = "", allow_private: bool = False) -> list[Offer]:
-    """The endpoints of a Space: owner/name or a URL; `token` is a reference.
+    """Return one offer for each endpoint of a Space: owner/name or a URL; `token` is a reference.
 
     Raises InvalidPool for what a person can mend, WorkerFault when the Space does not answer.
     """
@@ -57,7 +57,7 @@ def _offer(name: str, config: dict[str, Any], endpoint: Mapping[str, Any]) -> Of
 
 
 def _arguments(endpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """`inputs` and `parameters` of the configuration. Raises UnfitEndpoint."""
+    """Return `inputs` and `parameters` of the configuration. Raises UnfitEndpoint."""
     listed = endpoint.get("parameters")
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise UnfitEndpoint("it does not say what it takes")
@@ -86,7 +86,7 @@ def _arguments(endpoint: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schema(name: str, parameter: Mapping[str, Any], has_default: bool) -> tuple[dict[str, Any], bool]:
-    """An input's JSON Schema, and whether it is a file. Raises UnfitEndpoint."""
+    """Return an input's JSON Schema, and whether it is a file. Raises UnfitEndpoint."""
     python = parameter.get("python_type")
     kind = str(python.get("type", "")) if isinstance(python, dict) else ""
     label = str(parameter.get("label") or name)[:200]

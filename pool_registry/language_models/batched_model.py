@@ -1,6 +1,6 @@
 """Transformers checkpoints in memory: loaded once, shared, run in batches.
 
-Several workers share one set of weights, and adapters of one base share that base (adapters.py). Requests that
+Several workers share one set of weights, and adapters of one base share that base (lora_adapters.py). Requests that
 arrive while a batch runs are generated together in the next one, those with the same adapter and sampling.
 """
 
@@ -77,7 +77,7 @@ class LoadedModel:
         self.start()
 
     def start(self) -> None:
-        """Start the thread, and see to its end: it takes requests until then."""
+        """Start the thread, and register its end at exit."""
         self._thread = threading.Thread(target=self._work, name="generate", daemon=True)
         self._thread.start()
         atexit.register(self._end)
@@ -96,7 +96,7 @@ class LoadedModel:
         tools: Sequence[Any] | None = None,
         adapter: Path | None = None,
     ) -> tuple[str, Usage]:
-        """The reply to a chat, as the model with this adapter gives it, and what it used.
+        """Generate the reply to a chat with this adapter; return it with its usage.
 
         Raises WorkerFault: `context_overflow`, or why the adapter cannot be used.
         """
@@ -111,7 +111,7 @@ class LoadedModel:
         reply: asyncio.Future[tuple[str, int]] = loop.create_future()
 
         def finish(text: str | BaseException, count: int) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the caller's loop is closed
                 loop.call_soon_threadsafe(_settle, reply, text, count)
 
         request = QueuedPrompt(ids, max_tokens, sampling, adapter, finish)
@@ -129,7 +129,7 @@ class LoadedModel:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _work(self) -> None:
-        """Take what waits, generate what fits together, put the rest aside for the next round; None ends it."""
+        """Generate the waiting requests that fit one batch, keep the rest for the next; None ends the thread."""
         aside: list[QueuedPrompt] = []
         while True:
             come = [] if aside else [self._requests.get()]
@@ -183,7 +183,7 @@ class LoadedModel:
 
 
 def _sampling_arguments(batch: Sequence[Sampling]) -> dict[str, Any]:
-    """The arguments of `generate` for requests that share a batch."""
+    """Build the arguments of `generate` for requests that share a batch."""
     temperature = batch[0].temperature
     if temperature == 0:
         return {"do_sample": False}
@@ -211,7 +211,7 @@ def _with_noise(seeds: Sequence[int], temperature: float) -> Callable[..., Any]:
 
 
 def _stop_when_done(batch: list[QueuedPrompt], prompt_length: int) -> Callable[..., Any]:
-    """A stopping criterion per row: its own token limit, or nobody waits for it any more."""
+    """Build a stopping criterion per row: its own token limit, or that its caller has gone."""
 
     def stop(ids: Any, _scores: Any, **_: Any) -> Any:
         import torch
@@ -241,7 +241,7 @@ _load_lock = threading.Lock()
 
 
 def open_model(folder: Path, device: str) -> LoadedModel:
-    """The checkpoint, loaded once per process and device."""
+    """Return the checkpoint, loaded once per process and device."""
     with _load_lock:
         return _load(folder, pick_device(device))
 

@@ -43,7 +43,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """How a reply is to be drawn. Temperature 0 takes the likeliest token; a seed gives the same draw again
+    """How to sample a reply. Temperature 0 takes the likeliest token; a seed gives the same draw again
     where the model can (a local one; endpoints differ too much in whether they know a seed)."""
 
     temperature: float = 0.0
@@ -65,7 +65,7 @@ DEFAULT_OPTIONS = CompletionOptions()
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A worker that can also be asked directly, as an orchestrator."""
+    """A worker whose model can also be asked directly, as an orchestrator."""
 
     async def complete(self, messages: Sequence[Message], options: CompletionOptions = DEFAULT_OPTIONS) -> Completion:
         """Ask the model. Raises WorkerFault."""
@@ -78,7 +78,7 @@ def agent_messages(
     visible: Sequence[Visible] = (),
     max_visible_chars: int = DEFAULT_VISIBLE_CHARS,
 ) -> list[Message]:
-    """The messages for one call: the role, then what the step may see, then its instruction."""
+    """Build the messages of one call: the role, then what the step may see, then its instruction."""
     messages = [Message("system", role_prompt)] if role_prompt else []
     if not visible:
         return [*messages, Message("user", instruction)]
@@ -92,12 +92,12 @@ INSTRUCTION = one_string("instruction", "What to do, in plain words.")  # the pa
 
 
 def prompt_text(messages: Sequence[Message]) -> str:
-    """The messages as a person reads them in the inspector."""
+    """Format the messages as the inspector shows them."""
     return "\n\n".join(f"[{message.role}]\n{message.content}" for message in messages)
 
 
 def strip_special(text: str) -> str:
-    """`text` with a space for each control token of a chat template (nothing would join what was around it)."""
+    """Replace each control token of a chat template by a space (removing it would join its neighbours)."""
     return _SPECIAL.sub(" ", text)
 
 

@@ -24,7 +24,7 @@ Key = tuple[Path, int, int]
 
 
 class Adapters:
-    """The adapters of one model. Not for several threads: only the one that generates may call it."""
+    """The adapters of one model. Not thread-safe: only the thread that generates may call it."""
 
     def __init__(self, model: Any, kept: int = KEPT) -> None:
         self._model = model
@@ -53,7 +53,7 @@ class Adapters:
         self._active = name
 
     def _name_of(self, adapter: Path) -> str:
-        """What peft calls the adapter, which is in memory from now on."""
+        """Load the adapter if needed; return peft's name for it."""
         key = _key(adapter)
         name = self._names.get(key) or self._load(adapter)
         self._names[key] = name
@@ -84,7 +84,7 @@ class Adapters:
         return name
 
     def _forget(self, name: str) -> None:
-        """Take what belongs to an adapter out of the model again, also when it came only half in."""
+        """Remove an adapter from the model, also one that was loaded only in part."""
         self._active = _UNKNOWN
         if self._tuned is not None and name in self._tuned.peft_config:
             self._tuned.delete_adapter(name)
@@ -100,7 +100,7 @@ def _key(adapter: Path) -> Key:
 
 
 def _read_config(adapter: Path) -> Any:
-    """The adapter's configuration, when it is one that can share its base. Raises WorkerFault."""
+    """Read an adapter's configuration. Raises WorkerFault when it cannot share its base."""
     from peft import LoraConfig, PeftConfig
 
     try:

@@ -1,4 +1,4 @@
-"""Transformers checkpoints: found, and converted once. loaded_models.py runs them.
+"""Find Transformers checkpoints, and convert the one that ships. batched_model.py runs them.
 
 Only safetensors without remote code are loaded, and nothing is fetched unless the reference says so
 (`hub:owner/name`).
@@ -48,7 +48,7 @@ def model_path(reference: str) -> Path:
 
 
 def is_available(reference: str) -> str:
-    """Whether a checkpoint could be loaded, in a sentence, without loading it. Raises WorkerFault."""
+    """Say whether a checkpoint can be loaded, without loading it. Raises WorkerFault."""
     if reference.startswith(HUB):
         return "fetched from the hub on first use"
     if reference != STARTER:
@@ -65,7 +65,7 @@ def starter_folder() -> Path:
 
 
 def _fetch(repository: str) -> Path:
-    """A model repository in the hub's own cache; only configuration, tokenizer and safetensors are fetched."""
+    """Fetch a model repository into the hub's cache: configuration, tokenizer and safetensors only."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
@@ -125,14 +125,14 @@ def _convert_starter(folder: Path) -> None:
 
 
 def be_quiet() -> None:
-    """No progress bars in a server's log."""
+    """Turn off progress bars, which would fill a server's log."""
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
 
 
 def pick_device(device: str) -> str:
-    """`auto` is the GPU if there is one."""
+    """Resolve `auto`: the GPU if there is one."""
     if device != "auto":
         return device
     import torch
@@ -143,7 +143,7 @@ def pick_device(device: str) -> str:
 
 
 def pick_dtype(device: str) -> Any:
-    """The checkpoint's own precision, except on CPUs that only emulate bfloat16: float32 is faster there."""
+    """Choose the checkpoint's own precision, or float32 on CPUs that only emulate bfloat16: it is faster there."""
     import torch
 
     native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()  # noqa: SLF001

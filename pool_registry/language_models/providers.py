@@ -1,4 +1,4 @@
-"""Where chat models can be had: one line per provider, and the list of models that an endpoint offers.
+"""Providers of chat models, and the list of models that an endpoint offers.
 
 Every one of them answers the `chat` kind through its base URL alone. What differs is in `settings`, in
 ChatConfig's words. Names of models are suggestions from the providers' own documentation (November 2026);
@@ -40,7 +40,7 @@ class Provider:
 
     @property
     def line(self) -> str:
-        """What the gallery says of it."""
+        """The line that the gallery shows."""
         return self.about or (f"Models that {self.label} serves." if self.is_local else f"Models by {self.label}.")
 
     @property
@@ -49,7 +49,7 @@ class Provider:
         return urlsplit(self.base_url).hostname == "127.0.0.1"
 
     def config(self, model: str = "", key: str | None = None) -> dict[str, JsonValue]:
-        """The configuration of a chat worker; `key` is a reference, by default to the usual variable."""
+        """Build the configuration of a chat worker; `key` is a reference, by default to the usual variable."""
         usual = f"env:{self.key}" if self.key else ""
         return {
             "base_url": self.base_url,
@@ -153,13 +153,13 @@ PROVIDERS: tuple[Provider, ...] = (
 
 
 def provider_of(base_url: str) -> Provider | None:
-    """The provider behind a base URL, found by its host; None for an endpoint of one's own."""
+    """Find the provider of a base URL by its host; None for any other endpoint."""
     place = urlsplit(base_url).netloc
     return next((provider for provider in PROVIDERS if urlsplit(provider.base_url).netloc == place), None)
 
 
 async def models(base_url: str, api_key: str = "", policy: AddressPolicy = CONFIGURED) -> list[str]:
-    """The models that an OpenAI-compatible endpoint lists, in its own order; `api_key` is a reference.
+    """List the models of an OpenAI-compatible endpoint, in its order; `api_key` is a reference.
 
     Raises WorkerFault: `auth` when the key does not resolve or is refused, or what egress says.
     """
@@ -175,7 +175,7 @@ async def models(base_url: str, api_key: str = "", policy: AddressPolicy = CONFI
 
 
 def key_header(api_key: str) -> dict[str, str]:
-    """The header that carries the key behind a reference, or none. Raises WorkerFault `auth`."""
+    """Return the header with the key behind a reference, or none. Raises WorkerFault `auth`."""
     if not api_key:
         return {}
     try:
@@ -186,7 +186,7 @@ def key_header(api_key: str) -> dict[str, str]:
 
 
 def _names(listing: Any) -> list[str]:
-    """Ids as chat completions take them: Gemini lists `models/NAME` and takes NAME."""
+    """Normalize ids: Gemini lists `models/NAME`, but takes NAME."""
     entries = listing.get("data") if isinstance(listing, dict) else None
     if not isinstance(entries, list):
         return []

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class SessionLost(Exception):
-    """The server has no such session any more: it was started again behind its URL. The call was not run."""
+    """The server has lost the session, as after a restart behind its URL. The call was not run."""
 
 
 class Connection:
@@ -48,16 +48,16 @@ class Connection:
 
     @property
     def over(self) -> bool:
-        """Whether no more calls can be made."""
+        """Whether the connection has ended."""
         return self._over.is_set() or self._task.done()
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> mcp_types.CallToolResult:
-        """The tool's result, which may be an error of the tool's own (`is_error`)."""
+        """Call a tool; its result may be an error of the tool's own (`is_error`)."""
         client = await asyncio.shield(self._opened)
         return await self._ask(lambda: client.call_tool(tool, arguments))
 
     async def tools(self) -> list[mcp_types.Tool]:
-        """Every tool that the server lists now."""
+        """List the tools that the server has now."""
         client = await asyncio.shield(self._opened)
         try:
             async with asyncio.timeout(LIST_S):
@@ -69,7 +69,7 @@ class Connection:
         """End the connection, and the server if it was started here."""
         self._over.set()
         if not self._opened.done():
-            self._task.cancel()  # nobody waits for the handshake any more
+            self._task.cancel()  # the caller of the handshake has gone
         await asyncio.wait({self._task})
 
     async def _run(self) -> None:
@@ -85,7 +85,7 @@ class Connection:
             self._fail(WorkerFault("connection", "the connection was closed", retryable=True))
 
     async def _serve(self, transport: Any) -> None:
-        """Shake hands, then wait for the end."""
+        """Initialize the connection, then wait for its end."""
         note = Exchange()
         exchange.set(note)
         info = mcp_types.Implementation(name="podium", version="1")
@@ -103,7 +103,7 @@ class Connection:
             raise await self._explain_refusal(_innermost(error), note) from error
 
     async def _explain_refusal(self, error: BaseException, note: Exchange) -> WorkerFault:
-        """Why there is no connection."""
+        """Explain why the connection failed."""
         if note.fault is not None:
             return note.fault
         if isinstance(error, TimeoutError):
@@ -152,7 +152,7 @@ _CODES = {
 
 
 async def _all_tools(client: Client) -> list[mcp_types.Tool]:
-    """Every page of the list. Raises WorkerFault when it does not end."""
+    """Fetch every page of the list of tools. Raises WorkerFault when it does not end."""
     tools: list[mcp_types.Tool] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
@@ -173,6 +173,6 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _words(error: BaseException) -> str:
-    """An error's message, fit for a person: on one line, without secrets."""
+    """Format an error's message for a person: on one line, without secrets."""
     text = " ".join(str(error).split()) or type(error).__name__
     return redact(clean_text(text))[:MAX_SAID]

@@ -1,4 +1,4 @@
-"""What HTTP had to say about one call: the SDK tells that a request failed, but not with which status."""
+"""HTTP details of one call: the SDK reports that a request failed, but not with which status."""
 
 from __future__ import annotations
 

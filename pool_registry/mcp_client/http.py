@@ -1,6 +1,6 @@
 """MCP over streamable HTTP: the SDK's transport on a client of our own making.
 
-The SDK brings its own HTTP client (httpx2), so this is the second door to the network beside egress.py. The
+The SDK brings its own HTTP client (httpx2), so this is the second way to the network beside network/http_client.py. The
 same rules hold: every address is checked and then connected to as checked, nothing is proxied, no compressed
 bodies, a size limit. What goes wrong with a request is noted on the call that made it (`Exchange`) and then
 answered in the peer's place, so that one failing request does not tear down the session.
@@ -29,14 +29,14 @@ SESSION_HEADER = "mcp-session-id"
 
 
 class HttpLink:
-    """The line to a server behind a URL. It is never over: each request finds its own way."""
+    """The transport to a server behind a URL. It never ends: each request connects by itself."""
 
     def __init__(self, server: McpServer) -> None:
         self._server = server
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:
-        """Yields the two streams that the SDK's client wants. Raises WorkerFault."""
+        """Yield the two streams that the SDK's client needs. Raises WorkerFault."""
         client = httpx2.AsyncClient(
             headers={**resolve_references(self._server.headers), "accept-encoding": "identity"},
             timeout=httpx2.Timeout(None, connect=CONNECT_S),  # every call has a deadline of its own
@@ -50,12 +50,12 @@ class HttpLink:
             yield streams
 
     async def trouble(self) -> str:
-        """What is known about a server that does not speak (any more), for an error message."""
+        """Describe a server that does not answer, for an error message."""
         return f"{httpx2.URL(self._server.url).netloc.decode()} gives no valid answer"
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
-    """Connects to checked addresses only, and turns every trouble into a note and an error status."""
+    """Connects to checked addresses only, and turns every fault into a note and an error status."""
 
     def __init__(self, allowed: address_policy.AddressPolicy) -> None:
         self._allowed = allowed
@@ -77,7 +77,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(502, request=request)
 
     async def _pin_address(self, request: httpx2.Request) -> httpx2.Request:
-        """The same request to an address that was checked; the name stays in Host and in TLS."""
+        """Send the request to a checked address; the name stays in Host and in TLS."""
         url = request.url
         port = url.port or (443 if url.scheme == "https" else 80)
         first, *_ = await address_policy.addresses(url.host, port, self._allowed)
@@ -92,7 +92,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
     async def _check_response(
         self, response: httpx2.Response, request: httpx2.Request, note: Exchange
     ) -> httpx2.Response:
-        """What the SDK gets to see of an answer."""
+        """Check and limit a response before the SDK reads it."""
         status, headers = response.status_code, response.headers
         if headers.get("content-encoding", "identity") != "identity":
             note.fault = WorkerFault("invalid_response", "the server compresses its answers unasked")
@@ -137,7 +137,7 @@ class Watched(httpx2.AsyncByteStream):
 
 
 async def _start_of(stream: Watched) -> bytes:
-    """The first MAX_ERROR_BYTES of a refusal."""
+    """Read the first MAX_ERROR_BYTES of an error body."""
     body = b""
     with contextlib.suppress(httpx2.StreamError):
         async for part in stream:
@@ -149,7 +149,7 @@ async def _start_of(stream: Watched) -> bytes:
 
 
 def _note_refusal(note: Exchange, request: httpx2.Request, status: int, headers: httpx2.Headers, body: bytes) -> None:
-    """What the SDK does not tell of an error status. A JSON-RPC error in the body it does tell."""
+    """Note the error status, which the SDK hides; a JSON-RPC error in the body it reports itself."""
     note.session_lost = status == 404 and SESSION_HEADER in request.headers
     if status in (401, 403, 408, 429) or status >= 500 or (status == 404 and b'"jsonrpc"' not in body):
         host = request.url.netloc.decode()

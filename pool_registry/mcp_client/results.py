@@ -1,4 +1,4 @@
-"""What a tool of an MCP server returned, as a value for the engine."""
+"""Convert the result of an MCP tool to a value for the engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pool_registry.actions import JsonValue
 
 
 def value_of(result: mcp_types.CallToolResult) -> JsonValue:
-    """The structured content if there is any, otherwise the text of all parts.
+    """Return the structured content if there is any, otherwise the text of all parts.
 
     SDKs wrap what is no object as `{"result": value}`, because the protocol wants an object: the value comes out.
     """
@@ -21,7 +21,7 @@ def value_of(result: mcp_types.CallToolResult) -> JsonValue:
 
 
 def text_of(result: mcp_types.CallToolResult) -> str:
-    """All parts as text. What is no text becomes a note of its kind and size: models read no base64."""
+    """Join all parts as text; other content becomes a note of its kind and size: models read no base64."""
     return "\n".join(_part(part) for part in result.content)
 
 

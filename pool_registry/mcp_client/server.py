@@ -1,4 +1,4 @@
-"""How an MCP server is reached: what a person typed, checked, and what becomes of it when it is used."""
+"""How an MCP server is reached: a program to start, or a URL."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class McpServer(BaseModel):
 
     @property
     def reach(self) -> AddressPolicy:
-        """How far requests to `url` may go."""
+        """Which addresses requests to `url` may reach."""
         return AddressPolicy(private=self.allow_private, typed=True)
 
     @property

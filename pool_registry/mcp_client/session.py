@@ -65,7 +65,7 @@ class Session:
 
 
 async def borrow(server: McpServer) -> Session:
-    """The session of this event loop for `server`. Whoever borrows it gives it back."""
+    """Return this event loop's session for `server`. Each borrower must call `give_back`."""
     # The SDK takes 1.6 s to import; that must not hold up the loop.
     await asyncio.to_thread(importlib.import_module, "pool_registry.mcp_client.connection")
     loop = asyncio.get_running_loop()
@@ -78,7 +78,7 @@ async def borrow(server: McpServer) -> Session:
 
 
 async def give_back(server: McpServer, session: Session) -> None:
-    """Close the session when nobody else has it."""
+    """Close the session when no other borrower has it."""
     session.users -= 1
     if session.users == 0:
         del _sessions[asyncio.get_running_loop()][server.model_dump_json()]

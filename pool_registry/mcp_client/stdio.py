@@ -32,7 +32,7 @@ _ID = re.compile(rb'"id"\s*:\s*(?:"([^"\\]{1,100})"|(\d{1,15}))')
 
 
 class StdioLink:
-    """The line to a server on this machine. `over` is set once nothing can come from it any more."""
+    """The transport to a server on this machine. `over` is set once it can send nothing more."""
 
     def __init__(self, server: McpServer, over: asyncio.Event) -> None:
         self._server = server
@@ -42,7 +42,7 @@ class StdioLink:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:
-        """Start the server; yields the two streams that the SDK's client wants. Raises WorkerFault."""
+        """Start the server and yield the two streams that the SDK's client needs. Raises WorkerFault."""
         server = self._server
         env = {**get_default_environment(), **resolve_references(server.env)}
         child = self._child = await start([server.command, *server.args], env, server.cwd)
@@ -62,7 +62,7 @@ class StdioLink:
                 await asyncio.gather(reader, writer, return_exceptions=True)
 
     async def trouble(self) -> str:
-        """What is known about a server that does not speak (any more), for an error message."""
+        """Describe a server that does not answer, for an error message."""
         if self._child is None:
             return "the server did not start"
         if self._over.is_set() or not self._child.alive:
@@ -81,7 +81,7 @@ class StdioLink:
         self._over.set()
 
     def _message(self, line: bytes | Overlong) -> mcp_types.JSONRPCMessage | None:
-        """A line as a message; None for noise (print() in a server), which is told when nothing else comes."""
+        """Parse a line; None for noise (print() in a server), which is reported when nothing else comes."""
         if isinstance(line, Overlong):
             return line.as_error()
         if not line.strip():
@@ -103,14 +103,14 @@ class StdioLink:
 
 
 class Overlong:
-    """A line that was thrown away but for its two ends."""
+    """A line that was discarded but for its two ends."""
 
     def __init__(self, head: bytes, tail: bytes) -> None:
         match = _ID.search(head) or _ID.search(tail[-_EDGE_BYTES:])
         self._id = None if match is None else (match[1].decode() if match[1] else int(match[2]))
 
     def as_error(self) -> mcp_types.JSONRPCError | None:
-        """An error in the place of the answer, so that nobody waits for it."""
+        """Build an error in place of the answer, so that its caller does not wait for it."""
         if self._id is None:
             return None
         error = mcp_types.ErrorData(code=TOO_LARGE, message=f"the answer is larger than {MAX_BYTES:,} bytes")
@@ -118,7 +118,7 @@ class Overlong:
 
 
 async def _lines(stdout: asyncio.StreamReader) -> AsyncIterator[bytes | Overlong]:
-    """Lines, or what is left of those over MAX_BYTES. Holds little more than MAX_BYTES."""
+    """Yield lines, or the ends of those over MAX_BYTES. Holds little more than MAX_BYTES in memory."""
     line = bytearray()
     head: bytes | None = None  # of a line that has grown too long
     while part := await stdout.read(2**16):

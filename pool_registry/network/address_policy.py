@@ -1,15 +1,15 @@
 """Which addresses a request may connect to, decided on the address itself and not on how it is spelled.
 
-The rule, for the person who is responsible and for the one in a hurry:
+The rule:
 - A URL that a person typed for a worker may name this machine outright (127.0.0.1, [::1], localhost):
-  that is where model servers live, and nobody types it by accident.
+  that is where model servers run, and it is not typed by accident.
 - Everything else that is not public (the local network, carrier-grade NAT, a *name* that leads to this
   machine) needs `allow_private` on that worker.
 - A URL that a model chose, or that a redirect leads to, reaches public addresses only, unless the worker
   has `allow_private`.
 - Link-local, multicast and reserved addresses and the clouds' metadata services are refused always.
 
-egress.py connects to the address that was checked here, so a name cannot change its mind in between.
+http_client.py connects to the address that was checked here, so a name cannot change its mind in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# Metadata and host services that answer whoever can connect: AWS, GCP (IPv6), Alibaba, Oracle, Azure.
+# Metadata and host services that answer every client that can connect: AWS, GCP (IPv6), Alibaba, Oracle, Azure.
 _METADATA = frozenset(
     ipaddress.ip_address(address)
     for address in ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
@@ -41,7 +41,7 @@ ALLOW_PRIVATE = (
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """How far one worker's requests go. `typed`: a person wrote the URL, and may have meant this machine."""
+    """The reach of one worker's requests. `typed`: a person wrote the URL, and may have meant this machine."""
 
     private: bool = False
     typed: bool = False
@@ -52,11 +52,11 @@ CONFIGURED = AddressPolicy(typed=True)  # for URLs that a person typed
 
 
 class AddressRefused(ValueError):
-    """The address is not allowed; the sentence says which setting would allow it, if one does."""
+    """The address is not allowed; the message names the setting that would allow it, if there is one."""
 
 
 def literal_address(host: str) -> Address | None:
-    """The address that `host` spells, also as one number, in hex or octal or with a last dot; None for a name."""
+    """Parse the address that `host` spells, also as one number, in hex or octal or with a last dot; None for a name."""
     host = host.strip("[]").rstrip(".")
     try:
         return ipaddress.ip_address(host)
@@ -99,7 +99,7 @@ async def addresses(host: str, port: int, reach: AddressPolicy) -> list[str]:
 
 
 def _faces(address: Address) -> Iterator[Address]:
-    """The address, and every IPv4 address that travels inside it: a gateway would unwrap it."""
+    """Yield the address, and every IPv4 address embedded in it: a gateway would unwrap it."""
     if isinstance(address, ipaddress.IPv4Address):
         yield address
         return

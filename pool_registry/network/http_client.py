@@ -37,7 +37,7 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[AddressPolicy, httpx
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a peer answered, whatever its status; header names in small letters, `url` after redirects."""
+    """The answer of a peer, whatever its status; header names in small letters, `url` after redirects."""
 
     status: int
     headers: Mapping[str, str]
@@ -50,7 +50,7 @@ class Answer:
 
 
 def check_url(url: str, policy: AddressPolicy = CONFIGURED) -> str:
-    """`url` itself, or ValueError: http(s), a host, no user info, and no address out of reach.
+    """Return `url` if it is http(s) with an allowed host and no user info. Raises ValueError otherwise.
 
     Names are looked up when the request is made, and their addresses checked then.
     """
@@ -79,9 +79,9 @@ async def ask(
     follow: int = 0,
     max_bytes: int = MAX_BYTES,
 ) -> Answer:
-    """One request and its answer, whatever its status (`demand` turns refusals into faults).
+    """Send one request and return its answer, whatever its status (`demand` turns refusals into faults).
 
-    At most `follow` redirects are followed, each to an address checked anew and without the keys once the
+    At most `follow` redirects are followed, each to an address that is checked again, and without the keys once the
     origin changes. Raises WorkerFault: bad_url, address_refused, connection, invalid_response,
     output_too_large, timeout (after `timeout_s` seconds in all).
     """
@@ -107,7 +107,7 @@ async def ask_json(
     body: JsonValue = None,
     policy: AddressPolicy = CONFIGURED,
 ) -> JsonValue:
-    """A request with a JSON document (or none) whose answer must be one. Raises WorkerFault."""
+    """Send a JSON document (or none) and return the JSON of the answer. Raises WorkerFault."""
     return parse_json(demand(await _ask_for_json(method, url, headers, timeout_s, body, policy)))
 
 
@@ -119,7 +119,7 @@ async def post_json(
 
 
 async def post_text(url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float) -> str:
-    """POST `body` to a peer that answers in plain words. Raises WorkerFault."""
+    """POST `body` to a peer that answers in plain text. Raises WorkerFault."""
     answer = demand(await _ask_for_json("POST", url, headers, timeout_s, body, CONFIGURED))
     return answer.body.decode("utf-8", "replace")
 
@@ -132,14 +132,14 @@ async def get_json(
 
 
 def demand(answer: Answer) -> Answer:
-    """`answer` when the peer did what it was asked; otherwise WorkerFault with the code of its refusal."""
+    """Return `answer` if its status is a success. Raises WorkerFault with the code of the refusal."""
     if answer.ok:
         return answer
     raise provider_errors.fault(_host(answer.url), answer.url, answer.status, answer.headers, answer.body)
 
 
 def parse_json(answer: Answer) -> JsonValue:
-    """The JSON in an answer's body. Raises WorkerFault."""
+    """Parse the JSON in an answer's body. Raises WorkerFault."""
     try:
         parsed: JsonValue = json.loads(answer.body.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -169,7 +169,7 @@ class _Request:
 
 
 async def _exchange(request: _Request, max_bytes: int) -> Answer:
-    """One request to one place, without following anything."""
+    """Send one request without following redirects."""
     url, headers = request.url, {"accept-encoding": "identity", **_lower(request.headers)}
     try:
         check_url(url, request.policy)
@@ -200,7 +200,7 @@ async def _read(response: httpx.Response, max_bytes: int) -> bytes:
 
 
 def _unpack(raw: bytes, encoding: str, max_bytes: int) -> bytes:
-    """What a peer packed although it was asked not to, up to the limit: a small body may unpack to gigabytes."""
+    """Decompress a body up to the limit: a small one may unpack to gigabytes, also unasked."""
     if not raw or encoding.strip().lower() in ("", "identity"):
         return raw
     if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
@@ -220,7 +220,7 @@ def _too_large(max_bytes: int) -> WorkerFault:
 
 
 def _follow_redirect(request: _Request, status: int, location: str) -> _Request:
-    """The request that a redirect asks for, with nothing in it that is meant for the first origin alone."""
+    """Build the request that a redirect asks for, without headers meant for the first origin alone."""
     try:
         target = urljoin(request.url, location)
     except ValueError as error:
@@ -233,7 +233,7 @@ def _follow_redirect(request: _Request, status: int, location: str) -> _Request:
     if body is not None:
         raise WorkerFault("invalid_response", f"{_host(request.url)} redirects a request's body to {_host(target)}")
     headers = {name: value for name, value in _lower(request.headers).items() if name in _HARMLESS}
-    policy = AddressPolicy(private=request.policy.private)  # nobody typed this URL
+    policy = AddressPolicy(private=request.policy.private)  # this URL was not typed by a person
     return _Request(method, target, headers, None, policy)
 
 
@@ -305,7 +305,7 @@ class _CheckedTransport(httpx.AsyncHTTPTransport):
 
 
 def _client(policy: AddressPolicy) -> httpx.AsyncClient:
-    """One client per event loop and reach: a kept connection serves only those who may have opened it."""
+    """Return the client of this event loop and policy: a kept connection serves only callers that may open it."""
     loop = asyncio.get_running_loop()
     clients = _clients.get(loop)
     if clients is None:

@@ -30,7 +30,7 @@ _SHOWN_OF_HEAD = ("content-type", "content-length", "last-modified", "etag", "lo
 
 
 class Auth(BaseModel):
-    """Where a key goes: a bearer token, basic (`user:password`), or a named header, query field or cookie."""
+    """Where a key is sent: as a bearer token, basic (`user:password`), or a named header, query field or cookie."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,7 +47,7 @@ class Auth(BaseModel):
 
 
 def authorize(url: str, headers: Mapping[str, str], auth: Auth, reference: str) -> tuple[str, dict[str, str]]:
-    """URL and headers with the key in its place, or as they were without one. Raises WorkerFault `auth`."""
+    """Add the key to URL or headers; without one both stay as they are. Raises WorkerFault `auth`."""
     sent = dict(headers)
     if not reference:
         return url, sent
@@ -66,7 +66,7 @@ def authorize(url: str, headers: Mapping[str, str], auth: Auth, reference: str) 
 
 
 def resolve_key(reference: str) -> str:
-    """The secret behind a reference. Raises WorkerFault `auth` saying how to set it."""
+    """Return the secret behind a reference. Raises WorkerFault `auth` saying how to set it."""
     try:
         return secrets.resolve(reference).get_secret_value()
     except SecretNotFound as error:
@@ -74,14 +74,14 @@ def resolve_key(reference: str) -> str:
 
 
 def header_value(argument: str, value: str) -> str:
-    """`value` itself when it can stand in a header. Raises BadCall: a line break in it would start a new one."""
+    """Return `value` if a header can hold it. Raises BadCall: a line break in it would start a new header."""
     if not (value.isascii() and value.isprintable()):
         raise BadCall(f"{argument}: a header takes printable ASCII in one line only")
     return value
 
 
 def check_path(path: str) -> str:
-    """`path` itself. Raises BadCall when it would lead elsewhere: `.` or `..` as a part, or a name not filled in."""
+    """Return `path`. Raises BadCall when it would lead elsewhere: `.` or `..` as a part, or a name not filled in."""
     if "{" in path or "}" in path:
         raise BadCall(f"the path {path} needs every one of its arguments")
     if any(unquote(part) in (".", "..") for part in path.split("/")):
@@ -102,13 +102,13 @@ def once(method: str) -> Iterator[None]:
 
 
 async def reachable(url: str, policy: AddressPolicy) -> str:
-    """A sentence when anything answers at `url`; nothing of it is called. Raises WorkerFault."""
+    """Check that something answers at `url`, without calling any operation. Raises WorkerFault."""
     answer = await http_client.ask("GET", url, timeout_s=CHECK_S, policy=policy)
     return f"{urlsplit(url).netloc} answers (status {answer.status} at {urlsplit(url).path or '/'})"
 
 
 def value_of(method: str, answer: Answer) -> JsonValue:
-    """An answer as a worker's value: JSON, text, null when it is empty, a note for anything else.
+    """Convert an answer to a worker's value: JSON, text, null when it is empty, a note for anything else.
 
     Raises WorkerFault when it says that it is JSON and is not.
     """
@@ -131,7 +131,7 @@ def value_of(method: str, answer: Answer) -> JsonValue:
 
 
 def content_type(answer: Answer) -> tuple[str, str]:
-    """Media type in small letters and character set, "" where the answer does not say."""
+    """Return media type (lower case) and character set, "" where the answer does not say."""
     message = Message()
     message["content-type"] = answer.headers.get("content-type", "")
     if not message["content-type"]:
@@ -140,8 +140,8 @@ def content_type(answer: Answer) -> tuple[str, str]:
 
 
 def decode_text(raw: bytes, charset: str) -> str:
-    """Text in the character set that was told, or UTF-8; what does not fit becomes U+FFFD."""
+    """Decode text in the given character set, or UTF-8; what does not fit becomes U+FFFD."""
     try:
         return raw.decode(charset or "utf-8", "replace")
-    except LookupError:  # a character set that nobody knows
+    except LookupError:  # an unknown character set
         return raw.decode("utf-8", "replace")

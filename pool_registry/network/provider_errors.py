@@ -1,4 +1,4 @@
-"""What a provider's refusal means: status, headers and error body -> one WorkerFault with a code.
+"""Map a provider's refusal (status, headers, error body) to one WorkerFault with a code.
 
 Providers agree on little: the same code stands in `error.code`, `error.type`, `type`, `status` or
 `details`, a used-up quota comes as 400, 402, 403 or 429, and some errors come with status 200. The rules
@@ -55,7 +55,7 @@ _PER_DAY = re.compile(r"per_?day", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A refusal, read: what it says, and every short word that may be its code, in small letters."""
+    """A parsed refusal: its message, and every short word that may be its code, in lower case."""
 
     status: int
     message: str
@@ -64,7 +64,7 @@ class _Refusal:
 
 
 def fault(host: str, url: str, status: int, headers: Mapping[str, str], body: bytes) -> WorkerFault:
-    """The fault that a refusal becomes."""
+    """Turn a refusal into a fault."""
     if 300 <= status < 400:
         return WorkerFault("invalid_response", f"{host} redirects; give the final URL")
     document = _document(body)
@@ -76,7 +76,7 @@ def fault(host: str, url: str, status: int, headers: Mapping[str, str], body: by
 
 
 def fault_within(host: str, url: str, document: Any) -> WorkerFault | None:
-    """The fault in an answer that came with status 200 and holds an error in place of a result, if it does."""
+    """Return the fault in an answer with status 200 that holds an error in place of a result, or None."""
     error = document.get("error") if isinstance(document, dict) else None
     if not error:
         return None
@@ -103,7 +103,7 @@ def _fault(host: str, url: str, refusal: _Refusal) -> WorkerFault:
 
 
 def _code(refusal: _Refusal) -> str:
-    """The first rule that fits; what a body says goes before its status, which providers reuse."""
+    """Return the code of the first rule that fits; the body goes before the status, which providers reuse."""
     status, message, marks = refusal.status, refusal.message, refusal.marks
     if status == 401:
         return "auth"
@@ -134,7 +134,7 @@ def _is_used_up(refusal: _Refusal) -> bool:
 
 
 def _document(body: bytes) -> Any:
-    """The JSON of an error body (Gemini puts it into a list), or None."""
+    """Parse the JSON of an error body (Gemini puts it into a list); None without one."""
     try:
         document = json.loads(body[:_MAX_READ].decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -143,7 +143,7 @@ def _document(body: bytes) -> Any:
 
 
 def _error_text(document: Any, body: bytes) -> str:
-    """The message in an API's error body, or the start of whatever it is."""
+    """Return the message in an API's error body, or the start of the body."""
     text = _message(document) or body[:4000].decode("utf-8", "replace")
     return redact(" ".join(text.split()))[:MAX_SAID_CHARS]
 
@@ -164,14 +164,14 @@ def _message(document: Any) -> str:
 
 
 def _upstream(error: Mapping[str, Any]) -> str:
-    """What the provider behind OpenRouter said: its own message is "Provider returned error"."""
+    """Return the message of the provider behind OpenRouter, whose own is "Provider returned error"."""
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     return f" ({raw})" if isinstance(raw, str) else ""
 
 
 def _marks(document: Any) -> frozenset[str]:
-    """Every short string in the body that stands where a code may stand."""
+    """Collect every short string of the body where a code may stand."""
     return frozenset(list(_codes_in(document, 0))[:_MAX_MARKS])
 
 
@@ -190,7 +190,7 @@ def _codes_in(value: Any, depth: int) -> Iterator[str]:
 
 
 def _header_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait as the headers ask, in any of their forms; None when absent or odd."""
+    """Return the seconds to wait that the headers ask for, in any of their forms; None when absent or invalid."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -205,7 +205,7 @@ def _header_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def _wait(document: Any) -> float | None:
-    """Seconds to wait as Google's RetryInfo asks ("25.6s")."""
+    """Return the seconds to wait that Google's RetryInfo asks for ("25.6s")."""
     error = document.get("error") if isinstance(document, dict) else None
     details = error.get("details") if isinstance(error, dict) else None
     for detail in details if isinstance(details, list) else ():

@@ -45,14 +45,14 @@ class Child:
         return self._process.returncode is None
 
     async def ending(self) -> str:
-        """How it ended, for a message: exit status and its last words. Waits a moment for both."""
+        """Describe the end for a message: exit status and last lines. Waits a moment for both."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), ENDING_S)
         await asyncio.wait({self._listener}, timeout=ENDING_S)
         return f"{_how(self._process.returncode)}{self.last_words()}"
 
     def last_words(self) -> str:
-        """The last lines that it wrote to standard error, without secrets: " and said: ...", or nothing."""
+        """Return the last lines of standard error, without secrets: " and said: ...", or nothing."""
         lines = [" ".join(line.split()) for line in self._told.decode("utf-8", "replace").splitlines()]
         last_lines = redact(clean_text(" | ".join([line for line in lines if line][-TOLD_LINES:])))
         return f" and said: {last_lines[-TOLD_CHARS:]}" if last_lines else ""
@@ -89,7 +89,7 @@ class Child:
 
 
 def _how(status: int | None) -> str:
-    """An exit status as the guard gives it, in words."""
+    """Describe an exit status as the guard gives it."""
     if status is None:
         return "still runs"
     with contextlib.suppress(ValueError):

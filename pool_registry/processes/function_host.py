@@ -1,6 +1,6 @@
-"""Runs in the process of a function: loads a person's file or module, tells its functions, calls them.
+"""Runs in the process of a function: loads a person's file or module, lists its functions, calls them.
 
-Started as a script by process.py. Requests come as JSON lines on standard input, answers go as JSON lines to
+Started as a script by function_process.py. Requests come as JSON lines on standard input, answers go as JSON lines to
 what was standard output; whatever the person's code prints goes to standard error, so that it cannot be taken
 for an answer. Imports nothing of ours and little else than pydantic: it may run in another interpreter.
 """
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _take_streams() -> tuple[TextIO, TextIO]:
-    """The two ends of the line to the studio, out of the reach of print() and input()."""
+    """Take the streams to the studio out of the reach of print() and input()."""
     requests = os.fdopen(os.dup(0), encoding="utf-8")
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     null = os.open(os.devnull, os.O_RDONLY)
@@ -93,7 +93,7 @@ def _import_target(target: dict[str, str]) -> ModuleType:
 
 
 def _public(module: ModuleType) -> dict[str, Callable[..., Any]]:
-    """The functions that are written in the module, or that its `__all__` names."""
+    """Return the functions that are defined in the module, or that its `__all__` names."""
     named = getattr(module, "__all__", None)
     return {
         name: value
@@ -104,7 +104,7 @@ def _public(module: ModuleType) -> dict[str, Callable[..., Any]]:
 
 
 def _describe(function: Callable[..., Any]) -> dict[str, Any]:
-    """Docstring and argument schema, or the problem."""
+    """Describe a function: docstring and argument schema, or the problem."""
     doc = inspect.getdoc(function) or ""
     problem = _signature_problem(function)
     if problem:
@@ -136,7 +136,7 @@ def _signature_problem(function: Callable[..., Any]) -> str:
 
 
 def _arguments_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with the same signature that only hands back its arguments: checking apart from running."""
+    """Build a function with the same signature that returns its arguments, to check them without running it."""
 
     @functools.wraps(function)
     def arguments(*args: Any, **kwargs: Any) -> Any:
@@ -167,7 +167,7 @@ async def _await_value(value: Any) -> Any:
 
 
 def _describe_error(error: BaseException) -> str:
-    """Type, message and the line of the person's file: "ValueError: no (tools.py, line 3)"."""
+    """Describe an error with the line of the person's file: "ValueError: no (tools.py, line 3)"."""
     sentence = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}, line {error.lineno})"
@@ -176,7 +176,7 @@ def _describe_error(error: BaseException) -> str:
 
 
 def _is_theirs(filename: str) -> bool:
-    """Neither this file nor a library: where a person looks first."""
+    """Whether a frame is the person's own code: neither this file nor a library."""
     installed = ("site-packages", "dist-packages", str(Path(asyncio.__file__).parents[1]), "<frozen")
     return filename != __file__ and not any(part in filename for part in installed)
 

@@ -1,4 +1,4 @@
-"""The studio's side of a function's process: start it, ask it, notice that its file has changed."""
+"""The studio's side of a function's process: start it, call it, notice that its file has changed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class FunctionProcess:
         return self._child.alive and (self._stamp is None or self._stamp == _stamp(self._stamp[0]))
 
     async def call(self, arguments: Mapping[str, JsonValue]) -> JsonValue:
-        """The function's result. Raises BadCall or WorkerFault; the process may be gone then."""
+        """Call the function. Raises BadCall or WorkerFault; the process may have ended then."""
         reply = await self._ask({"call": self._target.function, "arguments": dict(arguments)})
         return reply["value"]
 
@@ -103,7 +103,7 @@ class FunctionProcess:
 
 
 async def start_process(target: Target, python: str = "") -> FunctionProcess:
-    """A process that has loaded `target`, with this interpreter or another. Raises WorkerFault.
+    """Start a process and load `target`, with this interpreter or another. Raises WorkerFault.
 
     The person's code gets the studio's environment: it is theirs, and may need their keys.
     """
@@ -118,7 +118,7 @@ async def start_process(target: Target, python: str = "") -> FunctionProcess:
 
 
 def _stamp(path: str) -> tuple[str, int, int] | None:
-    """What changes when a file is edited; None when it is gone."""
+    """Return what changes when a file is edited; None when it is gone."""
     try:
         status = Path(path).stat()
     except OSError:

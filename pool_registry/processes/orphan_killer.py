@@ -72,7 +72,7 @@ def _become(command: list[str]) -> None:
 
 
 def _let_go_of_streams() -> None:
-    """Only the program holds the pipes: their end is its end."""
+    """Close the pipes here, so that only the program holds them and they end with it."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
@@ -89,7 +89,7 @@ def _ask_to_end(child: int, at_once: bool) -> None:
 
 
 def _reap(child: int) -> int | None:
-    """Collect whoever has ended; the program's exit status if it is among them."""
+    """Collect ended children; return the program's exit status if it is among them."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -103,7 +103,7 @@ def _reap(child: int) -> int | None:
 
 
 def _kill_all(child: int) -> None:
-    """SIGKILL for the program's group, then for every orphan that comes to the guard, until none is left."""
+    """Send SIGKILL to the program's group, then to every orphan that the guard inherits, until none is left."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     while True:
@@ -118,7 +118,7 @@ def _kill_all(child: int) -> None:
 
 
 def _children() -> list[int]:
-    """Who has the guard as parent (Linux; elsewhere the group is all there is to kill)."""
+    """List the children of the guard (Linux; elsewhere only the group can be killed)."""
     own, children = os.getpid(), []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):

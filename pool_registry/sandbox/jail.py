@@ -1,4 +1,4 @@
-"""The lock: what a process inside the sandbox gives up before it reads a line of a snippet.
+"""What a process inside the sandbox gives up before it reads a line of a snippet.
 
 Standard library only. Resource limits, a scratch folder of its own, no capabilities, a Landlock rule set
 (which files may be read) and a seccomp allow-list (no network, no processes, no signals, no metadata
@@ -59,7 +59,7 @@ class Bars:
 
 
 def lock_in(bars: Bars) -> None:
-    """Every layer, or an OSError before anything of the snippet is read."""
+    """Apply every layer, before anything of the snippet is read. Raises OSError when one fails."""
     die_with_parent()
     if bars.scratch_bytes:
         own_scratch(bars.scratch_bytes)
@@ -75,7 +75,7 @@ def die_with_parent() -> None:
 
 
 def own_scratch(size: int) -> None:
-    """An empty folder in memory that only this process sees, and that is gone with it."""
+    """Mount an empty folder in memory that only this process sees, and that ends with it."""
     check(LIBC.unshare(CLONE_NEWNS), "unshare")
     options = f"size={size},nr_inodes={SCRATCH_FILES},mode=700".encode()
     check(LIBC.mount(b"scratch", SCRATCH.encode(), b"tmpfs", NO_SUID_DEV_EXEC, options), "scratch")
@@ -98,13 +98,13 @@ def limit_resources(bars: Bars) -> None:
 
 
 def drop_capabilities() -> None:
-    """capset to nothing, so that even root inside is nobody."""
+    """Drop all capabilities, so that even root inside has no rights."""
     header = struct.pack("=Ii", 0x20080522, 0)
     check(LIBC.capset(header, b"\0" * 24), "capset")
 
 
 def landlock(readable: tuple[str, ...], writable: tuple[str, ...]) -> None:
-    """Only these trees can be read or written. Kernels without Landlock raise OSError."""
+    """Allow reading and writing these trees only. Raises OSError on kernels without Landlock."""
     abi = check(LIBC.syscall(CREATE_RULESET, None, 0, 1), "landlock")
     rights = RIGHTS_BY_ABI[min(abi, 5)]
     attributes = struct.pack("=Q", rights)
@@ -141,7 +141,7 @@ def seccomp(machine: str) -> None:
 
 
 def bpf(machine: str) -> bytes:
-    """The filter as packed `struct sock_filter`s (offsets into `struct seccomp_data`)."""
+    """Build the filter as packed `struct sock_filter`s (offsets into `struct seccomp_data`)."""
     arch, clone, clone3, prlimit, fcntl = NUMBERS[machine]
     load, jump_equal, jump_set, give = 0x20, 0x15, 0x45, 0x06
     accept, refuse, kill = 0x7FFF0000, 0x00050000 | EPERM, 0x80000000

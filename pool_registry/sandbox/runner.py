@@ -1,4 +1,4 @@
-"""Runs snippets in sandboxed interpreters and takes in what they say.
+"""Runs snippets in sandboxed interpreters and reads their results.
 
 Two levels, tried in order and tested by attacking them once per process:
   full     bubblewrap (own file system, no network, own processes) with Landlock and seccomp inside
@@ -57,7 +57,7 @@ through
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What this machine offers: a level, or None; `reason` says it in sentences, with what would be stronger."""
+    """The level that works on this machine, or None; `reason` explains it, and what would be stronger."""
 
     level: Level | None
     reason: str
@@ -65,7 +65,7 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True)
 class SandboxResult:
-    """What a snippet left: its last value, its output, or an error as (kind, message)."""
+    """The result of a snippet: its last value, its output, or an error as (kind, message)."""
 
     value: Any = None
     stdout: str = ""
@@ -76,7 +76,7 @@ _isolation: Isolation | None = None
 
 
 async def isolation() -> Isolation:
-    """The best level that stands the self-test; found out once per process."""
+    """Return the strongest level that passes the self-test, which runs once per process."""
     global _isolation
     if _isolation is None:
         _isolation = await _find_isolation()
@@ -97,7 +97,7 @@ async def _find_isolation() -> Isolation:
 
 
 async def _attack(level: Level) -> str | None:
-    """Why a level does not hold on this machine, or None."""
+    """Attack a level; return why it does not hold on this machine, or None."""
     if level is Level.FULL and bubblewrap() is None:
         return "bwrap is not installed"
     sandbox = Sandbox(level=level)
@@ -130,7 +130,7 @@ class Sandbox:
             writer.transport.abort()  # the server kills what still runs
 
     async def warm(self) -> None:
-        """Start the server, so that the first call does not wait for it. Raises WorkerFault."""
+        """Start the server ahead, so that the first call does not wait for it. Raises WorkerFault."""
         await self._server()
 
     async def close(self) -> None:
@@ -141,8 +141,8 @@ class Sandbox:
                 await (await starting).end()
 
     async def _open_call(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A socket whose other end a new, locked-in interpreter reads."""
-        for _ in range(2):  # a server that somebody killed is replaced once
+        """Open a socket whose other end a new, locked-in interpreter reads."""
+        for _ in range(2):  # a killed server is replaced once
             server = await self._server()
             ours, theirs = socket.socketpair()
             with theirs:
@@ -153,7 +153,7 @@ class Sandbox:
         raise WorkerFault("sandbox_died", "the sandbox ended twice before it took the snippet; try again")
 
     async def _server(self) -> _Server:
-        """The server of this sandbox; calls that come while it starts wait for the same one."""
+        """Return the server of this sandbox; calls that come while it starts wait for it."""
         if self._starting is None:
             self._starting = asyncio.ensure_future(self._start())
         starting = self._starting
@@ -184,7 +184,7 @@ class _Server:
     control: socket.socket
 
     async def give(self, channel: socket.socket) -> bool:
-        """Hand over the socket of a call. False when the server has ended."""
+        """Send the socket of a call to the server. False when the server has ended."""
         while self.process.returncode is None:
             try:
                 socket.send_fds(self.control, [b"!"], [channel.fileno()])
@@ -206,7 +206,7 @@ class _Server:
 
 
 async def _start(level: Level, cpu_s: int) -> _Server:
-    """A fork server that is ready for calls."""
+    """Start a fork server and wait until it is ready for calls."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     with theirs:
@@ -251,7 +251,7 @@ async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, code
 
 
 async def _read_all(stream: asyncio.StreamReader) -> bytes:
-    """Everything up to READ_BYTES; what comes after is not read (the process is killed)."""
+    """Read up to READ_BYTES; when more comes, the process is killed."""
     parts, size = [], 0
     while size < READ_BYTES:
         part = await stream.read(65536)

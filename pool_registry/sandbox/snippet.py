@@ -1,4 +1,4 @@
-"""Runs one snippet in this very process and says what came of it; everything it says is untrusted.
+"""Runs one snippet in this process and reports its result; everything it reports is untrusted.
 
 Standard library only. The process is locked in by then (jail.py), and ends after this one snippet.
 """
@@ -15,7 +15,7 @@ KEEP_OUTPUT = 64 * 1024
 
 
 class Kept(io.StringIO):
-    """Standard output of the snippet: the first KEEP_OUTPUT characters are kept."""
+    """The snippet's standard output, of which the first KEEP_OUTPUT characters are kept."""
 
     cut = False
 
@@ -27,7 +27,7 @@ class Kept(io.StringIO):
 
 
 def run(code: str) -> dict[str, Any]:
-    """The snippet's last expression, what it printed, or how it failed."""
+    """Run a snippet; return its last expression, its output, or its error."""
     printed = Kept()
     try:
         body, last = split(code)
@@ -50,7 +50,7 @@ def run(code: str) -> dict[str, Any]:
 
 
 def split(code: str) -> tuple[Any, Any]:
-    """The statements, and the last one apart when it is an expression."""
+    """Split off the last statement when it is an expression."""
     tree = ast.parse(code, "<snippet>")
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
@@ -61,7 +61,7 @@ def split(code: str) -> tuple[Any, Any]:
 
 
 def jsonable(value: Any, printed: str) -> Any:
-    """The value if JSON can hold it, otherwise nothing where something was printed, or its text."""
+    """Return the value if JSON can hold it, else None where something was printed, else its text."""
     if value is None:
         return None
     try:
@@ -72,7 +72,7 @@ def jsonable(value: Any, printed: str) -> Any:
 
 
 def describe_error(error: BaseException) -> str:
-    """The exception in one line, with the snippet's own line number."""
+    """Describe an exception in one line, with the snippet's own line number."""
     line, place = 0, error.__traceback__
     while place is not None:
         if place.tb_frame.f_code.co_filename == "<snippet>":

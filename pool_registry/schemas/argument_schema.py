@@ -1,4 +1,4 @@
-"""Argument schemas that come from elsewhere: may they be used, what do they say, how do they differ."""
+"""Argument schemas from other sources: whether they can be used, and how they differ."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MAX_SCHEMA_CHARS = 100_000
 
 
 def schema_problem(schema: object) -> str:
-    """Why `schema` cannot describe a worker's arguments, in a sentence; "" when it can."""
+    """Explain why `schema` cannot describe a worker's arguments; "" when it can."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return "the schema of its arguments does not describe an object"
     try:
         if len(as_text(schema)) > MAX_SCHEMA_CHARS:
             return f"the schema of its arguments has more than {MAX_SCHEMA_CHARS:,} characters"
-        # offline: a reference in somebody else's schema must not fetch a file or an address
+        # offline: a reference in a foreign schema must not fetch a file or an address
         jsonschema_rs.validator_for(schema, offline=True)
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
@@ -29,7 +29,7 @@ def schema_problem(schema: object) -> str:
 
 
 def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """How two argument schemas differ, in a few words: "new: unit; gone: scale"; "" when they mean the same."""
+    """Describe how two argument schemas differ: "new: unit; gone: scale"; "" when they mean the same."""
     before, after = without_wording(before), without_wording(after)
     if before == after:
         return ""
@@ -44,7 +44,7 @@ def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str
 
 
 def without_wording(schema: Any, words: tuple[str, ...] = ("title", "description")) -> Any:
-    """`schema` without the keys that bind nothing (an argument may be called "title": its rule stays)."""
+    """Return `schema` without the keys that restrict nothing (an argument called "title" keeps its rule)."""
     if isinstance(schema, list):
         return [without_wording(item, words) for item in schema]
     if not isinstance(schema, Mapping):

@@ -1,4 +1,4 @@
-"""The hand-off: what a worker must return, and the check of what it did return.
+"""What a worker must return, and the check of what it returned.
 
 An agent answers in text. Where a schema wants more than text, the JSON in the answer (bare, or in one
 ``` fence) is read first, and the value that was read is what the next step gets.
@@ -62,18 +62,18 @@ class Output(BaseModel):
 
 
 class BadOutput(Exception):
-    """The result is not what the worker must return; the message says in what it differs."""
+    """The result is not what the worker must return; the message says how it differs."""
 
 
 class OutputChecker:
-    """An `Output`, ready to check results."""
+    """A compiled `Output` that checks results."""
 
     def __init__(self, output: Output) -> None:
         self._pattern = output.pattern
         self._schema: Any = None if output.json_schema is None else compile_schema(output.json_schema)
 
     def check(self, value: JsonValue) -> JsonValue:
-        """The value to hand over: `value` itself, or the JSON it holds as text. Raises BadOutput."""
+        """Return `value`, or the JSON that it holds as text, if it fits. Raises BadOutput."""
         if self._pattern is not None:
             return self._matching(value, self._pattern)
         if self._schema.is_valid(value):
@@ -93,7 +93,7 @@ class OutputChecker:
 
 
 def compile_schema(schema: Mapping[str, Any]) -> Any:
-    """A validator that reads no file and asks no server. Raises ValueError saying what is wrong."""
+    """Compile a validator that reads no file and asks no server. Raises ValueError saying what is wrong."""
     if len(json.dumps(schema)) > MAX_SCHEMA_CHARS:
         raise ValueError(f"a schema may have {MAX_SCHEMA_CHARS:,} characters")
     try:
@@ -103,7 +103,7 @@ def compile_schema(schema: Mapping[str, Any]) -> Any:
 
 
 def violations(schema: Any, value: JsonValue) -> str:
-    """The first violations as one sentence for a model."""
+    """Describe the first violations in one sentence for a model."""
     errors = list(islice(schema.iter_errors(value), SHOWN_VIOLATIONS + 1))
     shown = [
         f"{'.'.join(map(str, error.instance_path)) or 'result'}: {shorten(error.message, SHOWN_CHARS)}"
@@ -113,7 +113,7 @@ def violations(schema: Any, value: JsonValue) -> str:
 
 
 def _read(text: str) -> JsonValue:
-    """The JSON document that a text is, or holds in its one fence; `text` itself when there is none."""
+    """Parse the JSON that a text is, or holds in its only fence; return `text` when there is none."""
     fenced = _FENCE.findall(text)
     try:
         return storable(json.loads(fenced[0] if len(fenced) == 1 else text, parse_constant=_no_constant))

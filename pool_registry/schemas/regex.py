@@ -1,4 +1,4 @@
-"""A person's own regular expressions, matched so that none of them can hold up a program."""
+"""Regular expressions that people write, matched with a time limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REPEAT = re.compile(r"\{([0-9]*)(?:,([0-9]*))?\}")
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Why a pattern cannot be used, or None."""
+    """Explain why a pattern cannot be used; None when it can."""
     if len(pattern) > MAX_PATTERN_CHARS:
         return f"the pattern has {len(pattern):,} characters; {MAX_PATTERN_CHARS:,} are allowed"
     if math.prod(max(1, *(int(count or 0) for count in pair)) for pair in _REPEAT.findall(pattern)) > MAX_REPEATS:

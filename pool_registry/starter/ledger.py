@@ -49,7 +49,7 @@ _build_lock = threading.Lock()
 
 
 def ledger_database(home: Home | None = None) -> Path:
-    """The database file, built on first use (about two seconds)."""
+    """Return the database file, built on first use (about two seconds)."""
     path = (home or find_home()).artifacts / f"ledger-v{VERSION}.db"
     if not path.exists():
         with _build_lock:
@@ -94,7 +94,7 @@ def _add_company(database: sqlite3.Connection, company: int) -> None:
 
 
 def _slots(company: int) -> Iterator[tuple[date, int, int]]:
-    """(first day, days, customer id) of every order: some in each region and quarter."""
+    """Yield (first day, days, customer id) of every order: some in each region and quarter."""
     for year in range(FIRST_DAY.year, LAST_DAY.year + 1):
         for month in (1, 4, 7, 10):
             start = date(year, month, 1)
@@ -113,7 +113,7 @@ def _fixings() -> Iterator[tuple[str, str, float]]:
 
 
 def _numbers(seed: str) -> Iterator[int]:
-    """An endless stream of 32-bit numbers from a hash of the seed."""
+    """Yield 32-bit numbers without end, from a hash of the seed."""
     block = 0
     while True:
         digest = hashlib.blake2b(f"podium/ledger/{VERSION}/{seed}/{block}".encode()).digest()

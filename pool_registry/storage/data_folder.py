@@ -1,4 +1,4 @@
-"""The data folder: where everything that Podium keeps lies, outside the checkout."""
+"""The data folder, which holds everything that Podium keeps, outside the checkout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Home:
 
     @property
     def artifacts(self) -> Path:
-        """Files made on this machine once: the starter database, converted models, search indexes."""
+        """Files that are built once on this machine: the starter database, converted models, search indexes."""
         return self.root / "artifacts"
 
     @property
@@ -37,7 +37,7 @@ class Home:
 
 
 def find_home(folder: str | Path | None = None) -> Home:
-    """The data folder: the argument, `PODIUM_HOME`, or the platform's user data folder. Creates it.
+    """Find and create the data folder: the argument, `PODIUM_HOME`, or the platform's user data folder.
 
     Raises StorageError when it cannot be created or written to.
     """
@@ -46,7 +46,7 @@ def find_home(folder: str | Path | None = None) -> Home:
 
 
 def choose_home(folder: str | Path | None) -> Home:
-    """`find_home`, and make it this process's data folder: for commands that take `--home`."""
+    """Make `find_home(folder)` this process's data folder: for commands that take `--home`."""
     home = find_home(folder)
     os.environ["PODIUM_HOME"] = str(home.root)
     return home
@@ -54,7 +54,7 @@ def choose_home(folder: str | Path | None) -> Home:
 
 @cache
 def _make_home(root: Path) -> Home:
-    """Workers ask for the folder at every call; it is made and tried once per process."""
+    """Create and try the folder once per process: workers ask for it at every call."""
     home = Home(root)
     try:
         for place in (root, home.artifacts, home.jobs):

@@ -42,7 +42,7 @@ class PoolVersionRow(SQLModel, table=True):
 
 
 class PoolHeadRow(SQLModel, table=True):
-    """Which version of a pool is the current one."""
+    """The number of a pool's current version."""
 
     __tablename__ = "pool_head"
 
@@ -52,7 +52,7 @@ class PoolHeadRow(SQLModel, table=True):
 
 @dataclass(frozen=True, slots=True)
 class StoredPool:
-    """A version of a pool as it is kept."""
+    """A stored version of a pool."""
 
     pool: Pool
     version: int
@@ -60,7 +60,7 @@ class StoredPool:
 
 
 def open_engine(home: Home) -> Engine:
-    """A migrated database. Raises StorageError when it is corrupt, newer than this code or unreachable."""
+    """Open a migrated database. Raises StorageError when it is corrupt, newer than this code or unreachable."""
     engine = make_engine(home.database_url)
     try:
         migrate(engine, home)
@@ -74,7 +74,7 @@ def open_engine(home: Home) -> Engine:
 
 
 def make_engine(url: str) -> Engine:
-    """An engine with our SQLite settings; other databases as they are."""
+    """Make an engine; SQLite gets our settings."""
     try:
         parsed = make_url(url)
         engine = create_engine(parsed, connect_args={"timeout": 10} if url.startswith("sqlite") else {})
@@ -93,7 +93,7 @@ def _set_pragmas(connection: Any, _record: object) -> None:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Session]:
-    """A session that commits at its end. On SQLite it takes the write lock first, so that a read
+    """Open a session that commits at its end. On SQLite it takes the write lock first, so that a read
     followed by a write never loses an update."""
     with Session(engine, expire_on_commit=False) as session:
         if engine.dialect.name == "sqlite":
@@ -134,7 +134,7 @@ def migrate(engine: Engine, home: Home) -> None:
 
 
 def back_up(engine: Engine, home: Home) -> Path | None:
-    """A consistent copy of the SQLite file in `backups/`; None for other databases (use their own tools)."""
+    """Copy the SQLite file consistently to `backups/`; None for other databases (use their own tools)."""
     if engine.dialect.name != "sqlite":
         return None
     home.backups.mkdir(exist_ok=True)
@@ -155,12 +155,12 @@ class PoolStore:
         self._engine = engine
 
     def names(self) -> list[str]:
-        """Every pool's name, in alphabetical order."""
+        """Return every pool's name, in alphabetical order."""
         with Session(self._engine) as session:
             return list(session.exec(select(PoolHeadRow.name).order_by(PoolHeadRow.name)))
 
     def latest(self, name: str) -> StoredPool:
-        """The current version. Raises PoolNotFound."""
+        """Return the current version. Raises PoolNotFound."""
         with Session(self._engine) as session:
             head = session.get(PoolHeadRow, name)
         if head is None:
@@ -168,7 +168,7 @@ class PoolStore:
         return self.get(name, head.version)
 
     def get(self, name: str, version: int) -> StoredPool:
-        """One version. Raises PoolNotFound."""
+        """Return one version. Raises PoolNotFound."""
         query = select(PoolVersionRow).where(PoolVersionRow.name == name, PoolVersionRow.version == version)
         with Session(self._engine) as session:
             row = session.exec(query).first()
@@ -177,14 +177,14 @@ class PoolStore:
         return _to_stored_pool(row)
 
     def by_hash(self, name: str, content_hash: str) -> StoredPool | None:
-        """The version with this content, if it is kept."""
+        """Return the version with this content, or None."""
         query = select(PoolVersionRow).where(PoolVersionRow.name == name, PoolVersionRow.hash == content_hash)
         with Session(self._engine) as session:
             row = session.exec(query).first()
         return _to_stored_pool(row) if row else None
 
     def versions(self, name: str) -> list[StoredPool]:
-        """Every version, newest first."""
+        """Return every version, newest first."""
         query = select(PoolVersionRow).where(PoolVersionRow.name == name)
         with Session(self._engine) as session:
             rows = session.exec(query.order_by(PoolVersionRow.version.desc())).all()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What the kinds of language models have in common: `chat` and `local_model`."""
+"""The base of the kinds of language models: `chat` and `local_model`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kinds that make one HTTP request a call have in common: `http` and `openapi`."""
+"""The base of the kinds that make one HTTP request a call: `http` and `openapi`."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class HttpApi(Worker[C]):
 
     @abstractmethod
     def request(self, arguments: Mapping[str, Any]) -> PreparedRequest:
-        """What a call sends. Raises BadCall for an argument that cannot be written, WorkerFault for a key."""
+        """Build what a call sends. Raises BadCall for an argument that cannot be written, WorkerFault for a key."""
 
     def value(self, answer: JsonValue) -> JsonValue:
-        """What of an answer is returned. Raises WorkerFault."""
+        """Select what of an answer is returned. Raises WorkerFault."""
         return answer
 
     async def call(self, call: Call) -> Reply:

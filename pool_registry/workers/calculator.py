@@ -48,7 +48,7 @@ class Calculator(Worker[NoConfig]):
 
 
 def evaluate(expression: str) -> int | float | bool:
-    """The value of an expression. Raises BadCall when it is none, WorkerFault when it has no value."""
+    """Evaluate an expression. Raises BadCall when it is invalid, WorkerFault when it has no value."""
     if len(expression) > MAX_CHARS:
         raise BadCall(f"the expression has {len(expression):,} characters; {MAX_CHARS:,} are allowed")
     value = _evaluate(_parse(expression.strip().translate(_TYPED)), expression)
@@ -71,7 +71,7 @@ def _evaluate(tree: ast.expr, expression: str) -> object:
 
 
 def _parse(expression: str) -> ast.expr:
-    """The expression's tree, known to hold arithmetic only."""
+    """Parse an expression and check that it is arithmetic only."""
     try:
         tree = ast.parse(expression, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -92,7 +92,7 @@ def _check(node: ast.AST) -> None:
 
 
 def _limit_operator(work: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator on numbers alone, whose result may not outgrow MAX_BITS."""
+    """Wrap an operator: numbers only, and no result over MAX_BITS."""
 
     def call_checked(*operands: object) -> object:
         if not all(isinstance(operand, int | float) for operand in operands):
@@ -103,7 +103,7 @@ def _limit_operator(work: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _limit_function(work: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numbers and lists, whose result may not outgrow MAX_BITS."""
+    """Wrap a function of numbers and lists: no result over MAX_BITS."""
 
     def call_checked(*arguments: Any, **named: Any) -> object:
         return _check_number(work(*arguments, **named))
@@ -141,7 +141,7 @@ def _factorial(value: int) -> int:
 
 
 def _items(arguments: tuple[Any, ...]) -> list[Number]:
-    """sum(1, 2) as well as sum([1, 2]), and nothing but numbers."""
+    """Return the numbers of sum(1, 2) as well as of sum([1, 2]). Raises for anything but numbers."""
     items = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], list | tuple) else arguments
     if not all(isinstance(item, int | float) for item in items):
         raise TypeError("expected numbers, or one list of numbers")

@@ -60,7 +60,7 @@ class Calendar(Worker[NoConfig]):
 
 
 def answer(request: str) -> str | int:
-    """The answer to a request in one of FORMS. Raises BadCall listing them otherwise."""
+    """Answer a request in one of FORMS. Raises BadCall listing them otherwise."""
     text = " ".join(request[:MAX_CHARS].lower().split()).rstrip("?. ")
     for pattern, handle in _HANDLERS:
         match = pattern.fullmatch(text)
@@ -74,7 +74,7 @@ def is_business_day(day: date, country: str) -> bool:
 
 
 def last_business_day(first: date, last: date, country: str) -> date:
-    """The last business day of a period (there always is one in a month)."""
+    """Return the last business day of a period (every month has one)."""
     day = last
     while not is_business_day(day, country) and day > first:
         day -= timedelta(days=1)
@@ -82,7 +82,7 @@ def last_business_day(first: date, last: date, country: str) -> date:
 
 
 def quarter(number: int, year: int) -> tuple[date, date]:
-    """First and last day of a quarter."""
+    """Return the first and last day of a quarter."""
     return date(year, 3 * number - 2, 1), _month_end(year, 3 * number)
 
 

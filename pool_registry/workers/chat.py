@@ -103,7 +103,7 @@ class Chat(Agent[ChatConfig]):
 
 
 def _completion(answer: Any, prompt: str) -> Completion:
-    """The first choice of an answer, its tool calls written out as text. Raises WorkerFault."""
+    """Read the first choice of an answer, with its tool calls as text. Raises WorkerFault."""
     try:
         choice = answer["choices"][0]
         message = choice["message"]
@@ -124,7 +124,7 @@ def _completion(answer: Any, prompt: str) -> Completion:
 
 
 def _text(content: Any) -> str:
-    """A message's text: a string, or the text parts of a list (its thoughts, images and the like are left out)."""
+    """Return a message's text: a string, or the text parts of a list (without reasoning, images and the like)."""
     if not isinstance(content, list):
         return str(content or "")
     parts = (part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text")
@@ -132,7 +132,7 @@ def _text(content: Any) -> str:
 
 
 def _call_text(call: Any) -> str:
-    """An API's structured call as open models write one; arguments stay as they came, valid JSON or not."""
+    """Write an API's structured call as open models do; its arguments stay as they came, valid JSON or not."""
     function = call["function"]
     arguments = function.get("arguments")
     written = (arguments if isinstance(arguments, str) else json.dumps(arguments)) or "{}"
@@ -141,7 +141,7 @@ def _call_text(call: Any) -> str:
 
 
 def _usage(usage: Any, prompt: str, text: str) -> Usage:
-    """What the endpoint counted; about four characters a token where it counts nothing."""
+    """Return the endpoint's token counts, or about one token per four characters where it gives none."""
     if isinstance(usage, dict):
         sent, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if type(sent) is int and type(written) is int and 0 <= min(sent, written) <= max(sent, written) <= MAX_TOKENS:

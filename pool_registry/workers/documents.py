@@ -1,4 +1,4 @@
-"""Kind `documents`: BM25 over a person's own files, passage by passage, each with its source.
+"""Kind `documents`: BM25 over your own files, passage by passage, each with its source.
 
 Files are read and indexed in a thread, once for their content; a changed, new or deleted file is noticed at
 the next call. A first call on many PDFs may run out of time: the work goes on, and the next call finds it done.
@@ -71,7 +71,7 @@ class Documents(Worker[DocumentsConfig]):
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The passages of a place with their index. `files` counts those that were read."""
+    """The passages below a path with their index. `files` counts those that were read."""
 
     files: int
     collection: Collection
@@ -87,7 +87,7 @@ _locks: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Loc
 
 
 def open_library(path: str, home: Home | None = None) -> Library:
-    """The library at `path`, read again when a file has changed. Raises WorkerFault."""
+    """Return the library at `path`, read again when a file has changed. Raises WorkerFault."""
     home = home or find_home()
     key = path, str(home.root)
     with _locks[key]:
@@ -105,7 +105,7 @@ def _state(files: DocumentFiles) -> State:
 
 
 def _load(files: DocumentFiles, home: Home) -> Library:
-    """Passages and index from the data folder; read from the files first when this content is new."""
+    """Load passages and index from the data folder, where new content is indexed first."""
 
     def make(folder: Path) -> None:
         collection = passages.read_passages(files)
@@ -124,7 +124,7 @@ def _load(files: DocumentFiles, home: Home) -> Library:
 
 
 def _fingerprint(files: DocumentFiles) -> str:
-    """Of names and contents: the same files elsewhere share an index."""
+    """Hash names and contents: equal files in another folder share an index."""
     digest = hashlib.blake2b(json.dumps(files.skipped).encode(), digest_size=12)
     for file in files.files:
         try:

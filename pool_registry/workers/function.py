@@ -1,6 +1,6 @@
-"""Kind `function`: a person's own Python function.
+"""Kind `function`: your own Python function.
 
-It is trusted, as it is theirs, but it may neither block nor end the studio: it runs in a process of its own,
+It is trusted code, but it may neither block nor end the studio: it runs in a process of its own,
 which stays warm between calls, is killed with all that it started at a time-out, and is started again after a
 crash and after an edit of the file. What a model wrote belongs to kind `python`, which is a sandbox.
 """
@@ -71,7 +71,7 @@ class Function(Worker[FunctionConfig]):
         except Exception:
             await self._put_back(process)
             raise
-        except BaseException:  # cancelled: nobody waits for this answer any more
+        except BaseException:  # cancelled: its caller has gone
             await process.end()
             raise
         await self._put_back(process)

@@ -101,12 +101,12 @@ class HttpConfig(HttpApiConfig):
         return self
 
     def placeholders(self) -> list[str]:
-        """Names of the arguments, in the order in which they are first used."""
+        """List the arguments in the order of their first use."""
         texts = [self.url, *self.headers.values(), *self.query.values(), *_texts(self.body)]
         return list(dict.fromkeys(name for text in texts for name in PLACEHOLDER.findall(text)))
 
     def schema_of_arguments(self) -> dict[str, Any]:
-        """The given schema, or one required text for each placeholder."""
+        """Return the given schema, or one required text for each placeholder."""
         if self.parameters:
             return self.parameters
         names = self.placeholders()
@@ -142,7 +142,7 @@ class Http(HttpApi[HttpConfig]):
 
 
 def request(config: HttpConfig, arguments: Mapping[str, Any]) -> PreparedRequest:
-    """URL, headers and body of a call. Raises BadCall for an argument that cannot be written, WorkerFault for a key."""
+    """Build URL, headers and body. Raises BadCall for an argument that cannot be written, WorkerFault for a key."""
     place, _, fixed = config.url.partition("?")
     host = place.find("/", place.index("://") + 3)
     origin, path = (place, "") if host < 0 else (place[:host], place[host:])
@@ -162,7 +162,7 @@ def request(config: HttpConfig, arguments: Mapping[str, Any]) -> PreparedRequest
 
 
 def _values(templates: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Secrets from their references, everything else filled in: an argument is never read as a reference."""
+    """Resolve secrets and fill in arguments; an argument is never read as a reference."""
     secret = resolve_references({name: value for name, value in templates.items() if ends_in_reference(value)})
     return {
         name: secret[name] if name in secret else _fill(value, arguments)
@@ -176,7 +176,7 @@ def _has(template: str, arguments: Mapping[str, Any]) -> bool:
 
 
 def _fill(template: str, arguments: Mapping[str, Any], quoted: bool = False) -> str:
-    """`template` with every placeholder replaced; one that was not given becomes empty."""
+    """Replace every placeholder of `template`; one without an argument becomes empty."""
 
     def value(match: re.Match[str]) -> str:
         text = "" if arguments.get(match[1]) is None else as_text(arguments[match[1]])
@@ -186,7 +186,7 @@ def _fill(template: str, arguments: Mapping[str, Any], quoted: bool = False) -> 
 
 
 def _body(template: Any, arguments: Mapping[str, Any]) -> Any:
-    """The body's template with arguments in it; fields whose argument was not given are left out."""
+    """Fill the body's template, without the fields whose argument was not given."""
     if isinstance(template, str):
         whole = PLACEHOLDER.fullmatch(template)
         return arguments.get(whole[1]) if whole else _fill(template, arguments)

@@ -91,7 +91,7 @@ class Mcp(Worker[McpConfig]):
         return self._session
 
     async def _refuse_if_vanished(self, session: Session) -> None:
-        """A server answers a call to a tool that it no longer has in many ways; its list is the plain one."""
+        """Raise when the server no longer lists the tool: errors of the call itself do not say so reliably."""
         try:
             tools = await session.tools()
         except WorkerFault:

@@ -1,4 +1,4 @@
-"""Kind `openapi`: one operation of an HTTP API, as imports/openapi.py recorded it.
+"""Kind `openapi`: one operation of an HTTP API, as imports/openapi/ recorded it.
 
 Arguments are checked against the recorded schema before they come here; this file puts each one where
 the document says (path, query, header, cookie, body), in the style that it says.
@@ -90,7 +90,7 @@ class OpenApi(HttpApi[OpenApiConfig]):
 
 
 def request(config: OpenApiConfig, arguments: Mapping[str, Any]) -> PreparedRequest:
-    """URL, headers and body of a call, without the key. Raises BadCall when an argument cannot be written."""
+    """Build URL, headers and body of a call, without the key. Raises BadCall when an argument cannot be written."""
     path, query, cookies, fields = config.path, list[tuple[str, str]](), list[str](), dict[str, Any]()
     headers = {"accept": "application/json, text/*;q=0.8, */*;q=0.5"}
     whole = None
@@ -139,17 +139,17 @@ def _body(config: OpenApiConfig, whole: Any, fields: dict[str, Any], headers: di
 
 
 def _plain(value: Any) -> str:
-    """A value as a URL writes it: true and not True, nothing for null."""
+    """Write a value for a URL: true and not True, nothing for null."""
     return "" if value is None else as_text(value)
 
 
 def _quote(value: Any) -> str:
-    """A value as one part of a path, percent-encoded to the last slash."""
+    """Percent-encode a value as one part of a path, slashes included."""
     return quote(_plain(value), safe="")
 
 
 def _pairs(value: Any, place: ArgumentPlace) -> Iterator[tuple[str, str]]:
-    """The name=value pairs that a query, a cookie or a form gets for one argument."""
+    """Yield the name=value pairs of one argument in a query, a cookie or a form."""
     if place.style == "json" or value is None:
         yield place.wire, "" if value is None else json.dumps(value)
     elif isinstance(value, dict) and place.style == "deep":
@@ -163,7 +163,7 @@ def _pairs(value: Any, place: ArgumentPlace) -> Iterator[tuple[str, str]]:
 
 
 def _join_parts(value: Any, place: ArgumentPlace, written: Callable[[Any], str] = _plain) -> str:
-    """One text for a value: lists and objects with the separator of their style, each part as `written`."""
+    """Join a list or object with the separator of its style, each part written by `written`."""
     if place.style == "json":
         return written(json.dumps(value))
     between = {"space": " ", "pipe": "|"}.get(place.style, ",")

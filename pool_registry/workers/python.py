@@ -47,7 +47,7 @@ class Python(Worker[NoConfig]):
 
 
 def parse_output(stdout: str) -> JsonValue:
-    """Standard output without its last newline; a lone number as a number."""
+    """Return standard output without its last newline; a lone number as a number."""
     text = stdout.strip()
     for read in (int, float):
         try:

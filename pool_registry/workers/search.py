@@ -71,7 +71,7 @@ _lock = threading.Lock()
 
 
 def load_index(corpus: str, home: Home | None = None) -> Index:
-    """The index of a corpus, built or loaded from the data folder when the corpus has changed."""
+    """Return the index of a corpus, built or loaded from the data folder when the corpus has changed."""
     home = home or find_home()
     key, changed = (corpus, str(home.root)), _last_change(corpus)
     with _lock:
@@ -81,7 +81,7 @@ def load_index(corpus: str, home: Home | None = None) -> Index:
 
 
 def _last_change(corpus: str) -> float:
-    """When a person's file, or any file of a folder, was changed last; 0 for what ships or is missing."""
+    """Return when a file, or any file of a folder, was last changed; 0 for what ships or is missing."""
     path = Path(corpus).expanduser()
     if corpus == "starter:factbook" or not path.exists():
         return 0.0
@@ -97,7 +97,7 @@ def _load_or_build(corpus: str, home: Home) -> Index:
 
 
 def _read_corpus(corpus: str) -> list[tuple[str, str]]:
-    """(title, text) of every passage. Raises WorkerFault saying what is wrong with the corpus."""
+    """Read (title, text) of every passage. Raises WorkerFault saying what is wrong with the corpus."""
     if corpus == "starter:factbook":
         from pool_registry.starter.factbook import passages
 

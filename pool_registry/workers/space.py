@@ -1,6 +1,6 @@
 """Kind `space`: one endpoint of a Hugging Face Space, or of any Gradio app.
 
-Gradio's documented HTTP API is called through egress (three small requests), and not gradio_client: that
+Gradio's documented HTTP API is called through http_client (three small requests), and not gradio_client: that
 opens connections of its own, sends the machine's saved Hugging Face token to private and public Spaces
 alike, and uploads a local file when an argument looks like one.
 """
@@ -37,7 +37,7 @@ _BY_POSITION = {
 
 
 class Input(BaseModel):
-    """One input of the endpoint, in its place. A file is given as its URL; `default` stands for what is left out."""
+    """One input of the endpoint, in order. A file is given as its URL; `default` is used when it is left out."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -84,7 +84,7 @@ class SpaceConfig(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A running Gradio app: where its API starts, and what it offers by name ("/predict")."""
+    """A running Gradio app: the base of its API, and its endpoints by name ("/predict")."""
 
     api: str
     endpoints: Mapping[str, Mapping[str, Any]]
@@ -127,7 +127,7 @@ class Space(Worker[SpaceConfig]):
 
 
 class SpaceClient:
-    """Requests to one Space, with its token for the Space and for Hugging Face alone."""
+    """The client of one Space; it sends the token to the Space and to Hugging Face only."""
 
     def __init__(self, config: SpaceConfig, timeout_s: float) -> None:
         self._config, self._timeout_s = config, timeout_s
@@ -177,7 +177,7 @@ class SpaceClient:
 
 
 def choose_endpoint(app: App, api_name: str) -> str:
-    """The endpoint's name in the app. Raises WorkerFault naming those that there are."""
+    """Return the endpoint's name in the app. Raises WorkerFault naming the endpoints."""
     endpoint = f"/{api_name.lstrip('/')}" if api_name else ""
     if endpoint in app.endpoints:
         return endpoint
@@ -194,7 +194,7 @@ def _write_input(place: Input, value: Any) -> JsonValue:
 
 
 def _result(stream: str, space: str) -> JsonValue:
-    """The value in a stream of events: `complete` with a list of outputs, or `error`."""
+    """Read the value from a stream of events: `complete` with a list of outputs, or `error`."""
     event = ""
     for line in stream.splitlines():
         field, _, value = line.partition(":")
@@ -214,7 +214,7 @@ def _result(stream: str, space: str) -> JsonValue:
 
 
 def _note_files(value: Any, depth: int = 0) -> JsonValue:
-    """Outputs as they came, with a note in place of every file."""
+    """Replace every file in the outputs by a note."""
     if depth > 50:
         raise WorkerFault("invalid_response", "the result is nested too deep")
     if isinstance(value, list):

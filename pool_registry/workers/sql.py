@@ -44,7 +44,7 @@ MAX_KNOWN_CHARS = 600  # of tables and columns in an error
 
 
 class Stop(Event):
-    """Set when the call was cancelled. `interrupt` is how the query itself is told, where a flag is not seen."""
+    """Set when the call is cancelled. `interrupt` ends the query itself, which cannot see a flag."""
 
     interrupt: Callable[[], object] | None = None
 
@@ -65,7 +65,7 @@ class SqlConfig(BaseModel):
     )
     sample: dict[str, str] = Field(default_factory=dict, description="Values of the parameters that 'Try it' offers.")
     schema_hint: str = Field(
-        default="", max_length=4000, description="Tables and columns, told to whoever writes the query."
+        default="", max_length=4000, description="Tables and columns, shown to the model that writes the query."
     )
     max_rows: int = Field(default=200, ge=1, le=10_000)
 
@@ -147,7 +147,7 @@ class Sql(Worker[SqlConfig]):
 
 
 def shape_result(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> JsonValue:
-    """One cell as a scalar, one column as a list, anything else as a list of objects."""
+    """Return one cell as a scalar, one column as a list, anything else as a list of objects."""
     if not rows:
         raise WorkerFault("no_rows", "the query found no rows")
     if len(columns) == 1:
@@ -160,7 +160,7 @@ def shape_result(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Jso
 
 
 def _distinct(columns: Sequence[str]) -> list[str]:
-    """Column names as keys of an object: the second `id` becomes `id_2`, so that no value is lost."""
+    """Make column names distinct: the second `id` becomes `id_2`, so that no value is lost."""
     seen: list[str] = []
     for column in columns:
         again = sum(name == column for name in columns[: len(seen)])
@@ -206,7 +206,7 @@ def _execute(connection: Any, database: str, statement: str, values: Mapping[str
 
 
 def _fetch(cursor: Iterable[tuple[Any, ...]], max_rows: int) -> list[tuple[Any, ...]]:
-    """The rows, unless they are more or larger than a reader could use."""
+    """Fetch the rows. Raises WorkerFault when they are too many or too large."""
     rows, size = [], 0
     for row in cursor:
         rows.append(row)
@@ -219,7 +219,7 @@ def _fetch(cursor: Iterable[tuple[Any, ...]], max_rows: int) -> list[tuple[Any, 
 
 
 def _translate_error(error: Exception, database: str, stop: Stop) -> Exception:
-    """A database's error as one of ours; a wrong name is answered with the right ones."""
+    """Translate a database's error; one about a wrong name lists the right ones."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if "unable to open" in text or "not a database" in text:
         return WorkerFault("database_unreadable", f"{database}: {text}")
@@ -233,7 +233,7 @@ def _translate_error(error: Exception, database: str, stop: Stop) -> Exception:
 
 
 def _explain_names(text: str, database: str, stop: Stop) -> str:
-    """Tables with their columns, when the error is about a name."""
+    """List tables with their columns when the error is about a name."""
     if not any(words in text for words in ("no such table", "no such column", "does not exist")):
         return ""
     tables = (f"{table}({', '.join(columns)})" for table, columns in _schema(database, stop).items())
@@ -241,7 +241,7 @@ def _explain_names(text: str, database: str, stop: Stop) -> str:
 
 
 def _schema(database: str, stop: Stop) -> dict[str, list[str]]:
-    """Tables and views with their columns."""
+    """Read tables and views with their columns."""
     listing = (
         "select table_name, column_name from information_schema.columns "
         "where table_schema = current_schema() order by table_name, ordinal_position"
@@ -260,7 +260,7 @@ def _schema(database: str, stop: Stop) -> dict[str, list[str]]:
 
 
 def _resolve_database(database: str) -> str:
-    """The database itself, where the configuration only holds a reference to its URL."""
+    """Return the database, or the URL behind the reference in the configuration."""
     if not REFERENCE.match(database):
         return database
     try:
@@ -274,7 +274,7 @@ def _resolve_database(database: str) -> str:
 
 @contextmanager
 def _reading(database: str, stop: Stop, authorize: bool = True) -> Iterator[Any]:
-    """A connection that can only read. Raises WorkerFault when the database is not there."""
+    """Open a connection that can only read. Raises WorkerFault when the database is missing."""
     if _is_postgres(database):
         with _postgres(database, stop) as connection:
             yield connection

@@ -65,7 +65,7 @@ class Units(Worker[NoConfig]):
 
 
 def convert(value: float, from_unit: str, to_unit: str) -> float:
-    """`value` from one unit in another. Raises BadCall for unknown units or another dimension."""
+    """Convert `value` from one unit to another. Raises BadCall for unknown units or another dimension."""
     source, target = _unit(from_unit), _unit(to_unit)
     try:
         result = float(_registry().Quantity(float(value), source).to(target).magnitude)

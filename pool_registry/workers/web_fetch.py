@@ -1,6 +1,6 @@
 """Kind `web_fetch`: reads one public page, PDF or text whose URL the caller chose.
 
-A model chooses the URL, so only public addresses are reached (reach.py), every redirect is checked anew,
+A model chooses the URL, so only public addresses are reached (address_policy.py), every redirect is checked again,
 and no key is ever sent.
 """
 
@@ -87,7 +87,7 @@ class WebFetch(Worker[WebFetchConfig]):
         return AddressPolicy(private=self.config.allow_private)
 
     async def _fetch(self, url: str) -> Answer:
-        """What is at `url`, after redirects to allowed hosts. Raises BadCall and WorkerFault."""
+        """Fetch `url`, following redirects to allowed hosts. Raises BadCall and WorkerFault."""
         try:
             self._check(url)
         except ValueError as error:
@@ -108,7 +108,7 @@ class WebFetch(Worker[WebFetchConfig]):
         raise WorkerFault("invalid_response", f"{urlsplit(url).netloc} redirects more than {MAX_REDIRECTS} times")
 
     def _check(self, url: str) -> None:
-        """Raises WorkerFault for a place that is not allowed, ValueError for what is no URL."""
+        """Raise WorkerFault for a host that is not allowed, ValueError for what is no URL."""
         try:
             http_client.check_url(url, self._policy)
         except AddressRefused as error:
@@ -119,7 +119,7 @@ class WebFetch(Worker[WebFetchConfig]):
 
 
 async def read_answer(answer: Answer) -> Readable:
-    """A fetched document as text, by its media type. Raises WorkerFault."""
+    """Read a fetched document as text, by its media type. Raises WorkerFault."""
     kind, charset = content_type(answer)
     raw = answer.body
     if kind == "application/pdf" or raw.startswith(b"%PDF-"):

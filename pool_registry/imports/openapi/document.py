@@ -30,7 +30,7 @@ _YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class UnfitOperation(Exception):
-    """Why one operation cannot become a worker, in a sentence."""
+    """One operation cannot become a worker; the message says why."""
 
 
 class Document:
@@ -41,7 +41,7 @@ class Document:
         self.is_30 = str(root["openapi"]).startswith("3.0")
 
     def at(self, reference: str) -> Any:
-        """What a reference leads to. Raises UnfitOperation."""
+        """Return what a reference leads to. Raises UnfitOperation."""
         if not reference.startswith("#"):
             raise UnfitOperation(f"it refers to another document ({reference[:120]}); bundle both into one first")
         try:
@@ -50,7 +50,7 @@ class Document:
             raise UnfitOperation(f"it refers to {reference[:120]}, which is not in the document") from error
 
     def follow(self, node: Any) -> dict[str, Any]:
-        """`node`, or the object that its `$ref` leads to in the end. Raises UnfitOperation."""
+        """Return `node`, or the object at the end of its chain of `$ref`. Raises UnfitOperation."""
         for _ in range(MAX_HOPS):
             if not isinstance(node, dict):
                 raise UnfitOperation("a part of it should be an object and is none")
@@ -85,7 +85,7 @@ class Document:
 
 
 def read(text: str | bytes) -> Document:
-    """The document in `text`, JSON or YAML. Raises InvalidPool saying what is wrong with it."""
+    """Parse the document in `text`, JSON or YAML. Raises InvalidPool saying what is wrong with it."""
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
@@ -183,12 +183,12 @@ def _number(value: int) -> int | float:
 
 
 def _key(key: object) -> str:
-    """A mapping's key as JSON has it: YAML reads 200 and true, and means "200" and "true"."""
+    """Turn a YAML key into JSON's: YAML reads 200 and true where "200" and "true" are meant."""
     return clean_text(key if isinstance(key, str) else str(key).lower() if isinstance(key, bool) else str(key))
 
 
 def _references(node: Any) -> Iterator[str]:
-    """Every local reference within a tree."""
+    """Yield every local reference within a tree."""
     waiting = [node]
     while waiting:
         node = waiting.pop()

@@ -37,7 +37,7 @@ _ENOUGH_FOR_A_BODY = ("application/json", "application/x-www-form-urlencoded", "
 
 
 async def fetch(url: str, allow_private: bool = False) -> str:
-    """The document behind a URL that a person typed. Raises InvalidPool for the URL, WorkerFault for the peer."""
+    """Fetch the document at a URL that a person typed. Raises InvalidPool for the URL, WorkerFault for the peer."""
     policy = AddressPolicy(private=allow_private, typed=True)
     try:
         http_client.check_url(url, policy)
@@ -56,7 +56,7 @@ def offers(
     source: str = "",
     allow_private: bool = False,
 ) -> list[Offer]:
-    """The operations of a document, JSON or YAML, in its order.
+    """Return one offer for each operation of a document, JSON or YAML, in its order.
 
     `base_url` takes the place of the document's servers, `source` is the URL that it came from (for servers
     without a host), `api_key` a reference to the key, `key_header` the header for it where the document's
@@ -147,7 +147,7 @@ class _Reading:
         return config
 
     def _parameters(self, raw: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The path's parameters and the operation's own, which win. Raises UnfitOperation."""
+        """Return the path's parameters and the operation's own, which override them. Raises UnfitOperation."""
         every: dict[tuple[Any, Any], dict[str, Any]] = {}
         for listed in (self._item.get("parameters", []), raw.get("parameters", [])):
             if not isinstance(listed, list):
@@ -185,7 +185,7 @@ class _Reading:
         self._places.append({"argument": argument, "at": at, "wire": wire, "style": style, "explode": explode})
 
     def _add_body(self, node: Any) -> str:
-        """Take in the request's body; how it is written, "" without one. Raises UnfitOperation."""
+        """Add the request's body to the schema; return how it is written, "" without one. Raises UnfitOperation."""
         if node is None:
             return ""
         body = self._document.follow(node)
@@ -239,7 +239,7 @@ def _check_operation(raw: Mapping[str, Any]) -> Operation:
 
 
 def _description(operation: Operation) -> str:
-    """Summary and description as one text; the description alone when it starts with the summary."""
+    """Join summary and description; the description alone when it starts with the summary."""
     summary, more = (operation.summary or "").strip(), (operation.description or "").strip()
     if not summary or more.startswith(summary):
         return more or summary

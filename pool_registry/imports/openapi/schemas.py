@@ -99,7 +99,7 @@ class Schemas:
 
 
 def _drop_read_only(plain: dict[str, Any], node: Mapping[str, Any], document: Document) -> None:
-    """Take out the properties that a caller must not send."""
+    """Remove the properties that a caller must not send."""
     properties = node.get("properties")
     for name, rule in properties.items() if isinstance(properties, dict) else ():
         if isinstance(rule, dict) and document.follow(rule).get("readOnly") is True:
@@ -109,7 +109,7 @@ def _drop_read_only(plain: dict[str, Any], node: Mapping[str, Any], document: Do
 
 
 def _from_30(schema: dict[str, Any]) -> dict[str, Any]:
-    """OpenAPI 3.0's own keywords in JSON Schema's: `nullable`, and exclusive bounds as true or false."""
+    """Translate OpenAPI 3.0's own keywords: `nullable`, and exclusive bounds as true or false."""
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         flag = schema.get(exclusive)
         if isinstance(flag, bool):

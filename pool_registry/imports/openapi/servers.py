@@ -17,7 +17,7 @@ from pool_registry.network.http_values import OWN_HEADERS, TOKEN
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a person set for the whole document; `source` is the URL that it came from."""
+    """The settings of a person for the whole document; `source` is the URL that it came from."""
 
     base_url: str
     api_key: str
@@ -78,7 +78,7 @@ def security_of(document: Document, given: Given, rule: Sequence[Any] | None) ->
 
 
 def _auth(document: Document, way: Any) -> dict[str, str]:
-    """Where one way of `security` wants the key. Raises UnfitOperation."""
+    """Return where one security scheme wants the key. Raises UnfitOperation."""
     from openapi_pydantic.v3.v3_1 import SecurityScheme
 
     if not isinstance(way, dict) or len(way) != 1:
@@ -112,6 +112,6 @@ def _names_this_machine(url: str) -> bool:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first of pydantic's complaints, in one line."""
+    """Return pydantic's first errors in one line."""
     first: Sequence[Any] = error.errors(include_url=False, include_input=False)[:1]
     return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in first)[:300]

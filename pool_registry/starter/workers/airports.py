@@ -53,7 +53,7 @@ class Airports(Worker[NoConfig]):
 
 
 def answer(request: str) -> JsonValue:
-    """The answer to a request in one of FORMS. Raises BadCall listing them otherwise."""
+    """Answer a request in one of FORMS. Raises BadCall listing them otherwise."""
     text = " ".join(request[:MAX_CHARS].split()).rstrip("?. ")
     for pattern in _PATTERNS:
         match = pattern.fullmatch(text)
@@ -64,7 +64,7 @@ def answer(request: str) -> JsonValue:
 
 
 def airport(code: str) -> Airport:
-    """The airport with an IATA code in any case. Raises BadCall when there is none."""
+    """Return the airport with an IATA code, in any case. Raises BadCall when there is none."""
     try:
         return airports()[code.upper()]
     except KeyError:
@@ -84,7 +84,7 @@ def _load() -> None:
 
 @cache
 def airports() -> Mapping[str, Airport]:
-    """Every airport by its IATA code."""
+    """Return every airport by its IATA code."""
     import airportsdata
 
     return {

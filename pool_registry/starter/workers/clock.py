@@ -71,7 +71,7 @@ class Clock(Worker[NoConfig]):
 
 
 def answer(request: str) -> str:
-    """The local time that a request in one of FORMS asks for. Raises BadCall listing them otherwise."""
+    """Answer a request in one of FORMS with a local time. Raises BadCall listing them otherwise."""
     match = _REQUEST.fullmatch(" ".join(request[:MAX_CHARS].split()).rstrip("?. "))
     if match is None:
         raise BadCall("write the request in one of these forms: " + "; ".join(FORMS))
@@ -82,12 +82,12 @@ def answer(request: str) -> str:
 
 
 def local_time(moment: datetime, zone: ZoneInfo) -> str:
-    """A moment as clocks in a zone show it, to the minute."""
+    """Format a moment as clocks in a zone show it, to the minute."""
     return f"{moment.astimezone(zone):%Y-%m-%d %H:%M}"
 
 
 def zone_at(place: str) -> ZoneInfo:
-    """The time zone of an airport, or the one so called. Raises BadCall when there is neither."""
+    """Return the time zone of an airport, or the one of that name. Raises BadCall when there is neither."""
     if place.upper() == "UTC":
         return _zone("UTC")
     return _zone(_zone_name(place) if "/" in place else airport(place).zone)
@@ -126,7 +126,7 @@ def _number(text: str) -> float:
 
 @lru_cache(maxsize=1024)
 def _zone_name(name: str) -> str:
-    """The name as the time zone database spells it: europe/lisbon is Europe/Lisbon."""
+    """Return a zone's name as the database spells it: europe/lisbon is Europe/Lisbon."""
     names = (resources.files(tzdata) / "zones").read_text(encoding="utf-8").split()
     for zone in names:
         if zone.lower() == name.lower():
@@ -136,6 +136,6 @@ def _zone_name(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _zone(name: str) -> ZoneInfo:
-    """A zone by the rules that come with the package `tzdata`, whatever this machine has: answers agree."""
+    """Load a zone from the package `tzdata`, so that answers agree on every machine."""
     with resources.files(tzdata).joinpath("zoneinfo", *name.split("/")).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)

@@ -55,7 +55,7 @@ class Elements(Worker[NoConfig]):
 
 
 def molar_mass(request: str) -> float:
-    """Grams per mole of the compound in a request. Raises BadCall when there is none."""
+    """Return the grams per mole of the compound in a request. Raises BadCall when there is none."""
     text = " ".join(request[:MAX_CHARS].split()).rstrip("?. ").translate(_WRITTEN)
     match = _REQUEST.fullmatch(text)
     if match is None:

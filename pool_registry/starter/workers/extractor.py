@@ -63,7 +63,7 @@ class Extractor(Worker[NoConfig]):
 
 
 def parse_instruction(instruction: str) -> tuple[Callable[[str], JsonValue], bool]:
-    """What to read, and whether in each passage. Raises BadCall listing the forms."""
+    """Return what to read, and whether in each passage. Raises BadCall listing the forms."""
     words = instruction.lower()
     if len(words) <= MAX_CHARS:
         for pattern, read in _READERS:
@@ -73,7 +73,7 @@ def parse_instruction(instruction: str) -> tuple[Callable[[str], JsonValue], boo
 
 
 def number(passage: str) -> float | int:
-    """The figure after "total:", or else the first one, of a passage's text ("Title: text")."""
+    """Return the figure after "total:", or else the first one, of a passage ("Title: text")."""
     words = text(passage)
     total = _TOTAL.search(words)
     match = (_FIGURE.match(words, total.end()) if total else None) or _FIGURE.search(words)
@@ -85,7 +85,7 @@ def number(passage: str) -> float | int:
 
 
 def country(passage: str) -> str:
-    """The country in a passage's title: "Mexico — Geography — Irrigated land: ..."."""
+    """Return the country in a passage's title: "Mexico — Geography — Irrigated land: ..."."""
     title, dash, _ = passage.partition(" — ")
     if not dash or len(title) > 80:
         raise WorkerFault("not_found", f"the passage does not name its country: {passage[:120]}")
@@ -93,7 +93,7 @@ def country(passage: str) -> str:
 
 
 def text(passage: str) -> str:
-    """The passage without its title."""
+    """Return a passage without its title."""
     return passage.partition(": ")[2] or passage
 
 

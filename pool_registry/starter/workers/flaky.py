@@ -85,7 +85,7 @@ class Flaky(Worker[FlakyConfig]):
         await self._inner.close()
 
     def _failure(self, call: Call) -> FailedStatus | None:
-        """How this call fails, or None when it does not."""
+        """Decide how this call fails; None when it does not."""
         key = json.dumps([self.config.seed, dict(call.arguments)], sort_keys=True)
         drawn = hashlib.blake2b(key.encode(), digest_size=8).digest()
         if int.from_bytes(drawn[:4]) >= self.config.rate * 2**32:

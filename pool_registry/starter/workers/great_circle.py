@@ -44,7 +44,7 @@ class GreatCircle(Worker[NoConfig]):
 
 
 def route_km(route: str) -> float:
-    """The length of a route such as "LIS to GRU". Raises BadCall when it is none."""
+    """Return the length of a route such as "LIS to GRU". Raises BadCall when it is none."""
     match = _PAIR.fullmatch(" ".join(route[:MAX_CHARS].split()).rstrip("?. "))
     if match is None:
         raise BadCall(f"write the route as two IATA codes: {FORM}")
@@ -52,7 +52,7 @@ def route_km(route: str) -> float:
 
 
 def distance_km(start: Airport, end: Airport) -> float:
-    """The haversine formula on a sphere of the Earth's mean radius."""
+    """Compute the haversine formula on a sphere of the Earth's mean radius."""
     south, north = math.radians(start.latitude), math.radians(end.latitude)
     turn = math.radians(end.longitude - start.longitude)
     chord = math.sin((north - south) / 2) ** 2 + math.cos(south) * math.cos(north) * math.sin(turn / 2) ** 2

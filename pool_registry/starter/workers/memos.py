@@ -1,6 +1,6 @@
 """Kind `memos`: one room of memos. The text is generated, a function of room, memo, section and subject alone.
 
-A memo states figures that exist nowhere else, so that no model knows them by heart. Earlier drafts'
+A memo states figures that exist nowhere else, so that no model has memorized them. Earlier drafts'
 figures stand in the same passage; the one that counts follows "total:".
 """
 
@@ -83,12 +83,12 @@ class Memos(Worker[MemosConfig]):
 
 
 def total_of(room: str, memo: int, subject: str, section: int) -> int:
-    """The figure that a passage states, in dollars."""
+    """Return the figure that a passage states, in dollars."""
     return _random("total", room, memo, subject, section).randint(10_000, 999_999)
 
 
 def passage(room: str, memo: int, subject: str, section: int) -> str:
-    """What a memo says about a subject in one of its sections."""
+    """Write what a memo says about a subject in one of its sections."""
     random = _random("text", room, memo, subject, section)
     sentences = (
         _fill(random, _OPENINGS, 2, 60),
@@ -108,6 +108,6 @@ def _fill(random: Random, sentences: tuple[str, ...], low: int, high: int, subje
 
 
 def _random(*parts: object) -> Random:
-    """A random source that depends on these words alone, on every machine."""
+    """Seed a random source with these words alone, equal on every machine."""
     key = "/".join(map(str, (_VERSION, *parts)))
     return Random(hashlib.blake2b(key.encode(), digest_size=16).digest())  # noqa: S311
