@@ -11,7 +11,7 @@ export class Form {
     const required = new Set(schema.required || []);
     for (const [name, rule] of Object.entries(schema.properties || {})) {
       const full = resolveRule(rule, schema);
-      const field = special(name, full, values[name]) || makeField(prefix + name, name, full, values[name], required.has(name));
+      const field = special(name, full, values[name]) || makeField(name, full, values[name], { id: prefix + name, required: required.has(name) });
       this.fields.set(name, field);
       this.root.append(field.node);
     }
@@ -46,15 +46,19 @@ export class Form {
 
 let fields = 0;
 
-/** A labelField field around any input. Its description and problem are told by reference, not in its name. */
-export function labelField(label, input, about = "") {
-  const id = `field-${++fields}`;
+/**
+ * A labelled field around any input. Its description and problem are attached by reference, not in its name. With a
+ * `key` the field shows it, and its description stands below the input. Classes begin with `part`.
+ */
+export function labelField(label, input, about = "", { part = "form", key = "" } = {}) {
+  const id = `${part}-field-${++fields}`;
   input.id = id;
-  const problem = el("span.form-problem", { role: "alert", id: `${id}-problem` });
-  const node = el("div.form-field", {}, el("label.form-label", { for: id }, label));
-  if (about) node.append(el("span.form-about", { id: `${id}-about` }, about));
-  node.append(input, problem);
   input.setAttribute("aria-describedby", `${id}-about ${id}-problem`);
+  const problem = el("span.form-problem", { role: "alert", id: `${id}-problem` });
+  const name = key ? [el("span", {}, label), el("code", {}, key)] : [label];
+  const note = about && el("span", { class: `${part}-about`, id: `${id}-about` }, about);
+  const parts = [el("label", { class: `${part}-label`, for: id }, ...name), ...(key ? [input, note] : [note, input]), problem];
+  const node = el("div", { class: `${part}-field`, ...(key && { "data-key": key }) }, ...parts);
   const say = (text) => {
     problem.textContent = text;
     node.classList.toggle("form-wrong", Boolean(text));
@@ -63,81 +67,127 @@ export function labelField(label, input, about = "") {
   return { node, say };
 }
 
-function makeField(id, name, rule, value, required) {
-  const type = typeOf(rule);
-  const input = makeInput(type, rule, value ?? rule.default);
-  input.name = id;
-  const { node, say } = labelField(words(name), input, rule.description || "");
-  node.classList.toggle("form-required", required);
-  input.setAttribute("aria-required", String(required));
-  if (type === "boolean") node.classList.add("form-check");
+/**
+ * The field of one property: {node, say, read, input}. A `loose` field is read as it was typed, so that the server
+ * says what is wrong with it; the others refuse what is not of their type.
+ */
+export function makeField(name, rule, value, { id = name, required = false, loose = false, part = "form", key = "" } = {}) {
+  const control = CONTROLS[controlOf(rule, loose)];
+  const input = control.make(rule, value === undefined ? rule.default : value);
+  if (!loose) {
+    input.name = id;
+    input.setAttribute("aria-required", String(required));
+  }
+  const { node, say } = labelField(wordsOf(name), input, rule.description || "", { part, key });
+  if (required) node.classList.add("form-required");
+  if (input.type === "checkbox") node.classList.add(`${part}-check`);
   const read = () => {
+    if (!loose && !required && input.type !== "checkbox" && input.value.trim() === "") return undefined;
     try {
-      return readInput(input, type, required);
+      return control.read(input, rule);
     } catch (error) {
       say(error.message);
       throw error;
     }
   };
-  return { node, say, read };
+  return { node, say, read, input };
 }
+
+const LONG = /query|prompt|code|expression|instruction|request/i;
+const textInput = (attributes, value) => Object.assign(el("input", { type: "text", autocomplete: "off", spellcheck: "false", ...attributes }), { value: value ?? "" });
+const readText = (input) => input.value;
+
+/** How the value of a property is shown and read, by the name of its control (`x-control` in a schema). */
+const CONTROLS = {
+  checkbox: {
+    make: (_rule, value) => Object.assign(el("input", { type: "checkbox" }), { checked: Boolean(value) }),
+    read: (input) => input.checked,
+  },
+  select: {
+    make: (rule, value) => {
+      const options = rule.enum.map((choice) => el("option", { value: choice }, choice));
+      return Object.assign(el("select", {}, ...options), { value: value ?? rule.enum[0] });
+    },
+    read: readText,
+  },
+  text: { make: (_rule, value) => textInput({}, value), read: readText },
+  multiline: { make: (_rule, value) => Object.assign(el("textarea", { rows: "3" }), { value: value ?? "" }), read: readText },
+  number: {
+    make: (_rule, value) => Object.assign(el("input", { type: "number", step: "any" }), { value: value ?? "" }),
+    read: (input) => {
+      if (input.value.trim() === "" || Number.isNaN(Number(input.value))) throw new Error("write a number");
+      return Number(input.value);
+    },
+  },
+  json: {
+    make: (_rule, value) => {
+      const text = value === undefined || value === null ? "" : JSON.stringify(value, null, 1);
+      return Object.assign(el("textarea.form-code", { rows: "3", spellcheck: "false" }), { value: text });
+    },
+    read: (input) => {
+      try {
+        return JSON.parse(input.value);
+      } catch (error) {
+        throw new Error(`write JSON: ${error.message}`, { cause: error });
+      }
+    },
+  },
+  // The loose ones: text that is no number stays text.
+  decimal: {
+    make: (_rule, value) => textInput({ class: "form-number", inputmode: "decimal" }, value),
+    read: (input, rule) => (input.value.trim() === "" && rule.nullable ? null : asNumber(input.value.trim())),
+  },
+  list: {
+    make: (_rule, value) => textInput({}, Array.isArray(value) ? value.join(", ") : value),
+    read: (input, rule) => {
+      const items = input.value.split(",").map((item) => item.trim()).filter(Boolean);
+      if (rule.type !== "array" && !input.value.includes(",")) return input.value.trim();
+      return rule.items?.type === "integer" ? items.map(asNumber) : items;
+    },
+  },
+};
+
+function controlOf(rule, loose) {
+  if (rule["x-control"]) return rule["x-control"];
+  if (rule.type === "boolean") return "checkbox";
+  if (rule.enum) return "select";
+  if (rule.type === "integer" || rule.type === "number") return loose ? "decimal" : "number";
+  if (loose) return rule.type === "array" || rule.listed ? "list" : "text";
+  if (rule.type !== "string") return "json";
+  return (rule.maxLength || 0) > 200 || LONG.test(`${rule.title} ${rule.description}`) ? "multiline" : "text";
+}
+
+function asNumber(text) {
+  const number = Number(text);
+  return text === "" || Number.isNaN(number) ? text : number;
+}
+
+const SPELLED = { url: "URL", api: "API", sql: "SQL", id: "ID", sft: "SFT", grpo: "GRPO", lora: "LoRA", vllm: "vLLM" };
 
 /** "base_url" -> "Base URL", "timeout_s" -> "Timeout (seconds)" */
-function words(name) {
-  const text = name.replaceAll("_", " ").replace(/\b(url|api|sql|id)\b/g, (word) => word.toUpperCase());
-  return (text[0].toUpperCase() + text.slice(1)).replace(/ s$/, " (seconds)");
+export function wordsOf(name) {
+  const text = name.replaceAll("_", " ").replace(/ s$/, " (seconds)");
+  return (text[0].toUpperCase() + text.slice(1)).replace(/\w+/g, (word) => SPELLED[word.toLowerCase()] || word);
 }
 
-function makeInput(type, rule, value) {
-  if (type === "boolean") return Object.assign(el("input", { type: "checkbox" }), { checked: Boolean(value) });
-  if (type === "enum") {
-    const select = el("select");
-    for (const choice of rule.enum) select.append(el("option", { value: choice }, choice));
-    select.value = value ?? rule.enum[0];
-    return select;
-  }
-  if (type === "number") return Object.assign(el("input", { type: "number", step: "any" }), { value: value ?? "" });
-  if (type === "json") {
-    const area = el("textarea.form-code", { rows: "3", spellcheck: "false" });
-    area.value = value === undefined || value === null ? "" : JSON.stringify(value, null, 1);
-    return area;
-  }
-  const long = (rule.maxLength || 0) > 200 || /query|prompt|code|expression|instruction|request/i.test(`${rule.title} ${rule.description}`);
-  const input = long ? el("textarea", { rows: "3" }) : el("input", { type: "text", autocomplete: "off" });
-  input.value = value ?? "";
-  return input;
-}
-
-function readInput(input, type, required) {
-  if (type === "boolean") return input.checked;
-  const text = input.value;
-  if (text.trim() === "" && !required) return undefined;
-  if (type === "number") {
-    const number = Number(text);
-    if (text.trim() === "" || Number.isNaN(number)) throw new Error("write a number");
-    return number;
-  }
-  if (type === "json") {
-    try {
-      return JSON.parse(text);
-    } catch (error) {
-      throw new Error(`write JSON: ${error.message}`, { cause: error });
-    }
-  }
-  return text;
-}
-
-function typeOf(rule) {
-  if (rule.enum) return "enum";
-  if (rule.type === "boolean" || rule.type === "string") return rule.type;
-  if (rule.type === "integer" || rule.type === "number") return "number";
-  return "json";
-}
-
-/** Follow $ref, and take the other branch of "or null". */
-function resolveRule(rule, schema) {
-  let full = rule;
-  if (rule.$ref) full = { ...schema.$defs[rule.$ref.split("/").pop()], ...rule };
-  const branch = (full.anyOf || []).find((option) => option.type !== "null");
-  return branch ? { ...full, ...resolveRule(branch, schema), description: full.description, title: full.title } : full;
+/**
+ * A property's rule with its $ref followed and the branch of a union that is not null: `nullable` says whether there
+ * was a null, `listed` whether there was a choice of others, `section` is what a part of a form says about itself.
+ */
+export function resolveRule(rule, schema) {
+  const model = rule.$ref ? schema.$defs[rule.$ref.split("/").pop()] : {};
+  const full = { ...model, ...rule, section: model.description };
+  if (!full.anyOf) return full;
+  const branches = full.anyOf.filter((branch) => branch.type !== "null");
+  const inner = resolveRule(branches[0], schema);
+  return {
+    ...full,
+    ...inner,
+    title: full.title,
+    section: full.description || inner.section,
+    default: full.default,
+    description: full.description || inner.description,
+    nullable: branches.length < full.anyOf.length,
+    listed: branches.length > 1,
+  };
 }

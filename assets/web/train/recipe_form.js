@@ -3,6 +3,7 @@
 // were typed; it answers with problems by key, which are shown at the field they belong to.
 
 import { el, icon } from "../lib/dom.js";
+import { makeField, resolveRule, wordsOf } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 
 const TITLES = { sft: "Supervised fine-tuning", grpo: "Reinforcement learning", evaluate: "Evaluation", lora: "LoRA adapter", "": "General" };
@@ -63,7 +64,7 @@ export class RecipeForm {
 
   /** A section's fields into `into`: the plain ones first in a grid, then the nested sections. */
   section(key, schema, value, into) {
-    const rule = resolve(schema, this.schema);
+    const rule = resolveRule(schema, this.schema);
     const grid = el("div.train-form-grid");
     const nested = [];
     const readers = {};
@@ -72,7 +73,7 @@ export class RecipeForm {
     (plain?.body || into).append(grid);
     for (const [name, property] of Object.entries(rule.properties)) {
       const path = key ? `${key}.${name}` : name;
-      const inner = resolve(property, this.schema);
+      const inner = resolveRule(property, this.schema);
       const given = value?.[name];
       if (inner.properties) nested.push([name, path, inner, given]);
       else if (inner.items?.$ref) nested.push([name, path, inner, given]);
@@ -109,12 +110,12 @@ export class RecipeForm {
   }
 
   subsection(path, name, rule, given, into) {
-    const { box, head, body, set } = this.frame(path, { title: TITLES[name] || words(name), description: rule.description }, into);
+    const { box, head, body, set } = this.frame(path, { title: TITLES[name] || wordsOf(name), description: rule.section || rule.description }, into);
     const inner = el("div.train-form-inner");
     body.append(inner);
     if (!rule.nullable) return this.section(path, rule, given ?? {}, inner);
     let part = given ? this.section(path, rule, given, inner) : null;
-    const toggle = el("button.page-toggle", { type: "button", role: "switch", "aria-label": `${words(name)} (${path})`, "data-switch": path });
+    const toggle = el("button.page-toggle", { type: "button", role: "switch", "aria-label": `${wordsOf(name)} (${path})`, "data-switch": path });
     const show = () => {
       toggle.setAttribute("aria-checked", String(Boolean(part)));
       box.classList.toggle("train-form-off", !part);
@@ -138,8 +139,8 @@ export class RecipeForm {
 
   /** A list of small objects (the reward terms), a row each. */
   rewards(path, rule, given, into) {
-    const item = resolve(rule.items, this.schema);
-    const { body } = this.frame(path, { title: words(path.split(".").pop()), description: item.description }, into);
+    const item = resolveRule(rule.items, this.schema);
+    const { body } = this.frame(path, { title: wordsOf(path.split(".").pop()), description: item.section }, into);
     const rows = el("div.train-form-rows");
     const add = el("button.page-button.train-form-add", { type: "button" }, "Add a term");
     add.addEventListener("click", () => {
@@ -156,7 +157,7 @@ export class RecipeForm {
     const readers = {};
     for (const [name, property] of Object.entries(item.properties)) {
       const index = rows.children.length;
-      readers[name] = this.field(`${path}.${index}.${name}`, name, resolve(property, this.schema), value[name], row);
+      readers[name] = this.field(`${path}.${index}.${name}`, name, resolveRule(property, this.schema), value[name], row);
     }
     const remove = el("button.page-close", { type: "button", "aria-label": "Remove this term" }, icon(ACTIONS.cross));
     remove.addEventListener("click", () => {
@@ -170,89 +171,22 @@ export class RecipeForm {
 
   /** One labelled input with its key, what it is for, and its problem. */
   field(path, name, rule, given, into) {
-    const id = `train-form-${++ids}`;
-    const input = this.input(path, rule, given === undefined ? rule.default : given);
-    input.id = id;
-    input.setAttribute("aria-describedby", `${id}-about ${id}-problem`);
-    const label = el("label.train-form-label", { for: id }, el("span", {}, words(name)), el("code", {}, path));
-    const problem = el("span.form-problem", { id: `${id}-problem`, role: "alert" });
-    const node = el("div.train-form-field", { "data-key": path }, label, input);
-    if (rule.examples && input.tagName === "INPUT") node.append(suggestions(input, rule.examples, id));
-    node.append(el("span.train-form-about", { id: `${id}-about` }, rule.description || ""), problem);
-    if (input.type === "checkbox") node.classList.add("train-form-check");
+    const choices = path === "pool" ? [...new Set([...this.pools, given ?? rule.default].filter(Boolean))] : rule.enum;
+    const options = { part: "train-form", key: path, loose: true };
+    const { node, say, read, input } = makeField(name, { ...rule, enum: choices }, given, options);
+    if (rule.examples && input.tagName === "INPUT") node.append(suggest(input, rule.examples));
     into.append(node);
-    const say = (text) => {
-      problem.textContent = text;
-      node.classList.toggle("form-wrong", Boolean(text));
-      input.setAttribute("aria-invalid", String(Boolean(text)));
+    const tell = (text) => {
+      say(text);
       if (text) this.expandAround(node);
     };
-    this.parts.set(path, { node, say });
-    return { read: () => readInput(input, rule) };
-  }
-
-  input(path, rule, value) {
-    if (rule.type === "boolean") return Object.assign(el("input", { type: "checkbox" }), { checked: Boolean(value) });
-    const choices = path === "pool" ? [...new Set([...this.pools, value].filter(Boolean))] : rule.enum;
-    if (choices) {
-      const select = el("select");
-      for (const choice of choices) select.append(el("option", { value: choice }, choice));
-      select.value = value ?? choices[0];
-      return select;
-    }
-    const shown = Array.isArray(value) ? value.join(", ") : value ?? "";
-    const numeric = rule.type === "number" || rule.type === "integer";
-    const attributes = { type: "text", autocomplete: "off", spellcheck: "false", ...(numeric ? { inputmode: "decimal" } : {}) };
-    return Object.assign(el("input", { class: numeric ? "train-form-number" : "", ...attributes }), { value: String(shown) });
+    this.parts.set(path, { node, say: tell });
+    return { read };
   }
 }
 
-function suggestions(input, choices, id) {
-  const list = el("datalist", { id: `${id}-list` });
-  for (const choice of choices) list.append(el("option", { value: choice }));
+function suggest(input, choices) {
+  const list = el("datalist", { id: `${input.id}-list` }, ...choices.map((choice) => el("option", { value: choice })));
   input.setAttribute("list", list.id);
   return list;
-}
-
-/** What was typed, as JSON: text that is no number stays text, and the server says what is wrong with it. */
-function readInput(input, rule) {
-  if (input.type === "checkbox") return input.checked;
-  const text = input.value.trim();
-  if (rule.type === "array") return parts(text).map((part) => (rule.items.type === "integer" ? asNumber(part) : part));
-  if (rule.type === "number" || rule.type === "integer") return text === "" && rule.nullable ? null : asNumber(text);
-  if (rule.listed) return text.includes(",") ? parts(text) : text;
-  return input.value;
-}
-
-function parts(text) {
-  return text.split(",").map((part) => part.trim()).filter(Boolean);
-}
-
-function asNumber(text) {
-  const number = Number(text);
-  return text === "" || Number.isNaN(number) ? text : number;
-}
-
-/** Follow $ref and the branch of a union that is not null; `nullable` says whether there was one. */
-function resolve(rule, root) {
-  let full = rule;
-  if (rule.$ref) full = { ...root.$defs[rule.$ref.split("/").pop()], ...rule, $ref: undefined };
-  if (full.properties && rule.$ref) full.description = root.$defs[rule.$ref.split("/").pop()].description;
-  if (!full.anyOf) return full;
-  const branches = full.anyOf.filter((branch) => branch.type !== "null");
-  const inner = resolve(branches[0], root);
-  return {
-    ...inner,
-    default: full.default,
-    description: full.description || inner.description,
-    nullable: branches.length < full.anyOf.length,
-    listed: branches.length > 1,
-  };
-}
-
-/** "micro_batch" -> "Micro batch" */
-function words(name) {
-  const titles = { sft: "SFT", grpo: "GRPO", lora: "LoRA", vllm_url: "vLLM URL", vllm_memory: "vLLM memory", top_p: "Top p" };
-  const text = name.replaceAll("_", " ");
-  return titles[name] || text[0].toUpperCase() + text.slice(1);
 }
