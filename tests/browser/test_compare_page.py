@@ -189,7 +189,7 @@ def test_every_figure_is_saved_as_a_picture_and_as_numbers(page, studio_url, dat
     assert saved(page, page.locator("[data-figure=pareto]"), "PNG").startswith(b"\x89PNG")
     for name in ("pareto", "families", "workers", "turns"):
         figure = page.locator(f"[data-figure={name}]")
-        expect(figure.locator("svg.ch")).to_be_visible()
+        expect(figure.locator("svg.compare-chart")).to_be_visible()
         assert ET.fromstring(saved(page, figure, "SVG")).tag.endswith("svg")
         assert len(table_of(saved(page, figure, "CSV"))) >= 3
 
@@ -252,7 +252,7 @@ def test_an_evaluation_is_started_from_the_page_and_its_figures_appear(page, stu
 def test_drift_over_a_job_and_a_click_shows_example_plans(page, studio_url, data):
     page.goto(f"{studio_url}/compare?tab=training&train={data[2]}")
     for name in ("accuracy", "width", "depth", "parallelism", "drift-turns", "diversity", "shares"):
-        expect(page.locator(f"[data-figure={name}] svg.ch")).to_be_visible()
+        expect(page.locator(f"[data-figure={name}] svg.compare-chart")).to_be_visible()
     shares = table_of(saved(page, page.locator("[data-figure=shares]"), "CSV"))
     assert {line["series"] for line in shares} >= {"sql", "reader"} and len(shares) > 100
     chart = page.locator("[data-figure=depth] .compare-chart-hit rect")
@@ -308,7 +308,7 @@ def test_the_matrix_shows_what_was_measured_and_offers_what_was_not(page, studio
 
 def test_the_ablation_names_the_worker_that_carries_the_score(page, studio_url, data):
     page.goto(f"{studio_url}/compare?tab=ablation&job={data[0]}&ablated=starter-grpo")
-    expect(page.locator("[data-figure=ablation] svg.ch")).to_contain_text("without sql")
+    expect(page.locator("[data-figure=ablation] svg.compare-chart")).to_contain_text("without sql")
     expect(page.locator("[data-table=ablation-table] tbody tr").first).to_have_attribute("data-key", "sql")
     lost = table_of(saved(page, page.locator("[data-figure=ablation]"), "CSV"))
     assert [line["without"] for line in lost] == ["sql", "calculator"] and float(lost[0]["change_high"]) < 0
