@@ -8,6 +8,7 @@ processes, load torch or take more than a second or two. `browser` and `quick` f
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -31,10 +32,18 @@ os.environ.pop("PODIUM_DATABASE_URL", None)
 if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: torch's threads would wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+MARKED_MODULE = re.compile(r"^pytestmark = .*mark\.(medium|slow)", re.MULTILINE)
 # They load torch or Gradio.
 MEDIUM_FIXTURES = {"client", "tiny_base"}
 # They take seconds to import, in every worker process: tests import them in the function that needs them.
 TOO_HEAVY_TO_COLLECT = ("torch", "transformers", "trl", "gradio")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For `make quick`, leave modules that are marked as a whole unread: importing them takes seconds."""
+    if config.option.markexpr != "quick" or collection_path.suffix != ".py":
+        return None
+    return MARKED_MODULE.search(collection_path.read_text(encoding="utf-8")) is not None or None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

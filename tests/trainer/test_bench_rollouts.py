@@ -22,6 +22,7 @@ def measured(size: int, *options: str) -> dict[str, Any]:
     return json.loads(done.stdout)["rollouts"][str(size)]
 
 
+@pytest.mark.slow
 def test_rollouts_are_ahead_of_a_round_barrier():
     found = measured(8, "--no-trl", "--scale", "2")  # slow workers: it must not matter how busy the machine is
     podium, barrier = found["podium"], found["barrier"]

@@ -75,7 +75,7 @@ def test_crowded_graphs_are_placed_soon(name):
     check_layout(graph)
     seconds = []
     for _ in range(5):
-        started = time.perf_counter()
+        started = time.process_time()
         compute_layout(graph)
-        seconds.append(time.perf_counter() - started)
+        seconds.append(time.process_time() - started)
     assert min(seconds) < 0.25, "the goal is 100 ms; this bound is for a busy machine"

@@ -27,6 +27,8 @@ from trainer.jobs.queue import JobStore
 from trainer.recipe import parse_recipe
 from trainer.results.rows import read_results
 
+pytestmark = pytest.mark.medium
+
 __all__ = ["endpoint"]
 TASKS = MIN_TASKS + 20
 
