@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from studio.episode_documents.schema import EpisodeView, Replay, StepDetail, TurnDetail, ViewPatch
+from studio.frame.document import Document
 from studio.pages.train.rollouts import SmallGraph
 from studio.pages.train.schema import JobDocument, JobLine, JobView, LogText
 
@@ -46,12 +47,18 @@ Schema = Mapping[str, Any]
 def build_types() -> str:
     """The whole file; interfaces in the order of their names."""
     _, schema = models_json_schema([(model, "serialization") for model in DOCUMENTS])
-    interfaces = [_interface(name, rule) for name, rule in sorted(schema["$defs"].items())]
+    own = {model.__name__ for model in _subclasses(Document)}
+    interfaces = [_interface(name, rule, name in own) for name, rule in sorted(schema["$defs"].items())]
     return "\n".join([HEAD, *interfaces])
 
 
-def _interface(name: str, rule: Schema) -> str:
-    lines = [*_comment(rule.get("description", ""), ""), f"export interface {name} {{"]
+def _subclasses(model: type[BaseModel]) -> set[type[BaseModel]]:
+    return {model}.union(*(_subclasses(sub) for sub in model.__subclasses__()))
+
+
+def _interface(name: str, rule: Schema, described: bool) -> str:
+    """One interface. Only documents of the pages are described: docstrings of what they contain change elsewhere."""
+    lines = [*_comment(rule.get("description", "") if described else "", ""), f"export interface {name} {{"]
     for field, value in rule.get("properties", {}).items():
         lines += [*_comment(value.get("description", ""), "  "), f"  {field}: {_type(value)};"]  # all are always sent
     return "\n".join([*lines, "}", ""])

@@ -1,6 +1,5 @@
 // The documents that the studio sends to its pages. Written by scripts/write_types.py; do not edit.
 
-/** `sentence` says what is seen, `action` what to do; `alarming` is what needs a person now. */
 export interface Advice {
   level: "alive" | "degenerate" | "tuning";
   sentence: string;
@@ -57,7 +56,6 @@ export interface EpisodeHead {
   verdict: Verdict | null;
 }
 
-/** Times in seconds, cost in US dollars. `serial_s` is the sum over all turns and steps, `critical_path_s` the sum over the longest chain of them that wait for each other, `speedup` serial over wall time (None before the episode has ended). `width` is the size of the largest layer, `depth` the number of layers over all rounds, `valid_turns` how many turns could be parsed. */
 export interface EpisodeTotals {
   wall_s: number;
   critical_path_s: number;
@@ -91,7 +89,6 @@ export interface EvaluationCell {
   mean: number | null;
 }
 
-/** Why an observation is not OK: a machine-readable `code` and a sentence that says what to change. */
 export interface Failure {
   code: string;
   message: string;
@@ -249,7 +246,6 @@ export interface Lane {
   note: string;
 }
 
-/** One sentence about an earlier episode that failed on a similar query (failure_memory/), the similarity of that query (1 is the same) and its author: "rule", or an agent of the pool. */
 export interface Lesson {
   query: string;
   sentence: string;
@@ -273,13 +269,11 @@ export interface MachineLoad {
   gpus: GpuLoad[];
 }
 
-/** The step of the outer episode that a recursive episode serves. */
 export interface ParentStep {
   episode: string;
   step: number;
 }
 
-/** The lessons that a pool's failure memory gave an orchestrator for its query, most similar first; may be empty. `of` is how many lessons the memory holds, `by` the measure of similarity. */
 export interface RecalledLessons {
   lessons: Lesson[];
   of: number;
@@ -426,7 +420,6 @@ export interface StepNode {
   reused: number | null;
 }
 
-/** The task behind a query: enough to generate it again, with its verifier and its reference plan. */
 export interface TaskRef {
   family: string;
   level: number;

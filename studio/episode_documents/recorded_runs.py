@@ -17,17 +17,18 @@ def replay_documents(store: Store, rows: list[EpisodeRow], shown_as: str) -> lis
     documents: list[dict[str, Any]] = []
     for row in rows:
         documents.append({**_replay(store, row, shown_as), "listed": True})
-        documents += [{**_replay(store, inner, shown_as), "listed": False} for inner in nested_episodes(store, row)]
+        nested = find_nested_episodes(store, row)
+        documents += [{**_replay(store, inner, shown_as), "listed": False} for inner in nested]
     return documents
 
 
-def nested_episodes(store: Store, row: EpisodeRow) -> Iterator[EpisodeRow]:
+def find_nested_episodes(store: Store, row: EpisodeRow) -> Iterator[EpisodeRow]:
     """The episodes that steps of this one ran, and the episodes inside those."""
     for run in store.traces.episode(row.id).steps.values():
         if run.observation is not None and run.observation.episode:
             inner = store.traces.row(run.observation.episode)
             yield inner
-            yield from nested_episodes(store, inner)
+            yield from find_nested_episodes(store, inner)
 
 
 def _replay(store: Store, row: EpisodeRow, shown_as: str) -> dict[str, Any]:

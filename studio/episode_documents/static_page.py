@@ -39,7 +39,7 @@ def script() -> str:
 def stylesheet() -> str:
     """The styles, with the fonts inside."""
     text = "\n".join(asset(name).read_text(encoding="utf-8") for name in SHEETS)
-    return _FONT.sub(lambda found: f"url(data:font/woff2;base64,{_base64(asset(f'fonts/{found[1]}'))})", text)
+    return _FONT.sub(lambda match: f"url(data:font/woff2;base64,{_base64(asset(f'fonts/{match[1]}'))})", text)
 
 
 def static_page(info: dict[str, Any], traces: list[dict[str, Any]]) -> str:

@@ -60,7 +60,7 @@ def episode_view(
     return EpisodeView(
         clock_s=episode.last_at,
         episode=_head(episode, row, version),
-        graph=_graph(graph, aligned.layout if aligned else compute_layout(graph), _kept(episode)),
+        graph=_graph(graph, aligned.layout if aligned else compute_layout(graph), _find_kept(episode)),
         turns=[_turn(turn) for turn in episode.rounds],
         totals=compute_totals(episode),
     )
@@ -95,7 +95,7 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None) -> EpisodeHead
     )
 
 
-def _kept(episode: Episode) -> Mapping[int, int]:
+def _find_kept(episode: Episode) -> Mapping[int, int]:
     """Of a what-if: {step whose observation was kept: step of the varied run that it was taken from}."""
     what_if = episode.started.what_if if episode.started else None
     return what_if.kept if what_if else {}
@@ -257,15 +257,15 @@ def step_detail(episode: Episode, step_id: int, pool: Pool | None) -> StepDetail
         prompt=observation.prompt if observation else None,
         value=observation.value if observation else None,
         instead_of=observation.instead_of if observation else None,
-        reused=_reused(episode, step_id),
+        reused=_find_reused(episode, step_id),
         **_call_figures(observation),
     )
 
 
-def _reused(episode: Episode, step_id: int) -> ReusedStep | None:
+def _find_reused(episode: Episode, step_id: int) -> ReusedStep | None:
     """Where the observation of a step of a what-if was taken from, if it was."""
     what_if = episode.started.what_if if episode.started else None
-    old = _kept(episode).get(step_id)
+    old = _find_kept(episode).get(step_id)
     return ReusedStep(episode=what_if.episode, step=old) if what_if and old is not None else None
 
 
@@ -292,13 +292,13 @@ def turn_detail(episode: Episode, number: int) -> TurnDetail | None:
         **_turn(played).model_dump(exclude={"shown", "recalled"}),
         text=turn.text if turn else "",
         prompt=turn.prompt if turn else None,
-        shown=_shown_workers(turn.shown) if turn and turn.shown else None,
+        shown=_rank_workers(turn.shown) if turn and turn.shown else None,
         recalled=turn.recalled if turn else None,
         latency_s=(played.turn_ended_at - played.started_at) if played.turn_ended_at is not None else None,
     )
 
 
-def _shown_workers(shown: ShownWorkers) -> ShownWorkersDetail:
+def _rank_workers(shown: ShownWorkers) -> ShownWorkersDetail:
     best_first = sorted(shown.workers.items(), key=lambda pair: -pair[1])
     workers = [ShownWorker(worker=name, score=score) for name, score in best_first]
     return ShownWorkersDetail(count=len(workers), of=shown.of, by=shown.by, workers=workers)

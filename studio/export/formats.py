@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestrator.traces.store import EpisodeRow, Store
 from pool_registry.pool import Pool
-from studio.episode_documents.recorded_runs import nested_episodes, replay_documents
+from studio.episode_documents.recorded_runs import find_nested_episodes, replay_documents
 from studio.episode_documents.static_page import static_page
 from studio.episode_documents.trace import trace_document
 from studio.export.otel import TracedEpisode, build_export_request
@@ -49,7 +49,7 @@ def export_page(store: Store, episode: str) -> str:
 
 def _with_nested(store: Store, row: EpisodeRow) -> Iterator[EpisodeRow]:
     yield row
-    yield from nested_episodes(store, row)
+    yield from find_nested_episodes(store, row)
 
 
 def _trace_episodes(store: Store, row: EpisodeRow, outer: tuple[str, ...]) -> Iterator[TracedEpisode]:

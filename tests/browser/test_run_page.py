@@ -212,7 +212,7 @@ def test_a_query_that_cannot_run_says_why_and_stays(page, studio_url, query):
     expect(box).not_to_have_value("")
     box.fill(query)
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_text("Nothing was started")).to_be_visible()
+    expect(page.get_by_text("The run did not start")).to_be_visible()
     expect(box).to_have_value(query)
 
 
@@ -220,7 +220,7 @@ def test_run_waits_for_the_page_to_fill_in(page, studio_url):
     page.goto(f"{studio_url}/?pool=starter&orchestrator=oracle", wait_until="commit")
     page.get_by_role("button", name="Run", exact=True).click()  # as soon as it can be clicked at all
     expect(page.get_by_test_id("answer")).to_be_visible()
-    expect(page.get_by_text("Nothing was started")).to_have_count(0)
+    expect(page.get_by_text("The run did not start")).to_have_count(0)
 
 
 def test_a_query_without_reference_plan_says_what_the_oracle_needs(page, studio_url):
@@ -228,7 +228,7 @@ def test_a_query_without_reference_plan_says_what_the_oracle_needs(page, studio_
     expect(page.locator("#query textarea")).not_to_have_value("")
     page.locator("#query textarea").fill("Who are you?")
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_text("Nothing was started")).to_be_visible()
+    expect(page.get_by_text("The run did not start")).to_be_visible()
 
 
 def test_a_query_can_be_drawn_from_any_suite(page, studio_url):

@@ -97,7 +97,7 @@ def workers(address: str) -> tuple[WorkerSpec, ...]:
 def everything_happened(studio, home) -> str:
     """Every echo, through every door: episodes, orchestrators, tries, probes, an evaluation. All that was said."""
     runtime, address = studio
-    desk, said = PoolCommands(runtime), []
+    commands, said = PoolCommands(runtime), []
     records: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: records.append(logging.Formatter("%(message)s %(args)s").format(record))
@@ -115,7 +115,7 @@ def everything_happened(studio, home) -> str:
             "name": spec.name,
             "arguments": {"instruction": "x"},
         }
-        said += [json.dumps(desk.run(action, asked)) for action in ("try_worker", "check_worker")]
+        said += [json.dumps(commands.run(action, asked)) for action in ("try_worker", "check_worker")]
         said.append(json.dumps(runtime.worker_health(spec, "leaky").document()))
     logging.getLogger().removeHandler(handler)
     return "\n".join([*said, *records])

@@ -140,7 +140,7 @@ export class EvaluationForm {
     this.go.setAttribute("aria-disabled", "false");
     if (!reply.ok) {
       this.show(reply.problems);
-      this.page.say("Nothing was started.", true);
+      this.page.say("The job was not started.", true);
       return;
     }
     this.page.say(reply.message);

@@ -174,7 +174,7 @@ class TrainPage {
       this.go({ job: reply.job });
     } else {
       this.refuse(reply.problems);
-      this.toast.say("Nothing was started.", true);
+      this.toast.say("The job was not started.", true);
     }
   }
 

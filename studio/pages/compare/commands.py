@@ -14,7 +14,7 @@ from studio.frame.commands import Fields, PageCommands, PageReply
 from studio.orchestrators.choices import FIRST_QUERY, STARTER
 from studio.orchestrators.notes import checkpoint_label
 from studio.pages.train.commands import parse_draft, submit
-from studio.pages.train.preflight import missing
+from studio.pages.train.preflight import find_gaps
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
 from trainer.recipe import CONDITIONS, Recipe, dump_recipe
@@ -133,7 +133,7 @@ class CompareCommands(PageCommands):
     def _check(self, fields: Fields) -> PageReply:
         """An evaluation as settings for: its recipe and what prevents a start."""
         recipe = evaluation_recipe(fields)
-        gaps = [gap.document() for gap in missing(recipe, self._runtime.store)]
+        gaps = [gap.document() for gap in find_gaps(recipe, self._runtime.store)]
         return PageReply(fields={"yaml": dump_recipe(recipe), "missing": gaps})
 
     def _evaluate(self, fields: Fields) -> PageReply:

@@ -85,14 +85,14 @@ def ablation_document(shelf: ResultShelf, selection: Selection, orchestrator: st
 
 def _drops(conditions: Mapping[str, Sequence[ResultRow]], seen: Sequence[ResultRow]) -> list[dict[str, Any]]:
     """Each set of workers that was switched off, the dearest first."""
-    found = []
+    drops = []
     whole = group_by_task(seen, across_conditions=True)
     for condition, rows in conditions.items():
         if not condition.startswith(WITHOUT):
             continue
         tasks = group_by_task(rows, across_conditions=True)
         against = compute_difference(tasks, whole)
-        found.append(
+        drops.append(
             {
                 "without": condition.removeprefix(WITHOUT),
                 "mean": estimate(estimate_mean(tasks)),
@@ -103,4 +103,4 @@ def _drops(conditions: Mapping[str, Sequence[ResultRow]], seen: Sequence[ResultR
                 "tasks": against.tasks,
             }
         )
-    return sorted(found, key=lambda each: (each["change"][0], each["without"]))
+    return sorted(drops, key=lambda drop: (drop["change"][0], drop["without"]))

@@ -27,30 +27,30 @@ from studio.episode_documents.view import SHORT, instruction
 def diff_document(reference: tuple[Episode, AlignedGraph], other: tuple[Episode, AlignedGraph]) -> dict[str, Any]:
     """What changes from the reference to the other; `marks` are by step id of the other."""
     (first, laid_out), (second, aligned) = reference, other
-    found = diff_steps(place_steps(first), place_steps(second))
-    marks = {str(pair.right.id): list(pair.changes) or ["same"] for pair in found.pairs}
+    difference = diff_steps(place_steps(first), place_steps(second))
+    marks = {str(pair.right.id): list(pair.changes) or ["same"] for pair in difference.pairs}
     return {
-        "counts": found.counts(),
-        "marks": marks | {str(each.id): ["added"] for each in found.added},
-        "ghosts": [_ghost(each, laid_out) for each in found.removed],
-        "entries": list(_entries(found, aligned.slots, laid_out.slots)),
-        "empty": found.empty,
+        "counts": difference.counts(),
+        "marks": marks | {str(step.id): ["added"] for step in difference.added},
+        "ghosts": [_ghost(step, laid_out) for step in difference.removed],
+        "entries": list(_entries(difference, aligned.slots, laid_out.slots)),
+        "empty": difference.empty,
     }
 
 
 def _ghost(gone: PlacedStep, laid_out: AlignedGraph) -> dict[str, Any]:
     """A step that the reference has and the other has not, where it stands in the reference."""
     x, y = laid_out.layout.places[gone.id]
-    return {"id": gone.id, "x": round(x), "y": round(y), **_told(gone)}
+    return {"id": gone.id, "x": round(x), "y": round(y), **step_summary(gone)}
 
 
 def _entries(
-    found: GraphDiff, slots: Mapping[int, int], reference_slots: Mapping[int, int]
+    difference: GraphDiff, slots: Mapping[int, int], reference_slots: Mapping[int, int]
 ) -> Iterator[dict[str, Any]]:
     """One entry a step, in the order of the other's steps; what was removed comes last."""
-    theirs = {pair.left.id: pair.right.id for pair in found.pairs}
-    both = {pair.right.id: pair for pair in found.pairs}
-    new = {each.id: each for each in found.added}
+    theirs = {pair.left.id: pair.right.id for pair in difference.pairs}
+    both = {pair.right.id: pair for pair in difference.pairs}
+    new = {step.id: step for step in difference.added}
     for k in sorted({*both, *new}):
         if k in new:
             yield {
@@ -58,7 +58,7 @@ def _entries(
                 "left": None,
                 "right": k,
                 "slot": slots[k],
-                "says": [f"{_called(new[k])} is only here"],
+                "says": [f"{step_title(new[k])} is only here"],
             }
         else:
             pair = both[k]
@@ -69,18 +69,18 @@ def _entries(
                 "slot": slots[k],
                 "says": list(_sentences(pair, theirs)) or [_same(pair)],
             }
-    for each in found.removed:
-        says = f"{_called(each)} of the reference is not here"
-        yield {"what": ["removed"], "left": each.id, "right": None, "slot": reference_slots[each.id], "says": [says]}
+    for step in difference.removed:
+        says = f"{step_title(step)} of the reference is not here"
+        yield {"what": ["removed"], "left": step.id, "right": None, "slot": reference_slots[step.id], "says": [says]}
 
 
 def _same(pair: StepPair) -> str:
     numbers = "" if pair.left.id == pair.right.id else f" (step {pair.left.id} of the reference)"
-    return f"{_called(pair.right)} is the same{numbers}"
+    return f"{step_title(pair.right)} is the same{numbers}"
 
 
 def _sentences(pair: StepPair, theirs: Mapping[int, int]) -> Iterator[str]:
-    name = _called(pair.right)
+    name = step_title(pair.right)
     one, other = pair.left.step, pair.right.step
     if WORKER in pair.changes:
         yield f"{name} is done by {other.worker or '?'} instead of {one.worker or '?'}"
@@ -116,9 +116,9 @@ def _steps(ids: Sequence[int]) -> str:
     return f"step{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
 
 
-def _called(placed: PlacedStep) -> str:
+def step_title(placed: PlacedStep) -> str:
     return f"Step {placed.id} ({placed.step.worker or '?'})"
 
 
-def _told(placed: PlacedStep) -> dict[str, Any]:
+def step_summary(placed: PlacedStep) -> dict[str, Any]:
     return {"worker": placed.step.worker or "?", "instruction": instruction(placed.step.arguments)[:SHORT]}

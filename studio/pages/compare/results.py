@@ -58,7 +58,7 @@ class ResultShelf:
 
     def jobs(self) -> list[dict[str, Any]]:
         """The jobs that have results or will have some, newest first, and what they measured."""
-        return [self._told(row) for row in self._jobs.all() if self._mark(row.id)[2] or _will_measure(row)]
+        return [self._describe_job(row) for row in self._jobs.all() if self._mark(row.id)[2] or _will_measure(row)]
 
     def newest(self) -> str | None:
         """The job that was evaluated last."""
@@ -69,48 +69,48 @@ class ResultShelf:
 
         Raises NoResults when there are none, JobNotFound when a job does not exist.
         """
-        found = self.once("rows", selection.jobs, lambda: self._merged(selection.jobs))
-        if not found:
+        merged = self.once("rows", selection.jobs, lambda: self._merge_rows(selection.jobs))
+        if not merged:
             raise NoResults(
                 "There is no evaluation yet. Start one below, or run `python -m trainer evaluate evaluate-baselines`."
                 if not selection.jobs
                 else f"No episode of {', '.join(selection.jobs)} has been graded yet."
             )
-        kept = [row for row in found if selection.holds(row)]
+        kept = [row for row in merged if selection.holds(row)]
         if not kept:
             raise NoResults("No episode of these evaluations is of that kind. Take a filter away.")
         return kept
 
-    def _merged(self, jobs: Sequence[str]) -> list[ResultRow]:
-        found: dict[Slot, ResultRow] = {}
+    def _merge_rows(self, jobs: Sequence[str]) -> list[ResultRow]:
+        rows: dict[Slot, ResultRow] = {}
         for job in self._in_order(jobs):
             for row in self._of(job):
-                found[row.slot] = row
-        return list(found.values())
+                rows[row.slot] = row
+        return list(rows.values())
 
     def once(self, key: Hashable, jobs: Sequence[str], make: Callable[[], T]) -> T:
         """What `make` gives, computed once for `key` as long as the jobs' files stay as they are."""
         whole = (key, tuple((job, self._mark(job)) for job in self._in_order(jobs)))
         with self._lock:
             if whole in self._answers:
-                found: T = self._answers[whole]
-                return found
-        made = make()
+                answer: T = self._answers[whole]
+                return answer
+        answer = make()
         with self._lock:
             while len(self._answers) >= KEPT_ANSWERS:
                 self._answers.pop(next(iter(self._answers)))
-            self._answers[whole] = made
-        return made
+            self._answers[whole] = answer
+        return answer
 
     def _in_order(self, jobs: Iterable[str]) -> list[str]:
         """Oldest first; without a choice the newest job that has results. Raises JobNotFound."""
-        wanted = list(dict.fromkeys(jobs)) or [job for job in [self.newest()] if job]
-        return [row.id for row in sorted(map(self._jobs.get, wanted), key=lambda row: row.created_at)]
+        chosen = list(dict.fromkeys(jobs)) or [job for job in [self.newest()] if job]
+        return [row.id for row in sorted(map(self._jobs.get, chosen), key=lambda row: row.created_at)]
 
     def _with_results(self) -> list[JobRow]:
         return [row for row in self._jobs.all() if self._mark(row.id)[2]]
 
-    def _told(self, row: JobRow) -> dict[str, Any]:
+    def _describe_job(self, row: JobRow) -> dict[str, Any]:
         rows = self._of(row.id)
         recipe = recipe_of(self._jobs, row.id)
         return {
@@ -123,16 +123,16 @@ class ResultShelf:
             "created_at": isoformat(row.created_at),
             "episodes": len(rows),
             "orchestrators": list_orchestrators(rows),
-            "conditions": list(dict.fromkeys(each.condition for each in rows)),
-            "families": list(dict.fromkeys(each.family for each in rows)),
+            "conditions": list(dict.fromkeys(result.condition for result in rows)),
+            "families": list(dict.fromkeys(result.family for result in rows)),
         }
 
     def _of(self, job: str) -> list[ResultRow]:
         mark = self._mark(job)
         with self._lock:
-            known = self._files.get(job)
-            if known is not None and known[0] == mark:
-                return known[1]
+            cached = self._files.get(job)
+            if cached is not None and cached[0] == mark:
+                return cached[1]
         rows = read_results(self._path(job))
         with self._lock:
             self._files.pop(job, None)
@@ -147,10 +147,10 @@ class ResultShelf:
     def _mark(self, job: str) -> Mark:
         """Which file it is and how far it has grown; zeros where there is none."""
         try:
-            found = self._path(job).stat()
+            status = self._path(job).stat()
         except FileNotFoundError:
             return (0, 0, 0)
-        return (found.st_ino, found.st_mtime_ns, found.st_size)
+        return (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def _will_measure(row: JobRow) -> bool:

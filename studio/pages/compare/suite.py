@@ -49,22 +49,22 @@ def suite_document(shelf: ResultShelf, selection: Selection, reference: str) -> 
     """The whole view. Raises NoResults or JobNotFound."""
 
     def make() -> dict[str, Any]:
-        wanted = in_a_condition(shelf, selection)
-        parts = parts_of(shelf, wanted)
-        chosen = chosen_reference(parts, reference)
+        filtered = in_a_condition(shelf, selection)
+        parts = parts_of(shelf, filtered)
+        chosen = choose_reference(parts, reference)
         against = {
             name: compute_difference(part.tasks, parts[chosen].tasks) for name, part in parts.items() if name != chosen
         }
-        found = {name: part.figures for name, part in parts.items()}
+        figures = {name: part.figures for name, part in parts.items()}
         return {
             "ok": True,
             "reference": chosen,
-            "condition": wanted.condition or EVERY,
-            "best_single": find_best_single(found),
-            "rows": [_line(name, each, against.get(name)) for name, each in found.items()],
-            "cells": shelf.once(("cells", wanted), selection.jobs, lambda: _cells(parts)),
+            "condition": filtered.condition or EVERY,
+            "best_single": find_best_single(figures),
+            "rows": [_line(name, row, against.get(name)) for name, row in figures.items()],
+            "cells": shelf.once(("cells", filtered), selection.jobs, lambda: _cells(parts)),
             "pareto": {
-                price: [point.model_dump() for point in find_pareto_points(found, price)]
+                price: [point.model_dump() for point in find_pareto_points(figures, price)]
                 for price in ("cost", "tokens", "p50_s")
             },
             "turns": {name: part.turns for name, part in parts.items()},
@@ -74,32 +74,33 @@ def suite_document(shelf: ResultShelf, selection: Selection, reference: str) -> 
     return shelf.once(("suite", selection, reference), selection.jobs, make)
 
 
-def parts_of(shelf: ResultShelf, wanted: Selection) -> dict[str, Part]:
+def parts_of(shelf: ResultShelf, selection: Selection) -> dict[str, Part]:
     """The rows of a selection by orchestrator, grouped by task and counted once. Raises NoResults."""
 
     def make() -> dict[str, Part]:
-        apart = group_rows(shelf.rows(wanted), "orchestrator")
+        apart = group_rows(shelf.rows(selection), "orchestrator")
         grouped = {name: group_by_task(rows) for name, rows in apart.items()}
         return {
             name: Part(tasks, compute_grouped_figures(tasks), _turns(apart[name])) for name, tasks in grouped.items()
         }
 
-    return shelf.once(("parts", wanted), wanted.jobs, make)
+    return shelf.once(("parts", selection), selection.jobs, make)
 
 
 def task_document(
     shelf: ResultShelf, selection: Selection, reference: str, orchestrator: str, which: str, first: int
 ) -> dict[str, Any]:
     """One page of the tasks that an orchestrator improved, regressed or left equal. Raises NoResults."""
-    asked = next((name for name in DIRECTIONS if name == which), None)
-    if asked is None:
+    direction = next((name for name in DIRECTIONS if name == which), None)
+    if direction is None:
         raise NoResults(f"Tasks are {', '.join(DIRECTIONS)}, not {which!r}.")
     parts = parts_of(shelf, in_a_condition(shelf, selection))
-    chosen = chosen_reference(parts, reference)
+    chosen = choose_reference(parts, reference)
     if orchestrator not in parts:
         raise NoResults(f"{orchestrator} was not evaluated here; there are: {', '.join(parts)}.")
     mine, theirs = parts[orchestrator].tasks, parts[chosen].tasks
-    ordered = sorted(select_tasks(asked, mine, theirs), key=lambda unit: -abs(mine[unit].score - theirs[unit].score))
+    selected = select_tasks(direction, mine, theirs)
+    ordered = sorted(selected, key=lambda unit: -abs(mine[unit].score - theirs[unit].score))
     return {
         "ok": True,
         "orchestrator": orchestrator,
@@ -119,9 +120,9 @@ def in_a_condition(shelf: ResultShelf, selection: Selection) -> Selection:
     return replace(selection, condition=SEEN if SEEN in measured else "")
 
 
-def chosen_reference(names: Mapping[str, Any], asked: str) -> str:
+def choose_reference(names: Mapping[str, Any], choice: str) -> str:
     """Who the others are compared with: the asked one, a usual one, or the first."""
-    return next((name for name in (asked, *REFERENCES) if name in names), next(iter(names)))
+    return next((name for name in (choice, *REFERENCES) if name in names), next(iter(names)))
 
 
 def choices(shelf: ResultShelf, jobs: tuple[str, ...]) -> dict[str, Any]:
@@ -139,32 +140,32 @@ def choices(shelf: ResultShelf, jobs: tuple[str, ...]) -> dict[str, Any]:
     return shelf.once("choices", jobs, make)
 
 
-def estimate(found: Estimate) -> list[float]:
+def estimate(value: Estimate) -> list[float]:
     """Mean, low, high."""
-    return [found.mean, found.low, found.high]
+    return [value.mean, value.low, value.high]
 
 
-def _line(name: str, found: Figures, against: PairedDifference | None) -> dict[str, Any]:
-    whole = found.model_dump(mode="json")
+def _line(name: str, figures: Figures, against: PairedDifference | None) -> dict[str, Any]:
+    whole = figures.model_dump(mode="json")
     return {
         "orchestrator": name,
-        "mean": estimate(found.mean),
-        "pass_at_k": estimate(found.pass_at_k),
-        "pass_all_k": estimate(found.pass_all_k),
+        "mean": estimate(figures.mean),
+        "pass_at_k": estimate(figures.pass_at_k),
+        "pass_all_k": estimate(figures.pass_all_k),
         **{key: whole[key] for key in SHOWN},
-        "paired": _paired(against) if against else None,
+        "paired": _difference_document(against) if against else None,
     }
 
 
-def _paired(found: PairedDifference) -> dict[str, Any]:
+def _difference_document(difference: PairedDifference) -> dict[str, Any]:
     return {
-        "difference": estimate(found.difference),
-        "wins": found.wins,
-        "losses": found.losses,
-        "ties": found.ties,
-        "tasks": found.tasks,
-        "unpaired": found.unpaired,
-        "p": found.p,
+        "difference": estimate(difference.difference),
+        "wins": difference.wins,
+        "losses": difference.losses,
+        "ties": difference.ties,
+        "tasks": difference.tasks,
+        "unpaired": difference.unpaired,
+        "p": difference.p,
     }
 
 
@@ -179,9 +180,9 @@ def _cells(parts: Mapping[str, Part]) -> list[dict[str, Any]]:
         {
             "family": family,
             "level": level,
-            "by": {name: cell(tasks) for name, tasks in found.items()},
+            "by": {name: cell(tasks) for name, tasks in by_orchestrator.items()},
         }
-        for (family, level), found in sorted(cells.items())
+        for (family, level), by_orchestrator in sorted(cells.items())
     ]
 
 
@@ -190,7 +191,7 @@ def cell(tasks: SamplesByTask) -> dict[str, Any]:
     return {
         "mean": estimate(estimate_mean(tasks)),
         "tasks": len({unit.task for unit in tasks}),
-        "episodes": sum(len(each.rows) for each in tasks.values()),
+        "episodes": sum(len(samples.rows) for samples in tasks.values()),
     }
 
 

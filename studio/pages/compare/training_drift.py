@@ -22,7 +22,7 @@ from orchestrator.plan import Step
 from orchestrator.traces.store import EventRow
 from studio.pages.compare.results import ResultShelf, Selection
 from studio.pages.compare.suite import SEEN, estimate
-from studio.pages.train.curves import MetricsReader, rounded
+from studio.pages.train.curves import MetricsReader, round_figure
 from studio.pages.train.job_document import recipe_of
 from studio.pages.train.rollouts import RolloutIndex
 from studio.runtime import Runtime
@@ -75,7 +75,7 @@ class DriftReader:
         self._jobs, self._shelf = jobs, shelf
         self._metrics: dict[str, MetricsReader] = {}
         self._indexes: dict[str, RolloutIndex] = {}
-        self._known: dict[str, Topology] = {}
+        self._shapes: dict[str, Topology] = {}
         self._lock = threading.Lock()
 
     def document(self, job: str) -> dict[str, Any]:
@@ -110,35 +110,37 @@ class DriftReader:
         index.refresh()
         steps = spread(sorted(index.steps), SHOWN)
         episodes = {step: self._episodes(index, step) for step in steps}
-        self._read([key for keys in episodes.values() for key in keys if key not in self._known])
-        found = {step: [self._known[key] for key in keys if key in self._known] for step, keys in episodes.items()}
-        there = {step: shapes for step, shapes in found.items() if shapes}
+        self._read([key for keys in episodes.values() for key in keys if key not in self._shapes])
+        shapes_by_step = {
+            step: [self._shapes[key] for key in keys if key in self._shapes] for step, keys in episodes.items()
+        }
+        there = {step: shapes for step, shapes in shapes_by_step.items() if shapes}
         return {
             "steps": list(there),
             "series": {
-                "depth": [_mean([each.depth for each in shapes]) for shapes in there.values()],
-                "steps": [_mean([each.steps for each in shapes]) for shapes in there.values()],
-                "parallelism": [_mean([each.parallelism for each in shapes]) for shapes in there.values()],
-                "tools": [_mean([len(each.workers) for each in shapes]) for shapes in there.values()],
+                "depth": [_mean([shape.depth for shape in shapes]) for shapes in there.values()],
+                "steps": [_mean([shape.steps for shape in shapes]) for shapes in there.values()],
+                "parallelism": [_mean([shape.parallelism for shape in shapes]) for shapes in there.values()],
+                "tools": [_mean([len(shape.workers) for shape in shapes]) for shapes in there.values()],
                 "entropy": [_diversity(shapes) for shapes in there.values()],
             },
             "episodes": SAMPLED,
-            "lost": sum(len(keys) for keys in episodes.values()) - sum(map(len, found.values())),
+            "lost": sum(len(keys) for keys in episodes.values()) - sum(map(len, shapes_by_step.values())),
         }
 
     def _episodes(self, index: RolloutIndex, step: int) -> list[str]:
         """Some episodes of a step, of every group equally many."""
         groups = [
-            [str(each.get("id")) for each in group.get("episodes") or [] if isinstance(each, dict)]
+            [str(episode.get("id")) for episode in group.get("episodes") or [] if isinstance(episode, dict)]
             for group in index.groups(step, 0, SAMPLED)
         ]
         longest = max(map(len, groups), default=0)
         return [group[place] for place in range(longest) for group in groups if place < len(group)][:SAMPLED]
 
-    def _read(self, wanted: Sequence[str]) -> None:
+    def _read(self, episodes: Sequence[str]) -> None:
         """Take in the recorded turns of some episodes, a few hundred at a time."""
-        for first in range(0, len(wanted), 400):
-            keys = list(wanted[first : first + 400])
+        for first in range(0, len(episodes), 400):
+            keys = list(episodes[first : first + 400])
             query = select(EventRow.episode, EventRow.body).order_by(col(EventRow.id))
             query = query.where(col(EventRow.episode).in_(keys), EventRow.type == "turn_taken")
             rounds: dict[str, list[Sequence[Step]]] = {}
@@ -148,39 +150,41 @@ class DriftReader:
                         event = load_event(body)
                         if isinstance(event, TurnTaken):
                             rounds.setdefault(episode, []).append(event.turn.steps)
-            self._known.update({key: topology(turns) for key, turns in rounds.items()})
+            self._shapes.update({key: topology(turns) for key, turns in rounds.items()})
 
     def _checkpoints(self, job: str) -> list[dict[str, Any]]:
         """What evaluations of this and of other jobs measured of this job's checkpoints in the seen pool, by step."""
-        jobs = tuple(each["id"] for each in self._shelf.jobs() if _measures(each["orchestrators"], job))
+        jobs = tuple(document["id"] for document in self._shelf.jobs() if _measures(document["orchestrators"], job))
         if not jobs:
             return []
 
         def make() -> list[dict[str, Any]]:
             seen = [row for row in self._shelf.rows(Selection(jobs)) if row.condition == SEEN]
-            found = [
+            measured = [
                 (checkpoint_step(name, job), name, rows) for name, rows in group_rows(seen, "orchestrator").items()
             ]
-            told = [_checkpoint(step, name, compute_figures(rows)) for step, name, rows in found if step is not None]
-            return sorted(told, key=lambda each: each["step"])
+            documents = [
+                _checkpoint(step, name, compute_figures(rows)) for step, name, rows in measured if step is not None
+            ]
+            return sorted(documents, key=lambda document: document["step"])
 
         return self._shelf.once(("drift", job), jobs, make)
 
 
-def _checkpoint(step: int, name: str, found: Figures) -> dict[str, Any]:
+def _checkpoint(step: int, name: str, figures: Figures) -> dict[str, Any]:
     """What is drawn of an evaluated checkpoint."""
     return {
         "step": step,
         "orchestrator": name,
-        "tasks": found.tasks,
-        "mean": estimate(found.mean),
-        "depth": found.depth,
-        "width": found.width,
-        "turns": found.turns,
-        "steps": found.steps,
-        "parallelism": found.steps / found.depth if found.depth else None,
-        "entropy": found.entropy,
-        "shares": found.shares,
+        "tasks": figures.tasks,
+        "mean": estimate(figures.mean),
+        "depth": figures.depth,
+        "width": figures.width,
+        "turns": figures.turns,
+        "steps": figures.steps,
+        "parallelism": figures.steps / figures.depth if figures.depth else None,
+        "entropy": figures.entropy,
+        "shares": figures.shares,
     }
 
 
@@ -206,8 +210,8 @@ def _diversity(shapes: Sequence[Topology]) -> float | None:
     calls: Counter[str] = Counter()
     for shape in shapes:
         calls.update(shape.workers)
-    return rounded(entropy(list(calls.values())))
+    return round_figure(entropy(list(calls.values())))
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return rounded(mean(list(values)))
+    return round_figure(mean(list(values)))

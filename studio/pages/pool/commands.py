@@ -16,7 +16,7 @@ from pool_registry.pool import Limits, Pool, disarm_pool, import_pool
 from pool_registry.storage.pool_store import StoredPool
 from studio.frame.commands import Fields, PageCommands, PageReply, table, text, version, words
 from studio.pages.pool.documents import runs_program, state_document
-from studio.pages.pool.forms import named, placed, spec_from
+from studio.pages.pool.forms import place_worker, rename_pool, spec_from
 from studio.pages.pool.gallery_commands import GalleryCommands
 from studio.pages.pool.import_commands import ImportCommands
 from studio.pages.pool.memory_commands import MemoryCommands
@@ -77,7 +77,7 @@ class PoolCommands(PageCommands):
         others = {old.name for old in pool.workers if old.name != replacing}
         if spec.name in others:
             raise InvalidPool([("name", f"this pool has a worker {spec.name!r} already")])
-        return self._save(placed(pool, spec, replacing))
+        return self._save(place_worker(pool, spec, replacing))
 
     def _remove_worker(self, fields: Fields) -> PageReply:
         pool = self._pools.latest(text(fields, "pool")).pool
@@ -142,7 +142,7 @@ class PoolCommands(PageCommands):
         self._refuse_taken(name)
         source = fields.get("copy_of")
         base = self._pools.latest(str(source)).pool if source else Pool(name="new")
-        return self._save(named(base, name))
+        return self._save(rename_pool(base, name))
 
     def _import(self, fields: Fields) -> PageReply:
         """Another person's pool. What would run programs on this machine arrives switched off."""
@@ -150,7 +150,7 @@ class PoolCommands(PageCommands):
         name = words(fields, "name") or pool.name
         self._refuse_taken(name)
         safe, notes = disarm_pool(pool)
-        return self._save(named(safe, name), "; ".join(("Imported", *notes)) if notes else "")
+        return self._save(rename_pool(safe, name), "; ".join(("Imported", *notes)) if notes else "")
 
     def _refuse_taken(self, name: str) -> None:
         if name in self._pools.names():

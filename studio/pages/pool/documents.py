@@ -27,7 +27,7 @@ def state_document(runtime: Runtime, names: list[str], stored: StoredPool | None
         "pool": pool_document(runtime, stored) if stored else None,
         "kinds": [kind_document(name) for name in KINDS],
         "limits_schema": limits_schema(),
-        "advanced_schema": advanced_schema(),
+        "advanced_schema": rare_fields_schema(),
     }
 
 
@@ -94,10 +94,10 @@ def place_of(spec: WorkerSpec) -> str:
     if kind is None or not kind.load().remote:
         return "here"
     server = spec.config.get("server")
-    found = server if isinstance(server, dict) else spec.config
-    if found.get("transport") == "stdio":
+    settings = server if isinstance(server, dict) else spec.config
+    if settings.get("transport") == "stdio":
         return "machine"
-    url = str(found.get("base_url") or found.get("url") or "")
+    url = str(settings.get("base_url") or settings.get("url") or "")
     return "machine" if urlsplit(url).hostname in LOOPBACK else "remote"
 
 
@@ -122,7 +122,7 @@ def kind_document(name: str) -> dict[str, Any]:
     }
 
 
-def advanced_schema() -> dict[str, Any]:
+def rare_fields_schema() -> dict[str, Any]:
     """The common fields of a worker that most people leave alone."""
     schema = WorkerSpec.model_json_schema()
     properties = {name: rule for name, rule in schema["properties"].items() if name not in COMMON}

@@ -15,18 +15,18 @@ from pool_registry.worker import WorkerSpec
 
 def spec_from(document: Mapping[str, Any]) -> WorkerSpec:
     """A worker from the form. Raises InvalidPool with every wrong field, `config.` before the kind's own."""
-    known = {name: document[name] for name in WorkerSpec.model_fields if name in document}
+    given = {name: document[name] for name in WorkerSpec.model_fields if name in document}
     problems: list[tuple[str, str]] = []
     spec = None
     try:
-        spec = WorkerSpec.model_validate(known)
+        spec = WorkerSpec.model_validate(given)
     except ValidationError as error:
         problems += field_problems(error)
     # The kind's own fields are judged also when a common one is wrong: all problems at once.
-    config = known.get("config")
+    config = given.get("config")
     probe = spec or WorkerSpec(
         name="probe",
-        kind=str(known.get("kind")),
+        kind=str(given.get("kind")),
         description="probe",
         config=config if isinstance(config, dict) else {},
     )
@@ -39,7 +39,7 @@ def spec_from(document: Mapping[str, Any]) -> WorkerSpec:
     return spec
 
 
-def placed(pool: Pool, spec: WorkerSpec, replacing: str | None) -> Pool:
+def place_worker(pool: Pool, spec: WorkerSpec, replacing: str | None) -> Pool:
     """`pool` with `spec` in it. Raises InvalidPool with the worker's own problems at its fields, such as a
     fallback that is not there; those of other workers name them."""
     try:
@@ -51,7 +51,7 @@ def placed(pool: Pool, spec: WorkerSpec, replacing: str | None) -> Pool:
         raise InvalidPool(problems) from error
 
 
-def named(pool: Pool, name: str) -> Pool:
+def rename_pool(pool: Pool, name: str) -> Pool:
     """`pool` under another name. Raises InvalidPool when that is no name."""
     try:
         return Pool.model_validate({**pool.model_dump(), "name": name})

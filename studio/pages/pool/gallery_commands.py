@@ -50,7 +50,7 @@ class GalleryCommands:
         bases = list_bases(pool) or [SHIPPED_MODEL]
         models = [{"name": spec.name, "label": f"{spec.name} · {points_at(spec)}"} for spec in bases]
         return PageReply(
-            fields={"templates": [template_document(each) for each in templates().values()], "models": models}
+            fields={"templates": [template_document(template) for template in templates().values()], "models": models}
         )
 
     def _add_template(self, fields: Fields) -> PageReply:
@@ -73,8 +73,8 @@ class GalleryCommands:
 
     def _discover(self, _fields: Fields) -> PageReply:
         """Model servers on this machine, each with the models it lists."""
-        found = self._runtime.run(discover_servers())
-        return PageReply(fields={"found": [asdict(each) for each in found]})
+        servers = self._runtime.run(discover_servers())
+        return PageReply(fields={"found": [asdict(server) for server in servers]})
 
     def _add_found(self, fields: Fields) -> PageReply:
         """Add one model of a server that was found."""
@@ -82,7 +82,7 @@ class GalleryCommands:
         model, base_url = text(fields, "model"), text(fields, "base_url")
         provider = providers.provider_of(base_url)
         spec = WorkerSpec(
-            name=worker_name(model.rpartition("/")[2], (each.name for each in pool.workers)),
+            name=worker_name(model.rpartition("/")[2], (worker.name for worker in pool.workers)),
             kind="chat",
             description=f"A language model on this machine ({model}, {words(fields, 'server') or 'model server'}).",
             config={**(provider.settings if provider else {}), "base_url": base_url, "model": model},
@@ -92,8 +92,8 @@ class GalleryCommands:
 
     def _list_models(self, fields: Fields) -> PageReply:
         """What an endpoint itself lists, for the field of the model. Raises WorkerFault."""
-        named = self._runtime.run(providers.models(text(fields, "base_url"), words(fields, "api_key")))
-        return PageReply(fields={"models": named})
+        names = self._runtime.run(providers.models(text(fields, "base_url"), words(fields, "api_key")))
+        return PageReply(fields={"models": names})
 
     def _check_reference(self, fields: Fields) -> PageReply:
         """Whether a key reference resolves here. What it resolves to is never told, nor is what is no reference."""
@@ -135,11 +135,11 @@ def template_document(template: WorkerTemplate) -> dict[str, Any]:
     }
 
 
-def added_to(pool: Pool, specs: list[WorkerSpec]) -> tuple[Pool, list[str]]:
+def add_workers(pool: Pool, specs: list[WorkerSpec]) -> tuple[Pool, list[str]]:
     """`pool` with `specs` at its end, each under a name that is free; and those names. Raises InvalidPool."""
     names: list[str] = []
     for spec in specs:
-        name = worker_name(spec.name, (each.name for each in pool.workers))
+        name = worker_name(spec.name, (worker.name for worker in pool.workers))
         pool = pool.with_worker(spec.model_copy(update={"name": name}))
         names.append(name)
     return pool, names

@@ -23,7 +23,7 @@ from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
 from studio.frame.commands import Command, Fields, PageReply, table, tables, text, words
 from studio.pages.pool.forms import spec_from
-from studio.pages.pool.gallery_commands import Save, added_to
+from studio.pages.pool.gallery_commands import Save, add_workers
 from studio.runtime import Runtime
 
 MAX_SERVER_NAME_CHARS = 24  # as in workers/mcp.py
@@ -56,12 +56,12 @@ class ImportCommands:
         if source is None:
             raise InvalidPool([("source", f"there is no importer {fields.get('source')!r}")])
         offers = source(fields)
-        return PageReply(fields={"offers": [offer_document(each) for each in offers]})
+        return PageReply(fields={"offers": [offer_document(offer) for offer in offers]})
 
     def _add_workers(self, fields: Fields) -> PageReply:
         """Add chosen offers, all in one new version."""
         pool = self._pools.latest(text(fields, "pool")).pool
-        pool, names = added_to(pool, [spec_from(each) for each in tables(fields, "workers")])
+        pool, names = add_workers(pool, [spec_from(worker) for worker in tables(fields, "workers")])
         message = f"Added {names[0]}" if len(names) == 1 else f"Added {len(names)} workers"
         return self._save(pool, message, added=names)
 
@@ -176,17 +176,17 @@ def _describe(change: ToolChange) -> str:
 
 def _program(parts: list[str]) -> str:
     """What a person would call the server: `npx -y @acme/server-weather` is "server-weather"."""
-    named = [part for part in parts if not part.startswith("-") and Path(part).name not in _RUNNERS]
-    found = next((part for part in named if _PLAIN.match(part) or "/" in part), parts[0])
-    return Path(found).stem.partition("@")[0] or "server"
+    arguments = [part for part in parts if not part.startswith("-") and Path(part).name not in _RUNNERS]
+    program = next((part for part in arguments if _PLAIN.match(part) or "/" in part), parts[0])
+    return Path(program).stem.partition("@")[0] or "server"
 
 
 def _pairs(form: Mapping[str, Any], field: str, sign: str) -> dict[str, str]:
     """Lines of `name<sign>value`. Raises InvalidPool naming the line that is none."""
     pairs: dict[str, str] = {}
     for number, line in enumerate(words(form, field).splitlines(), start=1):
-        name, found, value = line.partition(sign)
-        if line.strip() and not (found and name.strip()):
+        name, separator, value = line.partition(sign)
+        if line.strip() and not (separator and name.strip()):
             raise InvalidPool([(field, f"line {number} is not NAME{sign}value")])
         if line.strip():
             pairs[name.strip()] = value.strip()

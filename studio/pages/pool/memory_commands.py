@@ -42,10 +42,10 @@ class MemoryCommands:
         return self._reply(self._pool(fields))
 
     def _set(self, fields: Fields) -> PageReply:
-        pool, wanted = self._pool(fields), text(fields, "memory")
-        if wanted not in (OFF, RULE, *(spec.name for spec in pool.agents())):
-            raise InvalidPool([("memory", f"{wanted!r} is no enabled agent of this pool; choose one, rule or off")])
-        limits = pool.limits.model_copy(update={"memory": wanted})
+        pool, writer = self._pool(fields), text(fields, "memory")
+        if writer not in (OFF, RULE, *(spec.name for spec in pool.agents())):
+            raise InvalidPool([("memory", f"{writer!r} is no enabled agent of this pool; choose one, rule or off")])
+        limits = pool.limits.model_copy(update={"memory": writer})
         changed = pool.model_copy(update={"limits": limits})
         return self._save(changed, memory=memory_document(self._runtime, changed))
 
@@ -61,12 +61,12 @@ class MemoryCommands:
         pool, store = self._pool(fields), self._runtime.store
         if pool.limits.memory == OFF:
             raise InvalidPool([("memory", "the memory is off; choose who writes it first")])
-        known = {row.episode for row in store.lessons.of_pool(pool.name)}
+        learnt_from = {row.episode for row in store.lessons.of_pool(pool.name)}
         keys = [
             row.id
             for state in FAILED
             for row in store.traces.search(TraceFilter(pool=pool.name, state=state, limit=LEARN_FROM))
-            if row.id not in known
+            if row.id not in learnt_from
         ]
         learnt, tests = self._runtime.run(self._learn_from(pool, keys[:LEARN_FROM]))
         message = f"Learnt from {learnt} recorded {'failure' if learnt == 1 else 'failures'}"

@@ -22,9 +22,9 @@ def worker_test(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
     """
     worker = open_worker(spec)
     if not worker.sample or spec.kind == "orchestrator":
-        return _probed(runtime, spec)
+        return _probe(runtime, spec)
     seen = runtime.try_worker(alone(spec), worker.sample, worker.sample_seen)
-    probe = _probed(runtime, spec)  # for the light of its card, too
+    probe = _probe(runtime, spec)  # for the light of its card, too
     if seen.error is not None and seen.error.code == NO_HITS:
         return probe  # a person's own documents need not hold the sample's words
     document = observation_document(seen)
@@ -37,7 +37,7 @@ def worker_test(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
     }
 
 
-def _probed(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
+def _probe(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
     started = time.perf_counter()
     health = runtime.check_workers([spec])[0]
     latency_s = time.perf_counter() - started

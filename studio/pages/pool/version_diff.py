@@ -20,8 +20,8 @@ def diff_document(before: Pool, after: Pool) -> dict[str, Any]:
         elif not change.field:
             workers[change.worker] = _whole(change)
         else:
-            known = {"name": change.worker, "change": "changed", "about": "", "fields": []}
-            workers.setdefault(change.worker, known)["fields"].append(_field(change))
+            entry = {"name": change.worker, "change": "changed", "about": "", "fields": []}
+            workers.setdefault(change.worker, entry)["fields"].append(_field(change))
     return {"workers": list(workers.values()), "pool": pool}
 
 
@@ -33,9 +33,9 @@ def _whole(change: Change) -> dict[str, Any]:
 
 
 def _field(change: Change) -> dict[str, str | None]:
-    return {"field": change.field, "before": _shown(change.before), "after": _shown(change.after)}
+    return {"field": change.field, "before": _as_text(change.before), "after": _as_text(change.after)}
 
 
-def _shown(value: JsonValue) -> str | None:
+def _as_text(value: JsonValue) -> str | None:
     """Text as it is, everything else as JSON; None stands for a field that is not set."""
     return value if isinstance(value, str) or value is None else json.dumps(value, ensure_ascii=False)

@@ -41,8 +41,8 @@ class Preview:
     place: tempfile.TemporaryDirectory[str]
 
     def entry(self, kind: str, path: str) -> Entry | None:
-        found = (entry for each in self.bundles if each.kind == kind for entry in each.entries)
-        return next((entry for entry in found if entry.path == path), None)
+        entries = (entry for bundle in self.bundles if bundle.kind == kind for entry in bundle.entries)
+        return next((entry for entry in entries if entry.path == path), None)
 
 
 class PublishCommands(PageCommands):
@@ -65,9 +65,16 @@ class PublishCommands(PageCommands):
         kept = self._previews.get(preview)
         if kept is None:
             return None
-        asked = kept.plan.publication
-        info = {"title": asked.heading, "about": asked.about, "orchestrator": asked.orchestrator, "pool": asked.pool}
-        return static_page({**info, "live": False, "links": []}, kept.plan.traces)
+        publication = kept.plan.publication
+        info = {
+            "title": publication.heading,
+            "about": publication.about,
+            "orchestrator": publication.orchestrator,
+            "pool": publication.pool,
+            "live": False,
+            "links": [],
+        }
+        return static_page(info, kept.plan.traces)
 
     def progress(self, key: str) -> dict[str, Any]:
         """How far a publication is. Raises PublishError."""
@@ -75,7 +82,7 @@ class PublishCommands(PageCommands):
 
     def all(self) -> list[dict[str, Any]]:
         """Every publication, newest first."""
-        return [record_document(each) for each in list_records(self._store.home)]
+        return [record_document(record) for record in list_records(self._store.home)]
 
     def _open(self, _: Fields) -> PageReply:
         return PageReply(
@@ -86,14 +93,14 @@ class PublishCommands(PageCommands):
                 "hardware": HARDWARE,
                 "licences": LICENCES,
                 "visitors": VISITORS,
-                "logged_in": _logged_in(),
+                "logged_in": _has_hub_login(),
             }
         )
 
     def _runs(self, fields: Fields) -> PageReply:
-        """Recorded runs of an orchestrator on a pool; the first ones are those that a page shows unasked."""
-        asked = Publication(pool=text(fields, "pool"), orchestrator=text(fields, "orchestrator"), repo="any")
-        rows = choose_runs(self._store, asked, MAX_CANDIDATES)
+        """Recorded runs of an orchestrator on a pool; the first ones are those that a page shows by default."""
+        publication = Publication(pool=text(fields, "pool"), orchestrator=text(fields, "orchestrator"), repo="any")
+        rows = choose_runs(self._store, publication, MAX_CANDIDATES)
         documents = [
             {
                 "id": row.id,
@@ -107,11 +114,11 @@ class PublishCommands(PageCommands):
         return PageReply(fields={"runs": documents})
 
     def _preview(self, fields: Fields) -> PageReply:
-        asked = parse_publication(table(fields, "publication"))
-        recorded = record_examples(self._store, asked)
+        publication = parse_publication(table(fields, "publication"))
+        recorded = record_examples(self._store, publication)
         place = tempfile.TemporaryDirectory(prefix="podium-preview-")
-        plan = make_plan(self._store, asked, Path(place.name))
-        bundles = tuple(each for each in (plan.space(asked.repo), plan.model) if each is not None)
+        plan = make_plan(self._store, publication, Path(place.name))
+        bundles = tuple(bundle for bundle in (plan.space(publication.repo), plan.model) if bundle is not None)
         key = secrets.token_hex(6)
         self._previews[key] = Preview(plan, bundles, place)
         for old in list(self._previews)[:-KEPT]:
@@ -120,9 +127,9 @@ class PublishCommands(PageCommands):
             fields={
                 "preview": key,
                 "recorded": recorded,
-                "bundles": [_bundle_document(each) for each in bundles],
+                "bundles": [_bundle_document(bundle) for bundle in bundles],
                 "secrets": [_secret_document(key.name, key.reference, key.workers) for key in plan.secrets],
-                "runs": sum(bool(each["listed"]) for each in plan.traces),
+                "runs": sum(bool(bundle["listed"]) for bundle in plan.traces),
                 "inside": plan.model is not None and not plan.links_model,
             }
         )
@@ -132,24 +139,25 @@ class PublishCommands(PageCommands):
         entry = kept.entry(text(fields, "kind"), text(fields, "path")) if kept else None
         if entry is None:
             raise InvalidPublication([("", "this preview is no longer kept; preview again")])
-        return PageReply(fields={"path": entry.path, "size": entry.size, "content": _shown(entry)})
+        return PageReply(fields={"path": entry.path, "size": entry.size, "content": _preview_text(entry)})
 
     def _publish(self, fields: Fields) -> PageReply:
-        asked = parse_publication(table(fields, "publication"))
-        record = open_record(self._store.home, asked)
+        publication = parse_publication(table(fields, "publication"))
+        record = open_record(self._store.home, publication)
         if record.state().state == "running":
-            raise InvalidPublication([("repo", f"{asked.repo} is being published already; wait until that has ended")])
+            reason = f"{publication.repo} is being published already; wait until that has ended"
+            raise InvalidPublication([("repo", reason)])
         start_publisher(str(self._store.home.root), record)
-        return PageReply(f"Publishing {asked.repo}", fields={"key": record.key})
+        return PageReply(f"Publishing {publication.repo}", fields={"key": record.key})
 
 
 def record_document(record: PublicationRecord) -> dict[str, Any]:
     """A publication with its stages, for the page."""
-    state, asked = record.state(), record.request
+    state, publication = record.state(), record.request
     skipped = set()
-    if asked.static:
+    if publication.static:
         skipped.add("hardware")
-    if asked.visitors != "secrets":
+    if publication.visitors != "secrets":
         skipped.add("secrets")
     if state.state == "done":
         skipped |= set(STAGES) - set(state.done)
@@ -160,12 +168,12 @@ def record_document(record: PublicationRecord) -> dict[str, Any]:
     ]
     return {
         "key": record.key,
-        "repo": asked.repo,
+        "repo": publication.repo,
         "state": state.state,
         "message": state.message,
         "stages": stages,
         "links": [[label, href] for label, href in (("Space", state.space), ("Model", state.model)) if href],
-        "visibility": asked.visibility,
+        "visibility": publication.visibility,
         "at": state.at,
     }
 
@@ -174,29 +182,29 @@ def _stage_state(name: str, done: tuple[str, ...], now: str) -> str:
     return "done" if name in done else "running" if name == now else "waiting"
 
 
-def _bundle_document(found: Bundle) -> dict[str, Any]:
-    files = [{"path": entry.path, "size": entry.size, "about": entry.about} for entry in found.entries]
-    return {"kind": found.kind, "size": found.size, "files": files, "left_out": found.left_out}
+def _bundle_document(bundle: Bundle) -> dict[str, Any]:
+    files = [{"path": entry.path, "size": entry.size, "about": entry.about} for entry in bundle.entries]
+    return {"kind": bundle.kind, "size": bundle.size, "files": files, "left_out": bundle.left_out}
 
 
 def _secret_document(name: str, reference: str, workers: tuple[str, ...]) -> dict[str, Any]:
     try:
         resolve(reference)
-        found = True
+        is_set = True
     except SecretNotFound:
-        found = False
-    return {"name": name, "reference": reference, "workers": workers, "found": found}
+        is_set = False
+    return {"name": name, "reference": reference, "workers": workers, "found": is_set}
 
 
-def _shown(entry: Entry) -> str:
+def _preview_text(entry: Entry) -> str:
     if entry.path.endswith(BINARY):
         return f"{entry.size:,} bytes of numbers, SHA-256 {entry.sha256}"
     content = b"".join(entry.chunks()).decode("utf-8", "replace")
     return content if len(content) <= MAX_SHOWN else f"{content[:MAX_SHOWN]}\n… {len(content) - MAX_SHOWN:,} more"
 
 
-def _logged_in() -> bool:
-    """Whether the Hub's own login has left a token here; nobody is asked."""
+def _has_hub_login() -> bool:
+    """Whether the Hub's own login has left a token here; the Hub is not asked."""
     from huggingface_hub import get_token
 
     return bool(get_token())

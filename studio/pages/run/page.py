@@ -77,7 +77,7 @@ def build(runtime: Runtime) -> None:
     assert page is not None, "build runs inside a page's Blocks"
 
     def open_page(request: gr.Request) -> tuple[Any, ...]:
-        return _opened(runtime, request)
+        return _initial_values(runtime, request)
 
     def start(pool_name: str, policy: str, agent_name: str, dialect_name: str, text: str, request: gr.Request) -> Any:
         name = orchestrator_name(policy, agent_name, dialect_name)
@@ -99,14 +99,14 @@ def build(runtime: Runtime) -> None:
     pool.change(lambda name: _agents(runtime, name), pool, agent, **private)
     orchestrator.change(_parts, orchestrator, [agent, dialect], **private)
     gr.on([pool.change, orchestrator.change], tell, [orchestrator, pool], note, **private)
-    draw.click(_drawn, suite, query, **private)
+    draw.click(_draw_query, suite, query, **private)
     start_inputs = [pool, orchestrator, agent, dialect, query]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
 
 
 def _problem(text: str) -> str:
-    return f'<p role="alert"><b>Nothing was started.</b> {escape(text[:1].upper() + text[1:])}</p>'
+    return f'<p role="alert"><b>The run did not start.</b> {escape(text[:1].upper() + text[1:])}</p>'
 
 
 def _note(runtime: Runtime, policy: str | None, pool: str | None) -> str:
@@ -118,27 +118,27 @@ def _note(runtime: Runtime, policy: str | None, pool: str | None) -> str:
     return f"<p>{escape(text)}</p>" if text else ""
 
 
-def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
+def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     """What the page shows first: the linked episode with its own settings, or a query ready to run."""
     names = runtime.store.pools.names()
     choices = orchestrator_choices()
-    known = {name for _, name in choices}
-    asked = request.query_params.get("episode") or ""
+    names_to_choose = {name for _, name in choices}
+    episode = request.query_params.get("episode") or ""
     chosen = request.query_params.get("pool") or ""
-    asked_for, agent, dialect = split_orchestrator_name(request.query_params.get("orchestrator") or "")
+    policy_in_link, agent, dialect = split_orchestrator_name(request.query_params.get("orchestrator") or "")
     family, level, index = FIRST_QUERY
     text = find_task(family, level, "test", index).query
     try:
-        row = runtime.store.traces.row(asked) if asked else None
+        row = runtime.store.traces.row(episode) if episode else None
     except EpisodeNotFound:
         row = None  # the view itself says that there is no such episode
     if row is not None:
         chosen, text = row.pool, row.query
-        asked_for, agent, dialect = split_orchestrator_name(row.orchestrator)
+        policy_in_link, agent, dialect = split_orchestrator_name(row.orchestrator)
     chosen = chosen or _last_pool(runtime)
     pool = chosen if chosen in names else (names[0] if names else None)
     # Training's own episodes and pruned checkpoints cannot be chosen again.
-    policy = asked_for if asked_for in known else default_orchestrator(pool)
+    policy = policy_in_link if policy_in_link in names_to_choose else default_orchestrator(pool)
     agents = _agent_names(runtime, pool)
     if policy == SHIPPED:
         runtime.warm_up(policy)
@@ -149,7 +149,7 @@ def _opened(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(value=dialect, visible=policy == "model"),
         gr.update(value=f"{family} {level}"),
         gr.update(value=text),
-        gr.update(value=asked),
+        gr.update(value=episode),
         gr.update(value=_note(runtime, policy, pool)),
         gr.update(interactive=True),
     )
@@ -180,7 +180,7 @@ def _suite_choices() -> list[tuple[str, str]]:
     return [(f"{name} · level {level}", f"{name} {level}") for name, suite in SUITES.items() for level in suite.levels]
 
 
-def _drawn(suite: str) -> str:
+def _draw_query(suite: str) -> str:
     """A query of the chosen suite, from its test split."""
     family, _, level = suite.rpartition(" ")
     return find_task(family, int(level), "test", random.randrange(10_000)).query  # noqa: S311

@@ -26,7 +26,7 @@ from studio.runtime import Runtime
 MAX_EDITS = 1000
 
 
-class Wanted(BaseModel):
+class RoundEdits(BaseModel):
     """Edits of one round, as the page sends them; steps by the numbers that they have in the recorded run."""
 
     model_config = ConfigDict(extra="forbid")
@@ -41,24 +41,24 @@ def what_if_routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/{episode_id}/what-if")
     def editor(episode_id: str) -> JSONResponse:
-        return _told(lambda: editor_document(runtime, episode_id))
+        return _respond(lambda: editor_document(runtime, episode_id))
 
     @router.post("/{episode_id}/what-if/check")
-    def check(episode_id: str, wanted: Wanted) -> JSONResponse:
-        return _told(lambda: check_document(runtime, episode_id, wanted))
+    def check(episode_id: str, request: RoundEdits) -> JSONResponse:
+        return _respond(lambda: check_document(runtime, episode_id, request))
 
     @router.post("/{episode_id}/what-if")
-    def start(episode_id: str, wanted: Wanted) -> JSONResponse:
-        return _told(lambda: {"episode": runtime.start_variation(episode_id, wanted.round, wanted.edits)})
+    def start(episode_id: str, request: RoundEdits) -> JSONResponse:
+        return _respond(lambda: {"episode": runtime.start_variation(episode_id, request.round, request.edits)})
 
     @router.get("/{episode_id}/variations")
     def variations(episode_id: str) -> JSONResponse:
-        return _told(lambda: variations_document(runtime.store, episode_id))
+        return _respond(lambda: variations_document(runtime.store, episode_id))
 
     return router
 
 
-def _told(work: Callable[[], dict[str, Any]]) -> JSONResponse:
+def _respond(work: Callable[[], dict[str, Any]]) -> JSONResponse:
     """What `work` returns, or the problems of the edits by their places: an answer like any other, while somebody
     types."""
     try:
@@ -126,9 +126,9 @@ def _worker(pool: LivePool, name: str) -> dict[str, Any]:
     }
 
 
-def check_document(runtime: Runtime, episode_id: str, wanted: Wanted) -> dict[str, Any]:
+def check_document(runtime: Runtime, episode_id: str, request: RoundEdits) -> dict[str, Any]:
     """Which steps these edits would call anew and which they would keep, by the numbers that the edits use."""
-    return fates_document(runtime.vary(episode_id, wanted.round, wanted.edits))
+    return fates_document(runtime.vary(episode_id, request.round, request.edits))
 
 
 async def variation_check(origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> dict[str, Any]:
@@ -137,13 +137,13 @@ async def variation_check(origin: Episode, pool: Pool, number: int, edits: Seque
         return fates_document(vary(origin, number, edits, live))
 
 
-def fates_document(found: Variation) -> dict[str, Any]:
+def fates_document(variation: Variation) -> dict[str, Any]:
     """What a variation calls and keeps, by the numbers that its edits use."""
-    old = {new: k for k, new in found.ids.items()}
+    old = {new: k for k, new in variation.ids.items()}
     return {
-        "rerun": sorted(old[new] for new in found.rerun),
-        "kept": sorted(old[new] for new in found.kept),
-        "dropped": found.dropped,
+        "rerun": sorted(old[new] for new in variation.rerun),
+        "kept": sorted(old[new] for new in variation.kept),
+        "dropped": variation.dropped,
     }
 
 
@@ -196,7 +196,7 @@ def _edit(edit: AnyEdit, origin: Episode, number: int) -> dict[str, Any]:
     if isinstance(edit, SetAnswer):
         done = next((done for done in origin.rounds if done.number == number), None)
         before = done.turn.answer if done and done.turn else None
-        return {"edit": edit.edit, "step": None, "fields": [_field("answer", _shown(before), _shown(edit.answer))]}
+        return {"edit": edit.edit, "step": None, "fields": [_field("answer", _as_text(before), _as_text(edit.answer))]}
     run = origin.steps.get(edit.step)
     old = run.step if run else None
     name = edit.worker if isinstance(edit, AddStep) else old.worker if old else ""
@@ -206,8 +206,8 @@ def _edit(edit: AnyEdit, origin: Episode, number: int) -> dict[str, Any]:
 
 
 def _fields(old: Step | None, new: ChangeStep | AddStep) -> list[dict[str, str]]:
-    before = {"worker": old.worker, **_arguments(old.arguments), "sees": _listed(old.access)} if old else {}
-    after = {"worker": new.worker, **_arguments(new.arguments), "sees": _listed(new.access)}
+    before = {"worker": old.worker, **_arguments(old.arguments), "sees": _join_steps(old.access)} if old else {}
+    after = {"worker": new.worker, **_arguments(new.arguments), "sees": _join_steps(new.access)}
     names = dict.fromkeys([*before, *after])
     return [
         _field(name, before.get(name, ""), after.get(name, ""))
@@ -217,14 +217,14 @@ def _fields(old: Step | None, new: ChangeStep | AddStep) -> list[dict[str, str]]
 
 
 def _arguments(arguments: Any) -> dict[str, str]:
-    return {name: _shown(value) for name, value in arguments.items()}
+    return {name: _as_text(value) for name, value in arguments.items()}
 
 
-def _listed(access: tuple[int, ...]) -> str:
+def _join_steps(access: tuple[int, ...]) -> str:
     return ", ".join(map(str, access)) or "nothing"
 
 
-def _shown(value: JsonValue) -> str:
+def _as_text(value: JsonValue) -> str:
     return "" if value is None else as_text(value)
 
 

@@ -27,20 +27,20 @@ def routes(runtime: Runtime) -> APIRouter:
     return router
 
 
-def trace_rows(runtime: Runtime, asked: Mapping[str, str]) -> dict[str, Any]:
+def trace_rows(runtime: Runtime, query: Mapping[str, str]) -> dict[str, Any]:
     """One page of runs, newest first, and what the filters can be set to."""
     traces = runtime.store.traces
-    wanted = TraceFilter(
-        pool=asked.get("pool", ""),
-        orchestrator=asked.get("orchestrator", ""),
-        state=asked.get("state", ""),
-        text=asked.get("text", "")[:500],
-        user=asked.get("user", ""),
-        nested=asked.get("nested") == "1",
+    filters = TraceFilter(
+        pool=query.get("pool", ""),
+        orchestrator=query.get("orchestrator", ""),
+        state=query.get("state", ""),
+        text=query.get("text", "")[:500],
+        user=query.get("user", ""),
+        nested=query.get("nested") == "1",
         limit=PAGE_SIZE + 1,
-        offset=_offset(asked.get("offset")),
+        offset=_offset(query.get("offset")),
     )
-    rows = traces.search(wanted)
+    rows = traces.search(filters)
     starred = set(traces.list_starred())
     return {
         "rows": [{**_document(row), "starred": row.id in starred} for row in rows[:PAGE_SIZE]],

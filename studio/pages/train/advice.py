@@ -36,23 +36,23 @@ class Advice:
 
 def advise(rows: Sequence[Row], groups: Sequence[Row], row: JobRow, recipe: Recipe | None, now: float) -> list[Advice]:
     """Advice on a job, most pressing first; tuning only when nothing before it is wrong."""
-    found = _alive(rows, row, now)
-    if any(each.alarming for each in found) or not rows:
-        return found
-    degenerate = _degenerate(rows, groups, row, recipe)
-    return [*found, *(degenerate or _tuning(rows, groups, row, recipe))]
+    alive = _advise_on_life(rows, row, now)
+    if any(advice.alarming for advice in alive) or not rows:
+        return alive
+    degenerate = _advise_on_learning(rows, groups, recipe)
+    return [*alive, *(degenerate or _advise_on_tuning(rows, row, recipe))]
 
 
 # Is it alive?
 
 
-def _alive(rows: Sequence[Row], row: JobRow, now: float) -> list[Advice]:
+def _advise_on_life(rows: Sequence[Row], row: JobRow, now: float) -> list[Advice]:
     if row.state == "failed":
         return [Advice("alive", _sentence(row.message) or "The job failed.", next_action(row.code), True)]
     broken = [key for key in ("loss", "grad_norm", "reward") if _is_broken(_last(rows, key))]
     if broken:
         action = "Stop it. Halve optimizer.learning_rate, keep max_grad_norm at 1 or below, and start again."
-        return [Advice("alive", f"The {broken[0].replace('_', ' ')} is no number any more.", action, True)]
+        return [Advice("alive", f"The {broken[0].replace('_', ' ')} is no longer a number.", action, True)]
     if not row.active:
         return []
     silent = _age(row.heartbeat, now)
@@ -89,21 +89,21 @@ def next_action(code: str) -> str:
 # Does it learn at all?
 
 
-def _degenerate(rows: Sequence[Row], groups: Sequence[Row], _row: JobRow, recipe: Recipe | None) -> list[Advice]:
-    found: list[Advice] = []
+def _advise_on_learning(rows: Sequence[Row], groups: Sequence[Row], recipe: Recipe | None) -> list[Advice]:
+    advices: list[Advice] = []
     rewards, turns = _recent(rows, "reward"), _recent(rows, "rollout/valid_turns")
     flat = len(rewards) >= 3 and max(rewards) < 0.02
     if flat and turns and mean(turns) < 0.05:
-        found.append(
+        advices.append(
             Advice(
                 "degenerate",
-                f"The reward stays at 0 and {mean(turns):.0%} of the turns are turns: the model does not write plans.",
+                f"The reward stays at 0 and {mean(turns):.0%} of the turns are valid: the model does not write plans.",
                 "Run SFT first: add an sft section, or set model.start to a checkpoint that was fine-tuned.",
                 True,
             )
         )
     elif flat:
-        found.append(
+        advices.append(
             Advice(
                 "degenerate",
                 "The model writes turns, but no answer is right: the reward stays at 0.",
@@ -111,21 +111,22 @@ def _degenerate(rows: Sequence[Row], groups: Sequence[Row], _row: JobRow, recipe
                 True,
             )
         )
-    found += [each for each in (_equal(groups), _clipped(rows, recipe), _one_worker(rows), _entropy(rows)) if each]
+    signs = (_equal_rewards(groups), _length_limit(rows, recipe), _one_worker(rows), _entropy(rows))
+    advices += [advice for advice in signs if advice]
     kl = _recent(rows, "kl")
     if kl and mean(kl[-3:]) > 1.0:
         action = "Raise grpo.loss.beta or lower grpo.optimizer.learning_rate; go back to an earlier checkpoint."
-        found.append(Advice("degenerate", f"It has drifted far from where it began: KL {mean(kl[-3:]):.2f}.", action))
-    return found
+        advices.append(Advice("degenerate", f"It has drifted far from where it began: KL {mean(kl[-3:]):.2f}.", action))
+    return advices
 
 
-def _equal(groups: Sequence[Row]) -> Advice | None:
+def _equal_rewards(groups: Sequence[Row]) -> Advice | None:
     if len(groups) < 5:
         return None
     share = sum(bool(group.get("equal")) for group in groups) / len(groups)
     if share <= 0.8:
         return None
-    right = [bool(each.get("correct")) for group in groups for each in _episodes(group)]
+    right = [bool(episode.get("correct")) for group in groups for episode in _episodes(group)]
     solved = sum(right) / len(right) if right else 0.0
     action = (
         "The tasks are too easy: add higher tasks.levels."
@@ -137,7 +138,7 @@ def _equal(groups: Sequence[Row]) -> Advice | None:
     return Advice("degenerate", sentence, action)
 
 
-def _clipped(rows: Sequence[Row], recipe: Recipe | None) -> Advice | None:
+def _length_limit(rows: Sequence[Row], recipe: Recipe | None) -> Advice | None:
     clipped = _recent(rows, "completions/clipped_ratio")
     if not clipped or mean(clipped) <= 0.3:
         return None
@@ -151,8 +152,8 @@ def _clipped(rows: Sequence[Row], recipe: Recipe | None) -> Advice | None:
 
 
 def _one_worker(rows: Sequence[Row]) -> Advice | None:
-    told = [row for row in rows if any(key.startswith("worker/") for key in row)][-WINDOW:]
-    shares = {key: mean([number(row.get(key)) for row in told]) for key in _keys(told, "worker/")}
+    measured = [row for row in rows if any(key.startswith("worker/") for key in row)][-WINDOW:]
+    shares = {key: mean([number(row.get(key)) for row in measured]) for key in _keys(measured, "worker/")}
     if len(shares) < 2:
         return None
     key = max(shares, key=lambda name: shares[name])
@@ -182,39 +183,39 @@ def _entropy(rows: Sequence[Row]) -> Advice | None:
 # Only then: tuning
 
 
-def _tuning(rows: Sequence[Row], _groups: Sequence[Row], row: JobRow, recipe: Recipe | None) -> list[Advice]:
-    found: list[Advice] = []
+def _advise_on_tuning(rows: Sequence[Row], row: JobRow, recipe: Recipe | None) -> list[Advice]:
+    advices: list[Advice] = []
     rewards = _all(rows, "reward")
     if len(rewards) >= 4 * WINDOW and mean(rewards[-WINDOW:]) <= mean(rewards[-3 * WINDOW : -2 * WINDOW]) + 0.005:
         action = "Raise grpo.optimizer.learning_rate a little, or the group, or move tasks.levels up."
-        found.append(Advice("tuning", "The reward has not risen for a while.", action))
+        advices.append(Advice("tuning", "The reward has not risen for a while.", action))
     rollouts, steps = _recent(rows, "time/rollouts_s"), _recent(rows, "step_time")
     generation = _recent(rows, "time/generation_s")
     if rollouts and generation and mean(rollouts) > 2 * mean(generation) and mean(rollouts) > 2:
         action = "Raise grpo.rollouts.concurrency, or the workers' own limits (Pool page)."
-        found.append(Advice("tuning", "Rollouts wait for workers longer than for the model.", action))
+        advices.append(Advice("tuning", "Rollouts wait for workers longer than for the model.", action))
     elif rollouts and steps and recipe and recipe.grpo and mean(rollouts) > 0.8 * mean(steps) > 2:
         faster = recipe.grpo.rollouts.backend == "transformers" and row.active
         if faster:
             action = "On a GPU, grpo.rollouts.backend: vllm-colocate is several times faster."
-            found.append(Advice("tuning", "Most of a step is spent on writing turns.", action))
+            advices.append(Advice("tuning", "Most of a step is spent on writing turns.", action))
     skipped, equal = _recent(rows, "groups/skipped"), _recent(rows, "groups/equal")
     if skipped and recipe and recipe.grpo and mean(skipped) > 0.5 * recipe.grpo.rollouts.prompts and not mean(equal):
         action = "Fewer are skipped with a larger grpo.rollouts.group or other tasks.levels."
-        found.append(Advice("tuning", f"{mean(skipped):.1f} groups a step are drawn again.", action))
+        advices.append(Advice("tuning", f"{mean(skipped):.1f} groups a step are drawn again.", action))
     checks = _all(rows, "check/correct")
     if len(checks) >= 3 and checks[-1] < max(checks) - 0.1:
         action = "Use the checkpoint marked “best” rather than the last one."
-        found.append(Advice("tuning", f"The check fell from {max(checks):.0%} to {checks[-1]:.0%}.", action))
-    return found
+        advices.append(Advice("tuning", f"The check fell from {max(checks):.0%} to {checks[-1]:.0%}.", action))
+    return advices
 
 
 # Reading rows
 
 
 def _all(rows: Sequence[Row], key: str) -> list[float]:
-    found = [row[key] for row in rows if key in row]
-    return [float(value) for value in found if isinstance(value, int | float) and math.isfinite(value)]
+    values = [row[key] for row in rows if key in row]
+    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
 
 
 def _recent(rows: Sequence[Row], key: str) -> list[float]:
@@ -231,7 +232,7 @@ def _keys(rows: Sequence[Row], prefix: str) -> list[str]:
 
 def _episodes(group: Row) -> list[Mapping[str, Any]]:
     episodes = group.get("episodes")
-    return [each for each in episodes if isinstance(each, dict)] if isinstance(episodes, list) else []
+    return [episode for episode in episodes if isinstance(episode, dict)] if isinstance(episodes, list) else []
 
 
 def _is_broken(value: JsonValue) -> bool:

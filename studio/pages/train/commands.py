@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pool_registry.kinds import field_problems
 from studio.frame.commands import Fields, PageCommands, PageReply
 from studio.pages.train.job_document import job_line, recipe_of
-from studio.pages.train.preflight import missing
+from studio.pages.train.preflight import find_gaps
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
 from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
@@ -90,7 +90,7 @@ class TrainCommands(PageCommands):
             "yaml": dump_recipe(recipe),
             "command": self._command(recipe, preset if unchanged else ""),
             "file": None if unchanged else f"{recipe.name}.yaml",
-            "missing": [gap.document() for gap in missing(recipe, self._runtime.store)] if checked else None,
+            "missing": [gap.document() for gap in find_gaps(recipe, self._runtime.store)] if checked else None,
             "busy": [job_line(row).to_json() for row in self.jobs.all() if row.active or row.state == "queued"],
         }
 
@@ -133,7 +133,7 @@ class TrainCommands(PageCommands):
 
 def submit(recipe: Recipe, runtime: Runtime) -> PageReply:
     """Put a job into the queue. Raises InvalidRecipe with what prevents its start."""
-    blocking = [(gap.key, gap.sentence) for gap in missing(recipe, runtime.store) if gap.blocks]
+    blocking = [(gap.key, gap.sentence) for gap in find_gaps(recipe, runtime.store) if gap.blocks]
     if blocking:
         raise InvalidRecipe(blocking)
     row = runtime.jobs.submit(recipe)

@@ -43,7 +43,7 @@ class Columns:
         for key, value in row.items():
             if key not in NO_CURVE and isinstance(value, int | float) and not isinstance(value, bool):
                 values = self.series.setdefault(key, [None] * len(self.steps))
-                values[place] = rounded(value)
+                values[place] = round_figure(value)
 
     def document(self, most: int = MAX_POINTS) -> dict[str, Any]:
         """The columns as JSON, at most `most` points long."""
@@ -51,25 +51,25 @@ class Columns:
         steps = [self.steps[k] for k in order]
         series = {key: [values[k] for k in order] for key, values in self.series.items()}
         if len(steps) > most:
-            return {"steps": _thin_steps(steps, most), "series": {k: thinned(v, most) for k, v in series.items()}}
+            return {"steps": _thin_steps(steps, most), "series": {k: thin_out(v, most) for k, v in series.items()}}
         return {"steps": steps, "series": series}
 
 
-def thinned(values: Sequence[float | None], most: int) -> list[float | None]:
+def thin_out(values: Sequence[float | None], most: int) -> list[float | None]:
     """At most `most` values: of each run of neighbours the lowest and the highest, in the order they came.
 
     A spike is never lost, which averaging or leaving out every other value would do.
     """
-    found: list[float | None] = []
+    kept: list[float | None] = []
     for first, last in _buckets(len(values), most):
-        known = [k for k in range(first, last) if values[k] is not None]
-        if not known:
-            found += [None, None]
+        measured = [k for k in range(first, last) if values[k] is not None]
+        if not measured:
+            kept += [None, None]
             continue
-        low = min(known, key=lambda k: values[k] or 0.0)
-        high = max(known, key=lambda k: values[k] or 0.0)
-        found += [values[min(low, high)], values[max(low, high)]]
-    return found
+        low = min(measured, key=lambda k: values[k] or 0.0)
+        high = max(measured, key=lambda k: values[k] or 0.0)
+        kept += [values[min(low, high)], values[max(low, high)]]
+    return kept
 
 
 def _thin_steps(steps: Sequence[int], most: int) -> list[int]:
@@ -105,14 +105,14 @@ class MetricsReader:
     def poll(self) -> tuple[list[Row], bool]:
         """The new rows, and whether what was known before no longer counts."""
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except FileNotFoundError:
             return [], False
-        renewed = found.st_ino != self.inode or found.st_size < self.offset
+        renewed = status.st_ino != self.inode or status.st_size < self.offset
         if renewed:
-            self.columns, self.inode, self.offset = Columns(), found.st_ino, 0
+            self.columns, self.inode, self.offset = Columns(), status.st_ino, 0
             self.recent.clear()
-        if found.st_size == self.offset:
+        if status.st_size == self.offset:
             return [], renewed
         rows, self.offset = whole_lines(self.path, self.offset)
         for row in rows:
@@ -156,6 +156,6 @@ def number(value: JsonValue) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def rounded(value: float) -> float | None:
+def round_figure(value: float) -> float | None:
     """Five significant digits are more than a curve can show; NaN is no JSON."""
     return float(f"{value:.5g}") if math.isfinite(value) else None

@@ -30,7 +30,7 @@ GB = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class LaunchGap:
     """One thing that prevents a start (`blocks`), or that a person should know before."""
 
     key: str
@@ -42,12 +42,12 @@ class Missing:
         return asdict(self)
 
 
-def missing(recipe: Recipe, store: Store) -> list[Missing]:
+def find_gaps(recipe: Recipe, store: Store) -> list[LaunchGap]:
     """Everything that prevents a start, and what should be known before one."""
     pool = _pool(recipe, store)
-    found = [] if pool else [Missing("pool", f"There is no pool {recipe.pool!r}. Make it on the Pool page.", "/pool")]
+    gaps = [] if pool else [LaunchGap("pool", f"There is no pool {recipe.pool!r}. Make it on the Pool page.", "/pool")]
     return [
-        *found,
+        *gaps,
         *_tasks_missing(recipe, pool),
         *_model_missing(recipe),
         *_backend_missing(recipe),
@@ -63,19 +63,19 @@ def _pool(recipe: Recipe, store: Store) -> Pool | None:
         return starter_pool() if recipe.pool == "starter" else None
 
 
-def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[Missing]:
+def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
     source, levels = recipe.tasks.source, recipe.tasks.levels
     if source.startswith("hub:"):
-        yield Missing("tasks.source", f"{source} is fetched from the hub when the job starts.", blocks=False)
+        yield LaunchGap("tasks.source", f"{source} is fetched from the hub when the job starts.", blocks=False)
         return
     try:
-        tasks = _sampled(source, levels, _changed(source))
+        tasks = _sample_tasks(source, levels, _file_time(source))
     except TrainerError as error:
-        yield Missing("tasks.source", _sentence(error))
+        yield LaunchGap("tasks.source", _sentence(error))
         return
     oracle = recipe.sft is not None and recipe.sft.demonstrations.teacher == "oracle"
     if oracle and not any(task.oracle_turn for task in tasks):
-        yield Missing(
+        yield LaunchGap(
             "sft.demonstrations.teacher",
             "These tasks have no reference plans, which the teacher oracle replays. Choose another teacher, "
             "such as model:AGENT.",
@@ -84,7 +84,7 @@ def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[Missing]:
         return
     lacking = sorted({name for task in tasks for name in task.workers} - {spec.name for spec in pool.enabled})
     if lacking:
-        yield Missing(
+        yield LaunchGap(
             "pool",
             f"The pool {pool.name} has no {', '.join(lacking)}, which the plans of these tasks call. Add them on the "
             "Pool page, or choose other tasks (tasks.source).",
@@ -93,7 +93,7 @@ def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[Missing]:
         )
 
 
-def _changed(source: str) -> float:
+def _file_time(source: str) -> float:
     """When the file of a source was changed; generated ones never are."""
     if not source.startswith("file:"):
         return 0.0
@@ -102,12 +102,12 @@ def _changed(source: str) -> float:
 
 
 @lru_cache(maxsize=16)
-def _sampled(source: str, levels: tuple[int, ...], _changed: float) -> list[Task]:
+def _sample_tasks(source: str, levels: tuple[int, ...], _file_time: float) -> list[Task]:
     """Some tasks of the train split. Raises TrainerError."""
     return open_source(source).tasks("train", SAMPLE, levels=levels)
 
 
-def _model_missing(recipe: Recipe) -> Iterator[Missing]:
+def _model_missing(recipe: Recipe) -> Iterator[LaunchGap]:
     model = recipe.model
     try:
         is_available(model.base)
@@ -116,11 +116,11 @@ def _model_missing(recipe: Recipe) -> Iterator[Missing]:
             "The tiny model has not been made. Run `python -m scripts.build_tiny_base` (minutes), "
             "or choose starter:smollm2."
         )
-        yield Missing("model.base", made if model.base == TINY else _sentence(fault))
+        yield LaunchGap("model.base", made if model.base == TINY else _sentence(fault))
     if model.base.startswith(HUB):
-        yield Missing("model.base", f"{model.base} is fetched from the hub when the job starts.", blocks=False)
+        yield LaunchGap("model.base", f"{model.base} is fetched from the hub when the job starts.", blocks=False)
     if model.base == TINY and recipe.pool != "starter":
-        yield Missing(
+        yield LaunchGap(
             "model.base",
             f"starter:tiny knows only the starter pool; on {recipe.pool} it will not learn. Choose starter:smollm2 "
             "or a model of the hub.",
@@ -130,37 +130,37 @@ def _model_missing(recipe: Recipe) -> Iterator[Missing]:
         try:
             find_checkpoint(model.start)
         except OrchestratorError as error:
-            yield Missing("model.start", _sentence(error))
+            yield LaunchGap("model.start", _sentence(error))
 
 
-def _backend_missing(recipe: Recipe) -> Iterator[Missing]:
+def _backend_missing(recipe: Recipe) -> Iterator[LaunchGap]:
     if recipe.grpo is None:
         return
-    key, wanted = "grpo.rollouts.backend", recipe.grpo.rollouts
-    if wanted.backend == "vllm" and not wanted.vllm_url and not VLLM_PYTHON.exists():
-        yield Missing(key, "vLLM is not installed. Run `make vllm`, or choose the backend transformers.")
-    if wanted.backend == "vllm" and recipe.model.lora is None:
-        yield Missing("model.lora", "A vLLM server takes new adapters, not whole models: add model.lora.")
-    if wanted.backend == "vllm-colocate" and find_spec("vllm") is None:
-        yield Missing(key, "vLLM is not installed here. Run pip install -e '.[gpu]', or choose transformers.")
+    key, rollouts = "grpo.rollouts.backend", recipe.grpo.rollouts
+    if rollouts.backend == "vllm" and not rollouts.vllm_url and not VLLM_PYTHON.exists():
+        yield LaunchGap(key, "vLLM is not installed. Run `make vllm`, or choose the backend transformers.")
+    if rollouts.backend == "vllm" and recipe.model.lora is None:
+        yield LaunchGap("model.lora", "A vLLM server takes new adapters, not whole models: add model.lora.")
+    if rollouts.backend == "vllm-colocate" and find_spec("vllm") is None:
+        yield LaunchGap(key, "vLLM is not installed here. Run pip install -e '.[gpu]', or choose transformers.")
 
 
-def _files_missing(recipe: Recipe) -> Iterator[Missing]:
+def _files_missing(recipe: Recipe) -> Iterator[LaunchGap]:
     if recipe.sft is not None and recipe.sft.demonstrations.file:
         path = Path(recipe.sft.demonstrations.file).expanduser()
         if not path.is_file():
-            yield Missing("sft.demonstrations.file", f"There is no file {path}.")
+            yield LaunchGap("sft.demonstrations.file", f"There is no file {path}.")
     for index, reward in enumerate(recipe.grpo.rewards if recipe.grpo else ()):
         problem = explain_missing_reward(reward.term)
         if problem:
-            yield Missing(f"grpo.rewards.{index}.term", f"{problem[0].upper()}{problem[1:]}.")
+            yield LaunchGap(f"grpo.rewards.{index}.term", f"{problem[0].upper()}{problem[1:]}.")
 
 
-def _disk_missing(recipe: Recipe, store: Store) -> Iterator[Missing]:
+def _disk_missing(recipe: Recipe, store: Store) -> Iterator[LaunchGap]:
     free = shutil.disk_usage(store.home.root).free
     need = SPARE_BYTES + checkpoint_bytes(recipe) * checkpoints_kept(recipe)
     if free < need:
-        yield Missing(
+        yield LaunchGap(
             "saving.keep",
             f"Checkpoints need about {need / GB:.1f} GB and the disk has {free / GB:.1f} GB free. "
             "Free some space, or lower saving.keep.",

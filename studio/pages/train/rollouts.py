@@ -82,11 +82,11 @@ class RolloutIndex:
     def refresh(self) -> None:
         """Take in what was appended; a resumed job rewrites the file, then begin anew."""
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except FileNotFoundError:
             return
-        if found.st_ino != self.inode or found.st_size < self.offset:
-            self.steps, self.equal, self.inode, self.offset = {}, {}, found.st_ino, 0
+        if status.st_ino != self.inode or status.st_size < self.offset:
+            self.steps, self.equal, self.inode, self.offset = {}, {}, status.st_ino, 0
         with self.path.open("rb") as file:
             file.seek(self.offset)
             for line in file:
@@ -107,13 +107,13 @@ class RolloutIndex:
 
     def groups(self, step: int, first: int, most: int) -> list[dict[str, Any]]:
         """The groups of a step as they were written."""
-        found = []
+        groups = []
         with self.path.open("rb") as file:
             for offset, length in self.steps.get(step, [])[first : first + most]:
                 file.seek(offset)
                 with suppress(ValueError):  # somebody changed the file by hand since it was indexed
-                    found.append(json.loads(file.read(length)))
-        return [group for group in found if isinstance(group, dict)]
+                    groups.append(json.loads(file.read(length)))
+        return [group for group in groups if isinstance(group, dict)]
 
 
 class RolloutBrowser:
@@ -148,23 +148,23 @@ class RolloutBrowser:
         return index
 
     def _group(self, group: Mapping[str, Any], starred: set[str]) -> dict[str, Any]:
-        episodes = [each for each in group.get("episodes") or [] if isinstance(each, dict)]
+        episodes = [episode for episode in group.get("episodes") or [] if isinstance(episode, dict)]
         return {
             **{key: group.get(key) for key in ("query", "family", "level", "index", "equal", "kept")},
-            "solved": sum(bool(each.get("correct")) for each in episodes),
+            "solved": sum(bool(episode.get("correct")) for episode in episodes),
             "of": len(episodes),
-            "episodes": [self._episode(each, starred) for each in episodes[:MAX_EPISODES]],
+            "episodes": [self._episode(episode, starred) for episode in episodes[:MAX_EPISODES]],
         }
 
-    def _episode(self, told: Mapping[str, Any], starred: set[str]) -> dict[str, Any]:
-        key = str(told.get("id"))
+    def _episode(self, figures: Mapping[str, Any], starred: set[str]) -> dict[str, Any]:
+        key = str(figures.get("id"))
         graph = None
         try:
             row = self._runtime.store.traces.row(key)
             graph = small_graph(self._runtime.store.traces.episode(key), row, self._pool(row)).to_json()
         except (EpisodeNotFound, DamagedTrace):
             pass  # the figures are still worth showing
-        return {**told, "graph": graph, "starred": key in starred}
+        return {**figures, "graph": graph, "starred": key in starred}
 
     def _pool(self, row: EpisodeRow) -> Pool | None:
         stored = self._runtime.store.pools.by_hash(row.pool, row.pool_hash)

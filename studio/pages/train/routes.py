@@ -18,7 +18,7 @@ from pool_registry.actions import JsonValue
 from studio.frame import sse
 from studio.frame.commands import command_routes
 from studio.pages.train.commands import TrainCommands, preset_documents
-from studio.pages.train.curves import MetricsReader, rounded, whole_lines
+from studio.pages.train.curves import MetricsReader, round_figure, whole_lines
 from studio.pages.train.job_document import LOG_CHARS, job_view
 from studio.pages.train.rollouts import RolloutBrowser
 from studio.pages.train.schema import CurveColumns, JobDocument, LogText
@@ -156,7 +156,7 @@ class LogTail:
 def plain(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """A metric row as JSON can say it."""
     return {
-        key: rounded(value) if isinstance(value, float) and key != "at" else value
+        key: round_figure(value) if isinstance(value, float) and key != "at" else value
         for key, value in row.items()
         if not (isinstance(value, float) and math.isnan(value) and key == "at")
     }

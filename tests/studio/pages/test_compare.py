@@ -221,18 +221,18 @@ def test_a_stream_of_two_episodes_ends_with_both_graded_and_the_diff(client, mea
 
 
 @pytest.fixture
-def desk(runtime, jobs) -> CompareCommands:
+def commands(runtime, jobs) -> CompareCommands:
     return CompareCommands(runtime)
 
 
-def test_a_run_starts_what_can_be_started_and_tells_the_rest(desk, runtime):
-    told = desk.run("open", {})
+def test_a_run_starts_what_can_be_started_and_tells_the_rest(commands, runtime):
+    told = commands.run("open", {})
     assert told["ok"] and {each["name"] for each in told["orchestrators"]} >= {"oracle", "random_plan", "starter-grpo"}
-    reply = desk.run("run", {"pool": "starter", "query": told["query"], "orchestrators": ["oracle", "nobody"]})
+    reply = commands.run("run", {"pool": "starter", "query": told["query"], "orchestrators": ["oracle", "nobody"]})
     started, refused = reply["started"]
     assert runtime.store.traces.row(started["episode"]).orchestrator == "oracle"
     assert refused["episode"] is None and "nobody" in refused["problem"]
-    assert desk.run("stop", {"episodes": [started["episode"], "gone"]})["ok"]
+    assert commands.run("stop", {"episodes": [started["episode"], "gone"]})["ok"]
 
 
 @pytest.mark.parametrize(
@@ -246,14 +246,14 @@ def test_a_run_starts_what_can_be_started_and_tells_the_rest(desk, runtime):
         ({"action": "dance"}, "dance"),
     ],
 )
-def test_what_cannot_be_run_is_refused_with_a_reason(desk, change, word):
+def test_what_cannot_be_run_is_refused_with_a_reason(commands, change, word):
     request = {
         "pool": "starter",
         "query": "What?",
         "orchestrators": ["oracle", "random_plan"],
         **change,
     }
-    told = desk.run(request.pop("action", "run"), request)
+    told = commands.run(request.pop("action", "run"), request)
     assert told["ok"] is False and any(word in what for _, what in told["problems"]), told
 
 
@@ -263,12 +263,12 @@ EVALUATION = {
 }  # fmt: skip
 
 
-def test_an_evaluation_of_the_page_is_a_recipe_of_one_stage(desk):
+def test_an_evaluation_of_the_page_is_a_recipe_of_one_stage(commands):
     recipe = evaluation_recipe({"evaluation": EVALUATION})
     assert recipe.stages == ("evaluate",) and recipe.evaluate.source == "ledger,atlas"
     assert (recipe.evaluate.samples, recipe.evaluate.max_cost) == (2, 1.5)
     assert recipe.evaluate.conditions == ("seen", "without:sql")
-    told = desk.run("check", {"evaluation": EVALUATION})
+    told = commands.run("check", {"evaluation": EVALUATION})
     assert told["ok"] and not [each for each in told["missing"] if each["blocks"]] and "without:sql" in told["yaml"]
 
 
@@ -284,9 +284,9 @@ def test_an_evaluation_of_the_page_is_a_recipe_of_one_stage(desk):
         ({"levels": "all"}, "tasks.levels"),
     ],
 )
-def test_what_is_wrong_with_an_evaluation_is_told_at_its_key(desk, change, key):
+def test_what_is_wrong_with_an_evaluation_is_told_at_its_key(commands, change, key):
     with pytest.raises(InvalidRecipe) as refused:
         evaluation_recipe({"evaluation": EVALUATION | change})
     assert key in [where for where, _ in refused.value.problems]
-    told = desk.run("check", {"evaluation": EVALUATION | change})
+    told = commands.run("check", {"evaluation": EVALUATION | change})
     assert told["ok"] is False and key in json.dumps(told["problems"])

@@ -17,7 +17,7 @@ TASK = find_task("forge", 1, "test", 3)
 
 
 @pytest.fixture
-def desk(runtime, endpoint):
+def commands(runtime, endpoint):
     """A pool with a model that answers wrongly, and its commands."""
     Endpoint.reply = staticmethod(lambda messages: '{"answer": "-1"}')
     name = f"m{time.time_ns()}"
@@ -40,8 +40,8 @@ def wait(done) -> None:
     assert done()
 
 
-def test_a_failed_run_is_remembered_once_it_is_switched_on_and_shown_to_the_next(runtime, desk):
-    send, name = desk
+def test_a_failed_run_is_remembered_once_it_is_switched_on_and_shown_to_the_next(runtime, commands):
+    send, name = commands
     first = ran(runtime, name)
     assert send("memory")["memory"]["count"] == 0, "off by default"
     told = send("set_memory", memory="rule")
@@ -56,8 +56,8 @@ def test_a_failed_run_is_remembered_once_it_is_switched_on_and_shown_to_the_next
     assert first not in [each["episode"] for each in send("memory")["memory"]["lessons"]]
 
 
-def test_recorded_failures_can_be_learnt_from_and_lessons_be_forgotten(runtime, desk):
-    send, name = desk
+def test_recorded_failures_can_be_learnt_from_and_lessons_be_forgotten(runtime, commands):
+    send, name = commands
     ran(runtime, name)
     assert "off" in send("learn")["problems"][0][1]
     send("set_memory", memory="rule")
@@ -70,16 +70,16 @@ def test_recorded_failures_can_be_learnt_from_and_lessons_be_forgotten(runtime, 
     assert send("forget")["memory"]["count"] == 0
 
 
-def test_only_agents_of_the_pool_can_write(desk):
-    send, _ = desk
+def test_only_agents_of_the_pool_can_write(commands):
+    send, _ = commands
     assert send("set_memory", memory="boss")["memory"]["mode"] == "boss"
     for wrong in ("calc", "nobody"):
         assert "no enabled agent" in send("set_memory", memory=wrong)["problems"][0][1]
     assert send("memory")["memory"]["mode"] == "boss"
 
 
-def test_saving_the_limits_leaves_the_memory_as_it_is(desk):
-    send, _ = desk
+def test_saving_the_limits_leaves_the_memory_as_it_is(commands):
+    send, _ = commands
     send("set_memory", memory="rule")
     state = send("show")["state"]
     assert "memory" not in state["limits_schema"]["properties"]

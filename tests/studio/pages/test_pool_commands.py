@@ -17,14 +17,14 @@ CALCULATOR = {"name": "abacus", "kind": "calculator", "description": "Counts.", 
 
 
 @pytest.fixture
-def desk(runtime) -> PoolCommands:
+def commands(runtime) -> PoolCommands:
     return PoolCommands(runtime)
 
 
 @pytest.fixture
-def pool(desk) -> str:
+def pool(commands) -> str:
     name = f"p{uuid.uuid4().hex[:8]}"
-    assert desk.run("create", {"name": name})["ok"]
+    assert commands.run("create", {"name": name})["ok"]
     return name
 
 
@@ -32,22 +32,24 @@ def workers(reply: dict) -> dict[str, dict]:
     return {worker["name"]: worker for worker in reply["state"]["pool"]["workers"]}
 
 
-def test_saving_the_same_again_makes_no_version(desk, pool):
-    first = desk.run("save_worker", {"pool": pool, "worker": CALCULATOR})
-    again = desk.run("save_worker", {"pool": pool, "worker": CALCULATOR, "replacing": "abacus"})
+def test_saving_the_same_again_makes_no_version(commands, pool):
+    first = commands.run("save_worker", {"pool": pool, "worker": CALCULATOR})
+    again = commands.run("save_worker", {"pool": pool, "worker": CALCULATOR, "replacing": "abacus"})
     assert first["state"]["pool"]["version"] == again["state"]["pool"]["version"] == 2
 
 
-def test_a_worker_can_be_renamed_but_not_onto_another(desk, pool):
-    desk.run("save_worker", {"pool": pool, "worker": CALCULATOR})
+def test_a_worker_can_be_renamed_but_not_onto_another(commands, pool):
+    commands.run("save_worker", {"pool": pool, "worker": CALCULATOR})
     renamed = {**CALCULATOR, "name": "beads"}
-    assert list(workers(desk.run("save_worker", {"pool": pool, "worker": renamed, "replacing": "abacus"}))) == ["beads"]
-    desk.run("save_worker", {"pool": pool, "worker": CALCULATOR})
-    refused = desk.run("save_worker", {"pool": pool, "worker": renamed, "replacing": "abacus"})
+    assert list(workers(commands.run("save_worker", {"pool": pool, "worker": renamed, "replacing": "abacus"}))) == [
+        "beads"
+    ]
+    commands.run("save_worker", {"pool": pool, "worker": CALCULATOR})
+    refused = commands.run("save_worker", {"pool": pool, "worker": renamed, "replacing": "abacus"})
     assert refused["problems"][0][0] == "name" and not refused["ok"]
 
 
-def test_all_problems_come_at_once_at_their_fields(desk, pool):
+def test_all_problems_come_at_once_at_their_fields(commands, pool):
     worker = {
         "name": "No!",
         "kind": "sql",
@@ -55,7 +57,7 @@ def test_all_problems_come_at_once_at_their_fields(desk, pool):
         "config": {"database": "mysql://x", "max_rows": 0},
         "timeout_s": -1,
     }
-    reply = desk.run("save_worker", {"pool": pool, "worker": worker})
+    reply = commands.run("save_worker", {"pool": pool, "worker": worker})
     assert {where for where, _ in reply["problems"]} >= {
         "name",
         "description",
@@ -65,85 +67,85 @@ def test_all_problems_come_at_once_at_their_fields(desk, pool):
     }
 
 
-def test_a_key_in_plain_text_is_refused_and_not_repeated(desk, pool):
+def test_a_key_in_plain_text_is_refused_and_not_repeated(commands, pool):
     config = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "api_key": "sk-very-secret-4711"}
-    reply = desk.run("save_worker", {"pool": pool, "worker": {**CALCULATOR, "kind": "chat", "config": config}})
+    reply = commands.run("save_worker", {"pool": pool, "worker": {**CALCULATOR, "kind": "chat", "config": config}})
     assert reply["problems"][0][0] == "config.api_key" and "sk-very-secret" not in json.dumps(reply)
 
 
-def test_a_fallback_is_a_worker_of_the_pool_and_said_at_its_field_when_it_is_not(desk, pool):
+def test_a_fallback_is_a_worker_of_the_pool_and_said_at_its_field_when_it_is_not(commands, pool):
     backed = {**CALCULATOR, "name": "backed", "fallback": "abacus"}
-    refused = desk.run("save_worker", {"pool": pool, "worker": backed})
+    refused = commands.run("save_worker", {"pool": pool, "worker": backed})
     assert [where for where, _ in refused["problems"]] == ["fallback"]
-    desk.run("save_worker", {"pool": pool, "worker": CALCULATOR})
-    saved = desk.run("save_worker", {"pool": pool, "worker": backed})
+    commands.run("save_worker", {"pool": pool, "worker": CALCULATOR})
+    saved = commands.run("save_worker", {"pool": pool, "worker": backed})
     assert workers(saved)["backed"]["fallback"] == "abacus"
-    tried = desk.run("try_worker", {"worker": backed, "arguments": {"expression": "1/0"}})
+    tried = commands.run("try_worker", {"worker": backed, "arguments": {"expression": "1/0"}})
     assert tried["observation"]["status"] == "EXEC_ERR"  # tried alone: no other worker stands in
 
 
-def test_disable_remove_limits_and_restore(desk, pool):
-    desk.run("save_worker", {"pool": pool, "worker": CALCULATOR})
-    off = desk.run("set_enabled", {"pool": pool, "name": "abacus", "enabled": False})
+def test_disable_remove_limits_and_restore(commands, pool):
+    commands.run("save_worker", {"pool": pool, "worker": CALCULATOR})
+    off = commands.run("set_enabled", {"pool": pool, "name": "abacus", "enabled": False})
     assert workers(off)["abacus"]["enabled"] is False
-    limited = desk.run("save_limits", {"pool": pool, "limits": {"max_rounds": 2}})
+    limited = commands.run("save_limits", {"pool": pool, "limits": {"max_rounds": 2}})
     assert limited["state"]["pool"]["limits"]["max_rounds"] == 2
-    assert desk.run("save_limits", {"pool": pool, "limits": {"max_rounds": 0}})["problems"][0][0] == "max_rounds"
-    assert workers(desk.run("remove_worker", {"pool": pool, "name": "abacus"})) == {}
-    restored = desk.run("restore", {"pool": pool, "version": 2})
+    assert commands.run("save_limits", {"pool": pool, "limits": {"max_rounds": 0}})["problems"][0][0] == "max_rounds"
+    assert workers(commands.run("remove_worker", {"pool": pool, "name": "abacus"})) == {}
+    restored = commands.run("restore", {"pool": pool, "version": 2})
     assert workers(restored)["abacus"]["enabled"] is True
     changes = [each["changes"] for each in restored["state"]["pool"]["versions"]]
     assert changes == ["removed abacus", "changed limits", "changed abacus", "added abacus", "first version"]
 
 
-def test_trying_a_worker_needs_no_saved_pool(desk):
-    asked = desk.run("try_worker", {"worker": CALCULATOR})
+def test_trying_a_worker_needs_no_saved_pool(commands):
+    asked = commands.run("try_worker", {"worker": CALCULATOR})
     assert "expression" in asked["parameters"]["properties"] and asked["sample"]["expression"]
-    done = desk.run("try_worker", {"worker": CALCULATOR, "arguments": {"expression": "2**10"}})
+    done = commands.run("try_worker", {"worker": CALCULATOR, "arguments": {"expression": "2**10"}})
     assert (done["observation"]["status"], done["observation"]["value"]) == ("OK", "1024")
-    bad = desk.run("try_worker", {"worker": CALCULATOR, "arguments": {"nope": 1}})
+    bad = commands.run("try_worker", {"worker": CALCULATOR, "arguments": {"nope": 1}})
     assert bad["observation"]["status"] == "PARSE_ERR" and "expression" in bad["observation"]["error"]
 
 
-def test_every_starter_worker_answers_its_own_sample(desk):
+def test_every_starter_worker_answers_its_own_sample(commands):
     for spec in starter_pool().workers:
         if spec.kind in ("local_model", "orchestrator"):
             continue
         worker = spec.model_dump(mode="json")
-        asked = desk.run("try_worker", {"worker": worker})
+        asked = commands.run("try_worker", {"worker": worker})
         sample = {"arguments": asked["sample"], "seen": asked["seen"]}
-        seen = desk.run("try_worker", {"worker": worker, **sample})["observation"]
+        seen = commands.run("try_worker", {"worker": worker, **sample})["observation"]
         assert seen["status"] == "OK", (spec.name, seen)
 
 
-def test_health_is_remembered_for_the_card(desk):
-    reply = desk.run("check_worker", {"pool": "starter", "name": "sql"})
+def test_health_is_remembered_for_the_card(commands):
+    reply = commands.run("check_worker", {"pool": "starter", "name": "sql"})
     assert reply["health"]["ok"] and "tables" in reply["health"]["text"]
-    light = workers(desk.run("show", {"pool": "starter"}))["sql"]["light"]
+    light = workers(commands.run("show", {"pool": "starter"}))["sql"]["light"]
     assert light["light"] == "ok" and "tables" in light["sentence"]
 
 
-def test_workers_of_this_machine_are_probed_by_themselves_and_remote_ones_are_not(desk, pool):
+def test_workers_of_this_machine_are_probed_by_themselves_and_remote_ones_are_not(commands, pool):
     config = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}
     for worker in (CALCULATOR, {**CALCULATOR, "name": "far", "kind": "chat", "config": config}):
-        desk.run("save_worker", {"pool": pool, "worker": worker})
-    found = workers(desk.run("check_local", {"pool": pool}))
+        commands.run("save_worker", {"pool": pool, "worker": worker})
+    found = workers(commands.run("check_local", {"pool": pool}))
     assert found["abacus"]["light"]["light"] == "ok" and found["far"]["light"]["probe"] is None
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "{}", '{"podium_pool": 2}', "\x00\ufffd", "9" * 5_000_000, "[" * 100_000]
 )
-def test_a_corrupt_pool_file_is_refused_with_a_sentence(desk, text):
-    before = desk.run("show", {})["state"]["pools"]
-    reply = desk.run("import", {"text": text})
+def test_a_corrupt_pool_file_is_refused_with_a_sentence(commands, text):
+    before = commands.run("show", {})["state"]["pools"]
+    reply = commands.run("import", {"text": text})
     assert not reply["ok"] and len(reply["problems"][0][1]) > 10
-    assert desk.run("show", {})["state"]["pools"] == before
+    assert commands.run("show", {})["state"]["pools"] == before
 
 
-def test_an_imported_pool_equals_the_exported_one(desk, runtime):
+def test_an_imported_pool_equals_the_exported_one(commands, runtime):
     name = f"p{uuid.uuid4().hex[:8]}"
-    assert desk.run("import", {"text": export_pool(starter_pool()), "name": name})["ok"]
+    assert commands.run("import", {"text": export_pool(starter_pool()), "name": name})["ok"]
     assert runtime.store.pools.latest(name).pool == starter_pool().model_copy(update={"name": name})
 
 
@@ -178,6 +180,6 @@ FIELDS = [
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(COMMANDS), st.dictionaries(st.sampled_from(FIELDS), ANYTHING))
-def test_the_desk_never_raises_whatever_the_page_sends(desk, action, fields):
-    reply = desk.run(action, {**fields})
+def test_the_desk_never_raises_whatever_the_page_sends(commands, action, fields):
+    reply = commands.run(action, {**fields})
     assert isinstance(reply["ok"], bool)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pool_registry.pool import Pool
 from studio.pages.train.commands import TrainCommands
-from studio.pages.train.curves import Columns, MetricsReader, thinned
+from studio.pages.train.curves import Columns, MetricsReader, thin_out
 from studio.pages.train.progress import job_progress
 from tests.browser.support.jobs import recipe, write_job
 from trainer.jobs.queue import JobRow
@@ -23,7 +23,7 @@ SMALL = {"name": "small", "model": {"base": "starter:smollm2"}, "sft": {"steps":
 
 
 @pytest.fixture(scope="module")
-def desk(runtime) -> TrainCommands:
+def commands(runtime) -> TrainCommands:
     return TrainCommands(runtime)
 
 
@@ -55,8 +55,8 @@ def messages(text: str) -> list[tuple[str, str, object]]:
 # Recipes
 
 
-def test_the_page_opens_with_the_gentlest_preset_and_its_schema(desk):
-    told = desk.run("open", {})
+def test_the_page_opens_with_the_gentlest_preset_and_its_schema(commands):
+    told = commands.run("open", {})
     assert told["ok"] and told["preset"] == "cpu-first-steps"
     assert {"cpu-first-steps", "single-gpu-24gb", "single-gpu-80gb", "conductor-paper", "paramanager-paper"} <= {
         each["name"] for each in told["presets"]
@@ -66,18 +66,18 @@ def test_the_page_opens_with_the_gentlest_preset_and_its_schema(desk):
     json.dumps(told)
 
 
-def test_form_and_yaml_are_two_forms_of_the_same_recipe(desk):
-    by_form = desk.run("check", {"recipe": SMALL})
-    by_yaml = desk.run("check", {"yaml": by_form["yaml"]})
+def test_form_and_yaml_are_two_forms_of_the_same_recipe(commands):
+    by_form = commands.run("check", {"recipe": SMALL})
+    by_yaml = commands.run("check", {"yaml": by_form["yaml"]})
     assert by_form["recipe"] == by_yaml["recipe"] and by_form["yaml"] == by_yaml["yaml"]
     assert parse_recipe(by_form["yaml"]).sft.steps == 4
     assert by_form["file"] == "small.yaml" and "train small.yaml" in by_form["command"]
 
 
-def test_an_edited_preset_is_no_preset_any_more(desk):
-    told = desk.run("preset", {"name": "cpu-first-steps"})
+def test_an_edited_preset_is_no_preset_any_more(commands):
+    told = commands.run("preset", {"name": "cpu-first-steps"})
     told["recipe"]["sft"]["steps"] += 1
-    edited = desk.run("check", {"preset": "cpu-first-steps", "recipe": told["recipe"]})
+    edited = commands.run("check", {"preset": "cpu-first-steps", "recipe": told["recipe"]})
     assert edited["file"] == "first-steps.yaml" and "train first-steps.yaml" in edited["command"]
 
 
@@ -93,24 +93,24 @@ def test_an_edited_preset_is_no_preset_any_more(desk):
         ({"sft": {"no_such_key": 1}}, "sft.no_such_key"),
     ],
 )
-def test_problems_are_told_at_their_keys(desk, change, key):
-    told = desk.run("check", {"recipe": {**SMALL, **change}})
+def test_problems_are_told_at_their_keys(commands, change, key):
+    told = commands.run("check", {"recipe": {**SMALL, **change}})
     assert not told["ok"] and key in [where for where, _ in told["problems"]]
 
 
 @pytest.mark.parametrize("text", ["[1]", "a: [", "name: x\nname", "&a [*a]", "\x00", "sft: 3"])
-def test_bad_yaml_is_a_sentence(desk, text):
-    told = desk.run("check", {"yaml": text})
+def test_bad_yaml_is_a_sentence(commands, text):
+    told = commands.run("check", {"yaml": text})
     assert not told["ok"] and told["problems"][0][1]
 
 
 # What is missing
 
 
-def test_everything_that_prevents_a_start_is_named(desk, runtime, monkeypatch):
+def test_everything_that_prevents_a_start_is_named(commands, runtime, monkeypatch):
     monkeypatch.setattr("studio.pages.train.preflight.VLLM_PYTHON", runtime.store.home.root / "none")
     runtime.store.pools.save(Pool(name="bare", workers=()))
-    told = desk.run(
+    told = commands.run(
         "check",
         {
             "recipe": {
@@ -131,31 +131,31 @@ def test_everything_that_prevents_a_start_is_named(desk, runtime, monkeypatch):
         "grpo.rewards.0.term",
         "grpo.rewards.1.term",
     } <= set(found)
-    refused = desk.run("submit", {"recipe": told["recipe"]})
+    refused = commands.run("submit", {"recipe": told["recipe"]})
     assert not refused["ok"] and {key for key, _ in refused["problems"]} == set(found)
 
 
-def test_an_unknown_pool_and_a_task_file_that_is_not_there_are_named(desk):
-    told = desk.run("check", {"recipe": {**SMALL, "pool": "nowhere", "tasks": {"source": "file:/no.jsonl"}}})
+def test_an_unknown_pool_and_a_task_file_that_is_not_there_are_named(commands):
+    told = commands.run("check", {"recipe": {**SMALL, "pool": "nowhere", "tasks": {"source": "file:/no.jsonl"}}})
     assert "nowhere" in blocking(told)["pool"] and "/no.jsonl" in blocking(told)["tasks.source"]
 
 
-def test_own_tasks_without_plans_need_another_teacher(desk, tmp_path):
+def test_own_tasks_without_plans_need_another_teacher(commands, tmp_path):
     file = tmp_path / "mine.jsonl"
     lines = [{"query": f"What is {k} * 7?", "answer": k * 7, "split": "train"} for k in range(9)]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    told = desk.run("check", {"recipe": {**SMALL, "tasks": {"source": f"file:{file}"}}})
+    told = commands.run("check", {"recipe": {**SMALL, "tasks": {"source": f"file:{file}"}}})
     assert "sft.demonstrations.teacher" in blocking(told)
 
 
-def test_a_full_disk_is_told_before_it_is_full(desk, monkeypatch):
+def test_a_full_disk_is_told_before_it_is_full(commands, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1))
-    assert "saving.keep" in blocking(desk.run("check", {"recipe": SMALL}))
+    assert "saving.keep" in blocking(commands.run("check", {"recipe": SMALL}))
 
 
-def test_the_tiny_model_on_another_pool_is_a_warning(desk, runtime):
+def test_the_tiny_model_on_another_pool_is_a_warning(commands, runtime):
     runtime.store.pools.save(Pool(name="other", workers=()))
-    told = desk.run("check", {"recipe": {"pool": "other", "sft": {"demonstrations": {"teacher": "direct"}}}})
+    told = commands.run("check", {"recipe": {"pool": "other", "sft": {"demonstrations": {"teacher": "direct"}}}})
     said = [each for each in told["missing"] if each["key"] == "model.base" and not each["blocks"]]
     assert said and "starter pool" in said[0]["sentence"]
 
@@ -163,19 +163,19 @@ def test_the_tiny_model_on_another_pool_is_a_warning(desk, runtime):
 # Jobs
 
 
-def test_submit_queue_stop_and_resume(desk, runtime, never_started, monkeypatch):
-    monkeypatch.setattr("studio.pages.train.commands.missing", lambda *_: [])
-    told = desk.run("submit", {"recipe": SMALL})
+def test_submit_queue_stop_and_resume(commands, runtime, never_started, monkeypatch):
+    monkeypatch.setattr("studio.pages.train.commands.find_gaps", lambda *_: [])
+    told = commands.run("submit", {"recipe": SMALL})
     assert told["ok"] and "starts" in told["message"]
     key = told["job"]
-    assert [line["state"] for line in desk.list() if line["id"] == key] == ["queued"]
-    assert desk.run("stop", {"job": key})["ok"]
-    again = desk.run("stop", {"job": key})
+    assert [line["state"] for line in commands.list() if line["id"] == key] == ["queued"]
+    assert commands.run("stop", {"job": key})["ok"]
+    again = commands.run("stop", {"job": key})
     assert not again["ok"] and "stopped" in again["problems"][0][1]
-    assert desk.run("resume", {"job": key})["ok"]
-    assert desk.run("of_job", {"job": key})["recipe"]["name"] == "small"
-    desk.run("stop", {"job": key})
-    assert not desk.run("resume", {"job": "none"})["ok"]
+    assert commands.run("resume", {"job": key})["ok"]
+    assert commands.run("of_job", {"job": key})["recipe"]["name"] == "small"
+    commands.run("stop", {"job": key})
+    assert not commands.run("resume", {"job": "none"})["ok"]
 
 
 def test_a_job_is_read_from_its_files(client, job):
@@ -232,14 +232,14 @@ def test_a_job_that_is_not_there_is_a_404_with_a_sentence(client, path):
     assert answer.status_code == 404 and "no job" in answer.json()["detail"]
 
 
-def test_a_stream_gives_everything_then_ends_and_later_only_what_is_new(client, desk, job):
+def test_a_stream_gives_everything_then_ends_and_later_only_what_is_new(client, commands, job):
     seen = messages(client.get(f"/api/jobs/{job}/stream").text)
     names = [name for _, name, _ in seen]
     assert names[0] == "curves" and names[-1] == "end" and {"job", "log"} <= set(names)
     place = seen[0][0]
     again = messages(client.get(f"/api/jobs/{job}/stream", headers={"last-event-id": place}).text)
     assert "curves" not in [name for _, name, _ in again]
-    job_folder = desk.jobs.folder(job)
+    job_folder = commands.jobs.folder(job)
     job_folder.append_metrics("grpo", 101, {"reward": float("nan"), "loss": 0.5})
     added = messages(client.get(f"/api/jobs/{job}/stream", headers={"last-event-id": place}).text)
     rows = next(data for _, name, data in added if name == "rows")
@@ -268,18 +268,18 @@ def test_the_rollouts_of_a_step_have_graphs_terms_and_flags(client, job):
     assert client.get(f"/api/jobs/{job}/rollouts?step=98&first=2").json()["groups"][0]["equal"]
 
 
-def test_episodes_whose_trace_is_gone_keep_their_figures(client, desk, runtime, job):
-    job_folder = desk.jobs.folder(job)
+def test_episodes_whose_trace_is_gone_keep_their_figures(client, commands, runtime, job):
+    job_folder = commands.jobs.folder(job)
     gone = {"id": "gone", "correct": True, "terms": {}, "reward": 1.0, "advantage": 0.0, "tokens": 3}
     job_folder.append_group({"step": 105, "query": "q", "family": "f", "level": 0, "equal": True, "episodes": [gone]})
     group = client.get(f"/api/jobs/{job}/rollouts?step=105").json()["groups"][0]
     assert group["episodes"][0]["graph"] is None and group["episodes"][0]["reward"] == 1.0
 
 
-def test_a_job_whose_process_was_killed_is_failed_and_says_resume(client, desk, runtime, never_started):
+def test_a_job_whose_process_was_killed_is_failed_and_says_resume(client, commands, runtime, never_started):
     from pool_registry.storage.pool_store import writing
 
-    key = desk.jobs.submit(recipe()).id
+    key = commands.jobs.submit(recipe()).id
     with writing(runtime.store.engine) as session:
         row = session.get(JobRow, key)
         row.state, row.owner = "running", "999999:1.00"
@@ -290,8 +290,8 @@ def test_a_job_whose_process_was_killed_is_failed_and_says_resume(client, desk, 
     assert view["resumable"] and view["advice"][0]["alarming"] and "Resume" in view["advice"][0]["action"]
 
 
-def test_a_damaged_folder_is_still_a_job(client, desk, job):
-    job_folder = desk.jobs.folder(job)
+def test_a_damaged_folder_is_still_a_job(client, commands, job):
+    job_folder = commands.jobs.folder(job)
     kept = {path: path.read_bytes() for path in (job_folder.recipe, job_folder.metrics, job_folder.rollouts)}
     try:
         job_folder.recipe.write_text("{")
@@ -351,7 +351,7 @@ def test_a_long_job_is_thinned_and_no_spike_is_lost(tmp_path):
 
 @given(st.lists(st.none() | st.floats(-1e6, 1e6), min_size=2, max_size=300), st.integers(2, 100))
 def test_thinning_keeps_the_extremes_and_never_makes_more(values, most):
-    found = thinned(values, most)
+    found = thin_out(values, most)
     known = [value for value in values if value is not None]
     assert len(found) <= max(2, most)
     if known:
@@ -372,14 +372,14 @@ FIELDS = ["recipe", "yaml", "name", "job", "preset"]
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(COMMANDS), st.dictionaries(st.sampled_from(FIELDS), ANYTHING))
-def test_the_desk_never_raises_whatever_the_page_sends(desk, action, fields):
-    reply = desk.run(action, {**fields})
+def test_the_desk_never_raises_whatever_the_page_sends(commands, action, fields):
+    reply = commands.run(action, {**fields})
     assert isinstance(reply["ok"], bool)
     json.dumps(reply)
 
 
-def test_a_recipe_survives_the_way_through_the_page(desk):
-    for preset in desk.run("open", {})["presets"]:
-        told = desk.run("preset", {"name": preset["name"]})
-        assert desk.run("check", {"recipe": told["recipe"]})["yaml"] == told["yaml"]
+def test_a_recipe_survives_the_way_through_the_page(commands):
+    for preset in commands.run("open", {})["presets"]:
+        told = commands.run("preset", {"name": preset["name"]})
+        assert commands.run("check", {"recipe": told["recipe"]})["yaml"] == told["yaml"]
         assert dump_recipe(parse_recipe(told["yaml"])) == told["yaml"]
