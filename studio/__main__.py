@@ -44,10 +44,10 @@ def start(
     """Start the studio in the browser (without a command), or run one of the commands."""
     if context.invoked_subcommand is not None:
         return
-    from studio.start import StartOptions, serve
+    from studio.start import StartOptions, run_studio
 
     typer.echo("Starting Podium ...")
-    serve(StartOptions(port, home, browser, host, login))
+    run_studio(StartOptions(port, home, browser, host, login))
 
 
 @app.command(cls=TableHelp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.traces.store import Store, open_store
 from pool_registry.starter import seed_starter
-from pool_registry.storage.data_folder import Home, find_home
+from pool_registry.storage.data_folder import Home, choose_home, find_home
 
 
 def prepare_store(folder: str | None) -> Store:
@@ -14,6 +14,14 @@ def prepare_store(folder: str | None) -> Store:
     if not (names := store.pools.names()) or "starter" in names:
         seed_starter(store.pools)
     return store
+
+
+def open_chosen_store(folder: str | None) -> Store:
+    """Make `folder` this process's data folder, where checkpoints and workers' data are looked up, and open its store.
+
+    Raises what `prepare_store` raises.
+    """
+    return prepare_store(str(choose_home(folder).root))
 
 
 def build_starter_data(home: Home, with_model: bool) -> None:

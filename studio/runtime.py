@@ -65,8 +65,8 @@ class Runtime:
     # Episodes
 
     def start_episode(self, pool_name: str, orchestrator: str, query: str, user: str = "") -> str:
-        """Start an episode and return its id as soon as its trace has begun. `user` is who asks, by default whoever
-        the current request comes from.
+        """Start an episode and return its id as soon as its trace has begun. `user` is by default the user of
+        the current request.
 
         Raises PoolError or OrchestratorError when it cannot start or cannot be recorded.
         """

@@ -13,10 +13,9 @@ import typer
 from orchestrator.engine.gc_settings import expect_many_episodes
 from orchestrator.traces.store import Store
 from pool_registry.errors import StorageError
-from pool_registry.storage.data_folder import choose_home
 from studio.access.request_guards import LOOPBACK
 from studio.frame.ports import HOST, check_port
-from studio.prepare import build_starter_data, prepare_store
+from studio.prepare import build_starter_data, open_chosen_store
 
 if TYPE_CHECKING:
     import uvicorn
@@ -50,11 +49,10 @@ def check_login(store: Store) -> None:
         raise StorageError("there is no user who could log in; add one first with `podium users add NAME`")
 
 
-def serve(options: StartOptions) -> None:
+def run_studio(options: StartOptions) -> None:
     """Run the studio until it is interrupted."""
     check_port(options.port, options.host)
-    home = choose_home(options.home)  # checkpoints and workers' data are looked up in it
-    store = prepare_store(str(home.root))
+    store = open_chosen_store(options.home)
     if options.needs_login:
         check_login(store)
 

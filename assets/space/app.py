@@ -29,10 +29,10 @@ const root = element.querySelector('.space-root');
 let page = null;
 const show = () => {
   if (!window.PodiumReplay) return setTimeout(show, 30);
-  const told = JSON.parse(props.value);
-  if (told.live) page?.take(told.live);
-  else if (told.traces) page = window.PodiumReplay.mount(root, told);
-  else window.PodiumReplay.head(root, told.info);
+  const data = JSON.parse(props.value);
+  if (data.live) page?.take(data.live);
+  else if (data.traces) page = window.PodiumReplay.mount(root, data);
+  else window.PodiumReplay.head(root, data.info);
 };
 watch('value', show);
 show();

@@ -65,7 +65,7 @@ def session_key(scope: Scope) -> str:
 
 
 def user_of(request: Request) -> str:
-    """The user of a request; "" where nobody logs in."""
+    """The user of a request; "" without login."""
     return str(getattr(request.state, "user", ""))
 
 

@@ -17,10 +17,9 @@ __all__ = ["HomeOption", "JsonOption", "open_prepared_store"]
 @contextmanager
 def open_prepared_store(home: str | None) -> Iterator[Store]:
     """Make `home` this process's data folder and open its store, with the starter pool in it."""
-    from pool_registry.storage.data_folder import choose_home
-    from studio.prepare import prepare_store
+    from studio.prepare import open_chosen_store
 
-    store = prepare_store(str(choose_home(home).root))
+    store = open_chosen_store(home)
     try:
         yield store
     finally:

@@ -31,8 +31,8 @@ from studio.model_server.request import ChatRequest, EpisodeRequest, ResponsesRe
 from studio.model_server.responses import ModelResponse
 from studio.model_server.service import ServedEpisode, ServedModel, Service
 
-Document = Callable[[Episode, EpisodeEnded], dict[str, Any]]
-CLIENT_CLOSED_REQUEST = 499  # nginx's code: nobody reads the response
+MakeDocument = Callable[[Episode, EpisodeEnded], dict[str, Any]]
+CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
 
 
 def create_model_app(store: Store, model: ServedModel, *, loopback: bool, references: Sequence[str] = ()) -> FastAPI:
@@ -109,7 +109,7 @@ def _start_episode(request: Request, checked: EpisodeRequest) -> tuple[Service, 
     return service, service.start_episode(checked.query, checked.limits, request.state.user)
 
 
-async def _await_response(request: Request, episode: ServedEpisode, document: Document) -> Response:
+async def _await_response(request: Request, episode: ServedEpisode, document: MakeDocument) -> Response:
     """Wait for the episode's end and return its document. When the client disconnects first, stop the episode."""
     disconnect = asyncio.create_task(_wait_for_disconnect(request))
     result = asyncio.create_task(episode.result())

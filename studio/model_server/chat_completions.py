@@ -1,6 +1,6 @@
 """`/v1/chat/completions`: an episode as a chat completion, whole or streamed.
 
-Progress is `reasoning_content`, as reasoning models send theirs; the answer is the content.
+EpisodeProgress is `reasoning_content`, as reasoning models send theirs; the answer is the content.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from orchestrator.engine.events import EpisodeEnded
 from pool_registry.actions import Usage, as_text
 from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, message
 from studio.model_server.errors import episode_error
-from studio.model_server.progress import Progress
+from studio.model_server.progress import EpisodeProgress
 from studio.model_server.service import ServedEpisode
 
 
@@ -42,7 +42,7 @@ class ChatCompletion:
 
     async def stream(self, served: ServedEpisode, include_usage: bool) -> AsyncIterator[str]:
         """Yield server-sent chunks. The episode is stopped when the client stops reading."""
-        progress = Progress()
+        progress = EpisodeProgress()
         try:
             yield self._chunk({"role": "assistant", "content": ""})
             async for event in served.events(KEEP_ALIVE_S):

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from studio.frame.sse import KEEP_ALIVE_S
 from studio.model_server.chat_completions import answer_text
 from studio.model_server.errors import ApiError, episode_error
-from studio.model_server.progress import Progress
+from studio.model_server.progress import EpisodeProgress
 from studio.model_server.request import RequestLimits
 from studio.model_server.service import Service
 
@@ -44,7 +44,7 @@ def create_mcp_server(service: Callable[[], Service]) -> MCPServer[None]:
             served = service().start_episode(query, RequestLimits(), _token_owner(context))
         except ApiError as refusal:
             raise ToolError(str(refusal)) from refusal
-        progress = Progress()
+        progress = EpisodeProgress()
         try:
             async for event in served.events(KEEP_ALIVE_S):
                 line = progress.describe(event) if event is not None else None

@@ -10,7 +10,7 @@ from pool_registry.text import one_line, shorten
 MAX_CHARS = 100  # of a step's arguments or error
 
 
-class Progress:
+class EpisodeProgress:
     """Follows one episode. Its lines say what runs and how it ended, never what a worker returned."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """`/v1/responses`: an episode as a response, whole or streamed.
 
-Progress is the summary of a reasoning item, the answer a message item after it.
+EpisodeProgress is the summary of a reasoning item, the answer a message item after it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pool_registry.actions import Usage
 from studio.frame.sse import KEEP_ALIVE, KEEP_ALIVE_S, message
 from studio.model_server.chat_completions import answer_text
 from studio.model_server.errors import ApiError, episode_error
-from studio.model_server.progress import Progress
+from studio.model_server.progress import EpisodeProgress
 from studio.model_server.service import ServedEpisode
 
 
@@ -56,7 +56,7 @@ class ModelResponse:
 
     async def stream(self, served: ServedEpisode) -> AsyncIterator[str]:
         """Yield the API's server-sent events. The episode is stopped when the client stops reading."""
-        progress, reasoning = Progress(), ""
+        progress, reasoning = EpisodeProgress(), ""
         try:
             yield self._next_event("created", response=self._head_document("in_progress"))
             yield self._next_event("in_progress", response=self._head_document("in_progress"))

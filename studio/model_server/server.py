@@ -16,13 +16,12 @@ from orchestrator.engine.process_identity import this_process
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.errors import StorageError
-from pool_registry.storage.data_folder import choose_home
 from studio.access.accounts import Tokens
 from studio.access.request_guards import LOOPBACK
 from studio.frame.ports import HOST, check_port
 from studio.model_server.server_record import ServerRecord, remove_record, write_record
 from studio.model_server.service import ServedModel, Service
-from studio.prepare import prepare_store
+from studio.prepare import open_chosen_store
 
 if TYPE_CHECKING:
     import uvicorn
@@ -48,7 +47,7 @@ class ServeOptions:
 def serve_http(model: ServedModel, options: ServeOptions) -> None:
     """Serve until interrupted. Raises before the port is opened when the server cannot start."""
     check_port(options.port, options.host)
-    store = _open_store(options.home)
+    store = open_chosen_store(options.home)
     try:
         app = _create_app(store, model, options)
     except BaseException:
@@ -61,7 +60,8 @@ def serve_stdio(model: ServedModel, home: str | None) -> None:
     """Serve as an MCP server on stdin and stdout until the client disconnects. Nothing else may print."""
     from studio.model_server.mcp import create_mcp_server
 
-    store = _open_store(home)
+    store = open_chosen_store(home)
+    expect_many_episodes()
 
     async def main() -> None:
         service = Service(store, model)
@@ -76,18 +76,13 @@ def serve_stdio(model: ServedModel, home: str | None) -> None:
         store.close()
 
 
-def _open_store(home: str | None) -> Store:
-    chosen = choose_home(home)  # checkpoints and workers' data are looked up in it
-    expect_many_episodes()
-    return prepare_store(str(chosen.root))
-
-
 def _create_app(store: Store, model: ServedModel, options: ServeOptions) -> FastAPI:
     if not options.loopback and not options.tokens and not Tokens(store.engine).list():
         raise StorageError(
             f"{options.host} can be reached by others, so clients need a token; make one first with "
             "`podium tokens add NAME`, or give one with --token env:NAME"
         )
+    expect_many_episodes()
     asyncio.run(_check_model(store, model))
 
     from studio.model_server.app import create_model_app

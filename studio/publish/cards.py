@@ -52,7 +52,7 @@ def model_card(
         "An orchestrator model: for each query it writes a plan of calls to the workers of a pool, which of them may "
         "run in parallel, and which outputs each may see. " + SOURCES,
         "## What it is",
-        table(
+        markdown_table(
             ("", ""),
             [
                 ("Base model", base),
@@ -126,7 +126,7 @@ def space_card(
         "## Workers" if live else "",
         worker_table(pool) if live else "",
         "## Left out" if live and missing else "",
-        table(("worker", "why"), missing) if live and missing else "",
+        markdown_table(("worker", "why"), missing) if live and missing else "",
         "Made with Podium. " + SOURCES,
     ]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
@@ -150,23 +150,23 @@ def provenance(checkpoint: Checkpoint) -> str:
         "Tasks of the families `ledger`, `atlas`, `forge`, `itinerary`, `workshop` and `dossier` are generated, "
         "with exact answers."
     )
-    return table(("", ""), [(key, f"`{value}`") for key, value in rows]) + "\n\n" + note
+    return markdown_table(("", ""), [(key, f"`{value}`") for key, value in rows]) + "\n\n" + note
 
 
 def worker_table(pool: Pool) -> str:
-    return table(
+    return markdown_table(
         ("worker", "kind", "what it does"),
         [(f"`{spec.name}`", KINDS[spec.kind].label, spec.description) for spec in pool.workers],
     )
 
 
-def table(head: Sequence[str], rows: Table) -> str:
+def markdown_table(head: Sequence[str], rows: Table) -> str:
     """A Markdown table whose cells cannot break out of it."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(_markdown_cell, line)) + " |" for line in lines)
 
 
-def cell(value: object) -> str:
+def _markdown_cell(value: object) -> str:
     return re.sub(r"\s+", " ", str(value)).replace("|", "\\|").replace("<", "&lt;").strip()
 
 

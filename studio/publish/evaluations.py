@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from orchestrator.checkpoints import Checkpoint
 from pool_registry.storage.data_folder import Home
-from studio.publish.cards import table
+from studio.publish.cards import markdown_table
 from trainer.results.figures import Figures, compute_figures, compute_figures_by
 from trainer.results.rows import RESULTS, ResultRow, read_results
 
@@ -20,17 +20,21 @@ def evaluation_tables(home: Home, orchestrator: str, checkpoint: Checkpoint) -> 
     if rows:
         families = compute_figures_by(rows, "family")
         lines = [("**all**", compute_figures(rows)), *((f"`{name}`", figures) for name, figures in families.items())]
-        parts.append(table(HEAD, [_figures_row(name, figures) for name, figures in lines]))
+        parts.append(markdown_table(HEAD, [_figures_row(name, figures) for name, figures in lines]))
         conditions = compute_figures_by(rows, "condition")
         if len(conditions) > 1:
             parts.append("By condition of the pool:")
-            parts.append(table(HEAD, [_figures_row(f"`{name}`", figures) for name, figures in conditions.items()]))
+            parts.append(
+                markdown_table(HEAD, [_figures_row(f"`{name}`", figures) for name, figures in conditions.items()])
+            )
         splits = ", ".join(sorted({row.split for row in rows}))
         parts.append(f"{len(rows)} graded episodes of the split {splits}; intervals are bootstrapped over tasks.")
     if checkpoint.metrics:
         figures_kept = sorted(checkpoint.metrics.items())
         parts.append("Measured while it was trained:")
-        parts.append(table(("figure", "value"), [(f"`{name}`", f"{value:.4g}") for name, value in figures_kept]))
+        parts.append(
+            markdown_table(("figure", "value"), [(f"`{name}`", f"{value:.4g}") for name, value in figures_kept])
+        )
     return parts
 
 

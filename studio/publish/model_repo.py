@@ -35,7 +35,7 @@ class Weights:
     checkpoint: Checkpoint
 
 
-def find_weights(orchestrator: str, merge_to: Path | None = None) -> Weights | None:
+def find_checkpoint_weights(orchestrator: str, merge_to: Path | None = None) -> Weights | None:
     """The checkpoint behind an orchestrator's name; None for policies. A merged model, if needed, goes to `merge_to`.
 
     Raises UnknownOrchestrator when the name is neither.

@@ -13,7 +13,7 @@ from studio.episode_documents.recorded_runs import replay_documents
 from studio.publish.bundle import Bundle
 from studio.publish.cards import display_name
 from studio.publish.evaluations import evaluation_tables
-from studio.publish.model_repo import Weights, find_weights, make_model_bundle
+from studio.publish.model_repo import Weights, find_checkpoint_weights, make_model_bundle
 from studio.publish.portable_pool import Secret, Travellers, travellers
 from studio.publish.request import Publication, PublishError
 from studio.publish.secret_scan import check_bundles, collect_secrets
@@ -61,7 +61,7 @@ def make_plan(store: Store, publication: Publication, folder: Path, token: str |
     stored = store.pools.latest(publication.pool)
     _check_orchestrator(publication)
     portable = travellers(stored.pool)
-    weights = find_weights(publication.orchestrator, folder / "merged")
+    weights = find_checkpoint_weights(publication.orchestrator, folder / "merged")
     traces = replay_documents(store, choose_runs(store, publication), display_name(publication.orchestrator))
     model = None
     if weights is not None and publication.with_model:

@@ -9,7 +9,7 @@ import pytest
 from assets import asset
 from orchestrator.checkpoints import Checkpoint, find_checkpoint, read_checkpoint, seal
 from studio.export.checkpoint import CONVERTER, ExportError, export_checkpoint
-from studio.publish.model_repo import checkpoint_entries, find_weights
+from studio.publish.model_repo import checkpoint_entries, find_checkpoint_weights
 from studio.publish.request import Publication
 
 pytestmark = pytest.mark.medium
@@ -55,7 +55,7 @@ def test_a_merged_adapter_computes_what_the_adapter_computed(adapter, tmp_path):
 
 
 def test_an_adapter_whose_base_nobody_can_fetch_is_published_merged(adapter, tmp_path):
-    weights = find_weights(str(adapter), tmp_path / "place")
+    weights = find_checkpoint_weights(str(adapter), tmp_path / "place")
     assert weights is not None
     names = {entry.path for entry in checkpoint_entries(weights, Publication(pool="p", orchestrator="o", repo="r"))}
     assert {"model.safetensors", "config.json", "tokenizer.json", "podium.json"} <= names

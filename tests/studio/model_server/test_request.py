@@ -16,7 +16,7 @@ from pool_registry.actions import Observation, Status
 from pool_registry.pool import Limits
 from studio.model_server.conversation import build_query, parse_input, parse_messages
 from studio.model_server.errors import ApiError
-from studio.model_server.progress import Progress
+from studio.model_server.progress import EpisodeProgress
 from studio.model_server.request import (
     MAX_BODY_BYTES,
     ChatRequest,
@@ -189,7 +189,7 @@ def test_tokens_of_both_spellings_and_our_own_are_one_limit():
 
 
 def test_progress_says_how_steps_end_and_never_what_they_return():
-    progress = Progress()
+    progress = EpisodeProgress()
     steps = (Step(1, "sql", {"query": "select 1"}), Step(2, "python", {"code": "x"}, (1,)))
     ok, failed = Observation(Status.OK, "the secret value", 0.5), Observation.failure(Status.TIMEOUT, "timeout", "late")
     events = [
