@@ -169,7 +169,7 @@ def turns() -> list[list[int]]:
     generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(0.0))
 
     async def all_of_them() -> list[list[int]]:
-        prompts = [chat.prompt([Message("user", task.query)]) for task in tasks]
+        prompts = [chat.encode_prompt([Message("user", task.query)]) for task in tasks]
         return [each.ids for each in await asyncio.gather(*(generator.generate(prompt, 288) for prompt in prompts))]
 
     try:

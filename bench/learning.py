@@ -95,7 +95,7 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
 async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int) -> list[ResultRow]:
     """`evaluate` on the trainer's generator, which lets a new episode in as soon as another has ended."""
     from orchestrator.dialects import find_dialect
-    from trainer.grpo.rollouts import LearningPolicy, Manner
+    from trainer.grpo.rollouts import EpisodeFormat, LearningPolicy
     from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import load_learner
@@ -106,11 +106,13 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int)
     learner = load_learner(ModelSettings(base=known.base), 0, folder)
     chat = ChatTokens(learner.tokenizer)
     generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(0.0), concurrency)
-    manner = Manner(find_dialect(known.dialect), known.prompt, known.turn_tokens, 2048, pool.pool.limits.max_rounds)
+    episode_format = EpisodeFormat(
+        find_dialect(known.dialect), known.prompt, known.turn_tokens, 2048, pool.pool.limits.max_rounds
+    )
     rows: list[ResultRow] = []
 
     def make(_: Trial) -> LearningPolicy:
-        return LearningPolicy(name, pool, generator, chat, manner)
+        return LearningPolicy(name, pool, generator, chat, episode_format)
 
     try:
         await run_trials(plan_trials(name, tasks), pool, make, rows.append, concurrency=concurrency)
@@ -194,7 +196,7 @@ def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
 
     from trainer.grpo.rewards import load_rewards
     from trainer.grpo.rollouts import RolloutEngine
-    from trainer.grpo.stage import manner_of
+    from trainer.grpo.stage import make_episode_format
     from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import load_learner
@@ -213,9 +215,9 @@ def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
         async with live_pool(starter_pool()) as live:
             engine = RolloutEngine(
                 "bench", CachingPool(live), ChatTokens(learner.tokenizer),
-                manner_of(recipe, recipe.grpo.rollouts.max_rounds), terms, NoSink(),
+                make_episode_format(recipe, recipe.grpo.rollouts.max_rounds), terms, NoSink(),
             )  # fmt: skip
-            groups = await asyncio.gather(*(engine.group(task, generator, 1) for task in tasks))
+            groups = await asyncio.gather(*(engine.run_group(task, generator, 1) for task in tasks))
             return [group.rollouts[0].reward for group in groups]
 
     return asyncio.run(run())

@@ -212,7 +212,7 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
     from trainer.learner.cpu_trainers import choose_sft_trainer
     from trainer.learner.load_and_save import load_learner
-    from trainer.sft.stage import _arguments
+    from trainer.sft.stage import _make_arguments
 
     settings = recipe.sft
     count = settings.batch * settings.accumulation * settings.steps
@@ -221,7 +221,7 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
     def run() -> None:
         learner = load_learner(recipe.model, 0)
-        arguments = _arguments(recipe, settings, SimpleNamespace(draft=folder / "draft"))  # type: ignore[arg-type]
+        arguments = _make_arguments(recipe, settings, SimpleNamespace(draft=folder / "draft"))  # type: ignore[arg-type]
         kind = choose_sft_trainer(learner.model)
         kind(model=learner.model, args=arguments, train_dataset=data, processing_class=learner.tokenizer).train()
 
@@ -230,7 +230,7 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
 def run_grpo(recipe: Any, folder: Path) -> Any:
     """What runs the steps of the GRPO stage; the episodes are one generation of every row, then filled up."""
-    from trainer.grpo.stage import _arguments, _places
+    from trainer.grpo.stage import _make_arguments, _make_placeholders
     from trainer.learner.cpu_trainers import choose_grpo_trainer
     from trainer.learner.generator import SamplingParams
     from trainer.learner.load_and_save import TrainingContext, load_learner
@@ -265,9 +265,9 @@ def run_grpo(recipe: Any, folder: Path) -> Any:
         training = TrainingContext(recipe, [], None, None, job_folder, None)  # type: ignore[arg-type]
         choose_grpo_trainer(learner.model)(
             model=learner.model,
-            args=_arguments(training, settings.model_copy(update={"rewards": settings.rewards[:1]})),
+            args=_make_arguments(training, settings.model_copy(update={"rewards": settings.rewards[:1]})),
             reward_funcs=[score],
-            train_dataset=_places(settings),
+            train_dataset=_make_placeholders(settings),
             processing_class=learner.tokenizer,
             rollout_func=rollout,
         ).train()

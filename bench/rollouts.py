@@ -58,8 +58,8 @@ from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from scripts.build_tiny_base import ASSISTANT, PAD, build_model, build_tokenizer, invent_name
-from trainer.grpo.rewards import accuracy
-from trainer.grpo.rollouts import Manner, RolloutEngine
+from trainer.grpo.rewards import accuracy_reward
+from trainer.grpo.rollouts import EpisodeFormat, RolloutEngine
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
@@ -194,7 +194,7 @@ class Script:
         if key not in self._turns:
             first, second = plan(task, variant)
             texts = [self._text(first), self._text(second)] if self._plain else [_calls(first), _calls(second), "done"]
-            self._turns[key] = [self.chat.turn(text) for text in [f"{variant} {texts[0]}", *texts[1:]]]
+            self._turns[key] = [self.chat.encode_turn(text) for text in [f"{variant} {texts[0]}", *texts[1:]]]
         return self._turns[key]
 
     def _text(self, turn: Turn) -> str:
@@ -364,14 +364,14 @@ class Bench:
         tokenizer = self.script.tokenizer
         made = Barrier(self.model, tokenizer, size) if barrier else None
         generator = made or Ours(self.model, tokenizer, SamplingParams())
-        manner = Manner(PlanDialect(), "query", LIMIT, 4096, 2)
+        episode_format = EpisodeFormat(PlanDialect(), "query", LIMIT, 4096, 2)
         async with live_pool(POOL) as pool:
-            terms: Any = {"accuracy": (accuracy, 1.0)}
-            engine = RolloutEngine("bench", pool, self.script.chat, manner, terms, self.store.traces)
+            terms: Any = {"accuracy": (accuracy_reward, 1.0)}
+            engine = RolloutEngine("bench", pool, self.script.chat, episode_format, terms, self.store.traces)
             dealt: Any = Dealt(tasks_of(size // group))
             with self.watched(True, scale) as found:
                 async with asyncio.timeout(300):
-                    groups, _ = await engine.step(dealt, generator, size // group, group, 0, mixed_only=False)
+                    groups, _ = await engine.run_step(dealt, generator, size // group, group, 0, mixed_only=False)
             await generator.finished()
         generator.close()
         episodes = [rollout.sample.episode for each in groups for rollout in each.rollouts]

@@ -7,7 +7,7 @@ from orchestrator.policies.registry import make_orchestrator
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from trainer.evaluation.trials import run_task
-from trainer.grpo.rewards import sample_of
+from trainer.grpo.rewards import make_sample
 from trainer.tasks import find_task
 
 
@@ -23,7 +23,7 @@ async def main() -> None:
         for name in ("oracle", "random_plan:7"):
             orchestrator = make_orchestrator(name, pool, task.oracle_turn)
             episode = await run_task(task, orchestrator, pool, NoSink())
-            sample = sample_of(task, episode, pool.pool.limits)
+            sample = make_sample(task, episode, pool.pool.limits)
             print(f"{name}: {few_workers(sample, [sample]):.2f}")
 
 

@@ -32,8 +32,8 @@ from orchestrator.dialects.plan_json import PlanDialect
 from pool_registry.atomic_write import draft_folder
 from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.starter import starter_pool
-from trainer.sft.demonstrations import Demonstration, Said
-from trainer.sft.renamed_copies import name, variants
+from trainer.sft.demonstrations import Demonstration, DemonstrationMessage
+from trainer.sft.renamed_copies import make_name, make_variants
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
@@ -125,14 +125,20 @@ def _yield_texts(tasks: Sequence[Task], pieces: Sequence[str]) -> Iterator[str]:
         for task in tasks
         if task.oracle_turn is not None
     ]
-    for row in variants(plain, 1, 0):
+    for row in make_variants(plain, 1, 0):
         query, plan = (message.content for message in row.messages)
         yield query
         yield from piece.split(plan)
 
 
 def _to_demonstration(query: str, plan: str) -> Demonstration:
-    return Demonstration(messages=[Said(role="user", content=query), Said(role="assistant", content=plan)], query=query)
+    return Demonstration(
+        messages=[
+            DemonstrationMessage(role="user", content=query),
+            DemonstrationMessage(role="assistant", content=plan),
+        ],
+        query=query,
+    )
 
 
 def build_model(tokenizer: Any, seed: int) -> Any:
@@ -302,7 +308,7 @@ def invent_name(random: Random) -> str:
     """Invent a name such as "Borvelia", or three capital letters like an airport's."""
     if random.random() < 0.2:
         return "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=3))
-    return " ".join(name(random) for _ in range(2 if random.random() < 0.15 else 1))
+    return " ".join(make_name(random) for _ in range(2 if random.random() < 0.15 else 1))
 
 
 def save_model(model: Any, tokenizer: Any, folder: Path, stage: str, step: int) -> None:

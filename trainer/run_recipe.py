@@ -170,8 +170,8 @@ def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, co
 
     Returns `check/correct` (share of tasks) and `check/valid_turns` (share of turns that could be parsed).
     """
-    from trainer.grpo.rollouts import RolloutEngine, figures
-    from trainer.grpo.stage import manner_of
+    from trainer.grpo.rollouts import RolloutEngine, compute_rollout_metrics
+    from trainer.grpo.stage import make_episode_format
     from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.generator import SamplingParams
     from trainer.learner.transformers_generator import TransformersGenerator
@@ -180,12 +180,12 @@ def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, co
     tasks = _load_tasks(recipe.tasks, "validation", count)[:count]
     rounds = recipe.grpo.rollouts.max_rounds if recipe.grpo else 2
     generator = TransformersGenerator(model, tokenizer, SamplingParams(0.0))
-    manner = replace(manner_of(recipe, rounds), max_length=1_000_000)
-    engine = RolloutEngine("check", training.pool, ChatTokens(tokenizer), manner, {}, NoSink())
+    episode_format = replace(make_episode_format(recipe, rounds), max_length=1_000_000)
+    engine = RolloutEngine("check", training.pool, ChatTokens(tokenizer), episode_format, {}, NoSink())
 
     async def run() -> Mapping[str, float]:
-        groups = await asyncio.gather(*(engine.group(task, generator, 1) for task in tasks))
-        return figures(groups, [], [])
+        groups = await asyncio.gather(*(engine.run_group(task, generator, 1) for task in tasks))
+        return compute_rollout_metrics(groups, [], [])
 
     try:
         measured = training.runner.run(run())

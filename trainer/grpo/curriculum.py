@@ -14,8 +14,8 @@ from trainer.recipe import CurriculumSettings as Settings
 from trainer.tasks.task import Task
 
 Cell = tuple[str, int]
-LEAST = 1e-9  # without a floor, too: weights that are all 0 cannot be drawn by
-MEMORY = 0.8  # how much of the running rate one more group leaves
+MIN_WEIGHT = 1e-9  # without a floor, too: weights that are all 0 cannot be drawn by
+DECAY = 0.8  # how much of the running rate one more group leaves
 
 
 class Curriculum:
@@ -42,13 +42,13 @@ class Curriculum:
         floor, target = self._settings.floor, min(0.95, max(0.05, self._settings.target))
         rate = self.rates[cell]
         distance = (target - rate) / target if rate < target else (rate - target) / (1 - target)
-        return max(LEAST, floor + (1 - floor) * (1 - distance**2))
+        return max(MIN_WEIGHT, floor + (1 - floor) * (1 - distance**2))
 
     def learn(self, task: Task, success: float) -> None:
         """A group on this task had this share of right answers."""
         cell = cell_of(task)
         if cell in self.rates:
-            self.rates[cell] = MEMORY * self.rates[cell] + (1 - MEMORY) * success
+            self.rates[cell] = DECAY * self.rates[cell] + (1 - DECAY) * success
 
 
 def cell_of(task: Task) -> Cell:

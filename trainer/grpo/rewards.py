@@ -48,16 +48,16 @@ RewardFunction: TypeAlias = Callable[[Sample, Sequence[Sample]], float | None]
 WeightedReward: TypeAlias = tuple[RewardFunction, float]
 
 
-def sample_of(task: Task, episode: Episode, limits: Limits) -> Sample:
+def make_sample(task: Task, episode: Episode, limits: Limits) -> Sample:
     return Sample(task, episode, limits, compute_totals(episode))
 
 
-def accuracy(sample: Sample, _group: Sequence[Sample]) -> float:
+def accuracy_reward(sample: Sample, _group: Sequence[Sample]) -> float:
     """1 when the verifier accepts the answer, else 0 (both papers)."""
     return float(sample.correct)
 
 
-def format_(sample: Sample, _group: Sequence[Sample]) -> float:
+def format_reward(sample: Sample, _group: Sequence[Sample]) -> float:
     """Share of turns that are turns, times share of steps that are well-formed calls; 0 without either.
 
     Conductor: nothing when the workflow does not parse.
@@ -71,20 +71,20 @@ def format_(sample: Sample, _group: Sequence[Sample]) -> float:
     return len(valid) / len(turns) * formed
 
 
-def diversity(sample: Sample, group: Sequence[Sample]) -> float:
+def diversity_reward(sample: Sample, group: Sequence[Sample]) -> float:
     """How differently the episodes of a group use the workers.
 
     The mean distance of this episode's worker shares to those of the others (total variation). ParaManager rewards
     diversity.
     """
-    own = worker_shares([sample])
-    others = [worker_shares([other]) for other in group if other is not sample]
+    own = compute_worker_shares([sample])
+    others = [compute_worker_shares([other]) for other in group if other is not sample]
     if not others:
         return 0.0
-    return sum(_distance(own, other) for other in others) / len(others)
+    return sum(_total_variation(own, other) for other in others) / len(others)
 
 
-def efficiency(sample: Sample, _group: Sequence[Sample]) -> float:
+def efficiency_reward(sample: Sample, _group: Sequence[Sample]) -> float:
     """Few rounds, few steps, a short critical path, little cost: the mean of what each leaves of its limit.
 
     ParaManager rewards efficiency. An episode without an answer gets 0, or silence would pay. Time counts in
@@ -127,10 +127,10 @@ REWARDS = ExtensionTable(
     "podium.rewards",
     RewardTerm,
     (
-        RewardTerm("accuracy", accuracy),
-        RewardTerm("format", format_),
-        RewardTerm("diversity", diversity),
-        RewardTerm("efficiency", efficiency),
+        RewardTerm("accuracy", accuracy_reward),
+        RewardTerm("format", format_reward),
+        RewardTerm("diversity", diversity_reward),
+        RewardTerm("efficiency", efficiency_reward),
     ),
     _make_term,
 )
@@ -183,7 +183,7 @@ def sum_weighted(values: Mapping[str, float], terms: Mapping[str, WeightedReward
     return sum(value * terms[name][1] for name, value in values.items())
 
 
-def advantages(rewards: Sequence[float], scale: str) -> list[float]:
+def compute_advantages(rewards: Sequence[float], scale: str) -> list[float]:
     """Group-relative advantages as GRPO defines them: (r - mean) / (std + 1e-4), std with n - 1
     (Shao et al., arXiv 2402.03300, and TRL's implementation); without the division unless `scale` is group."""
     mean = sum(rewards) / len(rewards)
@@ -193,19 +193,19 @@ def advantages(rewards: Sequence[float], scale: str) -> list[float]:
     return [(reward - mean) / (spread + 1e-4) for reward in rewards]
 
 
-def all_equal(rewards: Sequence[float]) -> bool:
+def are_equal(rewards: Sequence[float]) -> bool:
     """Whether a group teaches nothing."""
     return max(rewards) - min(rewards) < 1e-6
 
 
-def worker_shares(samples: Sequence[Sample]) -> dict[str, float]:
+def compute_worker_shares(samples: Sequence[Sample]) -> dict[str, float]:
     """How the steps of these episodes are spread over the workers; sums to 1, or is empty without steps."""
     used = Counter(run.step.worker for sample in samples for run in sample.episode.steps.values())
     count = sum(used.values())
     return {worker: times / count for worker, times in used.items()}
 
 
-def _distance(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+def _total_variation(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     """Total variation of two distributions."""
     return sum(abs(one.get(name, 0.0) - other.get(name, 0.0)) for name in {*one, *other}) / 2
 

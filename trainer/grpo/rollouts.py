@@ -28,12 +28,12 @@ from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import (
     Sample,
     WeightedReward,
-    advantages,
-    all_equal,
-    sample_of,
+    are_equal,
+    compute_advantages,
+    compute_worker_shares,
+    make_sample,
     score_group,
     sum_weighted,
-    worker_shares,
 )
 from trainer.grpo.token_transcript import ChatTokens, Transcript
 from trainer.learner.generator import Generator
@@ -54,7 +54,7 @@ class Rollout:
 
 
 @dataclass(slots=True)
-class Group:
+class RolloutGroup:
     """Episodes on one task."""
 
     task: Task
@@ -62,7 +62,7 @@ class Group:
 
     @property
     def equal(self) -> bool:
-        return all_equal([rollout.reward for rollout in self.rollouts])
+        return are_equal([rollout.reward for rollout in self.rollouts])
 
     @property
     def success(self) -> float:
@@ -94,7 +94,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class EpisodeFormat:
     """How the model is put to work: dialect, prompt, and the limits of tokens and rounds."""
 
     dialect: Dialect
@@ -104,19 +104,24 @@ class Manner:
     max_rounds: int
 
 
-def fitting(tasks: Sequence[Task], pool: LivePool, chat: ChatTokens, manner: Manner) -> list[Task]:
+def select_fitting_tasks(
+    tasks: Sequence[Task], pool: LivePool, chat: ChatTokens, episode_format: EpisodeFormat
+) -> list[Task]:
     """The tasks whose prompt leaves room for a whole turn. Raises TrainingFailed when none does."""
 
     def size(task: Task) -> int:
-        return len(chat.prompt(opening_messages(task.query, pool, manner.dialect, manner.style))) + manner.turn_tokens
+        return (
+            len(chat.encode_prompt(opening_messages(task.query, pool, episode_format.dialect, episode_format.style)))
+            + episode_format.turn_tokens
+        )
 
     sizes = [size(task) for task in tasks]
-    kept = [task for task, tokens in zip(tasks, sizes, strict=True) if tokens <= manner.max_length]
+    kept = [task for task, tokens in zip(tasks, sizes, strict=True) if tokens <= episode_format.max_length]
     if not kept:
         raise TrainingFailed(
             "max_length",
             f"the shortest prompt and a turn need {min(sizes):,} tokens and an episode may have "
-            f"{manner.max_length:,}: raise grpo.rollouts.max_length, or choose model.prompt: query",
+            f"{episode_format.max_length:,}: raise grpo.rollouts.max_length, or choose model.prompt: query",
         )
     return kept
 
@@ -124,39 +129,41 @@ def fitting(tasks: Sequence[Task], pool: LivePool, chat: ChatTokens, manner: Man
 class LearningPolicy:
     """The learning model as the orchestrator of one episode; keeps every token it saw and wrote."""
 
-    def __init__(self, name: str, pool: LivePool, generator: Generator, chat: ChatTokens, manner: Manner) -> None:
+    def __init__(
+        self, name: str, pool: LivePool, generator: Generator, chat: ChatTokens, episode_format: EpisodeFormat
+    ) -> None:
         self.name = name
-        self._pool, self._generator, self._chat, self._manner = pool, generator, chat, manner
+        self._pool, self._generator, self._chat, self._format = pool, generator, chat, episode_format
         self.transcript = Transcript([])
         self.logprobs: list[float] | None = []
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises TrainingFailed when the backend does; the episode then ends as orchestrator_failed."""
-        shown = await choose_shown(episode, self._pool) if self._manner.style == "full" else None
+        shown = await choose_shown(episode, self._pool) if self._format.style == "full" else None
         pool = narrow_pool(self._pool, shown)
         self._read(episode, pool)
         context = self.transcript.ids
-        room = min(self._manner.turn_tokens, self._manner.max_length - len(context))
+        room = min(self._format.turn_tokens, self._format.max_length - len(context))
         if room < 1:
             return Turn(error=f"the episode has {len(context):,} tokens; its limit is reached", failed=True)
         made = await self._generator.generate(context, room)
         ids = made.ids or [self._chat.tokenizer.eos_token_id]
         self._add(ids, made.logprobs if made.ids else [0.0], learn=True)
-        text = self._chat.text(ids)
-        turn = self._manner.dialect.parse(text, episode.next_step_id, list(pool.workers))
+        text = self._chat.decode(ids)
+        turn = self._format.dialect.parse(text, episode.next_step_id, list(pool.workers))
         return replace(turn, usage=Usage(len(context), len(ids)), shown=None if episode.shown else shown)
 
     def _read(self, episode: Episode, pool: LivePool) -> None:
         """Put in front of the next turn what it answers to."""
         if not self.transcript.prompt:
-            opened = opening_messages(episode.query, pool, self._manner.dialect, self._manner.style)
-            self.transcript.prompt = self._chat.prompt(opened)
+            opened = opening_messages(episode.query, pool, self._format.dialect, self._format.style)
+            self.transcript.prompt = self._chat.encode_prompt(opened)
             return
         last = episode.rounds[-2]
         if self.transcript.completion[-1] != self._chat.tokenizer.eos_token_id:  # cut off at its limit
             self._add([self._chat.tokenizer.eos_token_id], [0.0], learn=False)
-        told = observation_text(last, self._manner.max_rounds - last.number)
-        ids = self._chat.between(strip_special(told))
+        told = observation_text(last, self._format.max_rounds - last.number)
+        ids = self._chat.encode_between(strip_special(told))
         self._add(ids, [0.0] * len(ids), learn=False)
 
     def _add(self, ids: Sequence[int], logprobs: Sequence[float] | None, learn: bool) -> None:
@@ -173,7 +180,7 @@ class RolloutEngine:
         name: str,
         pool: LivePool,
         chat: ChatTokens,
-        manner: Manner,
+        episode_format: EpisodeFormat,
         terms: dict[str, WeightedReward],
         sink: Sink,
         *,
@@ -181,24 +188,24 @@ class RolloutEngine:
         concurrency: int = 256,
         max_cost: float | None = None,
     ) -> None:
-        self.name, self.pool, self.chat, self.manner = name, pool, chat, manner
+        self.name, self.pool, self.chat, self.episode_format = name, pool, chat, episode_format
         self.terms, self.sink, self.scale = terms, sink, scale
         self.max_cost = max_cost
         self.cost = 0.0
-        self.limits = pool.pool.limits.model_copy(update={"max_rounds": manner.max_rounds})
+        self.limits = pool.pool.limits.model_copy(update={"max_rounds": episode_format.max_rounds})
         self._slots = asyncio.Semaphore(concurrency)
 
-    async def step(
+    async def run_step(
         self, curriculum: Curriculum, generator: Generator, groups: int, size: int, redraws: int, mixed_only: bool
-    ) -> tuple[list[Group], list[Group]]:
+    ) -> tuple[list[RolloutGroup], list[RolloutGroup]]:
         """Enough groups for one step, and those that were left out because all their rewards were equal.
 
         All start at once. For every equal group another one starts, at most `redraws` in all; when even
         then too few are mixed, equal ones fill up the batch.
         """
         pending = {self._start(curriculum.draw(), generator, size) for _ in range(groups)}
-        mixed: list[Group] = []
-        equal: list[Group] = []
+        mixed: list[RolloutGroup] = []
+        equal: list[RolloutGroup] = []
         try:
             while pending:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
@@ -214,29 +221,29 @@ class RolloutEngine:
         kept = (mixed + equal)[:groups]
         return kept, [group for group in equal if group not in kept]
 
-    def _start(self, task: Task, generator: Generator, size: int) -> asyncio.Task[Group]:
-        return asyncio.create_task(self.group(task, generator, size))
+    def _start(self, task: Task, generator: Generator, size: int) -> asyncio.Task[RolloutGroup]:
+        return asyncio.create_task(self.run_group(task, generator, size))
 
-    async def group(self, task: Task, generator: Generator, size: int) -> Group:
+    async def run_group(self, task: Task, generator: Generator, size: int) -> RolloutGroup:
         """`size` episodes on one task, scored against each other."""
         async with asyncio.TaskGroup() as running:
-            started = [running.create_task(self.episode(task, generator)) for _ in range(size)]
-        group = Group(task, [each.result() for each in started])
+            started = [running.create_task(self.run_episode(task, generator)) for _ in range(size)]
+        group = RolloutGroup(task, [each.result() for each in started])
         scored = score_group([rollout.sample for rollout in group.rollouts], self.terms)
         for rollout, terms in zip(group.rollouts, scored, strict=True):
             rollout.terms, rollout.reward = terms, sum_weighted(terms, self.terms)
-        relative = advantages([rollout.reward for rollout in group.rollouts], self.scale)
+        relative = compute_advantages([rollout.reward for rollout in group.rollouts], self.scale)
         for rollout, advantage in zip(group.rollouts, relative, strict=True):
             rollout.advantage = advantage
         return group
 
-    async def episode(self, task: Task, generator: Generator) -> Rollout:
+    async def run_episode(self, task: Task, generator: Generator) -> Rollout:
         """One episode, graded. Raises TrainingFailed when the backend fails or the spend cap is reached."""
         async with self._slots:
             self._check_cost()
-            policy = LearningPolicy(self.name, self.pool, generator, self.chat, self.manner)
+            policy = LearningPolicy(self.name, self.pool, generator, self.chat, self.episode_format)
             spec = EpisodeSpec(task.query, task=task.ref)
-            guarded = _Guarded(policy)
+            guarded = _FailureGuard(policy)
             episode = await run_episode(
                 spec, guarded, self.pool, limits=self.limits, sink=self.sink, resolve=make_inner_orchestrator
             )
@@ -244,14 +251,14 @@ class RolloutEngine:
                 raise guarded.failure
             await grade_episode(episode, task, self.sink, self.pool)
         self.cost += episode.usage.cost
-        return Rollout(sample_of(task, episode, self.limits), policy.transcript, policy.logprobs)
+        return Rollout(make_sample(task, episode, self.limits), policy.transcript, policy.logprobs)
 
     def _check_cost(self) -> None:
         if self.max_cost is not None and self.cost >= self.max_cost:
             raise TrainingFailed("max_cost", f"the job has spent ${self.cost:.4f}; rollouts.max_cost allows no more")
 
 
-class _Guarded:
+class _FailureGuard:
     """Lets a backend's failure end the job instead of being one episode's bad turn."""
 
     def __init__(self, policy: LearningPolicy) -> None:
@@ -267,11 +274,13 @@ class _Guarded:
             raise
 
 
-def figures(groups: Sequence[Group], skipped: Sequence[Group], names: Sequence[str]) -> dict[str, float]:
+def compute_rollout_metrics(
+    groups: Sequence[RolloutGroup], skipped: Sequence[RolloutGroup], names: Sequence[str]
+) -> dict[str, float]:
     """What a step's episodes were like: reward terms (mean and spread), shape, statuses, workers."""
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     samples = [rollout.sample for rollout in rollouts]
-    statuses = Counter(status for sample in samples for status in _statuses(sample.episode))
+    statuses = Counter(status for sample in samples for status in _list_statuses(sample.episode))
     steps = max(1, sum(statuses.values()))
     turns = [done for sample in samples for done in sample.episode.rounds if done.turn is not None]
     found = {
@@ -286,24 +295,24 @@ def figures(groups: Sequence[Group], skipped: Sequence[Group], names: Sequence[s
         "groups/equal": sum(group.equal for group in groups),
     }
     found |= {f"status/{status.value}": statuses[status] / steps for status in Status}
-    found |= {f"worker/{name}": share for name, share in worker_shares(samples).items()}
+    found |= {f"worker/{name}": share for name, share in compute_worker_shares(samples).items()}
     for name in names:
         values = [rollout.terms[name] for rollout in rollouts if name in rollout.terms]
-        found |= {f"term/{name}": mean(values), f"term/{name}/spread": _spread(values)}
+        found |= {f"term/{name}": mean(values), f"term/{name}/spread": _compute_spread(values)}
     return found
 
 
-def _statuses(episode: Episode) -> list[Status]:
+def _list_statuses(episode: Episode) -> list[Status]:
     return [observation.status for observation in episode.observations().values()]
 
 
-def _spread(values: Sequence[float]) -> float:
+def _compute_spread(values: Sequence[float]) -> float:
     centre = mean(values)
     return float(mean([(value - centre) ** 2 for value in values]) ** 0.5)
 
 
 @dataclass(slots=True)
-class Clock:
+class RolloutTimer:
     """How long a step's rollouts took, and the generator's part of it. In seconds."""
 
     generator: Generator
@@ -312,7 +321,7 @@ class Clock:
     _tokens: int = 0
     _started: float = 0.0
 
-    def __enter__(self) -> Clock:
+    def __enter__(self) -> RolloutTimer:
         self._busy, self._tokens = self.generator.busy_s, self.generator.tokens
         self._started = time.perf_counter()
         return self
@@ -320,7 +329,7 @@ class Clock:
     def __exit__(self, *_: object) -> None:
         self.wall_s = time.perf_counter() - self._started
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         busy = self.generator.busy_s - self._busy
         tokens = self.generator.tokens - self._tokens
         return {

@@ -25,7 +25,14 @@ from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.rewards import load_rewards
-from trainer.grpo.rollouts import Clock, Group, Manner, RolloutEngine, figures, fitting
+from trainer.grpo.rollouts import (
+    EpisodeFormat,
+    RolloutEngine,
+    RolloutGroup,
+    RolloutTimer,
+    compute_rollout_metrics,
+    select_fitting_tasks,
+)
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.learner.cpu_trainers import choose_grpo_trainer
@@ -47,7 +54,7 @@ from trainer.recipe import GrpoSettings, Recipe
 from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
-PLACE = "place"  # the text of the prompts that the trainer hands over; nothing reads it
+PLACEHOLDER = "placeholder"  # the text of the prompts that the trainer hands over; nothing reads it
 
 
 def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool:
@@ -72,52 +79,52 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
         )
     clear_draft(job_folder)
     pool = CachingPool(training.pool) if settings.rollouts.cache else training.pool
-    manner, chat = manner_of(recipe, settings.rollouts.max_rounds), ChatTokens(learner.tokenizer)
-    tasks = fitting(training.tasks, pool, chat, manner)
+    episode_format, chat = make_episode_format(recipe, settings.rollouts.max_rounds), ChatTokens(learner.tokenizer)
+    tasks = select_fitting_tasks(training.tasks, pool, chat, episode_format)
     log.info("%d tasks, %d with a query that fits", len(training.tasks), len(tasks))
     engine = RolloutEngine(
         recipe.name,
         pool,
         chat,
-        manner,
+        episode_format,
         terms,
         training.store.traces,
         scale=settings.loss.scale,
         concurrency=settings.rollouts.concurrency,
         max_cost=settings.rollouts.max_cost,
     )
-    engine.cost = _spent(training)
-    curriculum = _curriculum(tasks, training.job_folder, settings)
+    engine.cost = _sum_cost(training)
+    curriculum = _restore_curriculum(tasks, training.job_folder, settings)
     callback = JobCallback(training, "grpo", settings.saving, learner, offset, settings.steps)
     with ExitStack() as stack:
-        backend = _Backend(training, settings, learner, stack)
+        backend = _GeneratorBackend(training, settings, learner, stack)
         trainer = choose_grpo_trainer(learner.model)(
             model=learner.model,
-            args=_arguments(training, settings),
-            reward_funcs=[_reader(name) for name in terms],
-            train_dataset=_places(settings),
+            args=_make_arguments(training, settings),
+            reward_funcs=[_make_column_reader(name) for name in terms],
+            train_dataset=_make_placeholders(settings),
             processing_class=learner.tokenizer,
             callbacks=[callback],
-            rollout_func=_rollout_function(training, settings, engine, curriculum, backend, offset, list(terms)),
+            rollout_func=_make_rollout_function(training, settings, engine, curriculum, backend, offset, list(terms)),
         )
         trainer.remove_callback(PrinterCallback)  # the job's log has lines of its own
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     return not callback.stopped
 
 
-def manner_of(recipe: Recipe, max_rounds: int) -> Manner:
+def make_episode_format(recipe: Recipe, max_rounds: int) -> EpisodeFormat:
     """How this recipe puts its model to work."""
     model, grpo = recipe.model, recipe.grpo
     longest = grpo.rollouts.max_length if grpo else 1_000_000
-    return Manner(find_dialect(model.dialect), model.prompt, model.turn_tokens, longest, max_rounds)
+    return EpisodeFormat(find_dialect(model.dialect), model.prompt, model.turn_tokens, longest, max_rounds)
 
 
-def _rollout_function(
+def _make_rollout_function(
     training: TrainingContext,
     settings: GrpoSettings,
     engine: RolloutEngine,
     curriculum: Curriculum,
-    backend: _Backend,
+    backend: _GeneratorBackend,
     offset: int,
     names: list[str],
 ) -> Callable[[list[Any], Any], dict[str, Any]]:
@@ -127,9 +134,9 @@ def _rollout_function(
     def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
         step = offset + trainer.state.global_step + 1
         groups = len(prompts) // wanted.group
-        with Clock(generator := backend.generator(trainer)) as clock:
+        with RolloutTimer(generator := backend.get_generator(trainer)) as timer:
             kept, skipped = training.runner.run(
-                engine.step(
+                engine.run_step(
                     curriculum, generator, groups, wanted.group, round(wanted.redraws * groups), wanted.mixed_only
                 )
             )
@@ -138,19 +145,19 @@ def _rollout_function(
             "grpo",
             step,
             {
-                **figures(kept, skipped, names),
-                **clock.figures(),
+                **compute_rollout_metrics(kept, skipped, names),
+                **timer.metrics(),
                 **{f"level/{family}-{level}": rate for (family, level), rate in curriculum.rates.items()},
                 "cache/hits": float(getattr(engine.pool, "hits", 0)),
                 "cost/total": engine.cost,
             },
         )
-        return _columns(kept, names)
+        return _to_columns(kept, names)
 
     return rollout
 
 
-def _columns(groups: list[Group], names: list[str]) -> dict[str, Any]:
+def _to_columns(groups: list[RolloutGroup], names: list[str]) -> dict[str, Any]:
     """The episodes as TRL wants them: one row per episode, groups together."""
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     known = all(rollout.logprobs is not None for rollout in rollouts)
@@ -163,7 +170,7 @@ def _columns(groups: list[Group], names: list[str]) -> dict[str, Any]:
     }
 
 
-def _reader(name: str) -> Callable[..., list[float | None]]:
+def _make_column_reader(name: str) -> Callable[..., list[float | None]]:
     """A reward function for TRL that hands on what was computed with the episode."""
 
     def read(**columns: Any) -> list[float | None]:
@@ -174,19 +181,19 @@ def _reader(name: str) -> Callable[..., list[float | None]]:
     return read
 
 
-def _record(training: TrainingContext, step: int, kept: list[Group], skipped: list[Group]) -> None:
+def _record(training: TrainingContext, step: int, kept: list[RolloutGroup], skipped: list[RolloutGroup]) -> None:
     for group in kept:
         training.job_folder.append_group(group.row(step, kept=True))
     for group in skipped:
         training.job_folder.append_group(group.row(step, kept=False))
 
 
-def _places(settings: GrpoSettings) -> Dataset:
+def _make_placeholders(settings: GrpoSettings) -> Dataset:
     """As many prompts as a step has groups."""
-    return Dataset.from_list([{"prompt": [{"role": "user", "content": PLACE}]}] * settings.rollouts.prompts)
+    return Dataset.from_list([{"prompt": [{"role": "user", "content": PLACEHOLDER}]}] * settings.rollouts.prompts)
 
 
-def _curriculum(tasks: Sequence[Task], job_folder: JobFolder, settings: GrpoSettings) -> Curriculum:
+def _restore_curriculum(tasks: Sequence[Task], job_folder: JobFolder, settings: GrpoSettings) -> Curriculum:
     """The curriculum, with what the groups of an interrupted job have taught it."""
     curriculum = Curriculum(tasks, settings.curriculum, settings.optimizer.seed)
     by_cell = {(task.ref.family, task.ref.level): task for task in tasks}
@@ -199,13 +206,13 @@ def _curriculum(tasks: Sequence[Task], job_folder: JobFolder, settings: GrpoSett
     return curriculum
 
 
-def _spent(training: TrainingContext) -> float:
+def _sum_cost(training: TrainingContext) -> float:
     """What an interrupted job has cost so far, in US dollars."""
     rows = [row for row in read_lines(training.job_folder.metrics) if "cost/total" in row]
     return float(str(rows[-1]["cost/total"])) if rows else 0.0
 
 
-def _arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOConfig:
+def _make_arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOConfig:
     recipe, wanted, loss = training.recipe, settings.rollouts, settings.loss
     shared: dict[str, Any] = build_trainer_arguments(
         recipe.model, settings.optimizer, settings.steps, training.job_folder.draft
@@ -238,7 +245,7 @@ def _arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOConfig:
     )
 
 
-class _Backend:
+class _GeneratorBackend:
     """The generator of the recipe's choice, brought up to date before every step."""
 
     def __init__(self, training: TrainingContext, settings: GrpoSettings, learner: Learner, stack: ExitStack) -> None:
@@ -252,17 +259,17 @@ class _Backend:
             stack.callback(generator.close)
             self._generator = generator
         elif wanted.backend == "vllm":
-            url = wanted.vllm_url or self._served(learner, stack)
+            url = wanted.vllm_url or self._start_server(learner, stack)
             self._generator = ServerGenerator(url, "base", sampling)
 
-    def _served(self, learner: Learner, stack: ExitStack) -> str:
+    def _start_server(self, learner: Learner, stack: ExitStack) -> str:
         """Start a server for as long as this stage runs."""
         wanted = self._settings.rollouts
         extra = () if pick_device("auto") == "cpu" else ("--gpu-memory-utilization", str(wanted.vllm_memory))
         server = serve_model(model_path(learner.base), "base", lora=True, max_model_len=wanted.max_length, extra=extra)
         return stack.enter_context(server).url
 
-    def generator(self, trainer: Any) -> Generator:
+    def get_generator(self, trainer: Any) -> Generator:
         """The generator with the trainer's present weights."""
         if self._generator is None:
             self._generator = ColocatedGenerator(lambda prompts: trainer._generate_single_turn(prompts, None, {}, 1))  # noqa: SLF001

@@ -50,8 +50,8 @@ class ChatTokens:
         if not tokenizer.chat_template or tokenizer.eos_token is None:
             raise TrainingFailed("chat_template", "the base model has no chat template; choose an instruct model")
         asked = [Message("user", "q")]
-        opened = self._text(asked, True)
-        answered = self._text([*asked, Message("assistant", "a")], False)
+        opened = self._render(asked, True)
+        answered = self._render([*asked, Message("assistant", "a")], False)
         if not answered.startswith(opened + "a"):
             raise TrainingFailed(
                 "chat_template", "the chat template rewrites what the model wrote; choose another base"
@@ -62,31 +62,31 @@ class ChatTokens:
         self._after_turn = after.removeprefix(tokenizer.eos_token)
         self._answered = answered
 
-    def prompt(self, messages: Sequence[Message]) -> list[int]:
+    def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """Everything before the first turn, ready to be continued."""
-        return self._ids(self._text(messages, True))
+        return self._encode(self._render(messages, True))
 
-    def turn(self, text: str) -> list[int]:
+    def encode_turn(self, text: str) -> list[int]:
         """A turn as the model would have written it, with its end token."""
-        return [*self._ids(text), self.tokenizer.eos_token_id]
+        return [*self._encode(text), self.tokenizer.eos_token_id]
 
-    def between(self, observation: str) -> list[int]:
+    def encode_between(self, observation: str) -> list[int]:
         """What stands between the end token of one turn and the start of the next."""
         told = [Message("user", "q"), Message("assistant", "a"), Message("user", observation)]
-        text = self._text(told, True)
+        text = self._render(told, True)
         if not text.startswith(self._answered):
             raise TrainingFailed("chat_template", "the chat template rewrites earlier turns; choose another base")
-        return self._ids(self._after_turn + text.removeprefix(self._answered))
+        return self._encode(self._after_turn + text.removeprefix(self._answered))
 
-    def text(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
         """What the model wrote, without control tokens."""
         written: str = self.tokenizer.decode(ids, skip_special_tokens=True)
         return written.strip()
 
-    def _text(self, messages: Sequence[Message], open_turn: bool) -> str:
+    def _render(self, messages: Sequence[Message], open_turn: bool) -> str:
         chat = [{"role": message.role, "content": message.content} for message in messages]
         text: str = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=open_turn)
         return text
 
-    def _ids(self, text: str) -> list[int]:
+    def _encode(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])

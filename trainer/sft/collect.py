@@ -18,14 +18,14 @@ from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
 from trainer.evaluation.trials import run_task
 from trainer.recipe import DemonstrationSettings, ModelSettings
-from trainer.sft.demonstrations import Demonstration, demonstration
+from trainer.sft.demonstrations import Demonstration, make_demonstration
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.task import Task
 
 Progress = Callable[[int, int], None]
 
 
-class Collector:
+class DemonstrationCollector:
     """Samples trajectories of a teacher and keeps one per task."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Collector:
         kept: list[Demonstration | None] = [None] * len(tasks)
         done = 0
 
-        async def one(index: int) -> None:
+        async def collect_one(index: int) -> None:
             nonlocal done
             async with slots:
                 episodes = [await self._sample(tasks[index], fault) for fault in plans[index]]
@@ -67,7 +67,7 @@ class Collector:
 
         async with asyncio.TaskGroup() as group:
             for index in range(len(tasks)):
-                group.create_task(one(index))
+                group.create_task(collect_one(index))
         return [each for each in kept if each is not None]
 
     def _draw_fault(self, task: Task) -> Fault | None:
@@ -99,7 +99,7 @@ class Collector:
         best = min(correct, key=lambda each: (not has_recovered(each), self._familiarity(each), len(each.steps)))
         self.recovered += has_recovered(best)
         self._used.update(run.step.worker for run in best.steps.values())
-        return demonstration(best, self._pool, self._model.dialect, self._model.prompt, self._rounds, "teacher")
+        return make_demonstration(best, self._pool, self._model.dialect, self._model.prompt, self._rounds, "teacher")
 
     def _familiarity(self, episode: Episode) -> float:
         """How often its workers were used so far, on average."""

@@ -28,7 +28,7 @@ NOT_ITS_FAULT = {"timeout", "unavailable", "dependency_failed", "connection", "r
 MAX_FILE_BYTES = 500_000_000
 
 
-class Said(BaseModel):
+class DemonstrationMessage(BaseModel):
     """One message of a demonstration; `learn` marks the turns that are targets."""
 
     model_config = ConfigDict(extra="forbid")
@@ -43,7 +43,7 @@ class Demonstration(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    messages: list[Said]
+    messages: list[DemonstrationMessage]
     query: str = ""
     episode: str = ""
     source: str = ""
@@ -60,16 +60,16 @@ class Demonstration(BaseModel):
                 "a demonstration is a turn of the assistant, one message for it, the next turn, and so on; "
                 f"join what stands between two turns in the one that begins {self.messages[0].content[:60]!r}",
             )
-        grown = Transcript(chat.prompt(before))
+        grown = Transcript(chat.encode_prompt(before))
         for said in self.messages[turns[0] : turns[-1] + 1]:
             if said.role == "assistant":
-                grown.add(chat.turn(said.content), said.learn)
+                grown.add(chat.encode_turn(said.content), said.learn)
             else:
-                grown.add(chat.between(said.content), False)
+                grown.add(chat.encode_between(said.content), False)
         return grown
 
 
-def demonstration(
+def make_demonstration(
     episode: Episode, pool: LivePool, dialect: str, style: PromptStyle, max_rounds: int, source: str
 ) -> Demonstration:
     """An episode as the conversation that a model in this dialect would have had."""
@@ -77,31 +77,36 @@ def demonstration(
     called = {run.step.worker for run in episode.steps.values()}
     seen = narrow_pool(pool, select_workers(episode.query, pool, called)) if style == "full" else pool
     names = list(seen.workers)
-    messages = [Said(role=m.role, content=m.content) for m in opening_messages(episode.query, seen, written_as, style)]
+    messages = [
+        DemonstrationMessage(role=m.role, content=m.content)
+        for m in opening_messages(episode.query, seen, written_as, style)
+    ]
     for done in episode.rounds:
         if done.turn is None:
             continue
         ill = done.turn.error is not None
         text = done.turn.text if ill else written_as.format(Turn(done.turn.steps, done.turn.answer), names)
-        messages.append(Said(role="assistant", content=text, learn=not ill and not _mistaken(done)))
-        messages.append(Said(role="user", content=observation_text(done, max_rounds - done.number)))
+        messages.append(
+            DemonstrationMessage(role="assistant", content=text, learn=not ill and not _has_own_error(done))
+        )
+        messages.append(DemonstrationMessage(role="user", content=observation_text(done, max_rounds - done.number)))
     return Demonstration(messages=messages[:-1], query=episode.query, episode=episode.id, source=source)
 
 
-def _mistaken(done: Round) -> bool:
+def _has_own_error(done: Round) -> bool:
     """Whether a turn holds an error of its own, as far as its observations tell."""
     failures = [run.observation.error for run in done.steps if run.observation is not None and not run.observation.ok]
     return any(failure is not None and failure.code not in NOT_ITS_FAULT for failure in failures)
 
 
-def starred_demonstrations(
+def load_starred_demonstrations(
     traces: TraceStore, pool: LivePool, model: ModelSettings, rounds: int
 ) -> Iterator[Demonstration]:
     """The traces on this pool that a person starred. Those without an answer are left out."""
     for key in traces.list_starred(pool.pool.name):
         episode = traces.episode(key)
         if episode.ended is not None and episode.ended.outcome == "answered":
-            yield demonstration(episode, pool, model.dialect, model.prompt, rounds, "starred")
+            yield make_demonstration(episode, pool, model.dialect, model.prompt, rounds, "starred")
 
 
 def save_demonstrations(path: Path, rows: Sequence[Demonstration]) -> None:

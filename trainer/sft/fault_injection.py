@@ -61,7 +61,7 @@ class RecoveringTeacher:
 
     def __init__(self, reference: Turn, fault: Fault | None, workers: Sequence[str]) -> None:
         self._reference = reference
-        self._slipped = _slip(reference, fault, workers) if fault is not None and fault.slip else None
+        self._slipped = _spoil_step(reference, fault, workers) if fault is not None and fault.slip else None
         self._done: dict[int, int] = {}  # the reference's step -> the step that did it
 
     async def turn(self, episode: Episode) -> Turn:
@@ -89,7 +89,7 @@ class RecoveringTeacher:
         return write_turn(steps, as_text(renumber_quotes(self._reference.answer, ids)))
 
 
-def _slip(reference: Turn, fault: Fault, workers: Sequence[str]) -> tuple[tuple[Step, ...], int] | None:
+def _spoil_step(reference: Turn, fault: Fault, workers: Sequence[str]) -> tuple[tuple[Step, ...], int] | None:
     """The plan with one step spoilt, and which; None when it has no step of that worker."""
     at = next((step for step in reference.steps if step.worker == fault.worker), None)
     if at is None:

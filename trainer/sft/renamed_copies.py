@@ -37,50 +37,50 @@ ENDINGS = (
 )
 
 
-def variants(rows: Sequence[Demonstration], count: int, seed: int) -> list[Demonstration]:
+def make_variants(rows: Sequence[Demonstration], count: int, seed: int) -> list[Demonstration]:
     """`count` variants of every demonstration that quotes something rare."""
     random = Random(f"made-up:{seed}")  # noqa: S311
-    quoted = [quotes(row) for row in rows]
+    quoted = [find_quoted_words(row) for row in rows]
     seen = Counter(word for words in quoted for word in words)
     made = []
     for row, words in zip(rows, quoted, strict=True):
         rare = [word for word in words if seen[word] <= max(1, RARE * len(rows))]
         for _ in range(count if rare else 0):
-            made.append(_renamed(row, {word: like(word, random) for word in rare}))
+            made.append(_replace_words(row, {word: make_similar_word(word, random) for word in rare}))
     return made
 
 
-def quotes(row: Demonstration) -> list[str]:
+def find_quoted_words(row: Demonstration) -> list[str]:
     """The names and the numbers from three digits on that both the query and a turn hold, in order."""
     said = {word for each in row.messages if each.role == "assistant" for word in WORD.findall(each.content)}
     words = dict.fromkeys(WORD.findall(row.query))
     return [word for word in words if word in said and len(word) > 2 and (word[0].isupper() or word.isdigit())]
 
 
-def like(word: str, random: Random) -> str:
+def make_similar_word(word: str, random: Random) -> str:
     """Something else of the same sort: a number, a code of capitals or a name."""
     if word.isdigit():
         return str(random.randrange(10 ** random.randint(2, 5)))
     if word.isupper():
         return "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=len(word)))
-    return name(random)
+    return make_name(random)
 
 
-def name(random: Random) -> str:
+def make_name(random: Random) -> str:
     """A name that no atlas knows, like Borvelia or Rwysk."""
-    parts = [_syllable(random) for _ in range(random.randint(1, 3))]
+    parts = [_make_syllable(random) for _ in range(random.randint(1, 3))]
     parts += [random.choice(ENDINGS)] if len(parts) == 1 or random.random() < 0.35 else []
     return "".join(parts).capitalize()
 
 
-def _syllable(random: Random) -> str:
+def _make_syllable(random: Random) -> str:
     onset = random.choice(ONSETS) if random.random() < 0.9 else ""
     return onset + random.choice(VOWELS) + random.choice(CODAS)
 
 
-def _renamed(row: Demonstration, names: Mapping[str, str]) -> Demonstration:
-    def put(text: str) -> str:
+def _replace_words(row: Demonstration, names: Mapping[str, str]) -> Demonstration:
+    def replace(text: str) -> str:
         return WORD.sub(lambda found: names.get(found[0], found[0]), text)
 
-    messages = [said.model_copy(update={"content": put(said.content)}) for said in row.messages]
-    return Demonstration(messages=messages, query=put(row.query), episode=row.episode, source="made up")
+    messages = [said.model_copy(update={"content": replace(said.content)}) for said in row.messages]
+    return Demonstration(messages=messages, query=replace(row.query), episode=row.episode, source="made up")

@@ -30,14 +30,14 @@ from trainer.learner.load_and_save import (
     load_learner,
 )
 from trainer.recipe import Recipe, SftSettings
-from trainer.sft.collect import Collector, Progress
+from trainer.sft.collect import DemonstrationCollector, Progress
 from trainer.sft.demonstrations import (
     Demonstration,
     load_demonstrations,
+    load_starred_demonstrations,
     save_demonstrations,
-    starred_demonstrations,
 )
-from trainer.sft.renamed_copies import variants
+from trainer.sft.renamed_copies import make_variants
 from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
@@ -52,18 +52,18 @@ def run_sft(training: TrainingContext) -> bool:
     settings = recipe.sft
     assert settings is not None, "the caller chose this stage"
     resume = find_resume_checkpoint(job_folder, "sft", 0)
-    rows = demonstrations(training, settings)
+    rows = prepare_demonstrations(training, settings)
     if job_folder.stop_requested:
         return False
     learner = load_learner(recipe.model, settings.optimizer.seed, resume)
-    data = dataset(rows, ChatTokens(learner.tokenizer), settings.max_length)
+    data = make_dataset(rows, ChatTokens(learner.tokenizer), settings.max_length)
     log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
     clear_draft(job_folder)
     set_seed(settings.optimizer.seed)
     callback = JobCallback(training, "sft", settings.saving, learner, 0, settings.steps)
     trainer = choose_sft_trainer(learner.model)(
         model=learner.model,
-        args=_arguments(recipe, settings, job_folder),
+        args=_make_arguments(recipe, settings, job_folder),
         train_dataset=data,
         processing_class=learner.tokenizer,
         callbacks=[callback],
@@ -73,17 +73,21 @@ def run_sft(training: TrainingContext) -> bool:
     return not callback.stopped
 
 
-def demonstrations(training: TrainingContext, settings: SftSettings) -> list[Demonstration]:
+def prepare_demonstrations(training: TrainingContext, settings: SftSettings) -> list[Demonstration]:
     """What to imitate: kept from before when this is a resume, else sampled now. Written into the folder."""
     recipe, pool, job_folder = training.recipe, training.pool, training.job_folder
     if job_folder.demonstrations.exists():
         return load_demonstrations(job_folder.demonstrations)
     rounds = pool.pool.limits.max_rounds
     wanted = settings.demonstrations
-    rows = list(starred_demonstrations(training.store.traces, pool, recipe.model, rounds)) if wanted.starred else []
+    rows = (
+        list(load_starred_demonstrations(training.store.traces, pool, recipe.model, rounds)) if wanted.starred else []
+    )
     if wanted.file:
         rows += load_demonstrations(Path(wanted.file).expanduser())
-    collector = Collector(wanted, recipe.model, pool, training.store.traces, settings.optimizer.seed, rounds)
+    collector = DemonstrationCollector(
+        wanted, recipe.model, pool, training.store.traces, settings.optimizer.seed, rounds
+    )
     rows += training.runner.run(_collect(collector, training.tasks, job_folder))
     if job_folder.stop_requested:
         return []
@@ -97,14 +101,16 @@ def demonstrations(training: TrainingContext, settings: SftSettings) -> list[Dem
             f"the teacher {wanted.teacher} solved none of {len(training.tasks)} tasks: there is nothing to imitate. "
             "Choose another teacher (sft.demonstrations.teacher) or easier tasks (tasks.levels)",
         )
-    rows += variants(rows, wanted.variants, settings.optimizer.seed)
+    rows += make_variants(rows, wanted.variants, settings.optimizer.seed)
     with draft_file(job_folder.demonstrations) as draft:
         save_demonstrations(draft, rows)
     return rows
 
 
-async def _collect(collector: Collector, tasks: Sequence[Task], job_folder: JobFolder) -> list[Demonstration]:
-    progress = _progress(job_folder)
+async def _collect(
+    collector: DemonstrationCollector, tasks: Sequence[Task], job_folder: JobFolder
+) -> list[Demonstration]:
+    progress = _make_progress(job_folder)
     collecting = asyncio.create_task(collector.collect(tasks, progress))
     while not collecting.done():
         await asyncio.wait([collecting], timeout=0.5)
@@ -115,18 +121,18 @@ async def _collect(collector: Collector, tasks: Sequence[Task], job_folder: JobF
     return collecting.result()
 
 
-def _progress(job_folder: JobFolder) -> Progress:
+def _make_progress(job_folder: JobFolder) -> Progress:
     """Tell every twentieth of the way."""
 
-    def tell(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         if done == total or done % max(1, total // 20) == 0:
             job_folder.append_metrics("demonstrations", 0, {"demonstrations/done": done, "demonstrations/total": total})
             log.info("demonstrations: %d of %d tasks", done, total)
 
-    return tell
+    return report
 
 
-def dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: int) -> Dataset:
+def make_dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: int) -> Dataset:
     """`input_ids` and `labels` of equal length, and that `length`, per row. Raises TrainingFailed when nothing fits."""
     transcripts = [row.transcript(chat) for row in rows]
     fitting = [each for each in transcripts if len(each.ids) <= max_length and any(each.mask)]
@@ -140,7 +146,7 @@ def dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: int) ->
     )
 
 
-def _arguments(recipe: Recipe, settings: SftSettings, job_folder: JobFolder) -> SFTConfig:
+def _make_arguments(recipe: Recipe, settings: SftSettings, job_folder: JobFolder) -> SFTConfig:
     shared: dict[str, Any] = build_trainer_arguments(recipe.model, settings.optimizer, settings.steps, job_folder.draft)
     return SFTConfig(
         **shared,

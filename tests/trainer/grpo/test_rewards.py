@@ -16,13 +16,13 @@ from trainer.errors import InvalidRecipe
 from trainer.grpo.rewards import (
     REWARDS,
     Sample,
-    advantages,
-    all_equal,
+    are_equal,
+    compute_advantages,
+    compute_worker_shares,
     load_rewards,
-    sample_of,
+    make_sample,
     score_group,
     sum_weighted,
-    worker_shares,
 )
 from trainer.recipe import RewardSettings
 from trainer.tasks.task import Task
@@ -37,7 +37,7 @@ def sample(*turns: Turn, correct: bool = True, limits: Limits | None = None, par
     limits = limits or Limits(max_rounds=max(1, len(turns)), max_steps=10)
     episode = play_turns(*turns, parts=parts, max_rounds=limits.max_rounds, max_steps=limits.max_steps)
     episode.apply(Graded(correct, "right", episode.last_at))
-    return sample_of(TASK, episode, limits)
+    return make_sample(TASK, episode, limits)
 
 
 def scored(name: str, *group: Sample) -> list[float]:
@@ -130,7 +130,7 @@ REWARD_LISTS = st.lists(st.floats(0, 10), min_size=1, max_size=16)
 
 @given(REWARD_LISTS, st.sampled_from(["group", "batch", "none"]))
 def test_advantages_sum_to_nothing_and_keep_the_order(rewards, scale):
-    found = advantages(rewards, scale)
+    found = compute_advantages(rewards, scale)
     assert sum(found) == pytest.approx(0, abs=1e-6)
     order = sorted(range(len(rewards)), key=rewards.__getitem__)
     assert all(found[a] <= found[b] + 1e-9 for a, b in pairwise(order))
@@ -139,8 +139,8 @@ def test_advantages_sum_to_nothing_and_keep_the_order(rewards, scale):
 @given(REWARD_LISTS)
 def test_a_group_of_equals_teaches_nothing(rewards):
     equal = [rewards[0]] * len(rewards)
-    assert all_equal(equal) and all(abs(each) < 1e-6 for each in advantages(equal, "group"))
-    assert all_equal(rewards) == (max(rewards) - min(rewards) < 1e-6)
+    assert are_equal(equal) and all(abs(each) < 1e-6 for each in compute_advantages(equal, "group"))
+    assert are_equal(rewards) == (max(rewards) - min(rewards) < 1e-6)
 
 
 def test_the_clock_does_not_make_equals_differ():
@@ -153,11 +153,11 @@ def test_the_clock_does_not_make_equals_differ():
         return [sum_weighted(each, terms) for each in score_group(group, terms)]
 
     runs = [sample(short, limits=limits) for _ in range(3)]
-    assert len({run.totals.critical_path_s for run in runs}) > 1 and all_equal(rewards(*runs))
-    assert not all_equal(rewards(sample(short, limits=limits), sample(long, limits=limits)))
+    assert len({run.totals.critical_path_s for run in runs}) > 1 and are_equal(rewards(*runs))
+    assert not are_equal(rewards(sample(short, limits=limits), sample(long, limits=limits)))
 
 
 def test_worker_shares_sum_to_one():
-    shares = worker_shares([sample(Turn((step(1), step(2), step(3, worker="agent")), "x"))])
+    shares = compute_worker_shares([sample(Turn((step(1), step(2), step(3, worker="agent")), "x"))])
     assert shares == {"actor": pytest.approx(2 / 3), "agent": pytest.approx(1 / 3)}
-    assert worker_shares([sample(Turn((), "x"))]) == {}
+    assert compute_worker_shares([sample(Turn((), "x"))]) == {}

@@ -25,8 +25,14 @@ from pool_registry.pool import Limits, Pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
-from trainer.grpo.rewards import advantages, load_rewards
-from trainer.grpo.rollouts import Clock, Manner, RolloutEngine, figures, fitting
+from trainer.grpo.rewards import compute_advantages, load_rewards
+from trainer.grpo.rollouts import (
+    EpisodeFormat,
+    RolloutEngine,
+    RolloutTimer,
+    compute_rollout_metrics,
+    select_fitting_tasks,
+)
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.job_process import explain_job_failure
 from trainer.learner.generator import GeneratedTokens, SamplingParams
@@ -99,7 +105,7 @@ class Written:
         self.limits.append(limit)
         await asyncio.sleep(0)
         turn = self.turn(query, number)
-        made = self.chat.turn(turn) if isinstance(turn, str) else turn
+        made = self.chat.encode_turn(turn) if isinstance(turn, str) else turn
         self.tokens += len(made)
         return GeneratedTokens(made, [-0.5] * len(made))
 
@@ -111,10 +117,12 @@ def a_pool(**changes: Any) -> LivePool:
 
 
 def an_engine(chat: ChatTokens, pool: LivePool, **changes: Any) -> RolloutEngine:
-    manner = {"turn_tokens": 200, "max_length": 4000, "max_rounds": 6, "style": "query", **changes}
-    limits = {key: manner.pop(key) for key in ("concurrency", "max_cost") if key in manner}
+    episode_format = {"turn_tokens": 200, "max_length": 4000, "max_rounds": 6, "style": "query", **changes}
+    limits = {key: episode_format.pop(key) for key in ("concurrency", "max_cost") if key in episode_format}
     terms = load_rewards([RewardSettings(term="accuracy")])
-    return RolloutEngine("learner", pool, chat, Manner(find_dialect("plan"), **manner), terms, NoSink(), **limits)
+    return RolloutEngine(
+        "learner", pool, chat, EpisodeFormat(find_dialect("plan"), **episode_format), terms, NoSink(), **limits
+    )
 
 
 def a_task(query: str = "q", index: int = 0) -> Task:
@@ -135,7 +143,7 @@ def one_episode(chat: ChatTokens, turns: Sequence[str | list[int]], **changes: A
     generator = Written(chat, lambda _, number: turns[number - 1])
 
     async def run():
-        return await an_engine(chat, a_pool(), max_rounds=len(turns), **changes).episode(a_task(), generator)
+        return await an_engine(chat, a_pool(), max_rounds=len(turns), **changes).run_episode(a_task(), generator)
 
     return asyncio.run(run()), generator
 
@@ -181,7 +189,7 @@ def test_of_a_large_pool_a_rollout_sees_what_a_model_in_use_sees(chat, monkeypat
     pool = open_live_pool(Pool(name="p", workers=tuple(workers), limits=Limits(max_shown=4)))
     generator = Written(chat, lambda _, number: answer_of("right") if number > 1 else call_of("x"))
     task = a_task("say words of kind 17")
-    rollout = asyncio.run(an_engine(chat, pool, style="full", max_rounds=2).episode(task, generator))
+    rollout = asyncio.run(an_engine(chat, pool, style="full", max_rounds=2).run_episode(task, generator))
     episode = rollout.sample.episode
     seen = narrow_pool(pool, episode.shown)
     assert len(seen.workers) == 4 and "repeats17" in seen.workers and len(episode.rounds) == 2
@@ -192,7 +200,7 @@ def test_of_a_large_pool_a_rollout_sees_what_a_model_in_use_sees(chat, monkeypat
 
 
 def test_a_turn_that_was_cut_off_gets_an_end_that_is_not_learnt(chat):
-    cut = chat.turn(call_of("x"))[:-3]
+    cut = chat.encode_turn(call_of("x"))[:-3]
     rollout, _ = one_episode(chat, [cut, answer_of("right")])
     end = chat.tokenizer.eos_token_id
     transcript = rollout.transcript
@@ -218,15 +226,15 @@ def test_a_turn_gets_what_is_left_of_the_episodes_length(chat):
 
 def test_tasks_whose_prompt_leaves_no_room_for_a_turn_are_left_out(chat):
     pool = a_pool()
-    manner = Manner(find_dialect("plan"), "query", 200, 260, 1)
+    episode_format = EpisodeFormat(find_dialect("plan"), "query", 200, 260, 1)
     short, long = a_task("short"), a_task("a very long query " * 50)
-    assert fitting([long, short], pool, chat, manner) == [short]
+    assert select_fitting_tasks([long, short], pool, chat, episode_format) == [short]
 
 
 def test_when_no_prompt_fits_the_job_ends_with_what_to_change(chat):
-    manner = Manner(find_dialect("plan"), "full", 200, 64, 1)
+    episode_format = EpisodeFormat(find_dialect("plan"), "full", 200, 64, 1)
     with pytest.raises(TrainingFailed, match=r"max_length.*prompt: query") as caught:
-        fitting([a_task()], a_pool(), chat, manner)
+        select_fitting_tasks([a_task()], a_pool(), chat, episode_format)
     assert caught.value.code == "max_length"
 
 
@@ -250,7 +258,7 @@ def test_a_slow_worker_does_not_hold_up_another_episode(chat):
         pool, generator = a_pool(), Written(chat, turn)
         engine = an_engine(chat, pool)
         async with asyncio.timeout(30):
-            await asyncio.gather(*(engine.group(a_task(query), generator, 1) for query in ("slow", "quick")))
+            await asyncio.gather(*(engine.run_group(a_task(query), generator, 1) for query in ("slow", "quick")))
         return generator.asked
 
     asked = asyncio.run(run())
@@ -262,11 +270,11 @@ def test_a_group_is_scored_against_itself(chat):
 
     async def run():
         generator = Written(chat, lambda *_: answer_of(next(answers)))
-        return await an_engine(chat, a_pool()).group(a_task(), generator, 4)
+        return await an_engine(chat, a_pool()).run_group(a_task(), generator, 4)
 
     group = asyncio.run(run())
     assert [rollout.reward for rollout in group.rollouts] == [1, 0, 0, 0] and group.success == 0.25
-    assert [rollout.advantage for rollout in group.rollouts] == advantages([1, 0, 0, 0], "group")
+    assert [rollout.advantage for rollout in group.rollouts] == compute_advantages([1, 0, 0, 0], "group")
     row = group.row(7, kept=True)
     assert (row["step"], row["kept"], row["equal"], row["family"]) == (7, True, False, "own")
     assert [each["correct"] for each in row["episodes"]] == [True, False, False, False]
@@ -279,7 +287,7 @@ def stepped(chat, tasks, turn, groups: int, redraws: int, mixed_only: bool = Tru
     async def run():
         generator = Written(chat, turn)
         curriculum = Curriculum(tasks, CurriculumSettings(enabled=False), 0)
-        kept, skipped = await an_engine(chat, a_pool()).step(curriculum, generator, groups, 2, redraws, mixed_only)
+        kept, skipped = await an_engine(chat, a_pool()).run_step(curriculum, generator, groups, 2, redraws, mixed_only)
         return kept, skipped, len(generator.asked)
 
     return asyncio.run(run())
@@ -288,7 +296,7 @@ def stepped(chat, tasks, turn, groups: int, redraws: int, mixed_only: bool = Tru
 def test_equal_groups_are_drawn_anew_within_the_limit_and_counted(chat):
     kept, skipped, episodes = stepped(chat, [a_task()], lambda *_: answer_of("wrong"), groups=2, redraws=3)
     assert (len(kept), len(skipped), episodes) == (2, 3, 10) and all(group.equal for group in kept)
-    found = figures(kept, skipped, ["accuracy"])
+    found = compute_rollout_metrics(kept, skipped, ["accuracy"])
     assert (found["groups/skipped"], found["groups/equal"], found["rollout/correct"]) == (3, 2, 0.0)
 
 
@@ -316,7 +324,7 @@ def failing_step(engine: RolloutEngine, generator: Any) -> tuple[str, str, int]:
     async def run():
         curriculum = Curriculum([a_task()], CurriculumSettings(), 0)
         try:
-            await engine.step(curriculum, generator, 4, 2, 2, True)
+            await engine.run_step(curriculum, generator, 4, 2, 2, True)
         except (TrainingFailed, ExceptionGroup) as error:
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -348,9 +356,9 @@ def test_a_backend_that_fails_ends_the_job_as_itself(chat):
 def test_the_clock_tells_what_the_generator_did_in_this_step(chat):
     generator = Written(chat, lambda *_: answer_of("x"))
     generator.busy_s, generator.tokens = 5.0, 1000
-    with Clock(generator) as clock:
+    with RolloutTimer(generator) as clock:
         generator.busy_s, generator.tokens = 7.0, 1100
-    assert clock.figures()["time/generation_s"] == 2.0 and clock.figures()["time/tokens_per_s"] == 50.0
+    assert clock.metrics()["time/generation_s"] == 2.0 and clock.metrics()["time/tokens_per_s"] == 50.0
 
 
 # The generator in this process
@@ -360,7 +368,9 @@ def prompts_of(chat: ChatTokens, count: int) -> list[list[int]]:
     from pool_registry.language_models.completion import Message
     from trainer.tasks.registry import open_source
 
-    return [chat.prompt([Message("user", task.query)]) for task in open_source("ledger,forge").tasks("test", count)]
+    return [
+        chat.encode_prompt([Message("user", task.query)]) for task in open_source("ledger,forge").tasks("test", count)
+    ]
 
 
 def greedily(model: Any, chat: ChatTokens, prompt: list[int], limit: int) -> list[int]:
@@ -588,7 +598,7 @@ def test_trl_does_not_learn_what_the_mask_leaves_out(tiny_base):
 @pytest.mark.parametrize("scale", ["group", "none"])
 def test_our_advantages_are_trls(tiny_base, scale):
     trained = trl_step(tiny_base, rows_of([1, 1, 1, 1]), REWARDS, scale)
-    ours = [each for start in (0, 4) for each in advantages(REWARDS[start : start + 4], scale)]
+    ours = [each for start in (0, 4) for each in compute_advantages(REWARDS[start : start + 4], scale)]
     assert list(trained._logs["advantages"]) == pytest.approx(ours, abs=1e-5)
 
 

@@ -33,14 +33,14 @@ from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import run_task
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.recipe import DemonstrationSettings, ModelSettings
-from trainer.sft.collect import Collector, has_recovered
+from trainer.sft.collect import DemonstrationCollector, has_recovered
 from trainer.sft.demonstrations import (
     Demonstration,
-    Said,
-    demonstration,
+    DemonstrationMessage,
     load_demonstrations,
+    load_starred_demonstrations,
+    make_demonstration,
     save_demonstrations,
-    starred_demonstrations,
 )
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.registry import open_source
@@ -66,7 +66,7 @@ def with_fault(tasks, **fault):
                 each = Fault(task.workers[0], **fault)
                 teacher = RecoveringTeacher(task.oracle_turn, each, task.workers)
                 episodes.append(await run_task(task, teacher, FaultyPool(pool, each), Events()))
-            return episodes, [demonstration(each, pool, "plan", "query", 6, "teacher") for each in episodes]
+            return episodes, [make_demonstration(each, pool, "plan", "query", 6, "teacher") for each in episodes]
 
     return asyncio.run(all_of_them())
 
@@ -76,7 +76,9 @@ def collected(tasks, pool=None, **wanted):
     events = Events()
 
     async def collect(pool):
-        collector = Collector(DemonstrationSettings(**wanted), ModelSettings(prompt="query"), pool, events, seed=1)
+        collector = DemonstrationCollector(
+            DemonstrationSettings(**wanted), ModelSettings(prompt="query"), pool, events, seed=1
+        )
         return await collector.collect(tasks), collector
 
     async def on_starter():
@@ -87,7 +89,7 @@ def collected(tasks, pool=None, **wanted):
     return rows, collector, [replay(key, each) for key, each in events.of.items()]
 
 
-def turns_of(row: Demonstration) -> list[Said]:
+def turns_of(row: Demonstration) -> list[DemonstrationMessage]:
     return [said for said in row.messages if said.role == "assistant"]
 
 
@@ -232,7 +234,7 @@ def test_starred_traces_of_this_pool_that_have_an_answer_are_demonstrations(tmp_
         store.traces.flush()
         for name in ("starred", "mistaken", "silent"):
             store.traces.star(found[name], True)
-        return list(starred_demonstrations(store.traces, pool, ModelSettings(prompt="query"), 3)), found
+        return list(load_starred_demonstrations(store.traces, pool, ModelSettings(prompt="query"), 3)), found
 
     rows, ids = asyncio.run(run())
     store.close()
@@ -244,7 +246,9 @@ def test_starred_traces_of_this_pool_that_have_an_answer_are_demonstrations(tmp_
 
 
 WORDS = st.text(max_size=40) | st.sampled_from(["\u2028", "a\x85b\x0bc", "\r\n", "\x00", "<|end|>", '"}\\'])
-SPOKEN = st.builds(Said, role=st.sampled_from(["system", "user", "assistant"]), content=WORDS, learn=st.booleans())
+SPOKEN = st.builds(
+    DemonstrationMessage, role=st.sampled_from(["system", "user", "assistant"]), content=WORDS, learn=st.booleans()
+)
 ROWS = st.lists(
     st.builds(
         Demonstration, messages=st.lists(SPOKEN, min_size=1, max_size=4), query=WORDS, episode=WORDS, source=WORDS
@@ -263,7 +267,9 @@ def test_jsonl_gives_back_what_was_written(rows):
 
 
 def test_a_data_set_gives_back_what_was_written(tmp_path):
-    odd = Demonstration(messages=[Said(role="user", content="\u2028\x85\r\n\x00é")], query='"', source="elsewhere")
+    odd = Demonstration(
+        messages=[DemonstrationMessage(role="user", content="\u2028\x85\r\n\x00é")], query='"', source="elsewhere"
+    )
     rows = [odd, conversation(("user", "q"), ("assistant", "a")), conversation(("assistant", ""))]
     save_demonstrations(tmp_path / "rows", rows)
     assert load_demonstrations(tmp_path / "rows") == rows
@@ -309,7 +315,9 @@ def chat(tiny_base):
 
 def conversation(*messages: tuple[str, str]) -> Demonstration:
     return Demonstration(
-        messages=[Said(role=role, content=content, learn=role == "assistant") for role, content in messages]
+        messages=[
+            DemonstrationMessage(role=role, content=content, learn=role == "assistant") for role, content in messages
+        ]
     )
 
 

@@ -57,16 +57,19 @@ def warm_up(home: Home, job: str) -> None:
     from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.cpu_trainers import choose_sft_trainer
     from trainer.learner.load_and_save import configure_libraries, load_learner
-    from trainer.sft.demonstrations import Demonstration, Said
-    from trainer.sft.stage import _arguments, dataset
+    from trainer.sft.demonstrations import Demonstration, DemonstrationMessage
+    from trainer.sft.stage import _make_arguments, make_dataset
 
     configure_libraries(1)
     torch.set_num_threads(1)
     open_live_pool(starter_pool())
     learner = load_learner(recipe.model, 0)
-    said = [Said(role="user", content="q"), Said(role="assistant", content="a", learn=True)]
-    rows = dataset([Demonstration(messages=said)], ChatTokens(learner.tokenizer), 99)
-    arguments = _arguments(recipe, recipe.sft, job_folder)
+    said = [
+        DemonstrationMessage(role="user", content="q"),
+        DemonstrationMessage(role="assistant", content="a", learn=True),
+    ]
+    rows = make_dataset([Demonstration(messages=said)], ChatTokens(learner.tokenizer), 99)
+    arguments = _make_arguments(recipe, recipe.sft, job_folder)
     kind = choose_sft_trainer(learner.model)
     kind(model=learner.model, args=arguments, train_dataset=rows, processing_class=learner.tokenizer)
 

@@ -14,7 +14,7 @@ import pytest
 
 from pool_registry.starter import starter_pool
 from trainer.sft.demonstrations import Demonstration
-from trainer.sft.renamed_copies import variants
+from trainer.sft.renamed_copies import make_variants
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.pool_conditions import CONDITIONS, apply_condition
 from trainer.tasks.suite import SPLITS
@@ -116,6 +116,6 @@ def test_conditions_change_the_pool_as_ever(condition):
 @pytest.mark.parametrize("seed", range(3))
 def test_made_up_copies_are_drawn_as_ever(seed):
     tasks = [find_task(family, level, "train", index) for family, level in CELLS for index in range(8)]
-    copies = variants([plain_demonstration(task) for task in tasks], 2, seed)
+    copies = make_variants([plain_demonstration(task) for task in tasks], 2, seed)
     assert len(copies) > 100
     assert digest([[copy.query, *(row.content for row in copy.messages)] for copy in copies]) == COPY_DIGESTS[seed]
