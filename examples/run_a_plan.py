@@ -6,7 +6,7 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Step, Turn
 from orchestrator.policies.oracle import OraclePolicy
 from pool_registry.calls.live_pool import live_pool
-from pool_registry.imports.functions import offers
+from pool_registry.imports.functions import list_functions
 from pool_registry.pool import Pool
 
 PLAN = Turn(
@@ -20,7 +20,7 @@ PLAN = Turn(
 
 
 async def main() -> None:
-    workers = tuple(offer.spec for offer in await offers("examples/shop.py"))
+    workers = tuple(offer.spec for offer in await list_functions("examples/shop.py"))
     async with live_pool(Pool(name="shop", workers=workers)) as pool:
         episode = await run_episode(EpisodeSpec("What is all our tea worth?"), OraclePolicy(PLAN), pool)
     for step in episode.steps.values():

@@ -23,7 +23,7 @@ LOAD_S = 60.0
 MAX_DESCRIPTION = 2000
 
 
-async def offers(target: str, python: str = "") -> list[Offer]:
+async def list_functions(target: str, python: str = "") -> list[Offer]:
     """Return one offer per function. Imports the file or module in a process that ends afterwards.
 
     Raises InvalidPool when there is nothing to load or its code fails.

@@ -39,7 +39,7 @@ class Refreshed:
     new: tuple[Offer, ...]  # tools that the pool does not have yet
 
 
-async def offers(server: McpServer) -> list[Offer]:
+async def list_tools(server: McpServer) -> list[Offer]:
     """Return one offer per tool. Starts the server's program or asks its URL, and closes it afterwards.
 
     Raises WorkerFault when the server cannot be reached, or answers with anything but a list of tools.

@@ -21,10 +21,10 @@ class UnfitEndpoint(Exception):
     """An endpoint cannot become a worker; the message says why."""
 
 
-async def offers(space: str, *, token: str = "", allow_private: bool = False) -> list[Offer]:
+async def list_endpoints(space: str, *, token: str = "", allow_private: bool = False) -> list[Offer]:
     """Return one offer for each endpoint of a Space: owner/name or a URL; `token` is a reference.
 
-    Raises InvalidPool for what a person can mend, WorkerFault when the Space does not answer.
+    Raises InvalidPool for what a person can correct, WorkerFault when the Space does not answer.
     """
     given: dict[str, Any] = {"space": space, "token": token}
     if allow_private:

@@ -29,7 +29,7 @@ def model_path(reference: str) -> Path:
     """The folder of a checkpoint: a path, `starter:tiny`, `starter:smollm2` (converted from its package on
     first use), or `hub:owner/name` (fetched on first use).
 
-    Raises WorkerFault saying what to install or to mend.
+    Raises WorkerFault saying what to install or to correct.
     """
     if reference == TINY:
         return asset("starters/tiny-base")

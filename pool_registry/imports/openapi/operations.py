@@ -47,7 +47,7 @@ async def fetch(url: str, allow_private: bool = False) -> str:
     return decode_text(http_client.demand(answer).body, "utf-8")
 
 
-def offers(
+def list_operations(
     text: str | bytes,
     *,
     base_url: str = "",
@@ -60,7 +60,7 @@ def offers(
 
     `base_url` takes the place of the document's servers, `source` is the URL that it came from (for servers
     without a host), `api_key` a reference to the key, `key_header` the header for it where the document's
-    own rule is wrong. Raises InvalidPool saying what to mend in the document or in these settings.
+    own rule is wrong. Raises InvalidPool saying what to correct in the document or in these settings.
     """
     _check_settings(base_url, api_key, key_header, AddressPolicy(private=allow_private, typed=True))
     document = read(text)

@@ -101,9 +101,9 @@ class ImportCommands:
         return self._save(pool.with_worker(fresh, spec.name), message)
 
     def _from_mcp(self, fields: Fields) -> list[Offer]:
-        from pool_registry.imports.mcp import offers
+        from pool_registry.imports.mcp import list_tools
 
-        return self._runtime.run(offers(_server(server_from(table(fields, "server")))))
+        return self._runtime.run(list_tools(_server(server_from(table(fields, "server")))))
 
     def _from_openapi(self, fields: Fields) -> list[Offer]:
         from pool_registry.imports.openapi import operations
@@ -114,7 +114,7 @@ class ImportCommands:
         private = fields.get("allow_private") is True
         if not document:
             document = self._runtime.run(operations.fetch(url, private))
-        return operations.offers(
+        return operations.list_operations(
             document,
             base_url=words(fields, "base_url"),
             api_key=words(fields, "api_key"),
@@ -124,16 +124,16 @@ class ImportCommands:
         )
 
     def _from_function(self, fields: Fields) -> list[Offer]:
-        from pool_registry.imports.functions import offers
+        from pool_registry.imports.functions import list_functions
 
-        return self._runtime.run(offers(text(fields, "target")))
+        return self._runtime.run(list_functions(text(fields, "target")))
 
     def _from_space(self, fields: Fields) -> list[Offer]:
-        from pool_registry.imports.space import offers
+        from pool_registry.imports.space import list_endpoints
 
         private = fields.get("allow_private") is True
         token = words(fields, "token")
-        return self._runtime.run(offers(text(fields, "space"), token=token, allow_private=private))
+        return self._runtime.run(list_endpoints(text(fields, "space"), token=token, allow_private=private))
 
 
 def server_from(form: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def quick_retries():
 @pytest.fixture
 def shop(address, document, monkeypatch):
     monkeypatch.setenv("PODIUM_SHOP_KEY", KEY)
-    found = operations.offers(document, source=f"{address}/v1/openapi.json", api_key="env:PODIUM_SHOP_KEY")
+    found = operations.list_operations(document, source=f"{address}/v1/openapi.json", api_key="env:PODIUM_SHOP_KEY")
     return {offer.spec.name: offer for offer in found}
 
 
@@ -71,7 +71,7 @@ def paths(**operation: object) -> dict:
 
 
 def one(document: dict, **settings: str) -> Offer:
-    [offer] = operations.offers(json.dumps(document), **settings)
+    [offer] = operations.list_operations(json.dumps(document), **settings)
     return offer
 
 
@@ -159,7 +159,7 @@ def test_only_what_may_be_repeated_is_repeated(shop, app):
 
 
 def test_an_operation_that_needs_a_key_says_so(document, address):
-    found = operations.offers(document, base_url=f"{address}/v1")
+    found = operations.list_operations(document, base_url=f"{address}/v1")
     closed = [offer for offer in found if "secret" in offer.spec.config.get("path", "by_") or offer.problem]
     assert {offer.problem for offer in closed} == {"it needs a key; give a reference to it, such as env:NAME"}
     assert len(closed) == 3 and len(found) > 8
@@ -287,12 +287,12 @@ def test_servers_with_variables_and_without_a_host():
 )  # fmt: skip
 def test_what_is_no_document_is_refused_with_the_reason(text, sentence):
     with pytest.raises(InvalidPool, match=sentence):
-        operations.offers(text)
+        operations.list_operations(text)
 
 
 def test_wrong_settings_are_told_by_field(document):
     with pytest.raises(InvalidPool) as told:
-        operations.offers(document, base_url="ftp://x", api_key="sk-plain", key_header="a b")
+        operations.list_operations(document, base_url="ftp://x", api_key="sk-plain", key_header="a b")
     assert [field for field, _ in told.value.problems] == ["base_url", "api_key", "key_header"]
 
 
@@ -300,7 +300,7 @@ def test_a_private_server_needs_the_switch():
     with pytest.raises(InvalidPool, match="allow_private"):
         one(paths(), base_url="http://10.0.0.5/v1")
     assert "allow_private" in one({**paths(), "servers": [{"url": "http://10.0.0.5/v1"}]}).problem
-    [offer] = operations.offers(json.dumps(paths()), base_url="http://10.0.0.5/v1", allow_private=True)
+    [offer] = operations.list_operations(json.dumps(paths()), base_url="http://10.0.0.5/v1", allow_private=True)
     assert load_config(offer.spec).policy.private
 
 
@@ -334,7 +334,7 @@ def offered_or_refused(text: str | bytes) -> None:
     import re
 
     try:
-        found = operations.offers(text, base_url="https://example.com")
+        found = operations.list_operations(text, base_url="https://example.com")
     except InvalidPool:
         return
     names = [offer.spec.name for offer in found]

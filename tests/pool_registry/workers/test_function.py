@@ -14,7 +14,7 @@ import pytest
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import InvalidPool
-from pool_registry.imports.functions import offers
+from pool_registry.imports.functions import list_functions
 from pool_registry.pool import Pool, check_pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.processes import gone
@@ -142,7 +142,7 @@ def failure(seen: Observation) -> tuple[str, str]:
 
 
 def test_every_public_function_of_a_file_is_offered_with_its_schema(tools):
-    found = {offer.spec.name: offer for offer in asyncio.run(offers(str(tools)))}
+    found = {offer.spec.name: offer for offer in asyncio.run(list_functions(str(tools)))}
     assert "_private" not in found and "point" not in found
     check_pool(Pool(name="p", workers=tuple(each.spec for each in found.values() if not each.problem)))
     length = found["length"].spec
@@ -171,12 +171,12 @@ def test_every_public_function_of_a_file_is_offered_with_its_schema(tools):
     ],
 )
 def test_what_cannot_be_a_worker_is_offered_with_what_to_write(tools, name, said):
-    (offer,) = asyncio.run(offers(f"{tools}:{name}"))
+    (offer,) = asyncio.run(list_functions(f"{tools}:{name}"))
     assert said in offer.problem
 
 
 def test_a_function_of_a_module_is_offered_too():
-    (offer,) = asyncio.run(offers("tests.pool_registry.support.function_for_tests:double"))
+    (offer,) = asyncio.run(list_functions("tests.pool_registry.support.function_for_tests:double"))
     seen = in_pool(lambda live: live.call(Action("double", {"number": 4})), offer.spec)
     assert seen.value == 8
     assert "tests.pool_registry.support.function_for_tests" not in sys.modules  # never loaded in this process
@@ -201,7 +201,7 @@ def test_what_cannot_be_loaded_says_why(tmp_path, target, code, said):
     if code is not None:
         path.write_text(code)
     with pytest.raises(InvalidPool, match=said.replace("(broken.py, line 1)", r"\(broken.py, line 1\)")):
-        asyncio.run(offers(target.format(path=path)))
+        asyncio.run(list_functions(target.format(path=path)))
 
 
 def test_calls_convert_arguments_and_results(tools):
@@ -267,7 +267,7 @@ def test_a_call_that_is_given_up_is_killed_with_what_it_started(tools, tmp_path)
 
 
 def test_check_tells_that_the_arguments_have_changed(tools):
-    (offer,) = asyncio.run(offers(f"{tools}:numpy_style"))
+    (offer,) = asyncio.run(list_functions(f"{tools}:numpy_style"))
 
     async def scene(live: LivePool) -> list[str]:
         check = live.workers["numpy_style"].worker.check

@@ -16,7 +16,7 @@ import pytest
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import InvalidPool, WorkerFault
-from pool_registry.imports.mcp import ToolChange, offers, refresh
+from pool_registry.imports.mcp import ToolChange, list_tools, refresh
 from pool_registry.mcp_client import connection
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
@@ -67,7 +67,7 @@ def failure(seen: Observation) -> tuple[str, str]:
 
 @pytest.mark.parametrize("mode", ["ok", "pages", "noise"])
 def test_every_tool_of_every_page_is_offered_also_by_a_server_that_prints(mode):
-    found = asyncio.run(offers(server(mode)))
+    found = asyncio.run(list_tools(server(mode)))
     assert [offer.spec.name for offer in found] == [
         f"raw_{name}" for name in ("echo", "pid", "hang", "cancelled", "huge", "crash", "odd")
     ]
@@ -87,7 +87,7 @@ def test_tools_that_cannot_be_workers_are_offered_with_the_reason(tmp_path):
     ]
     state = tmp_path / "tools.json"
     state.write_text(json.dumps(tools))
-    found = asyncio.run(offers(server("ok", str(state))))
+    found = asyncio.run(list_tools(server("ok", str(state))))
     names = [offer.spec.name for offer in found]
     assert names == ["raw_get_weather", "raw_get_weather_2", "raw_fetches", "raw_wrong", "raw_vast", "raw_tool"]
     assert [bool(offer.problem) for offer in found] == [False, False, True, True, True, False]
@@ -111,16 +111,16 @@ def test_a_server_that_cannot_be_used_says_why(monkeypatch, mode, code, said):
     if mode in ("mute", "endless-line"):
         monkeypatch.setattr(connection, "CONNECT_S", 2.0)
     with pytest.raises(WorkerFault, match=said) as caught:
-        asyncio.run(offers(server(mode, env={"VAULT_TOKEN": "env:RAW_VAULT_TOKEN"})))
+        asyncio.run(list_tools(server(mode, env={"VAULT_TOKEN": "env:RAW_VAULT_TOKEN"})))
     assert caught.value.code == code
     assert "s3cret" not in str(caught.value)
 
 
 def test_a_program_that_is_not_there_and_a_secret_that_is_not_set_are_told():
     with pytest.raises(WorkerFault, match="no-such-program cannot be started: No such file"):
-        asyncio.run(offers(McpServer(name="s", command="no-such-program")))
+        asyncio.run(list_tools(McpServer(name="s", command="no-such-program")))
     with pytest.raises(WorkerFault, match="env:NOT_SET_ANYWHERE is not set") as caught:
-        asyncio.run(offers(server(env={"A_TOKEN": "env:NOT_SET_ANYWHERE"})))
+        asyncio.run(list_tools(server(env={"A_TOKEN": "env:NOT_SET_ANYWHERE"})))
     assert caught.value.code == "auth"
 
 
@@ -255,7 +255,7 @@ def test_check_and_refresh_tell_what_has_changed(tmp_path):
 
     async def main() -> None:
         state.write_text(json.dumps([echo, kept, gone_tool]))
-        specs = [offer.spec for offer in await offers(of)]
+        specs = [offer.spec for offer in await list_tools(of)]
         async with live_pool(Pool(name="p", workers=tuple(specs))) as live:
             checks = {name: each.worker for name, each in live.workers.items()}
             assert await checks["raw_echo"].check() == "answers; 3 tools"

@@ -16,7 +16,7 @@ import pytest
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import WorkerFault
-from pool_registry.imports.mcp import offers
+from pool_registry.imports.mcp import list_tools
 from pool_registry.mcp_client import connection
 from pool_registry.mcp_client.session import borrow, give_back
 from pool_registry.pool import Pool, check_pool
@@ -96,7 +96,7 @@ def test_the_official_server_from_the_list_of_tools_to_the_last_process(server):
             await give_back(server, session)
 
     async def scene() -> dict[str, Observation]:
-        found = {offer.spec.config["tool"]: offer for offer in await offers(server)}
+        found = {offer.spec.config["tool"]: offer for offer in await list_tools(server)}
         assert not any(offer.problem for offer in found.values())
         assert found["add"].spec.name == "t_add" and found["add"].spec.description == "Add two numbers."
         assert found["add"].spec.retries == 2 and found["slow"].spec.retries == 0
@@ -192,19 +192,19 @@ def test_a_url_that_is_no_mcp_server_says_what_is_wrong(monkeypatch, path, code)
         monkeypatch.setattr(connection, "CONNECT_S", 1.0)
     headers = {"Authorization": "Bearer env:TESTS_STUDIO_KEY"}
     with peer() as address, pytest.raises(WorkerFault) as caught:
-        asyncio.run(offers(McpServer(name="t", transport="http", url=f"{address}/{path}", headers=headers)))
+        asyncio.run(list_tools(McpServer(name="t", transport="http", url=f"{address}/{path}", headers=headers)))
     assert caught.value.code == code, str(caught.value)
     assert "hush" not in str(caught.value)
 
 
 def test_a_url_where_nobody_listens_and_one_that_leads_inside_are_refused(monkeypatch):
     with pytest.raises(WorkerFault, match="cannot be reached") as caught:
-        asyncio.run(offers(McpServer(name="t", transport="http", url="http://127.0.0.1:9/mcp")))
+        asyncio.run(list_tools(McpServer(name="t", transport="http", url="http://127.0.0.1:9/mcp")))
     assert caught.value.code == "connection"
     with pytest.raises(ValueError, match="private address"):
         McpServer(name="t", transport="http", url="http://10.0.0.1/mcp")
     assert McpServer(name="t", transport="http", url="http://10.0.0.1/mcp", allow_private=True).reach.private
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("10.0.0.1", 80))])
     with pytest.raises(WorkerFault, match="private address") as caught:  # a name says so only when it is looked up
-        asyncio.run(offers(McpServer(name="t", transport="http", url="http://tools.example/mcp")))
+        asyncio.run(list_tools(McpServer(name="t", transport="http", url="http://tools.example/mcp")))
     assert caught.value.code == "bad_url"

@@ -12,7 +12,7 @@ from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.imports import Offer
-from pool_registry.imports.space import offers
+from pool_registry.imports.space import list_endpoints
 from pool_registry.kinds import load_config
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
@@ -56,7 +56,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(address) -> dict[str, Offer]:
-    return {offer.spec.config["api_name"]: offer for offer in asyncio.run(offers(address))}
+    return {offer.spec.config["api_name"]: offer for offer in asyncio.run(list_endpoints(address))}
 
 
 def call(spec: WorkerSpec, **arguments) -> Observation:
@@ -121,7 +121,7 @@ def test_an_id_is_looked_up_at_the_hub_that_is_set_with_the_token(address, monke
         monkeypatch.setattr(Peer, "do_GET", space_info)
         monkeypatch.setenv("HF_ENDPOINT", hub)
         monkeypatch.setenv("PODIUM_HF", "hf_planted_1618")
-        named = asyncio.run(offers("owner/name", token="env:PODIUM_HF"))
+        named = asyncio.run(list_endpoints("owner/name", token="env:PODIUM_HF"))
     assert seen == [("/api/spaces/owner/name", "Bearer hf_planted_1618")]
     assert named[0].spec.name == "name_add" and named[0].spec.config["token"] == "env:PODIUM_HF"
 
@@ -129,14 +129,14 @@ def test_an_id_is_looked_up_at_the_hub_that_is_set_with_the_token(address, monke
 @pytest.mark.parametrize("space", ["", "no slash", "ftp://x/y", "a/b/c", "https://user:pw@example.com"])
 def test_what_is_no_space_is_refused(space):
     with pytest.raises(InvalidPool):
-        asyncio.run(offers(space))
+        asyncio.run(list_endpoints(space))
 
 
 @pytest.mark.parametrize("answer", [[], {}, {"version": "6", "api_prefix": 3}, {"version": "6", "named_endpoints": 1}])
 def test_what_is_no_gradio_app_is_told(monkeypatch, answer):
     monkeypatch.setattr(Peer, "do_GET", lambda self: self._json(200, answer))
     with peer() as place, pytest.raises(WorkerFault) as told:
-        asyncio.run(offers(place))
+        asyncio.run(list_endpoints(place))
     assert told.value.code == "invalid_response"
 
 
