@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import PoolError, WorkerFault
-from pool_registry.kinds import open_worker
+from pool_registry.kinds import KINDS, open_worker
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Worker
+from trainer.grpo.rewards import REWARDS
+from trainer.tasks.registry import PROVIDERS
 
 PACKAGES = ("gradio", "torch", "transformers", "trl", "peft", "networkx", "sqlmodel", "huggingface-hub")
 OPTIONAL = {
@@ -50,6 +53,7 @@ def examine_machine(folder: str | None) -> Iterator[str]:
         yield str(_check_package(name, "reinstall: make setup"))
     for name, advice in OPTIONAL.items():
         yield str(_check_package(name, advice))
+    yield from map(str, _check_extensions())
     yield "Programs"
     yield str(_check_chromium())
     yield "Data"
@@ -57,6 +61,16 @@ def examine_machine(folder: str | None) -> Iterator[str]:
     yield "Workers of the starter pool"
     for line in asyncio.run(_check_workers(starter_pool())):
         yield str(line)
+
+
+def _check_extensions() -> Iterator[ReportLine]:
+    """What other packages add to the tables of kinds, policies, rewards and tasks, and what of it was left out."""
+    for table in (KINDS, POLICIES, REWARDS, PROVIDERS):
+        for name in table:
+            if table.package_of(name):
+                yield ReportLine("ok", name, f"{table.group} of {table.package_of(name)}")
+        for name, problem in table.problems.items():
+            yield ReportLine("problem", name, problem)
 
 
 def _check_package(name: str, advice: str) -> ReportLine:

@@ -147,6 +147,15 @@ except InvalidPool as error:
     assert sentence in output
 
 
+def test_the_doctor_lists_what_packages_add_and_what_was_left_out(site):
+    output = run(site, """
+from studio.cli.doctor import _check_extensions
+print(*_check_extensions(), sep="\\n")
+""")  # fmt: skip
+    assert "+ reverse            podium.workers of toy_reverse 1.0" in output
+    assert "! wrong " in output and "of toy_wrong 1.0 gives a" in output
+
+
 def test_its_package_is_pinned_where_it_is_published_unless_it_came_from_a_folder(site):
     publish = """
 going = travellers(Pool(name="p", workers=(worker("reverse", upper=True),)))
