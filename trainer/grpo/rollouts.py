@@ -162,8 +162,8 @@ class LearningPolicy:
         last = episode.rounds[-2]
         if self.transcript.completion[-1] != self._chat.tokenizer.eos_token_id:  # cut off at its limit
             self._add([self._chat.tokenizer.eos_token_id], [0.0], learn=False)
-        told = observation_text(last, self._format.max_rounds - last.number)
-        ids = self._chat.encode_between(strip_special(told))
+        observation = observation_text(last, self._format.max_rounds - last.number)
+        ids = self._chat.encode_between(strip_special(observation))
         self._add(ids, [0.0] * len(ids), learn=False)
 
     def _add(self, ids: Sequence[int], logprobs: Sequence[float] | None, learn: bool) -> None:
@@ -228,7 +228,7 @@ class RolloutEngine:
         """`size` episodes on one task, scored against each other."""
         async with asyncio.TaskGroup() as running:
             started = [running.create_task(self.run_episode(task, generator)) for _ in range(size)]
-        group = RolloutGroup(task, [each.result() for each in started])
+        group = RolloutGroup(task, [episode.result() for episode in started])
         scored = score_group([rollout.sample for rollout in group.rollouts], self.terms)
         for rollout, terms in zip(group.rollouts, scored, strict=True):
             rollout.terms, rollout.reward = terms, sum_weighted(terms, self.terms)
@@ -283,7 +283,7 @@ def compute_rollout_metrics(
     statuses = Counter(status for sample in samples for status in _list_statuses(sample.episode))
     steps = max(1, sum(statuses.values()))
     turns = [done for sample in samples for done in sample.episode.rounds if done.turn is not None]
-    found = {
+    metrics = {
         "rollout/correct": mean([float(sample.correct) for sample in samples]),
         "rollout/turns": mean([sample.totals.rounds for sample in samples]),
         "rollout/steps": mean([sample.totals.steps for sample in samples]),
@@ -294,12 +294,12 @@ def compute_rollout_metrics(
         "groups/skipped": len(skipped),
         "groups/equal": sum(group.equal for group in groups),
     }
-    found |= {f"status/{status.value}": statuses[status] / steps for status in Status}
-    found |= {f"worker/{name}": share for name, share in compute_worker_shares(samples).items()}
+    metrics |= {f"status/{status.value}": statuses[status] / steps for status in Status}
+    metrics |= {f"worker/{name}": share for name, share in compute_worker_shares(samples).items()}
     for name in names:
         values = [rollout.terms[name] for rollout in rollouts if name in rollout.terms]
-        found |= {f"term/{name}": mean(values), f"term/{name}/spread": _compute_spread(values)}
-    return found
+        metrics |= {f"term/{name}": mean(values), f"term/{name}/spread": _compute_spread(values)}
+    return metrics
 
 
 def _list_statuses(episode: Episode) -> list[Status]:

@@ -129,15 +129,15 @@ def _make_rollout_function(
     names: list[str],
 ) -> Callable[[list[Any], Any], dict[str, Any]]:
     """What TRL calls once per batch of episodes."""
-    wanted = settings.rollouts
+    options = settings.rollouts
 
     def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
         step = offset + trainer.state.global_step + 1
-        groups = len(prompts) // wanted.group
+        groups = len(prompts) // options.group
         with RolloutTimer(generator := backend.get_generator(trainer)) as timer:
             kept, skipped = training.runner.run(
                 engine.run_step(
-                    curriculum, generator, groups, wanted.group, round(wanted.redraws * groups), wanted.mixed_only
+                    curriculum, generator, groups, options.group, round(options.redraws * groups), options.mixed_only
                 )
             )
         _record(training, step, kept, skipped)
@@ -160,12 +160,12 @@ def _make_rollout_function(
 def _to_columns(groups: list[RolloutGroup], names: list[str]) -> dict[str, Any]:
     """The episodes as TRL wants them: one row per episode, groups together."""
     rollouts = [rollout for group in groups for rollout in group.rollouts]
-    known = all(rollout.logprobs is not None for rollout in rollouts)
+    have_logprobs = all(rollout.logprobs is not None for rollout in rollouts)
     return {
         "prompt_ids": [rollout.transcript.prompt for rollout in rollouts],
         "completion_ids": [rollout.transcript.completion for rollout in rollouts],
         "env_mask": [rollout.transcript.mask for rollout in rollouts],
-        "logprobs": [rollout.logprobs for rollout in rollouts] if known else None,
+        "logprobs": [rollout.logprobs for rollout in rollouts] if have_logprobs else None,
         **{f"term_{name}": [rollout.terms.get(name) for rollout in rollouts] for name in names},
     }
 
@@ -202,7 +202,7 @@ def _restore_curriculum(tasks: Sequence[Task], job_folder: JobFolder, settings: 
         episodes = row.get("episodes")
         if task is not None and isinstance(episodes, list) and episodes:
             curriculum.draw()  # so that the next draws are new ones
-            curriculum.learn(task, sum(bool(each.get("correct")) for each in episodes) / len(episodes))
+            curriculum.learn(task, sum(bool(episode.get("correct")) for episode in episodes) / len(episodes))
     return curriculum
 
 
@@ -213,26 +213,26 @@ def _sum_cost(training: TrainingContext) -> float:
 
 
 def _make_arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOConfig:
-    recipe, wanted, loss = training.recipe, settings.rollouts, settings.loss
+    recipe, rollouts, loss = training.recipe, settings.rollouts, settings.loss
     shared: dict[str, Any] = build_trainer_arguments(
         recipe.model, settings.optimizer, settings.steps, training.job_folder.draft
     )
-    if wanted.backend == "vllm-colocate":
+    if rollouts.backend == "vllm-colocate":
         shared |= {
             "use_vllm": True,
             "vllm_mode": "colocate",
-            "vllm_gpu_memory_utilization": wanted.vllm_memory,
+            "vllm_gpu_memory_utilization": rollouts.vllm_memory,
             "vllm_enable_sleep_mode": True,
-            "vllm_max_model_length": wanted.max_length,
+            "vllm_max_model_length": rollouts.max_length,
         }
     return GRPOConfig(
         **shared,
         per_device_train_batch_size=settings.micro_batch,
-        gradient_accumulation_steps=wanted.prompts * wanted.group // settings.micro_batch,
-        num_generations=wanted.group,
+        gradient_accumulation_steps=rollouts.prompts * rollouts.group // settings.micro_batch,
+        num_generations=rollouts.group,
         max_completion_length=recipe.model.turn_tokens,
-        temperature=wanted.temperature,
-        top_p=wanted.top_p,
+        temperature=rollouts.temperature,
+        top_p=rollouts.top_p,
         loss_type="grpo" if loss.type == "gspo" else loss.type,
         importance_sampling_level="sequence" if loss.type == "gspo" else "token",
         beta=loss.beta,
@@ -252,21 +252,21 @@ class _GeneratorBackend:
         self._training, self._settings, self._learner = training, settings, learner
         self._generator: Generator | None = None
         self._loaded = 0
-        wanted = settings.rollouts
-        sampling = SamplingParams(wanted.temperature, wanted.top_p)
-        if wanted.backend == "transformers":
-            generator = TransformersGenerator(learner.model, learner.tokenizer, sampling, wanted.concurrency)
+        options = settings.rollouts
+        sampling = SamplingParams(options.temperature, options.top_p)
+        if options.backend == "transformers":
+            generator = TransformersGenerator(learner.model, learner.tokenizer, sampling, options.concurrency)
             stack.callback(generator.close)
             self._generator = generator
-        elif wanted.backend == "vllm":
-            url = wanted.vllm_url or self._start_server(learner, stack)
+        elif options.backend == "vllm":
+            url = options.vllm_url or self._start_server(learner, stack)
             self._generator = ServerGenerator(url, "base", sampling)
 
     def _start_server(self, learner: Learner, stack: ExitStack) -> str:
         """Start a server for as long as this stage runs."""
-        wanted = self._settings.rollouts
-        extra = () if pick_device("auto") == "cpu" else ("--gpu-memory-utilization", str(wanted.vllm_memory))
-        server = serve_model(model_path(learner.base), "base", lora=True, max_model_len=wanted.max_length, extra=extra)
+        options = self._settings.rollouts
+        extra = () if pick_device("auto") == "cpu" else ("--gpu-memory-utilization", str(options.vllm_memory))
+        server = serve_model(model_path(learner.base), "base", lora=True, max_model_len=options.max_length, extra=extra)
         return stack.enter_context(server).url
 
     def get_generator(self, trainer: Any) -> Generator:

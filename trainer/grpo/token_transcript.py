@@ -49,9 +49,9 @@ class ChatTokens:
         self.tokenizer = tokenizer
         if not tokenizer.chat_template or tokenizer.eos_token is None:
             raise TrainingFailed("chat_template", "the base model has no chat template; choose an instruct model")
-        asked = [Message("user", "q")]
-        opened = self._render(asked, True)
-        answered = self._render([*asked, Message("assistant", "a")], False)
+        question = [Message("user", "q")]
+        opened = self._render(question, True)
+        answered = self._render([*question, Message("assistant", "a")], False)
         if not answered.startswith(opened + "a"):
             raise TrainingFailed(
                 "chat_template", "the chat template rewrites what the model wrote; choose another base"
@@ -72,8 +72,8 @@ class ChatTokens:
 
     def encode_between(self, observation: str) -> list[int]:
         """What stands between the end token of one turn and the start of the next."""
-        told = [Message("user", "q"), Message("assistant", "a"), Message("user", observation)]
-        text = self._render(told, True)
+        messages = [Message("user", "q"), Message("assistant", "a"), Message("user", observation)]
+        text = self._render(messages, True)
         if not text.startswith(self._answered):
             raise TrainingFailed("chat_template", "the chat template rewrites earlier turns; choose another base")
         return self._encode(self._after_turn + text.removeprefix(self._answered))

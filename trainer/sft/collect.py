@@ -68,7 +68,7 @@ class DemonstrationCollector:
         async with asyncio.TaskGroup() as group:
             for index in range(len(tasks)):
                 group.create_task(collect_one(index))
-        return [each for each in kept if each is not None]
+        return [demonstration for demonstration in kept if demonstration is not None]
 
     def _draw_fault(self, task: Task) -> Fault | None:
         if self._random.random() >= self._settings.faults:
@@ -96,7 +96,7 @@ class DemonstrationCollector:
         if not correct:
             return None
         self.correct += 1
-        best = min(correct, key=lambda each: (not has_recovered(each), self._familiarity(each), len(each.steps)))
+        best = min(correct, key=lambda one: (not has_recovered(one), self._familiarity(one), len(one.steps)))
         self.recovered += has_recovered(best)
         self._used.update(run.step.worker for run in best.steps.values())
         return make_demonstration(best, self._pool, self._model.dialect, self._model.prompt, self._rounds, "teacher")

@@ -50,10 +50,10 @@ class Demonstration(BaseModel):
 
     def transcript(self, chat: ChatTokens) -> Transcript:
         """The tokens of this conversation. Raises TrainingFailed when the template cannot hold it."""
-        turns = [index for index, said in enumerate(self.messages) if said.role == "assistant"]
+        turns = [index for index, message in enumerate(self.messages) if message.role == "assistant"]
         if not turns:
             raise TrainingFailed("demonstrations", "a demonstration without a turn of the assistant teaches nothing")
-        before = [Message(said.role, said.content) for said in self.messages[: turns[0]]]
+        before = [Message(message.role, message.content) for message in self.messages[: turns[0]]]
         if turns != list(range(turns[0], turns[-1] + 1, 2)):
             raise TrainingFailed(
                 "demonstrations",
@@ -61,11 +61,11 @@ class Demonstration(BaseModel):
                 f"join what stands between two turns in the one that begins {self.messages[0].content[:60]!r}",
             )
         grown = Transcript(chat.encode_prompt(before))
-        for said in self.messages[turns[0] : turns[-1] + 1]:
-            if said.role == "assistant":
-                grown.add(chat.encode_turn(said.content), said.learn)
+        for message in self.messages[turns[0] : turns[-1] + 1]:
+            if message.role == "assistant":
+                grown.add(chat.encode_turn(message.content), message.learn)
             else:
-                grown.add(chat.encode_between(said.content), False)
+                grown.add(chat.encode_between(message.content), False)
         return grown
 
 
@@ -153,7 +153,7 @@ def _read_lines(path: Path) -> Iterator[Demonstration]:
 
 
 def _with_targets(row: Demonstration) -> Demonstration:
-    if any("learn" in said.model_fields_set for said in row.messages):
+    if any("learn" in message.model_fields_set for message in row.messages):
         return row
-    marked = [said.model_copy(update={"learn": said.role == "assistant"}) for said in row.messages]
+    marked = [message.model_copy(update={"learn": message.role == "assistant"}) for message in row.messages]
     return row.model_copy(update={"messages": marked})

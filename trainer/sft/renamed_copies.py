@@ -52,9 +52,10 @@ def make_variants(rows: Sequence[Demonstration], count: int, seed: int) -> list[
 
 def find_quoted_words(row: Demonstration) -> list[str]:
     """The names and the numbers from three digits on that both the query and a turn hold, in order."""
-    said = {word for each in row.messages if each.role == "assistant" for word in WORD.findall(each.content)}
+    turns = [message.content for message in row.messages if message.role == "assistant"]
+    written = {word for turn in turns for word in WORD.findall(turn)}
     words = dict.fromkeys(WORD.findall(row.query))
-    return [word for word in words if word in said and len(word) > 2 and (word[0].isupper() or word.isdigit())]
+    return [word for word in words if word in written and len(word) > 2 and (word[0].isupper() or word.isdigit())]
 
 
 def make_similar_word(word: str, random: Random) -> str:
@@ -80,7 +81,7 @@ def _make_syllable(random: Random) -> str:
 
 def _replace_words(row: Demonstration, names: Mapping[str, str]) -> Demonstration:
     def replace(text: str) -> str:
-        return WORD.sub(lambda found: names.get(found[0], found[0]), text)
+        return WORD.sub(lambda match: names.get(match[0], match[0]), text)
 
-    messages = [said.model_copy(update={"content": replace(said.content)}) for said in row.messages]
+    messages = [message.model_copy(update={"content": replace(message.content)}) for message in row.messages]
     return Demonstration(messages=messages, query=replace(row.query), episode=row.episode, source="made up")

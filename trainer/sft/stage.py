@@ -79,14 +79,14 @@ def prepare_demonstrations(training: TrainingContext, settings: SftSettings) -> 
     if job_folder.demonstrations.exists():
         return load_demonstrations(job_folder.demonstrations)
     rounds = pool.pool.limits.max_rounds
-    wanted = settings.demonstrations
+    options = settings.demonstrations
     rows = (
-        list(load_starred_demonstrations(training.store.traces, pool, recipe.model, rounds)) if wanted.starred else []
+        list(load_starred_demonstrations(training.store.traces, pool, recipe.model, rounds)) if options.starred else []
     )
-    if wanted.file:
-        rows += load_demonstrations(Path(wanted.file).expanduser())
+    if options.file:
+        rows += load_demonstrations(Path(options.file).expanduser())
     collector = DemonstrationCollector(
-        wanted, recipe.model, pool, training.store.traces, settings.optimizer.seed, rounds
+        options, recipe.model, pool, training.store.traces, settings.optimizer.seed, rounds
     )
     rows += training.runner.run(_collect(collector, training.tasks, job_folder))
     if job_folder.stop_requested:
@@ -98,10 +98,10 @@ def prepare_demonstrations(training: TrainingContext, settings: SftSettings) -> 
     if not rows:
         raise TrainingFailed(
             "demonstrations",
-            f"the teacher {wanted.teacher} solved none of {len(training.tasks)} tasks: there is nothing to imitate. "
+            f"the teacher {options.teacher} solved none of {len(training.tasks)} tasks: there is nothing to imitate. "
             "Choose another teacher (sft.demonstrations.teacher) or easier tasks (tasks.levels)",
         )
-    rows += make_variants(rows, wanted.variants, settings.optimizer.seed)
+    rows += make_variants(rows, options.variants, settings.optimizer.seed)
     with draft_file(job_folder.demonstrations) as draft:
         save_demonstrations(draft, rows)
     return rows
@@ -135,14 +135,14 @@ def _make_progress(job_folder: JobFolder) -> Progress:
 def make_dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: int) -> Dataset:
     """`input_ids` and `labels` of equal length, and that `length`, per row. Raises TrainingFailed when nothing fits."""
     transcripts = [row.transcript(chat) for row in rows]
-    fitting = [each for each in transcripts if len(each.ids) <= max_length and any(each.mask)]
+    fitting = [transcript for transcript in transcripts if len(transcript.ids) <= max_length and any(transcript.mask)]
     if not fitting:
-        longest = min((len(each.ids) for each in transcripts), default=0)
+        longest = min((len(transcript.ids) for transcript in transcripts), default=0)
         raise TrainingFailed(
             "max_length", f"no demonstration fits: the shortest has {longest:,} tokens; raise sft.max_length"
         )
     return Dataset.from_list(
-        [{"input_ids": each.ids, "labels": each.labels(), "length": len(each.ids)} for each in fitting]
+        [{"input_ids": row.ids, "labels": row.labels(), "length": len(row.ids)} for row in fitting]
     )
 
 

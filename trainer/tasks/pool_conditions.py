@@ -72,8 +72,8 @@ def rename_workers(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
 def add_distractors(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """Two to five more workers that look useful, among the others."""
     random = _make_random("distractors", pool, seed)
-    known = {spec.name for spec in pool.workers}
-    fresh = [spec for spec in load_condition_data().distractors if spec.name not in known]
+    names = {spec.name for spec in pool.workers}
+    fresh = [spec for spec in load_condition_data().distractors if spec.name not in names]
     workers = list(pool.workers)
     for spec in random.sample(fresh, min(len(fresh), random.randint(2, MAX_DISTRACTORS))):
         workers.insert(random.randint(0, len(workers)), spec)
@@ -115,11 +115,11 @@ def set_prices(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
 
 def remove_workers(pool: Pool, names: Sequence[str]) -> Pool:
     """The pool with these workers switched off: what do they carry? Raises UnknownTask for one that is not there."""
-    known = [spec.name for spec in pool.enabled]
-    unknown = [name for name in names if name not in known]
+    there = [spec.name for spec in pool.enabled]
+    unknown = [name for name in names if name not in there]
     if unknown:
-        raise UnknownTask(f"the pool {pool.name} has no worker {unknown[0]!r}; it has: {', '.join(known)}")
-    if set(known) <= set(names):
+        raise UnknownTask(f"the pool {pool.name} has no worker {unknown[0]!r}; it has: {', '.join(there)}")
+    if set(there) <= set(names):
         raise UnknownTask(f"nothing would be left of the pool {pool.name}; leave a worker in it")
     return pool.model_copy(update={"workers": tuple(spec for spec in pool.workers if spec.name not in names)})
 
@@ -177,8 +177,8 @@ def _apply(condition: str, pool: Pool, seed: int) -> tuple[Pool, Renaming]:
         return remove_workers(pool, names.split(",")), {}
     if condition in CONDITIONS:
         return CONDITIONS[condition](pool, seed)
-    known = ", ".join(CONDITIONS)
-    raise UnknownTask(f"there is no condition {condition!r}; use one of: {known}, without:WORKER[,WORKER]")
+    choices = ", ".join(CONDITIONS)
+    raise UnknownTask(f"there is no condition {condition!r}; use one of: {choices}, without:WORKER[,WORKER]")
 
 
 def _with_fallbacks(pool: Pool, renaming: Renaming) -> Pool:

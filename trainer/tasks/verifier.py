@@ -52,8 +52,8 @@ class NumberWithin:
     kind: str = "number"
 
     def accepts(self, answer: object) -> bool:
-        found = parse_last_number(extract_answer(answer))
-        return found is not None and abs(found - self.expected) <= self.tolerance
+        number = parse_last_number(extract_answer(answer))
+        return number is not None and abs(number - self.expected) <= self.tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class ExactText:
     kind: str = "exact"
 
     def accepts(self, answer: object) -> bool:
-        found = _fold(extract_answer(answer))
-        return found != "" and found == _fold(self.expected)
+        text = _fold(extract_answer(answer))
+        return text != "" and text == _fold(self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class OneOf:
     kind: str = "one_of"
 
     def accepts(self, answer: object) -> bool:
-        return any(ExactText(each).accepts(answer) for each in self.expected)
+        return any(ExactText(text).accepts(answer) for text in self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class SameSet:
     kind: str = "set"
 
     def accepts(self, answer: object) -> bool:
-        found = _make_set(_parse_items(extract_answer(answer)))
-        return bool(found) and found == _make_set(self.expected)
+        members = _make_set(_parse_items(extract_answer(answer)))
+        return bool(members) and members == _make_set(self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +151,10 @@ def is_near_tie(value: float, digits: int) -> bool:
 
 def parse_last_number(text: str) -> float | None:
     """The last finite number written in a text: "1,234.50", "-3", ".5", "2e6"; None without one."""
-    found = [match.group() for match in _NUMBER.finditer(text[-_TAIL:])]
-    if not found:
+    numbers = [match.group() for match in _NUMBER.finditer(text[-_TAIL:])]
+    if not numbers:
         return None
-    number = float(found[-1].replace(",", "").replace("−", "-"))
+    number = float(numbers[-1].replace(",", "").replace("−", "-"))
     return number if math.isfinite(number) else None
 
 

@@ -74,8 +74,8 @@ class Template:
         query = normalize_query(query)
         if not query.casefold().startswith(self._start):
             return None  # most are told apart by this, and their patterns never made
-        found = self._pattern.fullmatch(query)
-        return found.groupdict() if found else None
+        match = self._pattern.fullmatch(query)
+        return match.groupdict() if match else None
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -92,9 +92,9 @@ def match_templates(kinds: Mapping[K, Wordings[Template]], query: str) -> tuple[
     """Which of the kinds of query this is, the number of its wording, and what its gaps hold; else None."""
     for kind, wordings in kinds.items():
         for number, template in enumerate(wordings):
-            said = template.match(query)
-            if said is not None:
-                return kind, number, said
+            gaps = template.match(query)
+            if gaps is not None:
+                return kind, number, gaps
     return None
 
 

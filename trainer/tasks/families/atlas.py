@@ -137,8 +137,8 @@ class Atlas(TemplateSuite[AtlasQuery]):
 
     def solve(self, parameters: AtlasQuery) -> tuple[Verifier, Turn] | None:
         p = parameters
-        known = _index_capitals() if p.level == 3 else _index_countries()
-        countries = [known.get(_fold(place), "") for place in p.places]
+        names = _index_capitals() if p.level == 3 else _index_countries()
+        countries = [names.get(_fold(place), "") for place in p.places]
         values = [load_facts().values[p.figure].get(country, 0.0) for country in countries]  # 0 is no figure here
         if not all(values) or (p.level == 1 and p.unit not in TARGETS.get(load_figures()[p.figure].unit, ())):
             return None

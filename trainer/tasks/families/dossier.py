@@ -67,10 +67,10 @@ class Dossier(TemplateSuite[DossierQuery]):
 
     def write(self, parameters: DossierQuery) -> str:
         p = parameters
-        said: dict[str, object] = {"subject": p.subject, "percent": p.percent}
+        values: dict[str, object] = {"subject": p.subject, "percent": p.percent}
         for letter, place in zip(PLACES, p.places, strict=False):
-            said |= {f"room_{letter}": place.room, f"memo_{letter}": place.memo, f"section_{letter}": place.section}
-        return self.template_of(p).fill(**said)
+            values |= {f"room_{letter}": place.room, f"memo_{letter}": place.memo, f"section_{letter}": place.section}
+        return self.template_of(p).fill(**values)
 
     def read(self, query: str) -> DossierQuery | None:
         match = self.match(query)

@@ -153,14 +153,14 @@ class Forge(Suite[ForgeQuery]):
 
     def read(self, query: str) -> ForgeQuery | None:
         for number, wording in enumerate(load_wordings()):
-            said = wording.template.match(query)
-            if said is None:
+            gaps = wording.template.match(query)
+            if gaps is None:
                 continue
-            parts = [_parse_part(part) for part in wording.read_parts(said["parts"]) or ()]
-            weights = _parse_weights(said["sum"], len(parts))
+            parts = [_parse_part(part) for part in wording.read_parts(gaps["parts"]) or ()]
+            weights = _parse_weights(gaps["sum"], len(parts))
             if len(parts) < 2 or None in parts or weights is None:
                 continue
-            return ForgeQuery(tuple(part for part in parts if part), weights, int(said["modulus"]), number)
+            return ForgeQuery(tuple(part for part in parts if part), weights, int(gaps["modulus"]), number)
         return None
 
     def level_of(self, parameters: ForgeQuery) -> int:
@@ -206,16 +206,16 @@ def _draw_numbers(kind: Computation, split: str, random: Random) -> tuple[int, .
 
 def _parse_weights(text: str, count: int) -> tuple[int, ...] | None:
     """8, 4 and 8 of "8A + 4B + 8C", when it names the parts in order."""
-    terms = [found for term in text.split("+") if (found := _TERM.fullmatch(term.strip()))]
+    terms = [match for term in text.split("+") if (match := _TERM.fullmatch(term.strip()))]
     named = "".join(term[2] for term in terms)
     return tuple(int(term[1]) for term in terms) if named == LETTERS[:count] else None
 
 
 def _parse_part(text: str) -> tuple[str, tuple[int, ...]] | None:
     for kind in COMPUTATIONS:
-        found = kind.pattern.fullmatch(text)
-        if found is not None:
-            numbers = tuple(int(number) for number in found["numbers"].split(","))
+        match = kind.pattern.fullmatch(text)
+        if match is not None:
+            numbers = tuple(int(number) for number in match["numbers"].split(","))
             in_range = all(1 < number <= kind.high for number in numbers)
             return (kind.name, numbers) if len(numbers) == kind.count and in_range else None
     return None

@@ -85,9 +85,9 @@ class Itinerary(TemplateSuite[ItineraryQuery]):
 
     def write(self, parameters: ItineraryQuery) -> str:
         p = parameters
-        said = dict(zip((*STOPS[: len(p.stops)], *STARTS[: len(p.starts)]), (*p.stops, *p.starts), strict=True))
+        places = dict(zip((*STOPS[: len(p.stops)], *STARTS[: len(p.starts)]), (*p.stops, *p.starts), strict=True))
         spans = dict(zip(SPANS, p.spans, strict=False))
-        return self.template_of(p).fill(**said, **spans, until=p.until, country=p.country)
+        return self.template_of(p).fill(**places, **spans, until=p.until, country=p.country)
 
     def read(self, query: str) -> ItineraryQuery | None:
         match = self.match(query)
@@ -108,11 +108,11 @@ class Itinerary(TemplateSuite[ItineraryQuery]):
     def solve(self, parameters: ItineraryQuery) -> tuple[Verifier, Turn] | None:
         p = parameters
         stops = [airports().get(code) for code in p.stops]
-        known = [stop for stop in stops if stop is not None]
-        country = p.country or (known[-1].country if known else "")
-        if len(known) < len(stops) or country not in _list_countries():
+        airports_on_route = [stop for stop in stops if stop is not None]
+        country = p.country or (airports_on_route[-1].country if airports_on_route else "")
+        if len(airports_on_route) < len(stops) or country not in _list_countries():
             return None
-        landings = _land_both(p, known) if p.level == 1 else [_land_last(p, known)]
+        landings = _land_both(p, airports_on_route) if p.level == 1 else [_land_last(p, airports_on_route)]
         days = [landing.date() for landing in landings if landing is not None]
         if len(days) < len(landings):
             return None
@@ -140,9 +140,9 @@ def _make_plan(p: ItineraryQuery) -> Turn:
         clocks.append(Step(5, "clock", {"request": onward}, (2, 4)))
     landed, place = clocks[-1].id, country.id
     days = f"business days from ${landed} to {p.until} in ${place}"
-    asked = days if p.asks == "days" else f"next business day after ${landed} in ${place}"
+    request = days if p.asks == "days" else f"next business day after ${landed} in ${place}"
     last = landed + 1
-    return Turn((*routes, country, *clocks, _ask_calendar(last, asked, (place, landed))), f"${last}")
+    return Turn((*routes, country, *clocks, _ask_calendar(last, request, (place, landed))), f"${last}")
 
 
 def _ask_calendar(step: int, request: str, access: tuple[int, ...]) -> Step:

@@ -153,5 +153,5 @@ def _compute_revenue(company: int, region: str, first: str, last: str) -> float 
 @lru_cache(maxsize=100_000)
 def _read_fixing(day: str, currency: str) -> float:
     with closing(sqlite3.connect(ledger_database())) as database:
-        found = database.execute("SELECT rate FROM fixings WHERE day = ? AND currency = ?", (day, currency))
-        return float(found.fetchone()[0])
+        cursor = database.execute("SELECT rate FROM fixings WHERE day = ? AND currency = ?", (day, currency))
+        return float(cursor.fetchone()[0])

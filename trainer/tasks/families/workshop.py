@@ -67,7 +67,7 @@ class Workshop(TemplateSuite[WorkshopQuery]):
         return WorkshopQuery(
             level=level,
             template=self.wordings[level, ""].draw(split, random),
-            formulas=tuple(random.sample([each for each in load_compounds() if assign_split(each) == split], count)),
+            formulas=tuple(random.sample([name for name in load_compounds() if assign_split(name) == split], count)),
             amounts=tuple(_format_number(random.randint(1, 99) / 10) for _ in range(count)),
             volume=_format_number(random.randint(2, 400) / 10) if level > 1 else "",
             volume_unit=random.choice(list(LITERS)) if level > 1 else "",
@@ -119,7 +119,8 @@ class Workshop(TemplateSuite[WorkshopQuery]):
 
 
 def _make_plan(p: WorkshopQuery, formulas: Sequence[str]) -> Turn:
-    masses = [Step(k, "elements", {"request": f"molar mass of {each}"}) for k, each in enumerate(formulas, start=1)]
+    requests = [f"molar mass of {formula}" for formula in formulas]
+    masses = [Step(k, "elements", {"request": request}) for k, request in enumerate(requests, start=1)]
     if p.level == 1:
         return Turn((*masses, calculate(2, f"round($1 * {p.amounts[0]}, 2)", [1])), "$2")
     volume = _convert(len(masses) + 1, _parse_number(p.volume), p.volume_unit, "liter")
@@ -161,9 +162,9 @@ def compute_molar_mass(formula: str) -> float:
     """Grams per mole by our own reading of a formula; only the elements' masses are the library's."""
     total = 0.0
     for part in formula.split("+"):
-        found = re.fullmatch(r"(\d*)(.+)", part)
-        assert found is not None, "a part of a formula is never empty"
-        total += int(found[1] or 1) * _compute_part_mass(found[2])
+        match = re.fullmatch(r"(\d*)(.+)", part)
+        assert match is not None, "a part of a formula is never empty"
+        total += int(match[1] or 1) * _compute_part_mass(match[2])
     return total
 
 

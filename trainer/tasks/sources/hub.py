@@ -39,9 +39,9 @@ def load_hub(address: str) -> list[Task]:
     try:
         parts = datasets.load_dataset(name, config or None)
     except Exception as error:  # network, cache, file formats: each has its own
-        said = clean_text(str(error)).splitlines() or [type(error).__name__]
+        lines = clean_text(str(error)).splitlines() or [type(error).__name__]
         raise UnusableTasks(
-            f"the data set {name} cannot be loaded: {said[0][:300]}. Check its name, its configuration "
+            f"the data set {name} cannot be loaded: {lines[0][:300]}. Check its name, its configuration "
             "(hub:OWNER/NAME:CONFIG) and the network"
         ) from error
     tasks = _read_tasks(name.rstrip("/").rpartition("/")[2], parts)
@@ -55,18 +55,18 @@ def _read_tasks(family: str, parts: Mapping[str, Any]) -> list[Task]:
     there = [split for split in SPLITS if split in rows] or list(rows)[:1]
     missing = [split for split in SPLITS if split not in there]
     giver = max(there, key=lambda split: len(parts[rows[split]]))
-    found: dict[str, Task] = {}
+    tasks: dict[str, Task] = {}
     for split in reversed(there):  # what is in two parts belongs to the one that measures
         part = parts[rows[split]]
         query, answer = _find_columns(part.column_names)
         for index, row in enumerate(_take_rows(part)):
-            asked, verifier = clean_text(str(row[query] or "")), guess_verifier(row[answer])
-            key = normalize_query(asked)
-            if verifier is None or not key or len(asked) > MAX_QUERY_CHARS or key in found:
+            question, verifier = clean_text(str(row[query] or "")), guess_verifier(row[answer])
+            key = normalize_query(question)
+            if verifier is None or not key or len(question) > MAX_QUERY_CHARS or key in tasks:
                 continue
             owner = assign_split(key) if split == giver else split
-            found[key] = Task(TaskRef(family, 0, owner if owner in missing else split, index), asked, verifier)
-    return list(found.values())
+            tasks[key] = Task(TaskRef(family, 0, owner if owner in missing else split, index), question, verifier)
+    return list(tasks.values())
 
 
 def guess_verifier(answer: object) -> AnyVerifier | None:

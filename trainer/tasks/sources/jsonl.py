@@ -228,10 +228,10 @@ def _make_verifier(line: TaskLine) -> AnyVerifier:
 
 
 def _parse_number(answer: JsonValue) -> float:
-    found = None if isinstance(answer, bool | list | dict) else parse_whole_number(as_text(answer).strip())
-    if found is None:
+    number = None if isinstance(answer, bool | list | dict) else parse_whole_number(as_text(answer).strip())
+    if number is None:
         raise ValueError(f"answer: {as_text(answer)[:80]!r} is no number; give one, or another verifier")
-    return found
+    return number
 
 
 def _check_text(answer: JsonValue) -> str:
