@@ -1,5 +1,5 @@
-"""Episodes that are recorded: one place that recognizes the task behind a query, makes the orchestrator, attaches the
-pool's failure memory, runs the episode, grades its answer and learns from its failure."""
+"""Runs recorded episodes: recognizes the task behind a query, makes the orchestrator with the pool's failure memory,
+runs the episode, grades its answer and learns from its failure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def prepare_run(
     sink: Sink | None = None,
     graded: bool = True,
 ) -> RecordedRun:
-    """A run of `query` through the orchestrator called so. `sink` replaces the store's traces, `limits` the pool's.
+    """Prepare a run of `query` on an open pool. `sink` replaces the store's traces, `limits` the pool's.
 
     Raises InvalidQuery and UnknownOrchestrator; the run itself raises neither.
     """
@@ -78,13 +78,13 @@ def prepare_run(
 
 
 def make_orchestrator_with_memory(store: Store, pool: LivePool, name: str, task: Task | None = None) -> Orchestrator:
-    """The orchestrator called `name`, with the pool's failure memory. Raises UnknownOrchestrator."""
+    """Make the orchestrator called `name`, with the pool's failure memory. Raises UnknownOrchestrator."""
     orchestrator = make_orchestrator(name, pool, task.oracle_turn if task else None)
     return with_memory(orchestrator, find_memory(pool.pool, store.lessons))
 
 
 def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, user: str = "") -> RecordedRun:
-    """A run of a recorded episode with one round edited (orchestrator/what_if.py)."""
+    """Prepare a run of a recorded episode with one round edited (orchestrator/what_if.py)."""
     task, episode_id, budget = recognize_task(variation.origin.query), new_episode_id(), Budget(pool.pool.limits)
     ref = task.ref if task else None
 
@@ -98,7 +98,7 @@ def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, use
 
 
 def load_recorded(store: Store, episode_id: str) -> tuple[Episode, Pool]:
-    """A recorded episode that has ended, and the version of the pool that it ran on.
+    """Load a recorded episode that has ended, and the version of the pool that it ran on.
 
     Raises EpisodeNotFound, DamagedTrace, PoolNotFound, or InvalidEdits while the episode still runs.
     """

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Runtime:
-    """Start with `Runtime(store)`, end with `close()`."""
+    """The studio's store, open pools and running episodes. `close()` ends it."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -56,7 +56,7 @@ class Runtime:
         self._warm: set[str] = set()
 
     def close(self) -> None:
-        """Stop what runs, give back what is open, write out every event."""
+        """Stop running episodes, close the pools and write every event."""
         self._await(self._shut_down(), timeout=10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
@@ -75,7 +75,7 @@ class Runtime:
         return self._await_trace(self._await(self._start(pool_name, orchestrator, query, user)))
 
     def open_recorded(self, episode_id: str) -> tuple[Episode, LivePool]:
-        """A recorded episode that has ended, and the version of the pool that it ran on, open.
+        """Load a recorded episode that has ended, and open the version of the pool that it ran on.
 
         Raises EpisodeNotFound, DamagedTrace, PoolNotFound, or InvalidEdits while the episode still runs.
         """
@@ -83,7 +83,7 @@ class Runtime:
         return episode, self._await(self._open(pool))
 
     def vary(self, episode_id: str, number: int, edits: Sequence[AnyEdit]) -> Variation:
-        """What editing round `number` of a recorded episode would keep and call again. Runs nothing.
+        """Compute what editing round `number` of a recorded episode would keep and call again. Runs nothing.
 
         Raises what `open_recorded` raises, and InvalidEdits with the problems at their steps.
         """
@@ -101,7 +101,7 @@ class Runtime:
         return self._await_trace(self._await(self._start_variation(vary(episode, number, edits, pool), pool)))
 
     def _await_trace(self, episode_id: str) -> str:
-        """The id, once the episode's trace is on disk. An episode whose trace cannot be written is stopped."""
+        """Return the id once the episode's trace is on disk. An episode whose trace cannot be written is stopped."""
         try:
             self.store.traces.flush()
         except StorageError:
@@ -204,7 +204,7 @@ class Runtime:
     # The loop
 
     async def _open(self, pool: Pool) -> LivePool:
-        """The open pool with this content. Pools of earlier versions stay open until `close`."""
+        """Open the pool, or return it if it is open. Pools of earlier versions stay open until `close`."""
         if pool.hash not in self._pools:
             self._pools[pool.hash] = open_live_pool(pool, self._call_cache)
         return self._pools[pool.hash]

@@ -60,7 +60,7 @@ class WorkerHealth:
 def assess_worker(
     spec: WorkerSpec, probe: Probe | None, calls: Sequence[RecordedCall], circuit: Circuit
 ) -> WorkerHealth:
-    """The health of a worker. `calls` are its recent ones, newest first."""
+    """Assess the health of a worker. `calls` are its recent ones, newest first."""
     failed = [call for call in calls if is_workers_fault(call)]
     rate = len(failed) / len(calls) if calls else None
     median_s = median(call.latency_s for call in calls) if calls else None
@@ -84,7 +84,7 @@ def _choose_light(
     last_error: str | None,
     circuit: Circuit,
 ) -> tuple[Light, str]:
-    """The first rule that applies decides."""
+    """Choose the light and its sentence: the first rule that applies decides."""
     often = f"{rate:.0%} of its recent calls failed, last with {last_error}" if rate else ""
     if circuit.state == "open":
         return "failing", f"failed {circuit.failures} times in a row; tried again in {circuit.seconds:.0f} s"

@@ -40,7 +40,7 @@ show();
 
 
 def build() -> gr.Blocks:
-    """The page."""
+    """Build the page."""
     traces = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((HERE / "traces").glob("*.json"))]
     with gr.Blocks(title=SPACE["info"]["title"]) as demo:
         _part({"info": SPACE["info"]})

@@ -1,4 +1,4 @@
-"""The engine of a live Space: the pool that travelled, the orchestrator, and one episode for each query."""
+"""The engine of a live Space: its pool, the orchestrator, and one episode for each query."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LiveRunner:
         self._pool: Pool = import_pool((here / "pool.json").read_bytes())
 
     async def run(self, query: str, keys: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
-        """The episode as it grows, as documents of studio/episode_documents/replay_document.py. Leaving early stops it.
+        """Run a query and yield replay documents of the growing episode. Leaving early stops it.
 
         Raises OrchestratorError or PoolError when it cannot start.
         """

@@ -44,7 +44,7 @@ class ReportLine:
 
 
 def examine_machine(folder: str | None) -> Iterator[str]:
-    """The report, line by line, each as soon as it is known."""
+    """Yield the report line by line, each as soon as it is known."""
     yield "Machine"
     yield str(ReportLine("ok", "python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"))
     yield str(_check_gpu())

@@ -17,7 +17,7 @@ OutOption = Annotated[Path | None, typer.Option(help="The file; empty: the termi
 
 
 class ExportRefused(OrchestratorError):
-    """The export cannot be written; the message says what to do."""
+    """Raised when the export cannot be written; the message says what to do."""
 
 
 @commands.command()

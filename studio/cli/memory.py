@@ -20,7 +20,7 @@ PoolName = Annotated[str, typer.Argument(help="The pool's name.")]
 
 @commands.command("list")
 def list_lessons(pool: PoolName, as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """Who writes the lessons, and every lesson with the run it was made of, newest first."""
+    """Show who writes the lessons, and every lesson with its run, newest first."""
     _print(_send(home, action="memory", pool=pool), as_json)
 
 

@@ -81,7 +81,7 @@ def _merge(folder: Path, checkpoint: Checkpoint, draft: Path) -> None:
 
 
 def find_converter() -> Path | None:
-    """llama.cpp's converter, in $LLAMA_CPP or on the PATH; None when it is not installed."""
+    """Find llama.cpp's converter, in $LLAMA_CPP or on the PATH; None when it is not installed."""
     folder = os.environ.get("LLAMA_CPP")
     if folder and (Path(folder).expanduser() / CONVERTER).is_file():
         return Path(folder).expanduser() / CONVERTER

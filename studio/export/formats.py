@@ -17,31 +17,31 @@ from studio.export.svg_and_graphml import draw_svg, write_graphml
 
 
 def export_jsonl(store: Store, episodes: Iterable[str]) -> str:
-    """JSON Lines: the whole trace document of each episode."""
+    """Write the whole trace document of each episode, as JSON Lines."""
     rows = (row for episode in episodes for row in _with_nested(store, store.traces.row(episode)))
     return "".join(json.dumps(trace_document(store, row), ensure_ascii=False) + "\n" for row in rows)
 
 
 def export_otlp(store: Store, episodes: Iterable[str]) -> dict[str, Any]:
-    """An OTLP export request with the spans of all the episodes."""
+    """Build an OTLP export request with the spans of all the episodes."""
     traced = (inner for episode in episodes for inner in _trace_episodes(store, store.traces.row(episode), ()))
     return build_export_request(traced, _version())
 
 
 def export_svg(store: Store, episode: str) -> str:
-    """The graph as a stand-alone SVG."""
+    """Draw the graph as a stand-alone SVG."""
     row = store.traces.row(episode)
     return draw_svg(store.traces.episode(episode), row, _find_pool(store, row))
 
 
 def export_graphml(store: Store, episode: str) -> str:
-    """The graph as GraphML."""
+    """Write the graph as GraphML."""
     row = store.traces.row(episode)
     return write_graphml(store.traces.episode(episode), _find_pool(store, row))
 
 
 def export_page(store: Store, episode: str) -> str:
-    """One HTML file that replays the episode."""
+    """Build one HTML file that replays the episode."""
     row = store.traces.row(episode)
     info = {"title": "A recorded run", "about": "", "orchestrator": row.orchestrator, "pool": row.pool}
     return static_page({**info, "live": False, "links": []}, replay_documents(store, [row], row.orchestrator))

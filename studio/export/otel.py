@@ -44,7 +44,7 @@ class TracedEpisode:
 
 
 def build_export_request(episodes: Iterable[TracedEpisode], version: str) -> Json:
-    """An ExportTraceServiceRequest. Inner episodes are spans of the outermost episode's trace."""
+    """Build an ExportTraceServiceRequest. Inner episodes are spans of the outermost episode's trace."""
     spans = [span for traced in episodes for span in _spans(traced)]
     resource = {"attributes": _attributes({"service.name": "podium", "service.version": version})}
     scope = {"scope": {"name": "podium", "version": version}, "spans": spans, "schemaUrl": SCHEMA}

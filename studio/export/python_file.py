@@ -60,7 +60,7 @@ if __name__ == "__main__":
 
 
 def build_python_file(pool: Pool, orchestrator: str, file: str = "orchestrate.py") -> str:
-    """The file's text. Raises UnknownOrchestrator for names that do not exist and for policies that only replay a
+    """Write the file's text. Raises UnknownOrchestrator for names that do not exist and for policies that only replay a
     task's own plan (the oracle)."""
     policy = find_policy(orchestrator)
     if policy is not None and policy.needs_reference:

@@ -27,7 +27,7 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters 
 
 
 def draw_svg(episode: Episode, headline: Any, pool: Pool | None = None) -> str:
-    """The graph as a stand-alone SVG; every text in it is data, never markup."""
+    """Draw the graph as a stand-alone SVG. Every text in it is data, never markup."""
     view = episode_view(episode, headline, pool, None).to_json()
     graph = view["graph"]
     width = max(graph["width"], 420) + 2 * MARGIN
@@ -62,7 +62,7 @@ def draw_svg(episode: Episode, headline: Any, pool: Pool | None = None) -> str:
 
 
 def write_graphml(episode: Episode, pool: Pool | None = None) -> str:
-    """The graph as GraphML: nodes with worker, status, times and place, edges with `used`."""
+    """Write the graph as GraphML: nodes with worker, status, times and place, edges with `used`."""
     drawn = episode_graph(episode, pool)
     layout = compute_layout(drawn)
     plain = nx.DiGraph(query=_xml_text(episode.query), episode=episode.id)

@@ -173,7 +173,7 @@ class BearerGuard:
         await self._app(scope, receive, send)
 
     def _find_user(self, token: str) -> str | None:
-        """The token's owner; "" where no token is needed, None where one is missing or wrong."""
+        """Find the token's owner; "" where no token is needed, None where one is missing or wrong."""
         for name, secret in self._secrets.items():
             if token and hmac.compare_digest(token.encode(), secret.encode()):
                 return name

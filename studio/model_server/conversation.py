@@ -26,7 +26,7 @@ class ConversationMessage:
 
 
 def build_query(messages: Sequence[ConversationMessage], param: str) -> str:
-    """The query for the last user message. Raises ApiError when the conversation does not end with one."""
+    """Build the query for the last user message. Raises ApiError when the conversation does not end with one."""
     if not messages or messages[-1].role != "user":
         raise invalid_value(param, f"{param} must end with a user message: it is what the pool answers")
     *earlier, last = messages

@@ -30,7 +30,7 @@ class AskResult(BaseModel):
 
 
 def create_mcp_server(service: Callable[[], Service]) -> MCPServer[None]:
-    """The MCP server. `service` is called with each tool call: it exists only once the event loop runs."""
+    """Create the MCP server. `service` is called with each tool call: it exists only once the event loop runs."""
     server: MCPServer[None] = MCPServer(
         "podium",
         instructions="Podium answers a question with a whole pool of agents and tools. Use `ask`.",

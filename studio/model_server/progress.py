@@ -23,7 +23,7 @@ class EpisodeProgress:
         return len(self._steps)
 
     def describe(self, event: Event) -> str | None:
-        """The event as a line that ends with a line break, or None for events without one."""
+        """Describe an event in a line that ends with a line break; None for events without a line."""
         match event:
             case TurnTaken():
                 return self._describe_turn(event.round, event.turn)

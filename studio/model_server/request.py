@@ -78,7 +78,7 @@ class RequestLimits(BaseModel):
 
 
 def tighten_limits(limits: Limits, *others: RequestLimits) -> Limits:
-    """The smallest value of each limit."""
+    """Take the smallest value of each limit."""
     smallest: dict[str, float] = {}
     for source in (limits, *others):
         for name in RequestLimits.model_fields:

@@ -63,7 +63,7 @@ def remove_record(home: Home, server: ServerRecord) -> None:
 
 
 def list_servers(home: Home) -> list[ServerRecord]:
-    """The running servers, by port. Files of killed servers are removed."""
+    """List the running servers by port. Files of killed servers are removed."""
     servers = []
     for path in record_folder(home).glob("*.json"):
         server = _read_record(path)

@@ -77,7 +77,7 @@ class ServedEpisode:
             self._run.budget.stop()
 
     async def events(self, silence_s: float) -> AsyncIterator[Event | None]:
-        """Events until the episode has ended, and None whenever `silence_s` seconds passed without one."""
+        """Yield events until the episode has ended, and None whenever `silence_s` seconds passed without one."""
         while True:
             try:
                 event = await asyncio.wait_for(self._events.get(), silence_s)

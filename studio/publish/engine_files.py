@@ -46,7 +46,7 @@ SUBPROCESS_MODULES = {
 
 
 def engine_sources(modules: Iterable[str]) -> dict[str, Path]:
-    """Every source file of Podium that `modules` import, directly or not: {path in the Space: file}, sorted by path."""
+    """Every source file of Podium that `modules` import, directly or not, as {path in the Space: file}."""
     reached = _find_modules(modules)
     return {str(path.relative_to(ROOT)): path for path in sorted(_file_of(name) for name in reached)}
 
@@ -61,7 +61,7 @@ def requirements(modules: Iterable[str]) -> list[str]:
 
 
 def pin_version(distribution: str) -> str:
-    """`name==version` of what is installed, without a local label such as +cpu."""
+    """Return `name==version` of what is installed, without a local label such as +cpu."""
     return f"{distribution}=={version(distribution).partition('+')[0]}"
 
 

@@ -25,7 +25,7 @@ LOGIN = "log in with `hf auth login`, or name a token with a reference (env:NAME
 
 
 def find_token(publication: Publication) -> str:
-    """The token of the publication's reference, or of the Hub's own login. Raises PublishError or SecretNotFound."""
+    """Find the token that the publication names, or the Hub login's. Raises PublishError or SecretNotFound."""
     from huggingface_hub import get_token
 
     token = resolve(publication.token).get_secret_value() if publication.token else get_token()
@@ -128,7 +128,7 @@ class Hub:
 
 
 def open_hub(token: str) -> Hub:
-    """The Hub as the owner of `token`. Raises PublishError saying how to log in."""
+    """Open the Hub as the owner of `token`. Raises PublishError saying how to log in."""
     from huggingface_hub import HfApi
 
     api = HfApi(token=token, library_name="podium")

@@ -36,7 +36,7 @@ class Weights:
 
 
 def find_checkpoint_weights(orchestrator: str, merge_to: Path | None = None) -> Weights | None:
-    """The checkpoint behind an orchestrator's name; None for policies. A merged model, if needed, goes to `merge_to`.
+    """Find the checkpoint that an orchestrator's name means; None for policies. `merge_to` takes a merged model.
 
     Raises UnknownOrchestrator when the name is neither.
     """
@@ -57,7 +57,7 @@ def find_checkpoint_weights(orchestrator: str, merge_to: Path | None = None) -> 
 def make_model_bundle(
     publication: Publication, weights: Weights, pool: Pool, version: int, evaluations: list[str]
 ) -> Bundle:
-    """The repository of a checkpoint. `pool` is the part of the pool that can run elsewhere."""
+    """Make the bundle of a checkpoint. `pool` is the part of the pool that can run elsewhere."""
     files = list(checkpoint_entries(weights, publication))
     card = model_card(publication, weights.checkpoint, pool, version, evaluations)
     recipe = yaml.safe_dump(without_paths(weights.checkpoint.recipe), sort_keys=False, allow_unicode=True)

@@ -119,7 +119,7 @@ class PublicationRecord:
 
 
 def open_record(home: Home, publication: Publication) -> PublicationRecord:
-    """The record for a publication. A repeated publish to the same repository continues its record."""
+    """Open the record for a publication. A repeated publish to the same repository continues its record."""
     place = home.root / "publications"
     place.mkdir(exist_ok=True)
     for record in list_records(home):
@@ -136,14 +136,14 @@ def open_record(home: Home, publication: Publication) -> PublicationRecord:
 
 
 def list_records(home: Home) -> list[PublicationRecord]:
-    """Every readable record, newest first."""
+    """List every readable record, newest first."""
     folders = (home.root / "publications").glob("[!.]*")
     readable = [record for record in map(PublicationRecord, folders) if _is_readable(record)]
     return sorted(readable, key=lambda record: record.folder.stat().st_mtime, reverse=True)
 
 
 def find_record(home: Home, key: str) -> PublicationRecord:
-    """The record called `key`. Raises PublishError."""
+    """Find the record called `key`. Raises PublishError."""
     record = PublicationRecord(home.root / "publications" / key)
     if not _KEY.fullmatch(key) or not (record.folder / "request.json").is_file():
         raise PublishError(f"there is no publication {key!r} in this data folder")

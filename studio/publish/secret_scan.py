@@ -62,7 +62,7 @@ def check_bundles(bundles: Iterable[Bundle], secrets: Mapping[str, str]) -> None
 
 
 def scan_entry(entry: Entry, secrets: Mapping[str, str]) -> list[SecretFinding]:
-    """The secrets in one file and in its path."""
+    """Find the secrets in one file and in its path."""
     forms = [(what, form) for what, value in secrets.items() for form in secret_encodings(value)]
     shapes = {} if entry.path.endswith(BINARY) else SHAPES
     matches: set[str] = {what for what, form in forms if form in entry.path.encode()}
@@ -73,7 +73,7 @@ def scan_entry(entry: Entry, secrets: Mapping[str, str]) -> list[SecretFinding]:
 
 
 def collect_secrets(pool: Pool, token: str | None = None) -> dict[str, str]:
-    """Every secret that this process can read, as {what it is: value}."""
+    """Collect every secret that this process can read, as {what it is: value}."""
     secrets = {f"the value of {reference}": value for reference, value in _resolve_all(pool_references(pool))}
     for name, value in os.environ.items():
         if SECRET_NAME.search(name) and not HARMLESS.search(name) and _is_secret(value):

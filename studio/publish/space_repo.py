@@ -38,7 +38,7 @@ def make_space_bundle(
     weights: Weights | None,
     link: ModelLink | None,
 ) -> Bundle:
-    """The Space. Without `link` the checkpoint is part of it. Raises PublishError when there is nothing to show."""
+    """Make the Space's bundle. Without `link` it holds the checkpoint. Raises PublishError with nothing to show."""
     live = publication.visitors != "replay"
     if not live and not traces:
         raise PublishError(

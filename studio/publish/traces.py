@@ -35,8 +35,8 @@ def choose_runs(store: Store, publication: Publication, most: int = MAX_RUNS) ->
 
 
 def record_examples(store: Store, publication: Publication) -> int:
-    """PublicationRecord a few runs for a page that would have none; how many. Only where a run costs nothing and leaves
-    nothing: no worker of the pool may reach another machine.
+    """Record a few runs for a page that would have none, and return how many. Only where runs are free and have no side
+    effects: no worker of the pool may reach another machine.
 
     Raises PoolError or OrchestratorError when they cannot be run.
     """
