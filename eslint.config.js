@@ -53,6 +53,7 @@ export default [
       "prefer-const": "error",
       "no-var": "error",
       eqeqeq: "error",
+      "max-len": ["error", { code: 140, ignoreStrings: true, ignoreTemplateLiterals: true }],
       "object-shorthand": "error",
       "no-eval": "error",
       "no-restricted-globals": [

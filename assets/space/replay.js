@@ -12,7 +12,10 @@ const SHORTEST_S = 0.45;
 const LONGEST_S = 2;
 const PLAY = "M8 5l11 7-11 7z";
 const PAUSE = "M8 5v14 M16 5v14";
-const STATES = { answered: "Answered", stopped: "Stopped", deadline: "Out of time", max_rounds: "Out of rounds", max_tokens: "Out of tokens", max_cost: "Out of budget", orchestrator_failed: "Failed" };
+const STATES = {
+  answered: "Answered", stopped: "Stopped", deadline: "Out of time", max_rounds: "Out of rounds", max_tokens: "Out of tokens",
+  max_cost: "Out of budget", orchestrator_failed: "Failed",
+};
 
 /** Mount a page of recorded runs below its heading; `take(document)` shows a live one. */
 export function mount(root, { info, traces }) {
@@ -59,8 +62,13 @@ class Page {
     const { episode, totals } = recorded.view;
     const word = episode.verdict ? (episode.verdict.correct ? "Correct" : "Wrong") : STATES[episode.outcome] || "Recorded";
     const kind = episode.verdict ? (episode.verdict.correct ? "good" : "bad") : episode.outcome === "answered" ? "good" : "odd";
-    const foot = el("span.space-card-foot", {}, el("b", { "data-kind": kind }, word), el("span", {}, `${totals.steps} steps · ${seconds(totals.wall_s)}`));
-    const node = el("button.space-card", { type: "button", "data-episode": episode.id, "aria-pressed": "false" }, el("span.space-card-query", {}, episode.query), foot);
+    const foot = el(
+      "span.space-card-foot", {}, el("b", { "data-kind": kind }, word), el("span", {}, `${totals.steps} steps · ${seconds(totals.wall_s)}`),
+    );
+    const node = el(
+      "button.space-card", { type: "button", "data-episode": episode.id, "aria-pressed": "false" },
+      el("span.space-card-query", {}, episode.query), foot,
+    );
     node.addEventListener("click", () => this.open(episode.id));
     return node;
   }
@@ -153,7 +161,8 @@ class Replay extends RunView {
     const back = at < this.at;
     this.at = Math.max(0, Math.min(at, this.wall()));
     const moment = momentOf(this.document.view, this.at);
-    const key = JSON.stringify([moment.episode.state, moment.turns.map((turn) => turn.status), moment.graph.nodes.map((node) => node.status)]);
+    const key =
+      JSON.stringify([moment.episode.state, moment.turns.map((turn) => turn.status), moment.graph.nodes.map((node) => node.status)]);
     if (key !== this.key) {
       this.key = key;
       if (back) this.timeline.clear();
@@ -248,7 +257,8 @@ function between(pace, value, from, to) {
 /** What a finished view looked like `at` seconds after its beginning; places stay where they end up. */
 function momentOf(view, at) {
   if (at >= view.totals.wall_s) return view;
-  const turns = view.turns.filter((turn) => turn.started_at <= at).map((turn) => (past(turn.ended_at, at) ? turn : { ...turn, status: "RUNNING", ended_at: null, error: null, steps: [] }));
+  const turns = view.turns.filter((turn) => turn.started_at <= at).map((turn) =>
+    (past(turn.ended_at, at) ? turn : { ...turn, status: "RUNNING", ended_at: null, error: null, steps: [] }));
   const rounds = new Set(turns.filter((turn) => turn.ended_at !== null).map((turn) => turn.round));
   const nodes = view.graph.nodes.filter((node) => rounds.has(node.round)).map((node) => stepAt(node, at));
   const shown = new Set(nodes.map((node) => node.id));
@@ -273,7 +283,10 @@ function momentOf(view, at) {
 function stepAt(node, at) {
   if (past(node.ended_at, at)) return node;
   const started = past(node.started_at, at);
-  return { ...node, status: started ? "RUNNING" : "PENDING", started_at: started ? node.started_at : null, ended_at: null, latency_s: null, tokens_in: 0, tokens_out: 0, code: null };
+  return {
+    ...node, status: started ? "RUNNING" : "PENDING", started_at: started ? node.started_at : null, ended_at: null, latency_s: null,
+    tokens_in: 0, tokens_out: 0, code: null,
+  };
 }
 
 const past = (time, at) => time !== null && time !== undefined && time <= at;
@@ -288,11 +301,15 @@ function heading(info) {
   const box = el("header.space-head", {}, el("h1", {}, info.title));
   if (info.about) box.append(el("p", {}, info.about));
   const facts = el("p.space-facts", {}, el("b", {}, info.orchestrator), ` on the pool ${info.pool}`);
-  for (const { label, href } of info.links || []) if (/^https:\/\//.test(href)) facts.append(" · ", el("a.podium-link", { href, target: "_blank", rel: "noopener" }, label));
+  for (const { label, href } of info.links || [])
+    if (/^https:\/\//.test(href)) facts.append(" · ", el("a.podium-link", { href, target: "_blank", rel: "noopener" }, label));
   box.append(facts);
   return box;
 }
 
 function footing(info) {
-  return el("footer.space-foot", {}, `${info.live ? "Runs live, and replays" : "Replays"} what happened exactly as it was recorded. Click a step to see what it was allowed to see, was sent and returned. Made with Podium.`);
+  return el(
+    "footer.space-foot", {},
+    `${info.live ? "Runs live, and replays" : "Replays"} what happened exactly as it was recorded. Click a step to see what it was allowed to see, was sent and returned. Made with Podium.`,
+  );
 }

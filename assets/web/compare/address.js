@@ -15,7 +15,8 @@ export function put(values) {
   const url = new URL(location.href);
   for (const [name, value] of Object.entries(values)) {
     url.searchParams.delete(name);
-    for (const item of Array.isArray(value) ? value : [value]) if (item !== null && item !== undefined && item !== "") url.searchParams.append(name, item);
+    for (const item of Array.isArray(value) ? value : [value])
+      if (item !== null && item !== undefined && item !== "") url.searchParams.append(name, item);
   }
   history.replaceState(history.state, "", url);
 }
@@ -23,7 +24,9 @@ export function put(values) {
 /** A question to the server with the given names; lists become several. */
 export function query(values) {
   const params = new URLSearchParams();
-  for (const [name, value] of Object.entries(values)) for (const item of Array.isArray(value) ? value : [value]) if (item !== null && item !== undefined && item !== "") params.append(name, item);
+  for (const [name, value] of Object.entries(values))
+    for (const item of Array.isArray(value) ? value : [value])
+      if (item !== null && item !== undefined && item !== "") params.append(name, item);
   return String(params);
 }
 

@@ -51,7 +51,9 @@ export function differencePlot(width, rows, { written }) {
     const colour = row.value[2] < 0 ? "var(--podium-err)" : row.value[1] > 0 ? "var(--podium-ok)" : "var(--podium-mute)";
     const [from, to] = [Math.min(x(0), x(row.value[0])), Math.max(x(0), x(row.value[0]))];
     root.append(svg("rect", { x: from, y: at - 7, width: Math.max(1, to - from), height: 14, rx: 2, fill: colour, "fill-opacity": 0.25 }));
-    root.append(text(cut(row.label, left), left - 10, at, "compare-chart-label", "end"), whisker(x, at, row, colour, `${row.label}: ${row.note}`));
+    root.append(
+      text(cut(row.label, left), left - 10, at, "compare-chart-label", "end"), whisker(x, at, row, colour, `${row.label}: ${row.note}`),
+    );
     if (roomy) root.append(text(row.note, width - right + 8, at, "compare-chart-value"));
   });
   return root;
@@ -71,7 +73,10 @@ export function shareBars(width, rows, names, colours) {
       const share = row.parts[name] || 0;
       const size = share * (width - left - 4);
       if (size <= 0) continue;
-      const bar = svg("rect", { x: at, y: y + 4, width: Math.max(0.5, size - 1), height: ROW - 8, rx: 2, fill: colours.get(name) }, makeTitle(`${row.label}: ${name} ${(share * 100).toFixed(0)} %`));
+      const bar = svg(
+        "rect", { x: at, y: y + 4, width: Math.max(0.5, size - 1), height: ROW - 8, rx: 2, fill: colours.get(name) },
+        makeTitle(`${row.label}: ${name} ${(share * 100).toFixed(0)} %`),
+      );
       root.append(bar);
       if (size > 34) root.append(text(`${(share * 100).toFixed(0)} %`, at + size / 2, y + ROW / 2, "compare-chart-inside", "middle"));
       at += size;
@@ -92,16 +97,29 @@ export function scatter(width, dots, colours, { label, written }) {
   const x = (value) => place(wide ? Math.log10(value) : value);
   const y = scale(0, 1, height - bottom, top);
   const root = canvas(width, height, `Score against ${label}`);
-  for (const tick of [0, 0.25, 0.5, 0.75, 1]) root.append(svg("line", { x1: left, x2: width - 16, y1: y(tick), y2: y(tick), class: "compare-chart-grid" }), text(`${tick * 100} %`, left - 8, y(tick), "compare-chart-tick", "end"));
+  for (const tick of [0, 0.25, 0.5, 0.75, 1]) root.append(
+    svg("line", { x1: left, x2: width - 16, y1: y(tick), y2: y(tick), class: "compare-chart-grid" }),
+    text(`${tick * 100} %`, left - 8, y(tick), "compare-chart-tick", "end"),
+  );
   const marks = wide ? decades(...reach) : ticks(0, most * 1.08);
-  for (const tick of marks) root.append(svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: height - bottom, class: "compare-chart-grid" }), text(written(tick), x(tick), height - bottom + 14, "compare-chart-tick", "middle"));
+  for (const tick of marks) root.append(
+    svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: height - bottom, class: "compare-chart-grid" }),
+    text(written(tick), x(tick), height - bottom + 14, "compare-chart-tick", "middle"),
+  );
   root.append(text(`${label}${wide ? ", logarithmic" : ""}`, (left + width) / 2, height - 8, "compare-chart-label", "middle"));
   const best = dots.filter((dot) => dot.efficient).sort((a, b) => a.x - b.x || a.y[0] - b.y[0]);
-  if (best.length > 1) root.append(svg("polyline", { points: best.map((dot) => `${x(dot.x)},${y(dot.y[0])}`).join(" "), class: "compare-chart-frontier" }));
+  if (best.length > 1)
+    root.append(svg("polyline", { points: best.map((dot) => `${x(dot.x)},${y(dot.y[0])}`).join(" "), class: "compare-chart-frontier" }));
   const taken = [];
   for (const dot of [...dots].sort((a, b) => b.y[0] - a.y[0])) {
     const [at, on] = [x(dot.x), y(dot.y[0])];
-    const group = svg("g", { class: "compare-chart-dot" }, makeTitle(`${dot.name}: ${dot.note}`), svg("line", { x1: at, x2: at, y1: y(dot.y[1]), y2: y(dot.y[2]), stroke: colours.get(dot.name), "stroke-width": 1.5, opacity: 0.5 }), dot.efficient ? svg("circle", { cx: at, cy: on, r: 6, fill: colours.get(dot.name) }) : svg("circle", { cx: at, cy: on, r: 5, stroke: colours.get(dot.name), "stroke-width": 2, class: "compare-chart-hollow" }));
+    const group = svg(
+      "g", { class: "compare-chart-dot" }, makeTitle(`${dot.name}: ${dot.note}`),
+      svg("line", { x1: at, x2: at, y1: y(dot.y[1]), y2: y(dot.y[2]), stroke: colours.get(dot.name), "stroke-width": 1.5, opacity: 0.5 }),
+      dot.efficient
+        ? svg("circle", { cx: at, cy: on, r: 6, fill: colours.get(dot.name) })
+        : svg("circle", { cx: at, cy: on, r: 5, stroke: colours.get(dot.name), "stroke-width": 2, class: "compare-chart-hollow" }),
+    );
     const size = dot.name.length * LETTER;
     const end = at + 10 + size > width - 8;
     const spot = free(taken, end ? at - 10 - size : at + 10, on, size);
@@ -112,35 +130,50 @@ export function scatter(width, dots, colours, { label, written }) {
 }
 
 /** Lines over steps: [{name, points: [[step, value, low?, high?]], dots?}]. `onStep(step)` hears a click. */
-export function lineChart(width, series, colours, { written, low = null, high = null, marks = [], onStep = null, range = null, height = 190 }) {
+export function lineChart(width, series, colours, {
+  written, low = null, high = null, marks = [], onStep = null, range = null, height = 190,
+}) {
   const shown = series.filter((entry) => entry.points.length);
   const names = shown.map((entry) => entry.name);
   const legendHeight = names.length > 1 ? legendOf(null, names, colours, width) : 0;
   const [left, bottom] = [44, 24];
   const steps = [...new Set(shown.flatMap((entry) => entry.points.map(([step]) => step)))].sort((a, b) => a - b);
-  const values = shown.flatMap((entry) => entry.points.flatMap(([, value, ...more]) => [value, ...more])).filter((value) => value !== null && value !== undefined);
+  const values = shown.flatMap((entry) => entry.points.flatMap(([, value, ...more]) => [value, ...more])).filter((value) =>
+    value !== null && value !== undefined);
   const [bottomValue, topValue] = [low ?? Math.min(...values, 0), high ?? (Math.max(...values) * 1.08 || 1)];
   const [begin, end] = range || [steps[0], steps.at(-1)];
   const x = scale(begin, end === begin ? begin + 1 : end, left, width - 14);
   const y = scale(bottomValue, topValue, legendHeight + height - bottom, legendHeight + 8);
   const root = canvas(width, legendHeight + height, names.join(", "));
   if (names.length > 1) legendOf(root, names, colours, width);
-  for (const tick of ticks(bottomValue, topValue, 4)) root.append(svg("line", { x1: left, x2: width - 10, y1: y(tick), y2: y(tick), class: "compare-chart-grid" }), text(written(tick), left - 7, y(tick), "compare-chart-tick", "end"));
-  for (const tick of ticks(begin, end, Math.max(2, Math.floor(width / 90))).filter(Number.isInteger)) root.append(text(String(tick), x(tick), legendHeight + height - 8, "compare-chart-tick", "middle"));
-  for (const mark of marks) if (mark.step >= begin && mark.step <= end) root.append(diamond(x(mark.step), legendHeight + height - bottom, mark));
+  for (const tick of ticks(bottomValue, topValue, 4)) root.append(
+    svg("line", { x1: left, x2: width - 10, y1: y(tick), y2: y(tick), class: "compare-chart-grid" }),
+    text(written(tick), left - 7, y(tick), "compare-chart-tick", "end"),
+  );
+  for (const tick of ticks(begin, end, Math.max(2, Math.floor(width / 90))).filter(Number.isInteger))
+    root.append(text(String(tick), x(tick), legendHeight + height - 8, "compare-chart-tick", "middle"));
+  for (const mark of marks)
+    if (mark.step >= begin && mark.step <= end) root.append(diamond(x(mark.step), legendHeight + height - bottom, mark));
   for (const entry of shown) root.append(...line(entry, x, y, colours.get(entry.name)));
-  if (onStep) root.append(clickable(steps, shown, x, { top: legendHeight, height: height - bottom, left, right: width - 10, written, onStep, width }));
+  if (onStep) root.append(clickable(steps, shown, x, {
+    top: legendHeight, height: height - bottom, left, right: width - 10, written, onStep, width,
+  }));
   return root;
 }
 
 function line(series, x, y, colour) {
   const points = series.points.filter(([, value]) => value !== null && value !== undefined);
   const parts = [];
-  if (!series.dots && points.length > 1) parts.push(svg("polyline", { points: points.map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: "compare-chart-line", stroke: colour }));
+  if (!series.dots && points.length > 1) parts.push(svg("polyline", {
+    points: points.map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: "compare-chart-line",
+    stroke: colour,
+  }));
   if (series.dots || points.length < 24) {
     for (const [step, value, low, high] of points) {
-      if (low !== undefined) parts.push(svg("line", { x1: x(step), x2: x(step), y1: y(low), y2: y(high), stroke: colour, "stroke-width": 1.5, opacity: 0.55 }));
-      const dot = svg("circle", { cx: x(step), cy: y(value), r: series.dots ? 4.5 : 2.5, fill: colour }, makeTitle(`${series.name}, step ${step}`));
+      if (low !== undefined)
+        parts.push(svg("line", { x1: x(step), x2: x(step), y1: y(low), y2: y(high), stroke: colour, "stroke-width": 1.5, opacity: 0.55 }));
+      const dot =
+        svg("circle", { cx: x(step), cy: y(value), r: series.dots ? 4.5 : 2.5, fill: colour }, makeTitle(`${series.name}, step ${step}`));
       parts.push(dot);
     }
   }
@@ -161,7 +194,10 @@ function clickable(steps, series, x, { top, height, left, right, written, onStep
     const step = nearest(event);
     for (const name of ["x1", "x2"]) cross.setAttribute(name, x(step));
     cross.setAttribute("visibility", "visible");
-    const values = series.map((entry) => entry.points.find(([at]) => at === step)?.[1]).map((value) => (value === undefined || value === null ? null : written(value))).filter(Boolean);
+    const values = series
+      .map((entry) => entry.points.find(([at]) => at === step)?.[1])
+      .map((value) => (value === undefined || value === null ? null : written(value)))
+      .filter(Boolean);
     readout.textContent = `step ${step}: ${values.join(" · ")}`;
     const far = x(step) > (left + right) / 2;
     readout.setAttribute("x", x(step) + (far ? -6 : 6));
@@ -180,12 +216,16 @@ export function heat(width, columns, rows) {
   const left = gutter(rows.map((row) => row.label), width);
   const size = (width - left) / columns.length;
   const root = canvas(width, 26 + rows.length * 34, "Scores by condition");
-  columns.forEach((name, place) => root.append(text(cut(name, size + 16), left + (place + 0.5) * size, 12, "compare-chart-tick", "middle")));
+  columns.forEach((name, place) => root.append(text(
+    cut(name, size + 16), left + (place + 0.5) * size, 12, "compare-chart-tick", "middle",
+  )));
   rows.forEach((row, number) => {
     const y = 26 + number * 34;
     root.append(text(cut(row.label, left), left - 10, y + 16, "compare-chart-label", "end"));
     row.cells.forEach((cell, place) => {
-      root.append(svg("rect", { x: left + place * size + 1, y, width: size - 2, height: 32, rx: 4, fill: cell ? shade(cell.value) : "var(--podium-sunk)" }));
+      root.append(svg("rect", {
+        x: left + place * size + 1, y, width: size - 2, height: 32, rx: 4, fill: cell ? shade(cell.value) : "var(--podium-sunk)",
+      }));
       root.append(text(cell ? cell.text : "–", left + (place + 0.5) * size, y + 16, "compare-chart-value", "middle"));
     });
   });
@@ -216,16 +256,29 @@ function makeTitle(content) {
 }
 
 function whisker(x, y, { value: [mean, low, high] }, colour, title) {
-  return svg("g", {}, makeTitle(title), svg("line", { x1: x(low), x2: x(high), y1: y, y2: y, stroke: colour, "stroke-width": 2, opacity: 0.55 }), svg("circle", { cx: x(mean), cy: y, r: 4.5, fill: colour }));
+  return svg(
+    "g", {}, makeTitle(title), svg("line", { x1: x(low), x2: x(high), y1: y, y2: y, stroke: colour, "stroke-width": 2, opacity: 0.55 }),
+    svg("circle", { cx: x(mean), cy: y, r: 4.5, fill: colour }),
+  );
 }
 
 function diamond(x, y, mark) {
   const size = mark.best ? 5.5 : 4;
-  return svg("path", { d: `M${x},${y - size}L${x + size},${y}L${x},${y + size}L${x - size},${y}Z`, class: mark.best ? "compare-chart-best" : "compare-chart-mark" }, makeTitle(`Checkpoint at step ${mark.step}${mark.best ? ", the best on validation" : ""}`));
+  return svg(
+    "path",
+    {
+      d: `M${x},${y - size}L${x + size},${y}L${x},${y + size}L${x - size},${y}Z`,
+      class: mark.best ? "compare-chart-best" : "compare-chart-mark",
+    },
+    makeTitle(`Checkpoint at step ${mark.step}${mark.best ? ", the best on validation" : ""}`),
+  );
 }
 
 function axis(root, x, marks, top, bottom, written) {
-  for (const tick of marks) root.append(svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: bottom, class: "compare-chart-grid" }), text(written(tick), x(tick), bottom + 12, "compare-chart-tick", "middle"));
+  for (const tick of marks) root.append(
+    svg("line", { x1: x(tick), x2: x(tick), y1: top, y2: bottom, class: "compare-chart-grid" }),
+    text(written(tick), x(tick), bottom + 12, "compare-chart-tick", "middle"),
+  );
 }
 
 /** Coloured squares with names, in as many lines as they need; gives the height that they take. */
@@ -234,7 +287,9 @@ function legendOf(root, names, colours, width) {
   for (const name of names) {
     const size = 20 + name.length * LETTER + GAP;
     if (x && x + size > width) [x, y] = [0, y + LINE];
-    if (root) root.append(svg("rect", { x, y: y - 5, width: 10, height: 10, rx: 3, fill: colours.get(name) }), text(name, x + 15, y, "compare-chart-name"));
+    if (root) root.append(
+      svg("rect", { x, y: y - 5, width: 10, height: 10, rx: 3, fill: colours.get(name) }), text(name, x + 15, y, "compare-chart-name"),
+    );
     x += size;
   }
   return y + 15;
@@ -266,14 +321,20 @@ function ticks(low, high, about = 5) {
 
 function decades(low, high) {
   const marks = [];
-  for (let power = Math.floor(low); power <= Math.ceil(high); power += 1) for (const lead of [1, 3]) if (Math.log10(lead) + power >= low && Math.log10(lead) + power <= high) marks.push(lead * 10 ** power);
+  for (let power = Math.floor(low); power <= Math.ceil(high); power += 1)
+    for (const lead of [1, 3]) {
+      const at = Math.log10(lead) + power;
+      if (at >= low && at <= high) marks.push(lead * 10 ** power);
+    }
   return marks;
 }
 
 /** A height for a name near `y` that no other name has. */
 function free(taken, x, y, size) {
   let at = y;
-  for (let tries = 0; tries < 30 && taken.some((box) => Math.abs(box.y - at) < 13 && x < box.x + box.size && box.x < x + size); tries += 1) at = y + (tries % 2 ? -1 : 1) * 7 * (Math.floor(tries / 2) + 1);
+  const overlaps = (box) => Math.abs(box.y - at) < 13 && x < box.x + box.size && box.x < x + size;
+  for (let tries = 0; tries < 30 && taken.some(overlaps); tries += 1)
+    at = y + (tries % 2 ? -1 : 1) * 7 * (Math.floor(tries / 2) + 1);
   taken.push({ x, y: at, size });
   return at;
 }

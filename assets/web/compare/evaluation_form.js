@@ -19,9 +19,15 @@ export class EvaluationForm {
   build(reply) {
     this.reply = reply;
     this.orchestrators = new Set(all("o"));
-    this.sets = { families: new Set(reply.families.filter((name) => !reply.held_out.includes(name))), levels: new Set([1, 2]), conditions: new Set(["seen"]), without: new Set() };
+    this.sets = {
+      families: new Set(reply.families.filter((name) => !reply.held_out.includes(name))), levels: new Set([1, 2]),
+      conditions: new Set(["seen"]), without: new Set(),
+    };
     this.fields = {};
-    this.numbers = { count: number("Tasks", "count", 60, 1), samples: number("Samples of each", "samples", 1, 1), max_cost: number("Spend at most, US dollars", "max_cost", "", 0) };
+    this.numbers = {
+      count: number("Tasks", "count", 60, 1), samples: number("Samples of each", "samples", 1, 1),
+      max_cost: number("Spend at most, US dollars", "max_cost", "", 0),
+    };
     this.numbers.max_cost.querySelector("input").placeholder = "no cap";
     this.wrong = el("ul.page-problems", { role: "alert" });
     this.size = el("p.train-mute");
@@ -33,14 +39,17 @@ export class EvaluationForm {
     const foot = el("div.compare-evaluate-foot", {}, this.go, this.yaml, this.size);
     this.root.replaceChildren(
       summary,
-      this.group("Orchestrators", "orchestrators", reply.orchestrators.map((orchestrator) => orchestrator.name), (name) => this.page.label(name), "The formatFixed baselines and the oracle belong on every table."),
+      this.group(
+        "Orchestrators", "orchestrators", reply.orchestrators.map((orchestrator) => orchestrator.name), (name) => this.page.label(name),
+        "The formatFixed baselines and the oracle belong on every table.",
+      ),
       this.group("Families", "families", reply.families, (name) => (reply.held_out.includes(name) ? `${name} (held out)` : name)),
       this.group("Levels", "levels", LEVELS, (level) => `level ${level}`),
-      this.group("Pool conditions", "conditions", reply.conditions, (name) => name, "How well it does on a pool that was changed under it."),
+      this.group(
+        "Pool conditions", "conditions", reply.conditions, (name) => name, "How well it does on a pool that was changed under it.",
+      ),
       this.group("Switch off", "without", reply.workers, (name) => name, "One condition for each: the same tasks without that worker."),
-      numbers,
-      this.wrong,
-      foot,
+      numbers, this.wrong, foot,
     );
     this.root.addEventListener("input", () => this.onChange());
   }
@@ -117,7 +126,9 @@ export class EvaluationForm {
     this.text = reply.yaml;
     this.show(problems);
     const episodes = draft.orchestrators.length * draft.count * draft.samples * draft.conditions.length;
-    this.size.textContent = problems.length ? "" : `${plural(draft.orchestrators.length, "orchestrator")} × ${count(draft.count)} tasks × ${plural(draft.samples, "sample")} × ${plural(draft.conditions.length, "condition")}: ${count(episodes)} episodes at most.`;
+    this.size.textContent = problems.length
+      ? ""
+      : `${plural(draft.orchestrators.length, "orchestrator")} × ${count(draft.count)} tasks × ${plural(draft.samples, "sample")} × ${plural(draft.conditions.length, "condition")}: ${count(episodes)} episodes at most.`;
   }
 
   show(problems) {

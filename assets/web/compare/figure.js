@@ -2,7 +2,10 @@
 
 import { copyButton, el, svg } from "../lib/dom.js";
 
-const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "fill-opacity", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline"];
+const STYLES = [
+  "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "fill-opacity", "font-family", "font-size",
+  "font-weight", "text-anchor", "dominant-baseline",
+];
 const SCALE = 2; // pixels of a PNG for each unit
 const MARGIN = 16;
 
@@ -27,8 +30,10 @@ export class Figure {
   }
 
   exports() {
-    return el("div.compare-figure-exports", { role: "group", "aria-label": `Export ${this.title}` }, action("CSV", () => save(`${this.name}.csv`, csv(this.data()), "text/csv")),
-      ...this.pictures());
+    return el(
+      "div.compare-figure-exports", { role: "group", "aria-label": `Export ${this.title}` },
+      action("CSV", () => save(`${this.name}.csv`, csv(this.data()), "text/csv")), ...this.pictures(),
+    );
   }
 
   /** The buttons that save the figure as an image. */
@@ -65,7 +70,9 @@ export class Figure {
     const image = new Image();
     const address = URL.createObjectURL(new Blob([this.picture()], { type: "image/svg+xml" }));
     try {
-      await new Promise((done, failed) => Object.assign(image, { onload: done, onerror: () => failed(new Error("the picture could not be drawn")), src: address }));
+      await new Promise((done, failed) => Object.assign(image, {
+        onload: done, onerror: () => failed(new Error("the picture could not be drawn")), src: address,
+      }));
       const canvas = el("canvas", { width: image.width * SCALE, height: image.height * SCALE });
       canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
       const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
@@ -90,16 +97,26 @@ export function redrawAll(figures) {
 export function table({ name, title, about = "", columns, rows, key = null, caption = title }) {
   const head = heading(title, about);
   const markdown = () => asMarkdown(columns, rows);
-  const box = el("div.compare-figure-exports", { role: "group", "aria-label": `Export ${title}` }, copyButton(markdown, "Copy Markdown"), action("Markdown", () => save(`${name}.md`, markdown(), "text/markdown")), action("CSV", () => save(`${name}.csv`, csv(asData(columns, rows)), "text/csv")));
+  const box = el(
+    "div.compare-figure-exports", { role: "group", "aria-label": `Export ${title}` }, copyButton(markdown, "Copy Markdown"),
+    action("Markdown", () => save(`${name}.md`, markdown(), "text/markdown")),
+    action("CSV", () => save(`${name}.csv`, csv(asData(columns, rows)), "text/csv")),
+  );
   head.append(box);
-  const body = el("table.traces-table.compare-table-table", {}, el("caption.podium-offscreen", {}, caption), headOf(columns), bodyOf(columns, rows, key));
-  const frame = el("div.traces-frame.compare-table-frame", { tabindex: "0", role: "region", "aria-label": `${title}, scrolls sideways` }, body);
+  const body = el(
+    "table.traces-table.compare-table-table", {}, el("caption.podium-offscreen", {}, caption), headOf(columns), bodyOf(columns, rows, key),
+  );
+  const frame =
+    el("div.traces-frame.compare-table-frame", { tabindex: "0", role: "region", "aria-label": `${title}, scrolls sideways` }, body);
   return el("section.compare-figure.compare-table", { "data-table": name, "aria-label": title }, head, frame);
 }
 
 function headOf(columns) {
   const line = el("tr");
-  for (const column of columns) line.append(el("th", { class: column.number ? "compare-table-number" : "", scope: "col", ...(column.title ? { title: column.title } : {}) }, column.label));
+  for (const column of columns) line.append(el(
+    "th", { class: column.number ? "compare-table-number" : "", scope: "col", ...(column.title ? { title: column.title } : {}) },
+    column.label,
+  ));
   return el("thead", {}, line);
 }
 
@@ -108,7 +125,11 @@ function bodyOf(columns, rows, key) {
   for (const row of rows) {
     const line = el("tr", key ? { "data-key": key(row) } : {});
     columns.forEach((column, place) => {
-      const cell = el(place ? "td" : "th", { class: column.number ? "compare-table-number" : "", "data-name": column.label, ...(place ? {} : { scope: "row" }) }, column.node ? column.node(row) : column.text(row));
+      const cell = el(
+        place ? "td" : "th",
+        { class: column.number ? "compare-table-number" : "", "data-name": column.label, ...(place ? {} : { scope: "row" }) },
+        column.node ? column.node(row) : column.text(row),
+      );
       line.append(cell);
     });
     node.append(line);
@@ -147,9 +168,11 @@ function csv({ columns, rows }) {
 }
 
 function asMarkdown(columns, rows) {
-  const line = (cells) => `| ${cells.map((text) => String(text).replaceAll("\\", "\\\\").replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ")).join(" | ")} |`;
+  const line = (cells) =>
+    `| ${cells.map((text) => String(text).replaceAll("\\", "\\\\").replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ")).join(" | ")} |`;
   const rule = columns.map((column) => (column.number ? "---:" : "---"));
-  return [line(columns.map((column) => column.label)), `|${rule.join("|")}|`, ...rows.map((row) => line(columns.map((column) => column.text(row))))].join("\n") + "\n";
+  const body = rows.map((row) => line(columns.map((column) => column.text(row))));
+  return `${[line(columns.map((column) => column.label)), `|${rule.join("|")}|`, ...body].join("\n")}\n`;
 }
 
 function standalone(drawn, title) {
@@ -166,8 +189,12 @@ function standalone(drawn, title) {
   copy.setAttribute("width", wide);
   copy.setAttribute("height", tall);
   const page = getComputedStyle(document.body);
-  const ground = svg("rect", { x: x - MARGIN, y: y - MARGIN - 22, width: wide, height: tall, fill: page.getPropertyValue("--podium-card").trim() });
-  const name = svg("text", { x, y: y - 12, fill: page.getPropertyValue("--podium-ink").trim(), "font-family": "Inter, sans-serif", "font-size": 14, "font-weight": 650 });
+  const ground =
+    svg("rect", { x: x - MARGIN, y: y - MARGIN - 22, width: wide, height: tall, fill: page.getPropertyValue("--podium-card").trim() });
+  const name = svg("text", {
+    x, y: y - 12, fill: page.getPropertyValue("--podium-ink").trim(), "font-family": "Inter, sans-serif", "font-size": 14,
+    "font-weight": 650,
+  });
   name.textContent = title;
   copy.prepend(ground, name);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");

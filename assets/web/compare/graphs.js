@@ -61,10 +61,12 @@ export class SideGraph extends Graph {
   picture() {
     const { graph, episode } = this.view;
     const root = canvas(Math.max(graph.width, 240), Math.max(graph.height, 60), episode.orchestrator);
-    for (const edge of graph.edges) root.append(svg("path", { d: edge.path, class: edge.used ? "compare-graph-edge" : "compare-graph-edge compare-graph-granted" }));
+    for (const edge of graph.edges)
+      root.append(svg("path", { d: edge.path, class: edge.used ? "compare-graph-edge" : "compare-graph-edge compare-graph-granted" }));
     for (const d of graph.answer?.paths || []) root.append(svg("path", { d, class: "compare-graph-edge" }));
     for (const lane of graph.lanes) root.append(text(lane.label, lane.x + 14, 18, "compare-chart-label"));
-    for (const node of graph.nodes) root.append(...box(node, graph, this.diff?.marks[node.id], `${node.id} · ${node.worker}`, node.instruction));
+    for (const node of graph.nodes)
+      root.append(...box(node, graph, this.diff?.marks[node.id], `${node.id} · ${node.worker}`, node.instruction));
     for (const ghost of this.diff?.ghosts || []) root.append(...box(ghost, graph, ["removed"], `− ${ghost.worker}`, "not here"));
     if (graph.answer) root.append(...box({ ...graph.answer, role: "answer" }, graph, null, "Answer", episode.answer ?? "not yet"));
     return root;
@@ -75,7 +77,11 @@ function box(place, { node_width: width, node_height: height }, marks, title, wo
   const differs = marks ? marks[0] : "none";
   const rect = svg("rect", { x: place.x, y: place.y, width, height, rx: 11, class: "compare-graph-box", "data-differs": differs });
   const label = marks ? message(marks) : "";
-  return [rect, text(short(title, 24), place.x + 14, place.y + 22, "compare-graph-title"), text(short(String(words), 28), place.x + 14, place.y + 44, "compare-chart-value"), text(label, place.x + 14, place.y + 66, "compare-graph-told")];
+  return [
+    rect, text(short(title, 24), place.x + 14, place.y + 22, "compare-graph-title"),
+    text(short(String(words), 28), place.x + 14, place.y + 44, "compare-chart-value"),
+    text(label, place.x + 14, place.y + 66, "compare-graph-told"),
+  ];
 }
 
 function short(words, most) {
@@ -97,7 +103,8 @@ function badge(card, kinds) {
   }
   card.dataset.differs = kinds[0];
   const words = message(kinds);
-  const badge = el("span.compare-graph-badge", { title: words }, el("i", {}, kinds.map((kind) => DIFFERENCES[kind][1]).join("")), el("b", {}, words));
+  const badge =
+    el("span.compare-graph-badge", { title: words }, el("i", {}, kinds.map((kind) => DIFFERENCES[kind][1]).join("")), el("b", {}, words));
   card.append(badge);
   card.setAttribute("aria-label", `${label} Compared with the reference: ${words}.`);
 }
@@ -120,7 +127,10 @@ export function differenceChips(diff) {
   }
   for (const [kind, [word, sign]] of Object.entries(DIFFERENCES)) {
     if (!diff.counts[kind]) continue;
-    const chip = el("span.compare-graph-chip", { "data-differs": kind, "data-count": diff.counts[kind] }, el("i", {}, sign), `${diff.counts[kind]} ${word}`);
+    const chip = el(
+      "span.compare-graph-chip", { "data-differs": kind, "data-count": diff.counts[kind] }, el("i", {}, sign),
+      `${diff.counts[kind]} ${word}`,
+    );
     root.append(chip);
   }
   return root;

@@ -13,7 +13,8 @@ import { all, one, put } from "./address.js";
 import { TrainingView } from "./training_view.js";
 import { Tabs } from "../lib/tabs.js";
 
-const TABS = [["query", "One query"], ["suite", "Suite"], ["training", "Training"], ["matrix", "Generalization"], ["ablation", "Ablate the pool"]];
+const TABS =
+  [["query", "One query"], ["suite", "Suite"], ["training", "Training"], ["matrix", "Generalization"], ["ablation", "Ablate the pool"]];
 const MEASURED = ["suite", "matrix", "ablation"]; // tabs that are about evaluations
 
 export function mount(root) {
@@ -27,8 +28,12 @@ class ComparePage {
     this.toast = new Toast();
     this.jobs = new JobChooser(() => this.refresh());
     this.form = new EvaluationForm(this);
-    this.views = { query: new QueryView(this), suite: new SuiteView(this), training: new TrainingView(this), matrix: new MatrixView(this), ablation: new AblationView(this) };
-    this.tabs = new Tabs("compare", "What is compared", TABS.map(([name, label]) => [name, label, this.views[name].root]), (name) => this.select(name));
+    this.views = {
+      query: new QueryView(this), suite: new SuiteView(this), training: new TrainingView(this), matrix: new MatrixView(this),
+      ablation: new AblationView(this),
+    };
+    this.tabs = new Tabs("compare", "What is compared", TABS.map(([name, label]) => [name, label, this.views[name].root]), (name) =>
+      this.select(name));
     this.tabs.row.classList.add("compare-tabs");
     this.measured = el("div.compare-measured", {}, this.jobs.root, this.form.root);
     const page = el("div.compare-page", {}, heading("Compare", "Which orchestrator is better, why, at what cost, and for which pools."),

@@ -12,7 +12,9 @@ export class Picker {
     this.chips = el("div.compare-chips", { role: "list" });
     this.add = el("select.page-select.compare-add", { "aria-label": "Add an orchestrator" });
     this.add.addEventListener("change", () => this.take(this.add.value));
-    this.other = el("input.page-search.compare-other", { type: "text", placeholder: "or write a name, such as JOB@STEP", "aria-label": "Name of an orchestrator" });
+    this.other = el("input.page-search.compare-other", {
+      type: "text", placeholder: "or write a name, such as JOB@STEP", "aria-label": "Name of an orchestrator",
+    });
     this.other.addEventListener("keydown", (event) => event.key === "Enter" && this.take(this.other.value.trim()));
     this.note = el("span.train-mute");
     this.root.append(this.chips, this.add, this.other, this.note);
@@ -41,7 +43,9 @@ export class Picker {
     this.chips.replaceChildren(...this.names.map((name, place) => this.chip(name, place)));
     const full = this.names.length >= this.reply.most;
     this.add.hidden = this.other.hidden = full;
-    this.note.textContent = full ? `At most ${this.reply.most}: take one away to choose another.` : this.names.length < this.reply.fewest ? `Choose ${this.reply.fewest} to ${this.reply.most}.` : "";
+    this.note.textContent = full ? `At most ${this.reply.most}: take one away to choose another.`
+      : this.names.length < this.reply.fewest ? `Choose ${this.reply.fewest} to ${this.reply.most}.`
+      : "";
     this.add.replaceChildren(el("option", { value: "" }, "Add an orchestrator …"));
     const groups = new Map();
     for (const orchestrator of this.reply.orchestrators) {
@@ -56,7 +60,8 @@ export class Picker {
     const dot = el("i.compare-query-dot");
     dot.style.background = `var(--podium-series-${place + 1})`;
     const words = el("span", { title: name }, this.labels.get(name) || name);
-    const away = el("button.compare-away", { type: "button", "aria-label": `Take ${this.labels.get(name) || name} away` }, icon(ACTIONS.cross));
+    const away =
+      el("button.compare-away", { type: "button", "aria-label": `Take ${this.labels.get(name) || name} away` }, icon(ACTIONS.cross));
     away.addEventListener("click", () => this.change(this.names.filter((other) => other !== name)));
     return el("span.compare-chip", { role: "listitem", "data-name": name }, dot, words, away);
   }

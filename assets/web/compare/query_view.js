@@ -9,7 +9,10 @@ import { StepsSideBySide } from "./steps.js";
 import { all, one, put, query } from "./address.js";
 import { ACTIONS } from "../lib/icons.js";
 
-const OUTCOMES = { answered: "Answered", max_rounds: "Out of rounds", max_tokens: "Out of tokens", max_cost: "Out of budget", deadline: "Out of time", stopped: "Stopped", orchestrator_failed: "Orchestrator failed" };
+const OUTCOMES = {
+  answered: "Answered", max_rounds: "Out of rounds", max_tokens: "Out of tokens", max_cost: "Out of budget", deadline: "Out of time",
+  stopped: "Stopped", orchestrator_failed: "Orchestrator failed",
+};
 const ARRANGEMENTS = [["side", "Side by side"], ["stack", "Stacked"]];
 
 export class QueryView {
@@ -24,19 +27,25 @@ export class QueryView {
     this.bar = el("div.compare-query-bar");
     this.grid = el("div.compare-query-grid");
     this.below = el("div.compare-query-below");
-    this.empty = el("p.train-empty", {}, "Choose two to four orchestrators above, write or draw a query, and press Compare: their graphs grow here side by side.");
+    this.empty = el(
+      "p.train-empty", {},
+      "Choose two to four orchestrators above, write or draw a query, and press Compare: their graphs grow here side by side.",
+    );
     this.steps = new StepsSideBySide();
     this.root.append(this.composer, this.notice, this.empty, this.bar, this.grid, this.below);
   }
 
   build(reply) {
     this.reply = reply;
-    this.text = el("textarea.compare-query-text", { rows: "2", "aria-label": "Query", placeholder: "Ask something, or draw a query with a known answer." });
+    this.text = el("textarea.compare-query-text", {
+      rows: "2", "aria-label": "Query", placeholder: "Ask something, or draw a query with a known answer.",
+    });
     this.text.value = reply.query;
     this.text.addEventListener("input", () => (this.typed = true));
     this.pool = chooser("Pool", reply.pools.map((name) => [name, name]), reply.pool);
     this.pool.addEventListener("change", () => this.page.choosePool(this.pool.value));
-    this.suite = chooser("Suite", reply.suites.map(({ family, level }) => [`${family} ${level}`, `${family} · level ${level}`]), "itinerary 3");
+    this.suite =
+      chooser("Suite", reply.suites.map(({ family, level }) => [`${family} ${level}`, `${family} · level ${level}`]), "itinerary 3");
     const draw = el("button.page-button", { type: "button" }, "Draw a query");
     draw.addEventListener("click", () => this.draw());
     this.go = el("button.page-primary", { type: "button" }, icon(ACTIONS.play), "Compare");
@@ -172,13 +181,15 @@ export class QueryView {
   arrange(name) {
     put({ arrange: name === "stack" ? name : null });
     this.grid.dataset.arrange = name;
-    for (const chip of this.bar.querySelectorAll("[data-arrange]")) chip.setAttribute("aria-pressed", String(chip.dataset.arrange === name));
+    for (const chip of this.bar.querySelectorAll("[data-arrange]"))
+      chip.setAttribute("aria-pressed", String(chip.dataset.arrange === name));
     for (const side of this.sides) side.graph.follow(null, true);
   }
 
   side(place) {
     const head = el("header.compare-query-head");
-    const graph = new SideGraph((step) => this.select(place, step), () => this.open_(place), (at, fitted) => this.moveAll(place, at, fitted));
+    const graph =
+      new SideGraph((step) => this.select(place, step), () => this.open_(place), (at, fitted) => this.moveAll(place, at, fitted));
     const node = el("section.compare-query-side", { "data-place": place }, head, graph.root);
     this.grid.append(node);
     return { node, head, graph };
@@ -193,7 +204,9 @@ export class QueryView {
     const reference = place === this.state.reference;
     const dot = el("i.compare-query-dot");
     dot.style.background = `var(--podium-series-${place + 1})`;
-    const line = el("div.compare-query-title", {}, dot, el("h3", { title: episode.orchestrator }, this.page.label(episode.orchestrator)), pill(episode));
+    const line = el(
+      "div.compare-query-title", {}, dot, el("h3", { title: episode.orchestrator }, this.page.label(episode.orchestrator)), pill(episode),
+    );
     const facts = el("div.compare-query-facts", {}, answer(episode), ...(episode.verdict ? [verdict(episode.verdict)] : []));
     const figures = el("div.compare-query-figures");
     for (const [name, value] of [["Time", seconds(totals.wall_s)], ["Steps", totals.steps], ["Tokens", count(totals.tokens_in + totals.tokens_out)], ["Cost", dollars(totals.cost)]]) {
@@ -225,15 +238,30 @@ export class QueryView {
   drawTable() {
     const rows = this.state.views.map((view, place) => ({ ...view, place }));
     const columns = [
-      { label: "Orchestrator", text: (row) => row.episode.orchestrator, node: (row) => nameSide(row.place, this.page.label(row.episode.orchestrator)) },
-      { label: "Answer", text: (row) => row.episode.answer ?? "", node: (row) => el("span.compare-query-answer-cell", {}, row.episode.answer ?? "–") },
+      {
+        label: "Orchestrator", text: (row) => row.episode.orchestrator,
+        node: (row) => nameSide(row.place, this.page.label(row.episode.orchestrator)),
+      },
+      {
+        label: "Answer", text: (row) => row.episode.answer ?? "",
+        node: (row) => el("span.compare-query-answer-cell", {}, row.episode.answer ?? "–"),
+      },
       { label: "Correct", text: (row) => (row.episode.verdict ? (row.episode.verdict.correct ? "yes" : "no") : "not known") },
       { label: "Time", number: true, text: (row) => seconds(row.totals.wall_s), csv: [["wall_s", (row) => row.totals.wall_s]] },
-      { label: "Speed-up", number: true, text: (row) => (row.totals.speedup ? `${row.totals.speedup.toFixed(2)}×` : "–"), csv: [["speedup", (row) => row.totals.speedup]], title: "Serial time over wall time" },
+      {
+        label: "Speed-up", number: true, text: (row) => (row.totals.speedup ? `${row.totals.speedup.toFixed(2)}×` : "–"),
+        csv: [["speedup", (row) => row.totals.speedup]], title: "Serial time over wall time",
+      },
       { label: "Rounds", number: true, text: (row) => String(row.totals.rounds), csv: [["rounds", (row) => row.totals.rounds]] },
       { label: "Steps", number: true, text: (row) => String(row.totals.steps), csv: [["steps", (row) => row.totals.steps]] },
-      { label: "Width", number: true, text: (row) => String(row.totals.width), csv: [["width", (row) => row.totals.width]], title: "Most steps that could run at once" },
-      { label: "Tokens", number: true, text: (row) => count(row.totals.tokens_in + row.totals.tokens_out), csv: [["tokens_in", (row) => row.totals.tokens_in], ["tokens_out", (row) => row.totals.tokens_out]] },
+      {
+        label: "Width", number: true, text: (row) => String(row.totals.width), csv: [["width", (row) => row.totals.width]],
+        title: "Most steps that could run at once",
+      },
+      {
+        label: "Tokens", number: true, text: (row) => count(row.totals.tokens_in + row.totals.tokens_out),
+        csv: [["tokens_in", (row) => row.totals.tokens_in], ["tokens_out", (row) => row.totals.tokens_out]],
+      },
       { label: "Cost", number: true, text: (row) => dollars(row.totals.cost), csv: [["cost_usd", (row) => row.totals.cost]] },
     ];
     this.tableBox.replaceChildren(table({ name: "query", title: "Answers and figures", columns, rows, key: (row) => row.episode.id }));
@@ -249,7 +277,10 @@ export class QueryView {
     const differing = diff.entries.filter((entry) => !entry.what.includes("same"));
     for (const entry of differing) list.append(this.entry(entry, place));
     const same = diff.entries.length - differing.length;
-    const root = el("section.compare-figure.compare-query-list", { "aria-label": `${name} against the reference`, "data-diff": place }, head, differing.length ? list : el("p.train-mute", {}, same ? "The same graph: every step, place and access list." : "Neither has steps."));
+    const root = el(
+      "section.compare-figure.compare-query-list", { "aria-label": `${name} against the reference`, "data-diff": place }, head,
+      differing.length ? list : el("p.train-mute", {}, same ? "The same graph: every step, place and access list." : "Neither has steps."),
+    );
     if (differing.length && same) root.append(el("p.train-mute", {}, `${same} ${same === 1 ? "step is" : "steps are"} the same.`));
     return root;
   }
@@ -257,7 +288,13 @@ export class QueryView {
   entry(entry, place) {
     const words = el("span");
     entry.says.forEach((sentence, number) => words.append(...(number ? [el("br")] : []), `${sentence}.`));
-    const button = el("button.compare-query-entry", { type: "button", "data-differs": entry.what[0], "data-slot": entry.slot }, el("i", { title: entry.what.map((kind) => DIFFERENCES[kind][0]).join(", ") }, entry.what.map((kind) => DIFFERENCES[kind][1]).join("")), words);
+    const button = el(
+      "button.compare-query-entry", { type: "button", "data-differs": entry.what[0], "data-slot": entry.slot },
+      el(
+        "i", { title: entry.what.map((kind) => DIFFERENCES[kind][0]).join(", ") }, entry.what.map((kind) => DIFFERENCES[kind][1]).join(""),
+      ),
+      words,
+    );
     button.addEventListener("click", () => (entry.right ? this.select(place, entry.right) : this.select(this.state.reference, entry.left)));
     return el("li", {}, button);
   }
@@ -266,7 +303,10 @@ export class QueryView {
     const root = el("div.compare-query-exports");
     this.state.views.forEach((view, place) => {
       const name = `graph-${place + 1}`;
-      const figure = new Figure({ name, title: `Graph of ${view.episode.orchestrator}`, draw: () => this.sides[place].graph.picture(), data: () => this.stepData(place), show: el("span.podium-offscreen", {}, "The graph above") });
+      const figure = new Figure({
+        name, title: `Graph of ${view.episode.orchestrator}`, draw: () => this.sides[place].graph.picture(),
+        data: () => this.stepData(place), show: el("span.podium-offscreen", {}, "The graph above"),
+      });
       root.append(figure.root);
     });
     return root;
@@ -277,7 +317,10 @@ export class QueryView {
     const marks = this.state.diffs[place]?.marks || {};
     return {
       columns: ["step", "round", "worker", "access", "status", "latency_s", "against_reference", "instruction"],
-      rows: graph.nodes.map((node) => [node.id, node.round, node.worker, node.access.join(" "), node.status, node.latency_s, (marks[node.id] || []).join(" "), node.instruction]),
+      rows: graph.nodes.map((node) => [
+        node.id, node.round, node.worker, node.access.join(" "), node.status, node.latency_s, (marks[node.id] || []).join(" "),
+        node.instruction,
+      ]),
     };
   }
 
@@ -287,8 +330,11 @@ export class QueryView {
     const slot = step ? this.state.slots[place][step] : null;
     const steps = this.state.slots.map((slots) => Number(Object.keys(slots).find((id) => slots[id] === slot)) || null);
     this.sides.forEach((side, number) => side.graph.select(slot ? steps[number] : null));
-    for (const button of this.below.querySelectorAll(".compare-query-entry")) button.setAttribute("aria-pressed", String(Number(button.dataset.slot) === slot));
-    if (slot) this.steps.show(this.state.views.map((view, number) => ({ episode: view.episode.id, name: this.page.label(view.episode.orchestrator), step: steps[number], place: number })));
+    for (const button of this.below.querySelectorAll(".compare-query-entry"))
+      button.setAttribute("aria-pressed", String(Number(button.dataset.slot) === slot));
+    if (slot) this.steps.show(this.state.views.map((view, number) => ({
+      episode: view.episode.id, name: this.page.label(view.episode.orchestrator), step: steps[number], place: number,
+    })));
     else this.steps.clear();
   }
 
@@ -306,7 +352,10 @@ function nameSide(place, label) {
 function pill(episode) {
   const running = episode.state === "running";
   const word = running ? "Running" : episode.state === "interrupted" ? "Interrupted" : OUTCOMES[episode.outcome] || episode.outcome;
-  return el("span.run-summary-pill", { "data-state": running ? "running" : episode.outcome === "answered" ? "answered" : "ended", "data-testid": "state" }, word);
+  return el(
+    "span.run-summary-pill",
+    { "data-state": running ? "running" : episode.outcome === "answered" ? "answered" : "ended", "data-testid": "state" }, word,
+  );
 }
 
 function answer(episode) {
@@ -315,7 +364,10 @@ function answer(episode) {
 }
 
 function verdict({ correct, expected }) {
-  return el("span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross), correct ? "Correct" : `Wrong, expected ${expected}`);
+  return el(
+    "span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross),
+    correct ? "Correct" : `Wrong, expected ${expected}`,
+  );
 }
 
 function chooser(label, choices, value) {

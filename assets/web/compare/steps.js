@@ -52,9 +52,16 @@ function column(side, detail) {
 function parts(detail) {
   const [word, path] = STATUSES[detail.status] || STATUSES.PENDING;
   const status = el("span.podium-status", {}, icon(path), el("b", {}, word));
-  const line = el("div.compare-step-line", { "data-status": detail.status, "data-role": detail.role }, el("b", {}, `Step ${detail.id} · ${detail.worker}`), status, el("span.train-mute", {}, seconds(detail.latency_s)));
-  const seen = detail.visible.length ? detail.visible.map((step) => `step ${step.step} (${step.worker})`).join(", ") : "its own instruction only";
-  return [line, block("Told", readable(detail.arguments)), block("May see", seen), block(detail.error ? "Error" : "Returned", detail.error || readable(detail.value ?? "nothing yet"))];
+  const line = el(
+    "div.compare-step-line", { "data-status": detail.status, "data-role": detail.role },
+    el("b", {}, `Step ${detail.id} · ${detail.worker}`), status, el("span.train-mute", {}, seconds(detail.latency_s)),
+  );
+  const seen =
+    detail.visible.length ? detail.visible.map((step) => `step ${step.step} (${step.worker})`).join(", ") : "its own instruction only";
+  return [
+    line, block("Told", readable(detail.arguments)), block("May see", seen),
+    block(detail.error ? "Error" : "Returned", detail.error || readable(detail.value ?? "nothing yet")),
+  ];
 }
 
 function block(title, words) {

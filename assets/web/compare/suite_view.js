@@ -10,7 +10,11 @@ import { difference, formatFixed, interval, palette, percent, plural, price } fr
 
 const REFRESH_MS = 4000;
 const FEW = 5; // orchestrators that a figure by family can show
-const PRICES = [["cost", "Cost an episode", price], ["tokens", "Tokens an episode", (value) => count(Math.round(value))], ["p50_s", "Median seconds", seconds]];
+/** @type {[string, string, (value: number) => string][]} */
+const PRICES = [
+  ["cost", "Cost an episode", price], ["tokens", "Tokens an episode", (value) => count(Math.round(value))],
+  ["p50_s", "Median seconds", seconds],
+];
 const TURNS = ["1", "2", "3", "4", "5", "6"];
 
 /** The evaluations that are looked at; without a choice the newest one. */
@@ -38,14 +42,26 @@ export class JobChooser {
     const list = el("div.compare-job-list", { role: "group", "aria-label": "Evaluations" });
     for (const job of this.jobs) list.append(this.entry(job, shown));
     const pools = new Set(this.jobs.filter((job) => shown.includes(job.id)).map((job) => job.pool));
-    const warning = pools.size > 1 ? el("p.compare-warn", {}, `These evaluations ran on different pools (${[...pools].join(", ")}): differences between them are not the orchestrators' alone.`) : "";
-    this.root.replaceChildren(el("h2", {}, "Evaluations"), this.jobs.length ? list : el("p.train-mute", {}, "None yet. Start one with the form below."), warning);
+    const warning = pools.size > 1
+      ? el(
+        "p.compare-warn", {},
+        `These evaluations ran on different pools (${[...pools].join(", ")}): differences between them are not the orchestrators' alone.`,
+      )
+      : "";
+    this.root.replaceChildren(
+      el("h2", {}, "Evaluations"), this.jobs.length ? list : el("p.train-mute", {}, "None yet. Start one with the form below."), warning,
+    );
   }
 
   entry(job, shown) {
     const on = shown.includes(job.id);
-    const measured = job.episodes ? `${count(job.episodes)} ${job.episodes === 1 ? "episode" : "episodes"} · ${plural(job.orchestrators.length, "orchestrator")}` : "nothing measured yet";
-    const button = el("button.compare-job-job", { type: "button", "aria-pressed": String(on), "data-job": job.id }, el("b", {}, job.id), el("span", {}, `${measured} · ${job.state}`));
+    const measured = job.episodes
+      ? `${count(job.episodes)} ${job.episodes === 1 ? "episode" : "episodes"} · ${plural(job.orchestrators.length, "orchestrator")}`
+      : "nothing measured yet";
+    const button = el(
+      "button.compare-job-job", { type: "button", "aria-pressed": String(on), "data-job": job.id }, el("b", {}, job.id),
+      el("span", {}, `${measured} · ${job.state}`),
+    );
     if (job.message) button.append(el("span.compare-job-message", {}, job.message));
     button.addEventListener("click", () => {
       const next = on ? shown.filter((key) => key !== job.id) : [...shown, job.id];
@@ -85,7 +101,10 @@ export class Filters {
       const key = JSON.stringify(values);
       if (select.dataset.key !== key) {
         select.dataset.key = key;
-        select.replaceChildren(...(every === null ? [] : [el("option", { value: "" }, every)]), ...values.map((value) => el("option", { value }, label(name, value))));
+        select.replaceChildren(
+          ...(every === null ? [] : [el("option", { value: "" }, every)]),
+          ...values.map((value) => el("option", { value }, label(name, value))),
+        );
       }
       select.value = one(name);
     }
@@ -102,7 +121,13 @@ export class SuiteView {
   constructor(page) {
     this.page = page;
     this.root = el("div.train-curves-suite");
-    this.filters = new Filters([["reference", "Reference", null], ["condition", "Pool condition", null], ["family", "Family", "All families"], ["level", "Level", "All levels"]], () => this.show(true));
+    this.filters = new Filters(
+      [
+        ["reference", "Reference", null], ["condition", "Pool condition", null], ["family", "Family", "All families"],
+        ["level", "Level", "All levels"],
+      ],
+      () => this.show(true),
+    );
     this.note = el("p.train-mute", { role: "status" });
     this.body = el("div.compare-body");
     this.tasks = new TaskList(page);
@@ -117,7 +142,10 @@ export class SuiteView {
   }
 
   filterValues() {
-    return { job: all("job"), reference: one("reference"), condition: one("condition"), family: one("family"), level: one("level"), only: one("picked") === "1" ? all("o") : [] };
+    return {
+      job: all("job"), reference: one("reference"), condition: one("condition"), family: one("family"), level: one("level"),
+      only: one("picked") === "1" ? all("o") : [],
+    };
   }
 
   async show(again = false) {
@@ -142,11 +170,22 @@ export class SuiteView {
     const picked = all("o").filter((name) => names.includes(name));
     this.colours = palette([...picked, ...names.filter((name) => !picked.includes(name))]); // as above
     this.filters.root.hidden = false;
-    this.filters.fill({ reference: names, condition: [...reply.choices.conditions, "all"], family: reply.choices.families, level: reply.choices.levels }, (name, value) => (name === "reference" ? `against ${this.page.label(value)}` : name === "level" ? `level ${value}` : value === "all" ? "all conditions" : name === "condition" ? `${value} pool` : value));
+    this.filters.fill(
+      { reference: names, condition: [...reply.choices.conditions, "all"], family: reply.choices.families, level: reply.choices.levels },
+      (name, value) =>
+        (name === "reference" ? `against ${this.page.label(value)}`
+          : name === "level" ? `level ${value}`
+          : value === "all" ? "all conditions"
+          : name === "condition" ? `${value} pool`
+          : value),
+    );
     this.filters.selects.reference.select.value = reply.reference;
     this.filters.selects.condition.select.value = reply.condition;
     this.note.textContent = this.describe(reply);
-    const parts = [this.scores(reply), this.costs(reply), this.protocol(reply), this.pareto(reply), this.cells(reply), this.workers(reply), this.turns(reply)];
+    const parts = [
+      this.scores(reply), this.costs(reply), this.protocol(reply), this.pareto(reply), this.cells(reply), this.workers(reply),
+      this.turns(reply),
+    ];
     this.body.replaceChildren(...parts.map((part) => (part instanceof Figure ? part.root : part)));
     redrawAll(parts.filter((part) => part instanceof Figure));
     this.tasks.follow(this.filterValues());
@@ -160,7 +199,10 @@ export class SuiteView {
   }
 
   name(row) {
-    return { label: "Orchestrator", text: (other) => other.orchestrator, node: (other) => this.nameNode(other.orchestrator, other.orchestrator === row) };
+    return {
+      label: "Orchestrator", text: (other) => other.orchestrator,
+      node: (other) => this.nameNode(other.orchestrator, other.orchestrator === row),
+    };
   }
 
   nameNode(name, reference) {
@@ -173,17 +215,37 @@ export class SuiteView {
 
   scores(reply) {
     const k = Math.max(...reply.rows.map((row) => row.k));
-    const estimate = (label, key, title) => ({ label, title, number: true, text: (row) => interval(row[key]), csv: [[key, (row) => row[key][0]], [`${key}_low`, (row) => row[key][1]], [`${key}_high`, (row) => row[key][2]]] });
+    const estimate = (label, key, title) => ({
+      label, title, number: true, text: (row) => interval(row[key]),
+      csv: [[key, (row) => row[key][0]], [`${key}_low`, (row) => row[key][1]], [`${key}_high`, (row) => row[key][2]]],
+    });
     const counts = (row) => (row.paired ? `${row.paired.wins} / ${row.paired.losses} / ${row.paired.ties}` : "–");
     const columns = [
       this.name(reply.reference),
       { label: "Tasks", number: true, text: (row) => String(row.tasks), csv: [["tasks", (row) => row.tasks], ["samples", (row) => row.k]] },
       estimate(`mean@${k}`, "mean", "Share of right answers, every task counting the same"),
-      ...(k > 1 ? [estimate(`pass@${k}`, "pass_at_k", "Chance that at least one of the samples is right"), estimate(`pass^${k}`, "pass_all_k", "Chance that all samples are right")] : []),
-      { label: "Difference in points", title: "Against the reference, on the tasks that both have done", number: true, text: (row) => (row.paired ? difference(row.paired.difference) : "–"), node: (row) => gap(row.paired), csv: [["difference", (row) => row.paired?.difference[0]], ["difference_low", (row) => row.paired?.difference[1]], ["difference_high", (row) => row.paired?.difference[2]], ["p_sign_test", (row) => row.paired?.p]] },
-      { label: "Improved / regressed / equal", text: counts, node: (row) => this.counts(row), csv: [["improved", (row) => row.paired?.wins], ["regressed", (row) => row.paired?.losses], ["equal", (row) => row.paired?.ties]] },
+      ...(k > 1
+        ? [
+          estimate(`pass@${k}`, "pass_at_k", "Chance that at least one of the samples is right"),
+          estimate(`pass^${k}`, "pass_all_k", "Chance that all samples are right"),
+        ]
+        : []),
+      {
+        label: "Difference in points", title: "Against the reference, on the tasks that both have done", number: true,
+        text: (row) => (row.paired ? difference(row.paired.difference) : "–"), node: (row) => gap(row.paired),
+        csv: [
+          ["difference", (row) => row.paired?.difference[0]], ["difference_low", (row) => row.paired?.difference[1]],
+          ["difference_high", (row) => row.paired?.difference[2]], ["p_sign_test", (row) => row.paired?.p],
+        ],
+      },
+      {
+        label: "Improved / regressed / equal", text: counts, node: (row) => this.counts(row),
+        csv: [["improved", (row) => row.paired?.wins], ["regressed", (row) => row.paired?.losses], ["equal", (row) => row.paired?.ties]],
+      },
     ];
-    return table({ name: "scores", title: "Scores", about: "Press a count to see its tasks.", columns, rows: reply.rows, key: (row) => row.orchestrator });
+    return table({
+      name: "scores", title: "Scores", about: "Press a count to see its tasks.", columns, rows: reply.rows, key: (row) => row.orchestrator,
+    });
   }
 
   /** Counts that open their tasks. */
@@ -191,7 +253,11 @@ export class SuiteView {
     if (!row.paired) return el("span.train-mute", {}, "–");
     const box = el("span.train-curves-counts");
     for (const [which, number, sign] of [["improved", row.paired.wins, "▲"], ["regressed", row.paired.losses, "▼"], ["equal", row.paired.ties, "="]]) {
-      const button = el("button.train-curves-count", { type: "button", "data-which": which, "aria-label": `${number} tasks ${which}, ${this.page.label(row.orchestrator)}` }, `${sign} ${number}`);
+      const button = el(
+        "button.train-curves-count",
+        { type: "button", "data-which": which, "aria-label": `${number} tasks ${which}, ${this.page.label(row.orchestrator)}` },
+        `${sign} ${number}`,
+      );
       button.disabled = !number;
       button.addEventListener("click", () => this.tasks.open(row.orchestrator, which));
       box.append(button);
@@ -202,11 +268,20 @@ export class SuiteView {
   costs(reply) {
     const columns = [
       this.name(reply.reference),
-      { label: "Cost an episode", number: true, text: (row) => price(row.cost_per_episode), csv: [["cost_per_episode", (row) => row.cost_per_episode], ["cost_total", (row) => row.cost]] },
-      { label: "Tokens an episode", number: true, text: (row) => count(Math.round(row.tokens_per_episode)), csv: [["tokens_per_episode", (row) => row.tokens_per_episode]] },
+      {
+        label: "Cost an episode", number: true, text: (row) => price(row.cost_per_episode),
+        csv: [["cost_per_episode", (row) => row.cost_per_episode], ["cost_total", (row) => row.cost]],
+      },
+      {
+        label: "Tokens an episode", number: true, text: (row) => count(Math.round(row.tokens_per_episode)),
+        csv: [["tokens_per_episode", (row) => row.tokens_per_episode]],
+      },
       { label: "Time p50", number: true, text: (row) => seconds(row.p50_s), csv: [["p50_s", (row) => row.p50_s]] },
       { label: "Time p95", number: true, text: (row) => seconds(row.p95_s), csv: [["p95_s", (row) => row.p95_s]] },
-      { label: "Speed-up", number: true, title: "Serial time over wall time", text: (row) => (row.speedup ? `${row.speedup.toFixed(2)}×` : "–"), csv: [["speedup", (row) => row.speedup]] },
+      {
+        label: "Speed-up", number: true, title: "Serial time over wall time",
+        text: (row) => (row.speedup ? `${row.speedup.toFixed(2)}×` : "–"), csv: [["speedup", (row) => row.speedup]],
+      },
       { label: "Turns", number: true, text: (row) => formatFixed(row.turns), csv: [["turns", (row) => row.turns]] },
       { label: "Steps", number: true, text: (row) => formatFixed(row.steps), csv: [["steps", (row) => row.steps]] },
       { label: "Depth", number: true, text: (row) => formatFixed(row.depth), csv: [["depth", (row) => row.depth]] },
@@ -216,31 +291,52 @@ export class SuiteView {
   }
 
   protocol(reply) {
-    const status = (name) => ({ label: name, number: true, text: (row) => count(row.statuses[name]), csv: [[name, (row) => row.statuses[name] || 0]] });
+    const status =
+      (name) => ({ label: name, number: true, text: (row) => count(row.statuses[name]), csv: [[name, (row) => row.statuses[name] || 0]] });
     const columns = [
       this.name(reply.reference),
       { label: "Valid turns", number: true, text: (row) => percent(row.valid_turns), csv: [["valid_turns", (row) => row.valid_turns]] },
       ...["OK", "PARSE_ERR", "EXEC_ERR", "TIMEOUT"].map(status),
-      { label: "Recovery", number: true, title: "Episodes with a failed call that were right all the same", text: (row) => (row.recovery === null ? "–" : `${percent(row.recovery)} of ${row.failed_episodes}`), csv: [["recovery", (row) => row.recovery], ["failed_episodes", (row) => row.failed_episodes]] },
-      { label: "Access precision", number: true, title: "Against the reference plans: of what was granted, how much was needed", text: (row) => percent(row.access_precision), csv: [["access_precision", (row) => row.access_precision]] },
-      { label: "Access recall", number: true, title: "Of what was needed, how much was granted", text: (row) => percent(row.access_recall), csv: [["access_recall", (row) => row.access_recall]] },
-      { label: "Worker entropy", number: true, title: "In bits; 0 is one worker alone", text: (row) => formatFixed(row.entropy), csv: [["entropy_bits", (row) => row.entropy]] },
+      {
+        label: "Recovery", number: true, title: "Episodes with a failed call that were right all the same",
+        text: (row) => (row.recovery === null ? "–" : `${percent(row.recovery)} of ${row.failed_episodes}`),
+        csv: [["recovery", (row) => row.recovery], ["failed_episodes", (row) => row.failed_episodes]],
+      },
+      {
+        label: "Access precision", number: true, title: "Against the reference plans: of what was granted, how much was needed",
+        text: (row) => percent(row.access_precision), csv: [["access_precision", (row) => row.access_precision]],
+      },
+      {
+        label: "Access recall", number: true, title: "Of what was needed, how much was granted", text: (row) => percent(row.access_recall),
+        csv: [["access_recall", (row) => row.access_recall]],
+      },
+      {
+        label: "Worker entropy", number: true, title: "In bits; 0 is one worker alone", text: (row) => formatFixed(row.entropy),
+        csv: [["entropy_bits", (row) => row.entropy]],
+      },
     ];
-    return table({ name: "protocol", title: "Protocol and access", about: "Steps by how they ended; access lists against the reference plans.", columns, rows: reply.rows, key: (row) => row.orchestrator });
+    return table({
+      name: "protocol", title: "Protocol and access", about: "Steps by how they ended; access lists against the reference plans.", columns,
+      rows: reply.rows, key: (row) => row.orchestrator,
+    });
   }
 
   pareto(reply) {
     const priced = reply.pareto.cost.some((point) => point.price > 0);
     const axis = one("price") || (priced ? "cost" : reply.pareto.tokens.some((point) => point.price > 0) ? "tokens" : "p50_s");
-    const [, label, written] = /** @type {[string, string, (value: number) => string]} */ (PRICES.find(([name]) => name === axis) || PRICES[0]);
-    const dots = (reply.pareto[axis] || reply.pareto.cost).map((point) => ({ name: this.page.label(point.name), key: point.name, x: point.price, y: [point.mean.mean, point.mean.low, point.mean.high], efficient: point.efficient, note: `${interval([point.mean.mean, point.mean.low, point.mean.high])}, ${written(point.price)}` }));
+    const [, label, written] = PRICES.find(([name]) => name === axis) || PRICES[0];
+    const dots = (reply.pareto[axis] || reply.pareto.cost).map((point) => ({
+      name: this.page.label(point.name), key: point.name, x: point.price, y: [point.mean.mean, point.mean.low, point.mean.high],
+      efficient: point.efficient, note: `${interval([point.mean.mean, point.mean.low, point.mean.high])}, ${written(point.price)}`,
+    }));
     const colours = new Map(dots.map((dot) => [dot.name, this.colours.get(dot.key)]));
     const figure = new Figure({
-      name: "pareto",
-      title: "Accuracy against price",
-      about: "Filled: none is as cheap and better, or as good and cheaper.",
+      name: "pareto", title: "Accuracy against price", about: "Filled: none is as cheap and better, or as good and cheaper.",
       draw: (width) => scatter(width, dots, colours, { label, written }),
-      data: () => ({ columns: ["orchestrator", axis, "mean", "low", "high", "efficient"], rows: dots.map((dot) => [dot.key, dot.x, ...dot.y, dot.efficient ? "yes" : "no"]) }),
+      data: () => ({
+        columns: ["orchestrator", axis, "mean", "low", "high", "efficient"],
+        rows: dots.map((dot) => [dot.key, dot.x, ...dot.y, dot.efficient ? "yes" : "no"]),
+      }),
     });
     const choose = el("select.page-select.train-curves-price", { "aria-label": "Price" });
     for (const [name, words] of PRICES) choose.append(el("option", { value: name }, words));
@@ -250,7 +346,9 @@ export class SuiteView {
       this.draw(this.reply);
     });
     figure.root.querySelector(".compare-figure-exports").prepend(choose);
-    if (!priced && axis === "cost") figure.root.append(el("p.train-mute", {}, "No worker of this pool has a price, so every episode cost nothing. Prices are set on the Pool page."));
+    if (!priced && axis === "cost") figure.root.append(el(
+      "p.train-mute", {}, "No worker of this pool has a price, so every episode cost nothing. Prices are set on the Pool page.",
+    ));
     return figure;
   }
 
@@ -259,15 +357,23 @@ export class SuiteView {
     const left = reply.rows.length - shown.length;
     const groups = reply.cells.map((cell) => ({
       label: cell.level ? `${cell.family} ${cell.level}` : cell.family,
-      points: Object.entries(cell.by).filter(([name]) => shown.includes(name)).map(([name, score]) => ({ name: this.page.label(name), key: name, value: score.mean, note: `${interval(score.mean)}, ${plural(score.tasks, "task")}` })),
+      points: Object.entries(cell.by).filter(([name]) => shown.includes(name)).map(([name, score]) => ({
+        name: this.page.label(name), key: name, value: score.mean, note: `${interval(score.mean)}, ${plural(score.tasks, "task")}`,
+      })),
     }));
     const colours = new Map([...this.colours].map(([name, colour]) => [this.page.label(name), colour]));
     return new Figure({
-      name: "families",
-      title: "By family and level",
-      about: left ? `Mean with 95 % interval, of the reference and a few others (choose them above); the CSV has the other ${left}, too.` : "Mean with 95 % interval.",
+      name: "families", title: "By family and level",
+      about: left
+        ? `Mean with 95 % interval, of the reference and a few others (choose them above); the CSV has the other ${left}, too.`
+        : "Mean with 95 % interval.",
       draw: (width) => dotPlot(width, groups, colours, { written: (value) => percent(value) }),
-      data: () => ({ columns: ["family", "level", "orchestrator", "tasks", "mean", "low", "high"], rows: reply.cells.flatMap((cell) => Object.entries(cell.by).map(([name, scores]) => [cell.family, cell.level, name, scores.tasks, ...scores.mean])) }),
+      data: () => ({
+        columns: ["family", "level", "orchestrator", "tasks", "mean", "low", "high"],
+        rows: reply.cells.flatMap((cell) => Object.entries(cell.by).map(([name, scores]) => [
+          cell.family, cell.level, name, scores.tasks, ...scores.mean,
+        ])),
+      }),
     });
   }
 
@@ -284,11 +390,12 @@ export class SuiteView {
     const names = [...new Set(reply.rows.flatMap((row) => Object.keys(row.shares)))];
     const rows = reply.rows.map((row) => ({ label: this.page.label(row.orchestrator), parts: row.shares }));
     return new Figure({
-      name: "workers",
-      title: "Which workers are called",
-      about: "Share of all steps.",
+      name: "workers", title: "Which workers are called", about: "Share of all steps.",
       draw: (width) => shareBars(width, rows, names, palette(names)),
-      data: () => ({ columns: ["orchestrator", ...names], rows: reply.rows.map((row) => [row.orchestrator, ...names.map((name) => row.shares[name] || 0)]) }),
+      data: () => ({
+        columns: ["orchestrator", ...names],
+        rows: reply.rows.map((row) => [row.orchestrator, ...names.map((name) => row.shares[name] || 0)]),
+      }),
     });
   }
 
@@ -296,13 +403,17 @@ export class SuiteView {
     const names = TURNS.filter((number) => Object.values(reply.turns).some((counts) => counts[number]));
     const word = (number) => (number === "6" ? "6 or more turns" : plural(Number(number), "turn"));
     const shown = names.map(word);
-    const rows = reply.rows.map((row) => ({ label: this.page.label(row.orchestrator), parts: Object.fromEntries(names.map((number) => [word(number), reply.turns[row.orchestrator][number] || 0])) }));
+    const rows = reply.rows.map((row) => ({
+      label: this.page.label(row.orchestrator),
+      parts: Object.fromEntries(names.map((number) => [word(number), reply.turns[row.orchestrator][number] || 0])),
+    }));
     return new Figure({
-      name: "turns",
-      title: "How many turns an episode takes",
-      about: "Share of episodes.",
+      name: "turns", title: "How many turns an episode takes", about: "Share of episodes.",
       draw: (width) => shareBars(width, rows, shown, palette(shown)),
-      data: () => ({ columns: ["orchestrator", ...shown], rows: reply.rows.map((row) => [row.orchestrator, ...names.map((number) => reply.turns[row.orchestrator][number] || 0)]) }),
+      data: () => ({
+        columns: ["orchestrator", ...shown],
+        rows: reply.rows.map((row) => [row.orchestrator, ...names.map((number) => reply.turns[row.orchestrator][number] || 0)]),
+      }),
     });
   }
 }
@@ -311,5 +422,12 @@ function gap(paired) {
   if (!paired) return el("span.train-mute", {}, "–");
   const sure = paired.difference[1] > 0 ? "better" : paired.difference[2] < 0 ? "worse" : "open";
   const words = { better: "better", worse: "worse", open: "within chance" };
-  return el("span.train-curves-gap", { "data-sure": sure, title: `${paired.tasks} tasks in common${paired.unpaired ? `, ${paired.unpaired} not` : ""}; sign test p = ${paired.p.toPrecision(2)}` }, el("b", {}, difference(paired.difference)), el("small", {}, words[sure]));
+  return el(
+    "span.train-curves-gap",
+    {
+      "data-sure": sure,
+      title: `${paired.tasks} tasks in common${paired.unpaired ? `, ${paired.unpaired} not` : ""}; sign test p = ${paired.p.toPrecision(2)}`,
+    },
+    el("b", {}, difference(paired.difference)), el("small", {}, words[sure]),
+  );
 }

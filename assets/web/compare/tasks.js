@@ -51,7 +51,11 @@ export class TaskList {
   }
 
   head(reply) {
-    const title = el("div.compare-figure-title", {}, el("h3", {}, `${plural(reply.of, "task")} that ${this.page.label(reply.orchestrator)} ${WORDS[reply.which]}`), el("p", {}, `against ${this.page.label(reply.reference)}`));
+    const title = el(
+      "div.compare-figure-title", {},
+      el("h3", {}, `${plural(reply.of, "task")} that ${this.page.label(reply.orchestrator)} ${WORDS[reply.which]}`),
+      el("p", {}, `against ${this.page.label(reply.reference)}`),
+    );
     const close = el("button.podium-link", { type: "button" }, "Close");
     close.addEventListener("click", () => this.clear());
     return el("header.compare-figure-head", {}, title, close);
@@ -59,17 +63,30 @@ export class TaskList {
 
   entry(task, reply) {
     const place = task.level ? `${task.family} level ${task.level}` : task.family;
-    const about = el("div.compare-task-about", {}, el("b", {}, `${place} · ${task.index}`), el("span", {}, task.condition === "seen" ? "" : task.condition));
-    const scores = el("div.compare-task-scores", {}, this.score(reply.orchestrator, task.score, task.episodes), this.score(reply.reference, task.reference_score, task.reference_episodes));
+    const about = el(
+      "div.compare-task-about", {}, el("b", {}, `${place} · ${task.index}`),
+      el("span", {}, task.condition === "seen" ? "" : task.condition),
+    );
+    const scores = el(
+      "div.compare-task-scores", {}, this.score(reply.orchestrator, task.score, task.episodes),
+      this.score(reply.reference, task.reference_score, task.reference_episodes),
+    );
     const sides = [task.reference_episodes[0], task.episodes[0]];
     const both = el("a.podium-link", { href: `/compare?${query({ e: sides, o: [reply.reference, reply.orchestrator] })}` }, "Side by side");
-    return el("li.compare-task-task", { "data-task": `${task.family}-${task.level}-${task.index}` }, about, el("p.compare-task-query", { title: task.query }, task.query), scores, both);
+    return el(
+      "li.compare-task-task", { "data-task": `${task.family}-${task.level}-${task.index}` }, about,
+      el("p.compare-task-query", { title: task.query }, task.query), scores, both,
+    );
   }
 
   score(name, score, episodes) {
     const box = el("span.compare-task-score", {}, el("span", {}, this.page.label(name)), el("b", {}, percent(score)));
     episodes.slice(0, 8).forEach((episode, place) => {
-      const link = el("a.podium-link", { href: `/?episode=${encodeURIComponent(episode)}`, "aria-label": `Open sample ${place + 1} of ${this.page.label(name)} in Run` }, episodes.length > 1 ? String(place + 1) : "Run");
+      const link = el(
+        "a.podium-link",
+        { href: `/?episode=${encodeURIComponent(episode)}`, "aria-label": `Open sample ${place + 1} of ${this.page.label(name)} in Run` },
+        episodes.length > 1 ? String(place + 1) : "Run",
+      );
       box.append(link);
     });
     return box;

@@ -68,7 +68,14 @@ export class TrainingView {
     if (!jobs) return false;
     this.job.hidden = this.live.hidden = !jobs.length;
     if (!jobs.length) {
-      const box = el("div.compare-empty", {}, el("p", {}, "No orchestrator has been trained yet. Its plans drift while it learns: start a job on the Train page, cpu-first-steps takes a few minutes."), el("a.page-button", { href: "/train?new=1" }, "Open Train"));
+      const box = el(
+        "div.compare-empty", {},
+        el(
+          "p", {},
+          "No orchestrator has been trained yet. Its plans drift while it learns: start a job on the Train page, cpu-first-steps takes a few minutes.",
+        ),
+        el("a.page-button", { href: "/train?new=1" }, "Open Train"),
+      );
       this.about.textContent = "";
       this.grid.replaceChildren(box);
       return false;
@@ -139,7 +146,8 @@ export class TrainingView {
     const reply = await ask("training", { job });
     if (request !== this.request) return false;
     this.reply = reply;
-    this.live.textContent = reply.ok ? `${reply.state}${ACTIVE.includes(reply.state) && reply.steps.length ? ` · step ${reply.steps.at(-1)}` : ""}` : "";
+    this.live.textContent =
+      reply.ok ? `${reply.state}${ACTIVE.includes(reply.state) && reply.steps.length ? ` · step ${reply.steps.at(-1)}` : ""}` : "";
     this.live.dataset.state = reply.ok ? reply.state : "";
     this.live.hidden = !reply.ok;
     if (reply.ok) this.draw(reply);
@@ -156,7 +164,9 @@ export class TrainingView {
   draw(reply) {
     const charts = this.charts(reply).filter((chart) => chart.series.some((line) => line.points.length));
     const lost = reply.traces.lost ? ` ${reply.traces.lost} of the episodes are no longer in this data folder.` : "";
-    const words = charts.length ? `Lines are GRPO's own episodes, dots are evaluated checkpoints, diamonds where they were saved. Depth, parallelism and diversity are means over ${reply.traces.episodes} episodes of a step. Click a step to see its plans.${lost}` : "";
+    const words = charts.length
+      ? `Lines are GRPO's own episodes, dots are evaluated checkpoints, diamonds where they were saved. Depth, parallelism and diversity are means over ${reply.traces.episodes} episodes of a step. Click a step to see its plans.${lost}`
+      : "";
     if (this.about.textContent !== words) this.about.textContent = words; // a screen reader hears each change
     const steps = charts.flatMap((chart) => chart.series.flatMap((line) => line.points.map(([step]) => step)));
     const range = [Math.min(...steps), Math.max(...steps)];
@@ -175,32 +185,66 @@ export class TrainingView {
     const colours = palette(chart.series.map((line) => line.name));
     const marks = reply.checkpoints.map((checkpoint) => ({ step: checkpoint.step }));
     return new Figure({
-      name: chart.id,
-      title: chart.title,
-      about: chart.about,
-      draw: (width) => lineChart(width, chart.series, colours, { written: chart.written, low: chart.low, high: chart.high, marks, range, onStep: (step) => this.openStep(step) }),
-      data: () => ({ columns: ["series", "step", "value", "low", "high"], rows: chart.series.flatMap((line) => line.points.map(([step, value, low, high]) => [line.name, step, value, low, high])) }),
+      name: chart.id, title: chart.title, about: chart.about,
+      draw: (width) => lineChart(width, chart.series, colours, {
+        written: chart.written, low: chart.low, high: chart.high, marks, range, onStep: (step) => this.openStep(step),
+      }),
+      data: () => ({
+        columns: ["series", "step", "value", "low", "high"],
+        rows: chart.series.flatMap((line) => line.points.map(([step, value, low, high]) => [line.name, step, value, low, high])),
+      }),
     });
   }
 
   charts(reply) {
     const byStep = (key) => pairs(reply.steps, reply.series[key]);
     const traced = (key) => pairs(reply.traces.steps, reply.traces.series[key]);
-    const measured = (key) => reply.checkpoints.filter((checkpoint) => checkpoint[key] !== null).map((checkpoint) => [checkpoint.step, checkpoint[key]]);
+    const measured =
+      (key) => reply.checkpoints.filter((checkpoint) => checkpoint[key] !== null).map((checkpoint) => [checkpoint.step, checkpoint[key]]);
     const dots = (name, points) => ({ name, points, dots: true });
     const used = Object.entries(reply.workers).sort((a, b) => mean(b[1]) - mean(a[1])).map(([name]) => name);
     this.workers = [...new Set([...this.workers, ...used])].slice(0, MOST_WORKERS); // a worker keeps its colour
     const workers = this.workers.filter((name) => reply.workers[name]).map((name) => [name, reply.workers[name]]);
     return [
-      { id: "accuracy", title: "Accuracy", about: "Share of right answers", written: share, low: 0, high: 1, series: [{ name: "training episodes", points: byStep("accuracy") }, { name: "validation", points: byStep("validation") }, dots("evaluated", reply.checkpoints.map((checkpoint) => [checkpoint.step, ...checkpoint.mean]))] },
-      { id: "width", title: "Width", about: "Most steps at once", written: fixed1, series: [{ name: "training episodes", points: byStep("width") }, dots("evaluated", measured("width"))] },
-      { id: "depth", title: "Depth", about: "Longest chain of steps", written: fixed1, series: [{ name: "training episodes", points: traced("depth") }, dots("evaluated", measured("depth"))] },
-      { id: "parallelism", title: "Parallelism", about: "Steps for each layer", written: (value) => formatFixed(value), series: [{ name: "training episodes", points: traced("parallelism") }, dots("evaluated", measured("parallelism"))] },
-      { id: "drift-turns", title: "Turns", about: "Of the orchestrator, per episode", written: fixed1, series: [{ name: "training episodes", points: byStep("turns") }, dots("evaluated", measured("turns"))] },
-      { id: "drift-steps", title: "Steps", about: "Per episode", written: fixed1, series: [{ name: "training episodes", points: traced("steps") }, dots("evaluated", measured("steps"))] },
-      { id: "diversity", title: "Tool diversity", about: "Different workers in an episode", written: fixed1, series: [{ name: "training episodes", points: traced("tools") }] },
-      { id: "entropy", title: "Worker entropy", about: "In bits; 0 is one worker alone", written: (value) => formatFixed(value), series: [{ name: "training episodes", points: traced("entropy") }, dots("evaluated", measured("entropy"))] },
-      { id: "shares", title: "Worker shares", about: "Of all steps", written: share, low: 0, series: workers.map(([name, values]) => ({ name, points: pairs(reply.steps, values) })) },
+      {
+        id: "accuracy", title: "Accuracy", about: "Share of right answers", written: share, low: 0, high: 1,
+        series: [
+          { name: "training episodes", points: byStep("accuracy") }, { name: "validation", points: byStep("validation") },
+          dots("evaluated", reply.checkpoints.map((checkpoint) => [checkpoint.step, ...checkpoint.mean])),
+        ],
+      },
+      {
+        id: "width", title: "Width", about: "Most steps at once", written: fixed1,
+        series: [{ name: "training episodes", points: byStep("width") }, dots("evaluated", measured("width"))],
+      },
+      {
+        id: "depth", title: "Depth", about: "Longest chain of steps", written: fixed1,
+        series: [{ name: "training episodes", points: traced("depth") }, dots("evaluated", measured("depth"))],
+      },
+      {
+        id: "parallelism", title: "Parallelism", about: "Steps for each layer", written: (value) => formatFixed(value),
+        series: [{ name: "training episodes", points: traced("parallelism") }, dots("evaluated", measured("parallelism"))],
+      },
+      {
+        id: "drift-turns", title: "Turns", about: "Of the orchestrator, per episode", written: fixed1,
+        series: [{ name: "training episodes", points: byStep("turns") }, dots("evaluated", measured("turns"))],
+      },
+      {
+        id: "drift-steps", title: "Steps", about: "Per episode", written: fixed1,
+        series: [{ name: "training episodes", points: traced("steps") }, dots("evaluated", measured("steps"))],
+      },
+      {
+        id: "diversity", title: "Tool diversity", about: "Different workers in an episode", written: fixed1,
+        series: [{ name: "training episodes", points: traced("tools") }],
+      },
+      {
+        id: "entropy", title: "Worker entropy", about: "In bits; 0 is one worker alone", written: (value) => formatFixed(value),
+        series: [{ name: "training episodes", points: traced("entropy") }, dots("evaluated", measured("entropy"))],
+      },
+      {
+        id: "shares", title: "Worker shares", about: "Of all steps", written: share, low: 0,
+        series: workers.map(([name, values]) => ({ name, points: pairs(reply.steps, values) })),
+      },
     ];
   }
 

@@ -32,7 +32,9 @@ export async function getFile(address) {
 
 /** Send a file, form fields or an object (as JSON); returns the reply's document. Throws ApiError. */
 export async function post(address, body) {
-  const options = body instanceof Blob || body instanceof URLSearchParams ? { body } : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const options = body instanceof Blob || body instanceof URLSearchParams
+    ? { body }
+    : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   return (await request(address, { method: "POST", ...options })).json();
 }
 

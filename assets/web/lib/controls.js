@@ -61,7 +61,8 @@ export class Drawer {
     this.node.classList.toggle("page-wide", wide);
     this.node.scrollTop = 0;
     if (!this.node.open) this.node.showModal();
-    const first = focus || this.node.querySelector(".form-fields input, .form-fields textarea, .form-fields select, .form-field input, .form-field textarea");
+    const first = focus ||
+      this.node.querySelector(".form-fields input, .form-fields textarea, .form-fields select, .form-field input, .form-field textarea");
     if (first && matchMedia("(pointer: fine)").matches) first.focus();
   }
 

@@ -18,7 +18,8 @@ export function exportMenu(episode) {
   const address = `/api/episodes/${encodeURIComponent(episode)}/export/`;
   for (const [format, label] of FORMATS) list.append(el("a.export-menu-item", { href: address + format, download: "" }, label));
   const png = el("button.export-menu-item", { type: "button" }, "Graph as PNG");
-  png.addEventListener("click", () => savePng(`${address}graph.svg`, `podium-${episode}.png`).catch((error) => (png.textContent = `PNG failed: ${error.message}`)));
+  png.addEventListener("click", () => savePng(`${address}graph.svg`, `podium-${episode}.png`).catch((error) => (png.textContent =
+    `PNG failed: ${error.message}`)));
   list.insertBefore(png, list.children[3]);
   const menu = el("details.export-menu", { "data-testid": "export" }, el("summary.podium-link", {}, "Export"), list);
   menu.addEventListener("keydown", (event) => event.key === "Escape" && (menu.open = false));

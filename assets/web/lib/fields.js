@@ -27,7 +27,9 @@ export function keyField(page, { label, about = "", value = "", optional = true 
   let latest = 0;
   const tell = (kind, text) => {
     state.dataset.state = kind;
-    state.replaceChildren(...(text ? [icon({ ok: ACTIONS.check, missing: ACTIONS.warn, bad: ACTIONS.cross }[kind] || ACTIONS.warn), el("span", {}, text)] : []));
+    state.replaceChildren(
+      ...(text ? [icon({ ok: ACTIONS.check, missing: ACTIONS.warn, bad: ACTIONS.cross }[kind] || ACTIONS.warn), el("span", {}, text)] : []),
+    );
   };
   const check = async () => {
     const written = input.value.trim();
@@ -114,7 +116,8 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
     return void (status.textContent = `${count(reply.models.length)} models there: type to filter them.`);
   };
   offer(choices);
-  const row = el("div.form-row", {}, button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "podium-link"), status);
+  const row =
+    el("div.form-row", {}, button("List its models", (event) => busy(event.currentTarget, "Asking …", ask), "podium-link"), status);
   field.node.append(list, row);
   if (atOnce) ask();
   return { ...field, read: textOf(input, field), input };
@@ -155,7 +158,8 @@ export function documentsField({ label, about = "" }) {
 
 /** Why a file will not be taken, or "". */
 function unfitFor(file) {
-  if (!DOCUMENTS.some((ending) => file.name.toLowerCase().endsWith(ending))) return `${file.name}: choose files that end in ${DOCUMENTS.join(", ")}`;
+  if (!DOCUMENTS.some((ending) => file.name.toLowerCase().endsWith(ending)))
+    return `${file.name}: choose files that end in ${DOCUMENTS.join(", ")}`;
   return file.size > MAX_DOCUMENT_BYTES ? `${file.name} has ${count(file.size)} bytes; ${count(MAX_DOCUMENT_BYTES)} are the most` : "";
 }
 

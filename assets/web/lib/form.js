@@ -11,7 +11,8 @@ export class Form {
     const required = new Set(schema.required || []);
     for (const [name, rule] of Object.entries(schema.properties || {})) {
       const full = resolveRule(rule, schema);
-      const field = special(name, full, values[name]) || makeField(name, full, values[name], { id: prefix + name, required: required.has(name) });
+      const field = special(name, full, values[name]) ||
+        makeField(name, full, values[name], { id: prefix + name, required: required.has(name) });
       this.fields.set(name, field);
       this.root.append(field.node);
     }
@@ -94,7 +95,9 @@ export function makeField(name, rule, value, { id = name, required = false, loos
 }
 
 const LONG = /query|prompt|code|expression|instruction|request/i;
-const textInput = (attributes, value) => Object.assign(el("input", { type: "text", autocomplete: "off", spellcheck: "false", ...attributes }), { value: value ?? "" });
+const textInput = (attributes, value) => Object.assign(
+  el("input", { type: "text", autocomplete: "off", spellcheck: "false", ...attributes }), { value: value ?? "" },
+);
 const readText = (input) => input.value;
 
 /** How the value of a property is shown and read, by the name of its control (`x-control` in a schema). */

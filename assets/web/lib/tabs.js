@@ -13,7 +13,10 @@ export class Tabs {
   }
 
   add(prefix, name, label, content) {
-    const tab = el("button.train-job-tab", { type: "button", role: "tab", id: `${prefix}-tab-${name}`, "aria-controls": `${prefix}-${name}`, "data-tab": name }, label);
+    const tab = el(
+      "button.train-job-tab",
+      { type: "button", role: "tab", id: `${prefix}-tab-${name}`, "aria-controls": `${prefix}-${name}`, "data-tab": name }, label,
+    );
     tab.addEventListener("click", () => this.onSelect(name));
     this.row.append(tab);
     return el("div", { class: `${prefix}-panel`, role: "tabpanel", id: `${prefix}-${name}`, "aria-labelledby": tab.id }, content);

@@ -45,13 +45,16 @@ function lightWords(report) {
 /** What is out of the ordinary about it, as chips. */
 function marks(worker) {
   const list = el("ul.pool-marks");
-  const add = (text, kind = "", title = "") => list.append(el("li", { class: kind && `pool-mark-${kind}`, ...(title ? { title } : {}) }, text));
+  const add =
+    (text, kind = "", title = "") => list.append(el("li", { class: kind && `pool-mark-${kind}`, ...(title ? { title } : {}) }, text));
   if (worker.runs_program) add("runs a program", "warn", `It starts ${worker.runs_program} on this machine, outside the sandbox.`);
-  if (worker.isolated && worker.light.probe) add(isolation(worker.light.probe), worker.light.probe.ok ? "safe" : "warn", worker.light.probe.text);
+  if (worker.isolated && worker.light.probe)
+    add(isolation(worker.light.probe), worker.light.probe.ok ? "safe" : "warn", worker.light.probe.text);
   if (worker.light.circuit.state !== "closed") add(`circuit ${worker.light.circuit.state}`, "warn");
   if (worker.cache) add("cached", "", "An equal call that sees the same gets the recorded observation.");
   if (worker.fallback) add(`falls back to ${worker.fallback}`);
-  if (worker.output) add("output checked", "", worker.output.pattern ? `It must match ${worker.output.pattern}` : "It must be JSON that fits a schema.");
+  if (worker.output)
+    add("output checked", "", worker.output.pattern ? `It must match ${worker.output.pattern}` : "It must be JSON that fits a schema.");
   if (worker.rate_limit) add(`${worker.rate_limit} a minute at most`);
   list.hidden = !list.children.length;
   return list;
@@ -82,7 +85,9 @@ function figures(worker) {
 
 function toggle(page, worker) {
   const label = `${worker.enabled ? "Disable" : "Enable"} ${worker.name}`;
-  const node = el("button.page-toggle", { type: "button", role: "switch", "aria-checked": String(worker.enabled), "aria-label": label, "data-key": `toggle-${worker.name}` });
+  const node = el("button.page-toggle", {
+    type: "button", role: "switch", "aria-checked": String(worker.enabled), "aria-label": label, "data-key": `toggle-${worker.name}`,
+  });
   node.disabled = page.isOld();
   node.addEventListener("click", () => page.act({ action: "set_enabled", name: worker.name, enabled: !worker.enabled }));
   return node;
@@ -129,5 +134,8 @@ export function testResult(test) {
   const message = [test.how === "probe" ? "probed" : "called", seconds(test.latency_s)].filter(Boolean).join(" · ");
   const head = el("div.page-out-head", { "data-status": test.status }, status, el("span", {}, message));
   if (test.asked) head.append(el("span.pool-asked", { title: test.asked }, `“${test.asked}”`));
-  return el("div.pool-test", { role: "status", "data-status": test.status }, head, el("pre.page-value", { tabindex: "0", "aria-label": "Result" }, test.text));
+  return el(
+    "div.pool-test", { role: "status", "data-status": test.status }, head,
+    el("pre.page-value", { tabindex: "0", "aria-label": "Result" }, test.text),
+  );
 }

@@ -36,7 +36,8 @@ export class Gallery {
     this.chips = el("div.page-chips", { role: "group", "aria-label": "Show" });
     for (const [group, label] of [["all", "All"], ...GROUPS]) this.chips.append(this.chip(group, label));
     const bar = el("div.pool-gallery-bar", {}, this.search, this.chips);
-    this.nothing = el("p.page-lead", {}, "No template fits these words. “Any OpenAI-compatible URL” and the imports reach most of what exists.");
+    this.nothing =
+      el("p.page-lead", {}, "No template fits these words. “Any OpenAI-compatible URL” and the imports reach most of what exists.");
     this.nearby = this.section("found", "Found on this machine", "");
     this.root.append(bar, this.nearby, ...GROUPS.map((group) => this.groupSection(group, reply.models)), this.nothing);
     this.filter();
@@ -81,7 +82,8 @@ export class Gallery {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const section of this.root.querySelectorAll("section")) {
-      const inGroup = this.group === "all" || section.dataset.group === this.group || (section.dataset.group === "found" && this.group === "models");
+      const inGroup = this.group === "all" || section.dataset.group === this.group ||
+        (section.dataset.group === "found" && this.group === "models");
       let here = 0;
       for (const card of /** @type {NodeListOf<HTMLElement>} */ (section.querySelectorAll(".pool-gallery-card"))) {
         card.hidden = !words.every((word) => card.dataset.words.includes(word));
@@ -94,7 +96,9 @@ export class Gallery {
   }
 
   card(template) {
-    const card = el("article.pool-gallery-card", { "data-template": template.id, "data-role": template.group === "tools" || template.group === "imports" ? "tool" : "agent" });
+    const card = el("article.pool-gallery-card", {
+      "data-template": template.id, "data-role": template.group === "tools" || template.group === "imports" ? "tool" : "agent",
+    });
     card.dataset.words = `${template.title} ${template.line} ${template.needs} ${template.kind} ${template.group}`.toLowerCase();
     const badge = el("span.page-badge");
     if (template.group === "models" && template.kind === "chat") badge.append(el("b", {}, initials(template.title)));

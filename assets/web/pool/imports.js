@@ -14,12 +14,17 @@ const RUNS_HERE = "This runs a program on this machine, with your rights and out
 
 export function openMcp(page, back = null) {
   const kind = { value: "stdio" };
-  const command = codeField("Command", "The program and its arguments, as in a terminal; no shell reads it.", "npx -y @modelcontextprotocol/server-everything");
-  const env = linesField("Environment", "One NAME=value a line. A key goes in as a reference: GITHUB_TOKEN=env:GITHUB_TOKEN", "NAME=env:NAME");
+  const command = codeField(
+    "Command", "The program and its arguments, as in a terminal; no shell reads it.", "npx -y @modelcontextprotocol/server-everything",
+  );
+  const env =
+    linesField("Environment", "One NAME=value a line. A key goes in as a reference: GITHUB_TOKEN=env:GITHUB_TOKEN", "NAME=env:NAME");
   const cwd = textField({ label: "Folder", about: "Where it starts; empty for the studio's own.", optional: true });
   const url = textField({ label: "URL", about: "Streamable HTTP, often ending in /mcp.", placeholder: "https://host/mcp" });
-  const headers = linesField("Headers", "One a line. A key goes in as a reference: Authorization: Bearer env:NAME", "Authorization: Bearer env:NAME");
-  const name = textField({ label: "Name", about: "Stands before the names of its tools; made from the command when empty.", optional: true });
+  const headers =
+    linesField("Headers", "One a line. A key goes in as a reference: Authorization: Bearer env:NAME", "Authorization: Bearer env:NAME");
+  const name =
+    textField({ label: "Name", about: "Stands before the names of its tools; made from the command when empty.", optional: true });
   const stdio = el("div.form-fields", {}, el("p.page-warning", {}, icon(ACTIONS.warn), el("span", {}, RUNS_HERE)), command.node);
   const http = el("div.form-fields", {}, url.node);
   const more = el("details.page-more", {}, el("summary", {}, "More"), env.node, headers.node, cwd.node, name.node);
@@ -44,11 +49,15 @@ export function openMcp(page, back = null) {
 
 export function openOpenApi(page, back = null) {
   const file = el("input", { type: "file", accept: ".json,.yaml,.yml,application/json", "aria-label": "OpenAPI file" });
-  const text = linesField("Document", "OpenAPI 3.0 or 3.1 as JSON or YAML: choose a file, paste it, or give its URL below.", "openapi: 3.1.0", 6);
+  const text =
+    linesField("Document", "OpenAPI 3.0 or 3.1 as JSON or YAML: choose a file, paste it, or give its URL below.", "openapi: 3.1.0", 6);
   const url = textField({ label: "URL of the document", optional: true, placeholder: "https://host/openapi.json" });
-  const base = textField({ label: "Base URL", about: "Where its operations are called; empty for what the document says.", optional: true });
+  const base =
+    textField({ label: "Base URL", about: "Where its operations are called; empty for what the document says.", optional: true });
   const key = keyField(page, { label: "API key", about: "A reference, when the API wants a key." });
-  const header = textField({ label: "Header of the key", about: "Only where the document's own rule is wrong.", optional: true, placeholder: "X-API-Key" });
+  const header = textField({
+    label: "Header of the key", about: "Only where the document's own rule is wrong.", optional: true, placeholder: "X-API-Key",
+  });
   const local = privateField();
   const more = el("details.page-more", {}, el("summary", {}, "More"), header.node, local.node);
   text.node.insertBefore(file, text.node.querySelector("textarea"));
@@ -66,7 +75,8 @@ export function openOpenApi(page, back = null) {
 }
 
 export function openSpace(page, back = null) {
-  const space = textField({ label: "Space", about: "owner/name at Hugging Face, or the URL of any Gradio app.", placeholder: "owner/name" });
+  const space =
+    textField({ label: "Space", about: "owner/name at Hugging Face, or the URL of any Gradio app.", placeholder: "owner/name" });
   const token = keyField(page, { label: "Token", about: "A reference, for a private Space." });
   const local = privateField();
   const more = el("details.page-more", {}, el("summary", {}, "More"), local.node);
@@ -85,13 +95,15 @@ export function openSpace(page, back = null) {
 /** Whether a worker may reach the local network. */
 function privateField() {
   const box = el("input", { type: "checkbox" });
-  const field = labelField("Allow private addresses", box, "For what runs in the local network. This machine's own addresses need no permission.");
+  const field =
+    labelField("Allow private addresses", box, "For what runs in the local network. This machine's own addresses need no permission.");
   field.node.classList.add("form-check");
   return { ...field, read: () => box.checked };
 }
 
 export function openFunction(page, back = null) {
-  const target = codeField("Function", "module:function, a file, or file.py:function. A file offers every public function in it.", "/path/to/tools.py");
+  const target =
+    codeField("Function", "module:function, a file, or file.py:function. A file offers every public function in it.", "/path/to/tools.py");
   const warning = el("p.page-warning", {}, icon(ACTIONS.warn), el("span", {}, RUNS_HERE));
   openSource(page, {
     title: "Import Python functions",
@@ -108,7 +120,10 @@ export function openFunction(page, back = null) {
 function openSource(page, source) {
   const general = el("div.form-general", { role: "alert" });
   const go = el("button.page-primary", { type: "submit" }, source.verb);
-  const form = el("form.form-fields", {}, ...source.parts, general, page.drawer.foot(button("Cancel", () => (source.back ? source.back() : page.drawer.close())), go));
+  const form = el(
+    "form.form-fields", {}, ...source.parts, general,
+    page.drawer.foot(button("Cancel", () => (source.back ? source.back() : page.drawer.close())), go),
+  );
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     for (const field of Object.values(source.fields)) field.say("");
@@ -159,13 +174,16 @@ function openOffers(page, source, offers) {
     for (const row of rows) if (!row.box.disabled && !row.node.hidden) row.box.checked = on;
     tell();
   };
-  const bar = el("div.pool-import-bar", {}, filter, button("All", () => set(true), "podium-link"), button("None", () => set(false), "podium-link"));
+  const bar =
+    el("div.pool-import-bar", {}, filter, button("All", () => set(true), "podium-link"), button("None", () => set(false), "podium-link"));
   const general = el("div.form-general", { role: "alert" });
   const odd = offers.length - ready.length;
   const summary = `${count(ready.length)} of ${count(offers.length)} can be added.${odd ? " The others say why not." : ""}`;
   tell();
   const foot = page.drawer.foot(button("Back", () => source.again()), add);
-  page.drawer.open("Choose what to add", [el("p.page-lead", {}, summary), bar, list, general, foot], { back: () => source.again(), focus: add });
+  page.drawer.open("Choose what to add", [el("p.page-lead", {}, summary), bar, list, general, foot], {
+    back: () => source.again(), focus: add,
+  });
 }
 
 function offerRow(offer, index, changed) {
@@ -175,10 +193,16 @@ function offerRow(offer, index, changed) {
   box.checked = !problem;
   box.disabled = Boolean(problem);
   box.addEventListener("change", changed);
-  const text = el("div.pool-import-text", {}, el("label.pool-import-name", { for: id }, spec.name), el("p.pool-import-about", { id: `${id}-about` }, problem || spec.description));
+  const text = el(
+    "div.pool-import-text", {}, el("label.pool-import-name", { for: id }, spec.name),
+    el("p.pool-import-about", { id: `${id}-about` }, problem || spec.description),
+  );
   if (!problem) {
     const names = Object.keys(offer.parameters.properties || {});
-    const peek = el("details.pool-import-schema", {}, el("summary", {}, names.length ? `Takes ${names.join(", ")}` : "Takes nothing"), el("pre.page-value", { tabindex: "0" }, JSON.stringify(offer.parameters, null, 2)));
+    const peek = el(
+      "details.pool-import-schema", {}, el("summary", {}, names.length ? `Takes ${names.join(", ")}` : "Takes nothing"),
+      el("pre.page-value", { tabindex: "0" }, JSON.stringify(offer.parameters, null, 2)),
+    );
     text.append(peek);
   }
   const node = el("li", { class: problem ? "pool-import-offer pool-import-odd" : "pool-import-offer" }, box, text);
@@ -207,7 +231,9 @@ async function openAdded(page, names) {
   }
   const title = names.length === 1 ? `Added ${names[0]}` : `Added ${names.length} workers`;
   const foot = page.drawer.foot(button("Done", () => page.drawer.close()));
-  page.drawer.open(title, [el("p.page-lead", {}, "Call one to see that it works."), ...parts, foot], { focus: parts[0].querySelector(".page-primary") });
+  page.drawer.open(title, [el("p.page-lead", {}, "Call one to see that it works."), ...parts, foot], {
+    focus: parts[0].querySelector(".page-primary"),
+  });
 }
 
 /** A pool that was exported: it becomes a pool of its own. */
@@ -217,7 +243,9 @@ export function openPoolFile(page, back = null) {
   const name = el("input", { type: "text", placeholder: "as in the file" });
   const fields = { text: labelField("Pool as JSON", text), name: labelField("Name", name, "Change it when the name is taken.") };
   const problems = el("ul.page-problems", { role: "alert" });
-  readInto(file, { input: text, say: (problem) => problems.replaceChildren(...(problem ? [el("li", {}, problem)] : [])) }, MAX_POOL_FILE_BYTES);
+  readInto(
+    file, { input: text, say: (problem) => problems.replaceChildren(...(problem ? [el("li", {}, problem)] : [])) }, MAX_POOL_FILE_BYTES,
+  );
   const load = async () => {
     const reply = await page.command({ action: "import", text: text.value, name: name.value.trim() });
     if (reply.ok) return page.drawer.close();

@@ -24,13 +24,18 @@ class Memory {
     this.learn = button("Learn from recorded failures", () => busy(this.learn, "Learning …", () => this.send({ action: "learn" })));
     this.clear = button("Clear all", () => this.forgetAll(), "page-danger");
     this.choice = select([], "", (memory) => this.send({ action: "set_memory", memory }));
-    this.field = labelField("Lessons are", this.choice, "By rule: from the states of turns and steps, at no cost. By an agent: one call for each failed run.");
+    this.field = labelField(
+      "Lessons are", this.choice, "By rule: from the states of turns and steps, at no cost. By an agent: one call for each failed run.",
+    );
     this.take(reply);
   }
 
   open() {
     const foot = this.page.drawer.foot(this.learn, this.clear, button("Close", () => this.page.drawer.close()));
-    this.page.drawer.open("Failure memory", [el("p.page-lead", {}, LEAD), this.field.node, this.note, this.problem, this.heading, this.list, foot], { focus: this.choice });
+    this.page.drawer.open(
+      "Failure memory", [el("p.page-lead", {}, LEAD), this.field.node, this.note, this.problem, this.heading, this.list, foot],
+      { focus: this.choice },
+    );
   }
 
   take(reply) {
@@ -65,13 +70,21 @@ class Memory {
     forget.append(icon(ACTIONS.trash));
     forget.setAttribute("aria-label", `Forget: ${lesson.sentence}`);
     const by = lesson.written_by === "rule" ? "by rule" : `by ${lesson.written_by}`;
-    const foot = el("p.pool-memory-foot", {}, `${by}${lesson.instead_of ? `, because ${lesson.instead_of}` : ""}${lesson.cost ? ` · ${dollars(lesson.cost)}` : ""} · `, el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }, "the run"));
-    const text = el("div.pool-memory-text", {}, el("p.pool-memory-sentence", {}, lesson.sentence), el("p.pool-memory-query", {}, lesson.query), foot);
+    const foot = el(
+      "p.pool-memory-foot", {},
+      `${by}${lesson.instead_of ? `, because ${lesson.instead_of}` : ""}${lesson.cost ? ` · ${dollars(lesson.cost)}` : ""} · `,
+      el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }, "the run"),
+    );
+    const text =
+      el("div.pool-memory-text", {}, el("p.pool-memory-sentence", {}, lesson.sentence), el("p.pool-memory-query", {}, lesson.query), foot);
     return el("li.pool-memory-lesson", { "data-lesson": lesson.id }, text, forget);
   }
 }
 
 function options({ agents, gone, mode }) {
-  const choices = [["off", "off: nothing is kept or shown"], ["rule", "written by rule"], ...agents.map((name) => [name, `written by ${name}${gone && name === mode ? " (not in this pool any more)" : ""}`])];
+  const choices = [
+    ["off", "off: nothing is kept or shown"], ["rule", "written by rule"],
+    ...agents.map((name) => [name, `written by ${name}${gone && name === mode ? " (not in this pool any more)" : ""}`]),
+  ];
   return choices.map(([value, label]) => el("option", { value }, label));
 }

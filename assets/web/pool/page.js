@@ -32,7 +32,10 @@ class PoolPage {
     this.drawer = new Drawer();
     this.gallery = new Gallery(this);
     this.toast = el("div.page-toast", { role: "status", popover: "manual" });
-    const page = el("div.pool-page", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar, this.note, this.tools, this.grid, this.drawer.node, this.toast);
+    const page = el(
+      "div.pool-page", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar,
+      this.note, this.tools, this.grid, this.drawer.node, this.toast,
+    );
     root.replaceChildren(page);
   }
 
@@ -125,7 +128,10 @@ class PoolPage {
         setKey(button(`Version ${pool.version}`, () => openVersions(this), "page-version"), "versions"),
         setKey(button("Limits", () => openLimits(this)), "limits"),
         setKey(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
-        setKey(el("a.page-button", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"), "export"),
+        setKey(
+          el("a.page-button", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"),
+          "export",
+        ),
       );
     }
     this.bar.append(setKey(button("Import", () => openPoolFile(this)), "import"), setKey(button("New pool", () => openNew(this)), "new"));
@@ -160,7 +166,8 @@ class PoolPage {
       chip.setAttribute("aria-pressed", String(this.role === role));
       chips.append(setKey(chip, `role-${role}`));
     }
-    const search = el("input.page-search", { type: "search", placeholder: "Search workers", "aria-label": "Search workers", "data-key": "search" });
+    const search =
+      el("input.page-search", { type: "search", placeholder: "Search workers", "aria-label": "Search workers", "data-key": "search" });
     search.value = this.text;
     search.addEventListener("input", () => {
       this.text = search.value.toLowerCase();
@@ -184,7 +191,10 @@ class PoolPage {
   addCard() {
     const add = setKey(button("", () => this.gallery.open(), "page-add"), "add");
     const plus = el("span.page-plus", {}, icon(ACTIONS.plus));
-    add.append(plus, el("b", {}, "Add a worker"), el("span", {}, "A model, a role agent, a tool, or what an MCP server, an API or a function offers"));
+    add.append(
+      plus, el("b", {}, "Add a worker"),
+      el("span", {}, "A model, a role agent, a tool, or what an MCP server, an API or a function offers"),
+    );
     return add;
   }
 }

@@ -12,7 +12,8 @@ export function openVersions(page, before = null, after = null) {
   for (const version of versions) list.append(entry(page, version, current));
   const lead = el("p.page-lead", {}, "A version never changes. Every run and checkpoint remembers the one it used.");
   const parts = /** @type {HTMLElement[]} */ ([lead]);
-  if (versions.length > 1) parts.push(comparison(page, versions, before ?? versions[1].version, after ?? versions[0].version, before !== null));
+  if (versions.length > 1)
+    parts.push(comparison(page, versions, before ?? versions[1].version, after ?? versions[0].version, before !== null));
   page.drawer.open(`Versions of ${name}`, [...parts, list], { wide: true });
 }
 
@@ -21,7 +22,8 @@ function entry(page, version, current) {
     await page.show(version.version);
     page.drawer.close();
   }, "page-link");
-  const line = el("div.page-version-line", {}, view, el("span", {}, new Date(version.created_at).toLocaleString()), el("code", {}, version.hash));
+  const line =
+    el("div.page-version-line", {}, view, el("span", {}, new Date(version.created_at).toLocaleString()), el("code", {}, version.hash));
   if (version.version === current) line.append(el("span.page-tag", {}, "current"));
   return el("li", {}, line, el("p", {}, `${version.changes} · ${version.workers} workers`));
 }
@@ -35,9 +37,14 @@ function comparison(page, versions, before, after, atOnce) {
   const out = el("div.pool-version-out", { "aria-live": "polite" });
   const compare = async () => {
     const reply = await page.command({ action: "compare", before: from.value, after: to.value });
-    out.replaceChildren(...(reply.ok ? difference(page, reply.diff, Number(from.value)) : [el("p.form-general", {}, plain(reply.problems))]));
+    out.replaceChildren(
+      ...(reply.ok ? difference(page, reply.diff, Number(from.value)) : [el("p.form-general", {}, plain(reply.problems))]),
+    );
   };
-  const row = el("div.pool-version-row", {}, el("span", {}, "Compare"), from, el("span", {}, "with"), to, button("Show the differences", compare, "page-button"));
+  const row = el(
+    "div.pool-version-row", {}, el("span", {}, "Compare"), from, el("span", {}, "with"), to,
+    button("Show the differences", compare, "page-button"),
+  );
   const box = el("section.pool-version", { "aria-label": "Compare two versions" }, row, out);
   if (atOnce) compare();
   return box;

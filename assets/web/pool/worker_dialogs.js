@@ -20,7 +20,8 @@ export function openWorker(page, worker, replacing, back = null) {
   const common = new Form({ properties: COMMON, required: ["name", "description"] }, worker);
   const config = new Form(kind.schema, worker.config, { special });
   const advanced = new Form(page.state.advanced_schema, worker, { special });
-  const more = el("details.page-more", {}, el("summary", {}, "Guards: time-out, retries, output check, fallback, rate, prices"), advanced.root);
+  const more =
+    el("details.page-more", {}, el("summary", {}, "Guards: time-out, retries, output check, fallback, rate, prices"), advanced.root);
   const general = el("div.form-general", { role: "alert" });
   const draft = () => ({ ...common.read(), ...advanced.read(), kind: kind.name, enabled: worker.enabled ?? true, config: config.read() });
   const show = (problems) => {
@@ -40,8 +41,12 @@ export function openWorker(page, worker, replacing, back = null) {
     if (!replacing) page.say(`Added ${document.name}`, false, ["Test", () => testOnCard(page, document.name)]);
   };
   const configPart = Object.keys(kind.schema.properties || {}).length ? [el("h3", {}, kind.label), config.root] : [];
-  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button(replacing ? "Save" : "Add worker", save, "page-primary"));
-  page.drawer.open(replacing ? `Edit ${replacing}` : `Add: ${kind.label}`, [el("p.page-lead", {}, kind.summary), common.root, ...configPart, more, general, foot], { back });
+  const foot =
+    page.drawer.foot(button("Cancel", () => page.drawer.close()), button(replacing ? "Save" : "Add worker", save, "page-primary"));
+  page.drawer.open(
+    replacing ? `Edit ${replacing}` : `Add: ${kind.label}`,
+    [el("p.page-lead", {}, kind.summary), common.root, ...configPart, more, general, foot], { back },
+  );
 }
 
 /** Fields that are more than their type says: key references, and the choice of another worker. */
@@ -65,7 +70,8 @@ function choiceField(rule, value, options) {
 /** What a result must be: anything, text that a pattern matches, or JSON that a schema accepts. */
 function outputField(rule, value) {
   const text = el("textarea.form-code", { rows: "3", spellcheck: "false", "aria-label": "The pattern or the schema" });
-  const how = select([["", "anything"], ["pattern", "text that matches a pattern"], ["json_schema", "JSON that a schema accepts"]], "", () => {
+  const how =
+    select([["", "anything"], ["pattern", "text that matches a pattern"], ["json_schema", "JSON that a schema accepts"]], "", () => {
     text.hidden = !how.value;
   });
   how.value = value?.pattern ? "pattern" : value?.json_schema ? "json_schema" : "";
@@ -92,7 +98,9 @@ export function openRemove(page, worker) {
     if (reply.ok) page.drawer.close();
   };
   const foot = page.drawer.foot(button("Keep it", () => page.drawer.close()), button(`Remove ${worker.name}`, remove, "page-danger"));
-  page.drawer.open(`Remove ${worker.name}?`, [el("p.page-lead", {}, "The new version of the pool will not have this worker. Earlier versions and past runs keep it."), foot]);
+  page.drawer.open(`Remove ${worker.name}?`, [
+    el("p.page-lead", {}, "The new version of the pool will not have this worker. Earlier versions and past runs keep it."), foot,
+  ]);
 }
 
 export async function openTry(page, worker) {

@@ -11,10 +11,18 @@ import { ACTIONS } from "../lib/icons.js";
 
 const POLL_MS = 1000;
 const WAYS = {
-  static: ["Replay, plain page", "One HTML file with recorded runs. Needs no server, no key, no GPU.", { visitors: "replay", static: true }],
+  static: [
+    "Replay, plain page", "One HTML file with recorded runs. Needs no server, no key, no GPU.", { visitors: "replay", static: true },
+  ],
   replay: ["Replay, Gradio Space", "The same recorded runs in a Gradio app.", { visitors: "replay", static: false }],
-  own_key: ["Live, visitors' own keys", "Runs the orchestrator. Keys are used for their own runs and kept nowhere.", { visitors: "own_key", static: false }],
-  secrets: ["Live, the Space's secrets", "Runs the orchestrator on your keys, which become secrets of the Space. Visitors spend your money.", { visitors: "secrets", static: false }],
+  own_key: [
+    "Live, visitors' own keys", "Runs the orchestrator. Keys are used for their own runs and kept nowhere.",
+    { visitors: "own_key", static: false },
+  ],
+  secrets: [
+    "Live, the Space's secrets", "Runs the orchestrator on your keys, which become secrets of the Space. Visitors spend your money.",
+    { visitors: "secrets", static: false },
+  ],
 };
 const STATES = { ready: "Ready", running: "Publishing", done: "Published", failed: "Failed", interrupted: "Interrupted" };
 
@@ -32,7 +40,10 @@ class PublishPage {
     this.files = el("section.publish-card.publish-files", { "aria-label": "Preview" });
     this.list = el("section.publish-card.publish-list", { "aria-label": "Publications" });
     const grid = el("div.publish-grid", {}, this.form, el("div.publish-side", {}, this.files, this.list));
-    const page = el("div.publish-page", {}, heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid);
+    const page = el(
+      "div.publish-page", {},
+      heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid,
+    );
     root.replaceChildren(page);
     this.empty();
     this.form.append(el("p.publish-mute", {}, "Loading …"));
@@ -57,7 +68,10 @@ class PublishPage {
   // The form
 
   build(reply) {
-    const pool = select(reply.pools.map((name) => [name, name]), recall("pool") || reply.pools.find((name) => name === "starter") || reply.pools[0], () => this.onChoice());
+    const pool = select(
+      reply.pools.map((name) => [name, name]), recall("pool") || reply.pools.find((name) => name === "starter") || reply.pools[0],
+      () => this.onChoice(),
+    );
     const names = [...reply.checkpoints, ...reply.policies];
     const preset = recall("orchestrator");
     if (preset && !names.some(([name]) => name === preset)) names.unshift([preset, preset]);
@@ -65,7 +79,8 @@ class PublishPage {
     const orchestrator = select(names, first, () => this.onChoice());
     this.fields.pool = valued(labelField("Pool", pool), pool);
     this.fields.orchestrator = valued(labelField("Orchestrator", orchestrator), orchestrator);
-    this.fields.repo = textField({ label: "Repository", about: "NAME, or OWNER/NAME for an organisation; the model and the Space get this name." });
+    this.fields.repo =
+      textField({ label: "Repository", about: "NAME, or OWNER/NAME for an organisation; the model and the Space get this name." });
     this.fields.title = textField({ label: "Title", about: "Heading of the page; empty: the repository's name.", optional: true });
     const about = el("textarea", { rows: 3, maxlength: 2000 });
     this.fields.about = valued(labelField("About", about, "One paragraph for the page and the cards."), about);
@@ -75,7 +90,9 @@ class PublishPage {
     this.fields.visibility = valued(labelField("Visibility", visibility), visibility);
     const licence = select(reply.licences.map((name) => [name, name]), reply.licences[0], () => this.stale());
     this.fields.licence = valued(labelField("Licence", licence), licence);
-    const login = reply.logged_in ? "Empty: the Hub's own login, which was found here." : "No login of the Hub was found here: run  hf auth login  or name a token.";
+    const login = reply.logged_in
+      ? "Empty: the Hub's own login, which was found here."
+      : "No login of the Hub was found here: run  hf auth login  or name a token.";
     this.fields.token = textField({ label: "Token", about: login, optional: true, placeholder: "env:HF_TOKEN or keyring:NAME" });
     const model = el("input", { type: "checkbox" });
     model.checked = true;
@@ -87,8 +104,8 @@ class PublishPage {
     this.previewing = button("Preview every file", () => this.makePreview(), "page-primary");
     this.form.append(
       el("h2", {}, "What"), two(this.fields.pool, this.fields.orchestrator), this.fields.with_model.node,
-      el("h2", {}, "What visitors may do"), this.ways(), el("h2", {}, "Recorded runs"), this.runs,
-      el("h2", {}, "Where"), this.fields.repo.node, two(this.fields.visibility, this.fields.hardware), this.fields.licence.node, this.fields.token.node,
+      el("h2", {}, "What visitors may do"), this.ways(), el("h2", {}, "Recorded runs"), this.runs, el("h2", {}, "Where"),
+      this.fields.repo.node, two(this.fields.visibility, this.fields.hardware), this.fields.licence.node, this.fields.token.node,
       el("h2", {}, "Words"), this.fields.title.node, this.fields.about.node, this.general, this.previewing,
     );
     this.form.addEventListener("input", () => this.stale());
@@ -126,12 +143,17 @@ class PublishPage {
     const reply = await this.ask({ action: "runs", pool: this.fields.pool.read(), orchestrator: this.fields.orchestrator.read() });
     if (request !== this.request) return;
     if (!reply.ok) return this.runs.replaceChildren(el("p.publish-mute", {}, plain(reply.problems)));
-    if (!reply.runs.length) return this.runs.replaceChildren(el("p.publish-mute", {}, "None yet. If the pool needs no other machine, a few are recorded for the preview; or run some queries first."));
+    if (!reply.runs.length) return this.runs.replaceChildren(el(
+      "p.publish-mute", {}, "None yet. If the pool needs no other machine, a few are recorded for the preview; or run some queries first.",
+    ));
     return this.runs.replaceChildren(...reply.runs.map((run) => {
       const box = el("input", { type: "checkbox", value: run.id });
       box.checked = run.shown;
       const verdict = run.correct === true ? "correct" : run.correct === false ? "wrong" : "";
-      return el("label.publish-run", {}, box, el("span", {}, run.query), el("small", {}, [verdict, `${run.steps} steps`].filter(Boolean).join(" · ")));
+      return el(
+        "label.publish-run", {}, box, el("span", {}, run.query),
+        el("small", {}, [verdict, `${run.steps} steps`].filter(Boolean).join(" · ")),
+      );
     }));
   }
 
@@ -154,7 +176,9 @@ class PublishPage {
   // The preview
 
   empty() {
-    this.files.replaceChildren(el("h2", {}, "Preview"), el("p.publish-mute", {}, "Every file, its size, the app and the cards appear here before anything is sent."));
+    this.files.replaceChildren(
+      el("h2", {}, "Preview"), el("p.publish-mute", {}, "Every file, its size, the app and the cards appear here before anything is sent."),
+    );
   }
 
   /** What was previewed is not what would be published any more. */
@@ -179,19 +203,30 @@ class PublishPage {
   drawPreview() {
     const { bundles, preview, secrets, runs } = this.preview;
     const total = bundles.reduce((sum, bundle) => sum + bundle.size, 0);
-    const words = el("div", {}, el("h2", {}, "Preview"), el("p.publish-mute", {}, `${count(bundles.reduce((sum, bundle) => sum + bundle.files.length, 0))} files, ${bytes(total)}, ${runs} recorded runs. No secret was found in any of them.`));
+    const words = el(
+      "div", {}, el("h2", {}, "Preview"),
+      el(
+        "p.publish-mute", {},
+        `${count(bundles.reduce((sum, bundle) => sum + bundle.files.length, 0))} files, ${bytes(total)}, ${runs} recorded runs. No secret was found in any of them.`,
+      ),
+    );
     this.publishing = button("Publish", () => this.publish(), "page-primary");
     const head = el("header.publish-head", {}, words, this.publishing);
     this.changed = el("p.page-warning", {}, "The choices have changed: preview again.");
     this.changed.hidden = true;
     const links = el("p.publish-links");
     const page = `/api/publications/previews/${preview}.html`;
-    if (runs) links.append(el("a.podium-link", { href: page, target: "_blank" }, "See the page"), el("a.podium-link", { href: `${page}?download=1`, download: "" }, "Download it as one HTML file"));
+    if (runs) links.append(
+      el("a.podium-link", { href: page, target: "_blank" }, "See the page"),
+      el("a.podium-link", { href: `${page}?download=1`, download: "" }, "Download it as one HTML file"),
+    );
     const { pool, orchestrator } = this.preview.publication;
     const python = `/api/export/python?${new URLSearchParams({ pool, orchestrator })}`;
     if (!orchestrator.startsWith("oracle")) links.append(el("a.podium-link", { href: python, download: "" }, "Download as a Python file"));
     this.content = el("div.publish-content");
-    this.files.replaceChildren(head, this.changed, links, ...secrets.map(secretLine), ...bundles.map((bundle) => this.bundle(bundle)), this.content);
+    this.files.replaceChildren(
+      head, this.changed, links, ...secrets.map(secretLine), ...bundles.map((bundle) => this.bundle(bundle)), this.content,
+    );
     this.look(bundles[0].kind, "README.md");
     if (matchMedia("(max-width: 1100px)").matches) this.files.scrollIntoView({ block: "start" });
   }
@@ -199,10 +234,14 @@ class PublishPage {
   bundle({ kind, size, files, left_out: left }) {
     const box = el("details.publish-bundle");
     box.open = true;
-    const summary = el("summary", {}, el("b", {}, kind === "space" ? "Space" : "Model"), el("span", {}, `${count(files.length)} files, ${bytes(size)}`));
+    const summary =
+      el("summary", {}, el("b", {}, kind === "space" ? "Space" : "Model"), el("span", {}, `${count(files.length)} files, ${bytes(size)}`));
     const list = el("div.publish-tree", { tabindex: "0", role: "group", "aria-label": `Files of the ${kind}` });
     for (const file of files) {
-      const row = el("button.publish-file", { type: "button", "data-file": `${kind}/${file.path}` }, el("span.publish-path", {}, file.path), el("small", {}, file.about), el("span.publish-size", {}, bytes(file.size)));
+      const row = el(
+        "button.publish-file", { type: "button", "data-file": `${kind}/${file.path}` }, el("span.publish-path", {}, file.path),
+        el("small", {}, file.about), el("span.publish-size", {}, bytes(file.size)),
+      );
       row.addEventListener("click", () => this.look(kind, file.path));
       list.append(row);
     }
@@ -220,7 +259,8 @@ class PublishPage {
   async look(kind, path) {
     const reply = await this.ask({ action: "file", preview: this.preview?.preview || "", kind, path });
     if (!reply.ok) return this.content.replaceChildren(el("p.form-general", {}, plain(reply.problems)));
-    for (const row of this.files.querySelectorAll(".publish-file")) row.setAttribute("aria-current", String(row.dataset.file === `${kind}/${path}`));
+    for (const row of this.files.querySelectorAll(".publish-file"))
+      row.setAttribute("aria-current", String(row.dataset.file === `${kind}/${path}`));
     const head = el("div.publish-content-head", {}, el("b", {}, `${kind}/${path}`), copyButton(reply.content));
     return this.content.replaceChildren(head, el("pre", { tabindex: "0" }, reply.content));
   }
@@ -254,15 +294,27 @@ class PublishPage {
 }
 
 function publicationCard({ key, repo, state, message, stages, links, visibility }) {
-  const head = el("div.publish-publication-head", {}, el("b", {}, repo), el("span.traces-pill", { "data-kind": { done: "good", failed: "bad", interrupted: "bad", running: "running" }[state] || "odd", "data-testid": "publication-state" }, STATES[state] || state));
+  const head = el(
+    "div.publish-publication-head", {}, el("b", {}, repo),
+    el(
+      "span.traces-pill",
+      {
+        "data-kind": { done: "good", failed: "bad", interrupted: "bad", running: "running" }[state] || "odd",
+        "data-testid": "publication-state",
+      },
+      STATES[state] || state,
+    ),
+  );
   if (state === "done") head.append(el("span.publish-mute", {}, visibility));
-  for (const [label, href] of links) if (/^https?:\/\//.test(href)) head.append(el("a.podium-link", { href, target: "_blank", rel: "noopener" }, `Open the ${label}`));
+  for (const [label, href] of links)
+    if (/^https?:\/\//.test(href)) head.append(el("a.podium-link", { href, target: "_blank", rel: "noopener" }, `Open the ${label}`));
   const box = el("article.publish-publication", { "data-state": state, "data-publication": key }, head);
   if (message) box.append(el("p.publish-message", {}, message));
   if (state !== "done") {
     const list = el("ol.publish-stages");
     for (const stage of stages) {
-      const line = el("li", { "data-state": stage.state }, stage.state === "done" ? icon(ACTIONS.check) : el("i"), el("span", {}, stage.label));
+      const line =
+        el("li", { "data-state": stage.state }, stage.state === "done" ? icon(ACTIONS.check) : el("i"), el("span", {}, stage.label));
       list.append(line);
     }
     box.append(list);
@@ -271,7 +323,9 @@ function publicationCard({ key, repo, state, message, stages, links, visibility 
 }
 
 function secretLine({ name, reference, workers, found: resolved }) {
-  const words = resolved ? `becomes a secret of the Space, from ${reference}, for ${workers.join(", ")}.` : `is wanted by ${workers.join(", ")}, but ${reference} is not set on this machine.`;
+  const words = resolved
+    ? `becomes a secret of the Space, from ${reference}, for ${workers.join(", ")}.`
+    : `is wanted by ${workers.join(", ")}, but ${reference} is not set on this machine.`;
   return el("p", { class: resolved ? "publish-secret" : "page-warning" }, el("code", {}, name), ` ${words}`);
 }
 

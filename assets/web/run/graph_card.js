@@ -10,7 +10,10 @@ export function makeCard(node) {
   const time = el("span");
   const tokens = el("span");
   const foot = el("div.run-graph-foot", {}, time, tokens);
-  const card = el("button.run-graph-card", { type: "button", "data-id": node.id, "data-role": node.role }, head, el("div.run-graph-text", {}, node.instruction), foot);
+  const card = el(
+    "button.run-graph-card", { type: "button", "data-id": node.id, "data-role": node.role }, head,
+    el("div.run-graph-text", {}, node.instruction), foot,
+  );
   return { node: card, status, time, tokens };
 }
 

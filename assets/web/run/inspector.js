@@ -16,7 +16,13 @@ export class Inspector {
 
   clear() {
     this.path = null;
-    const hint = el("div.run-inspector-empty", {}, el("b", {}, "Nothing selected"), el("p", {}, "Click a step to see what it was allowed to see, what it was sent and what it returned. Click a round to read what the orchestrator wrote."));
+    const hint = el(
+      "div.run-inspector-empty", {}, el("b", {}, "Nothing selected"),
+      el(
+        "p", {},
+        "Click a step to see what it was allowed to see, what it was sent and what it returned. Click a round to read what the orchestrator wrote.",
+      ),
+    );
     this.root.replaceChildren(hint);
   }
 
@@ -139,15 +145,26 @@ function accessParts(detail) {
 function workersInPrompt({ count: shown, of, by, workers }) {
   const list = el("dl.run-inspector-scores", { tabindex: "0" }); // scrolls, so it must take the focus
   for (const { worker, score } of workers) list.append(el("dt", {}, worker), el("dd", {}, score.toFixed(4)));
-  return el("details.run-inspector-folded", { "data-block": "shown", "data-testid": "shown-workers" }, el("summary", {}, `${count(shown)} of ${count(of)} workers shown`), el("p.run-inspector-about", {}, `Those that fit the query best by ${by}; a plan may call the others, too.`), list);
+  return el(
+    "details.run-inspector-folded", { "data-block": "shown", "data-testid": "shown-workers" },
+    el("summary", {}, `${count(shown)} of ${count(of)} workers shown`),
+    el("p.run-inspector-about", {}, `Those that fit the query best by ${by}; a plan may call the others, too.`), list,
+  );
 }
 
 /** Lessons from the pool's failure memory, as they stood in its prompt. */
 function lessonParts({ lessons, of, by }) {
-  if (!lessons.length) return [el("p.run-inspector-about", {}, `None of ${count(of)} ${of === 1 ? "lesson" : "lessons"} was about a similar query.`)];
+  if (!lessons.length)
+    return [el("p.run-inspector-about", {}, `None of ${count(of)} ${of === 1 ? "lesson" : "lessons"} was about a similar query.`)];
   const parts = lessons.map((lesson) => {
-    const foot = el("p.pool-memory-foot", {}, `${lesson.similarity.toFixed(2)} alike by ${by} · by ${lesson.written_by} · `, el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }, "the run"));
-    return el("div.pool-memory-text", { "data-testid": "lesson" }, el("p.pool-memory-sentence", {}, lesson.sentence), el("p.pool-memory-query", {}, lesson.query), foot);
+    const foot = el(
+      "p.pool-memory-foot", {}, `${lesson.similarity.toFixed(2)} alike by ${by} · by ${lesson.written_by} · `,
+      el("a.podium-link", { href: `/?episode=${encodeURIComponent(lesson.episode)}` }, "the run"),
+    );
+    return el(
+      "div.pool-memory-text", { "data-testid": "lesson" }, el("p.pool-memory-sentence", {}, lesson.sentence),
+      el("p.pool-memory-query", {}, lesson.query), foot,
+    );
   });
   return parts;
 }

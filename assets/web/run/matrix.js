@@ -29,7 +29,8 @@ export class Matrix {
     if (shape === this.shape) return;
     this.shape = shape;
     this.root.classList.toggle("run-matrix-small", nodes.length > 24);
-    const table = el("table", {}, el("caption.podium-offscreen", {}, "Which step may see which step's output"), header(nodes), this.body(nodes));
+    const table =
+      el("table", {}, el("caption.podium-offscreen", {}, "Which step may see which step's output"), header(nodes), this.body(nodes));
     this.scroll.replaceChildren(table);
   }
 

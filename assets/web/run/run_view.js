@@ -44,7 +44,8 @@ export class RunView {
   }
 
   panels() {
-    const below = el("div.run-view-below", {}, panel("Timeline", this.timeline.root), panel("Access", this.matrix.root), this.inspector.root);
+    const below =
+      el("div.run-view-below", {}, panel("Timeline", this.timeline.root), panel("Access", this.matrix.root), this.inspector.root);
     return el("div.run-view-grid", {}, this.graph.root, below);
   }
 
@@ -180,5 +181,8 @@ function emptyState() {
   const picture = svg("svg", { viewBox: "0 0 420 120", "aria-hidden": "true" });
   for (const d of ["M94,30C134,30 134,60 174,60", "M94,90C134,90 134,60 174,60", "M246,60L326,60"]) picture.append(svg("path", { d }));
   for (const [x, y] of [[22, 14], [22, 74], [174, 44], [326, 44]]) picture.append(svg("rect", { x, y, width: 72, height: 32, rx: 8 }));
-  return el("div.run-view-empty", {}, picture, el("p", {}, "Press Run: the steps, who may see whose output, and the answer appear here as they happen."));
+  return el(
+    "div.run-view-empty", {}, picture,
+    el("p", {}, "Press Run: the steps, who may see whose output, and the answer appear here as they happen."),
+  );
 }

@@ -45,7 +45,10 @@ export class Summary {
     this.root.dataset.state = episode.state;
     if (this.kept?.episode !== episode.id) this.kept = { episode: episode.id, actions: this.actions(episode) };
     const actions = this.kept.actions.filter((node) => episode.state !== "running" || !node.dataset.whenOver);
-    this.root.replaceChildren(heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)), result(episode), figures(totals, episode, clock));
+    this.root.replaceChildren(
+      heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)),
+      result(episode), figures(totals, episode, clock),
+    );
   }
 
   /** What can be done with an episode; those with `data-when-over` once it has ended. */
@@ -66,7 +69,10 @@ export class Summary {
 
   lessonsLine({ round, recalled }) {
     const label = `${recalled.count} ${recalled.count > 1 ? "lessons" : "lesson"} recalled`;
-    const button = el("button.podium-link", { type: "button", "data-testid": "recalled", title: "What the orchestrator was told of earlier failures" }, label);
+    const button = el(
+      "button.podium-link", { type: "button", "data-testid": "recalled", title: "What the orchestrator was told of earlier failures" },
+      label,
+    );
     button.addEventListener("click", () => this.onTurn(round));
     return button;
   }
@@ -125,7 +131,10 @@ function result(episode) {
 
 /** @param {import("../types").Verdict} document */
 function verdict({ correct, expected }) {
-  return el("span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross), correct ? "Correct" : `Wrong, expected ${expected}`);
+  return el(
+    "span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross),
+    correct ? "Correct" : `Wrong, expected ${expected}`,
+  );
 }
 
 /**

@@ -23,7 +23,10 @@ class ServePage {
     this.fresh = el("div.serve-fresh");
     const side = el("div.serve-side", {}, this.startCard(), this.tokenCard());
     const columns = el("div.serve-columns", {}, this.servers, side);
-    const page = el("div.serve-page", {}, heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."), this.message, columns);
+    const page = el(
+      "div.serve-page", {}, heading("Serve", "The whole pool as one model: any client of the OpenAI API or of MCP can use it."),
+      this.message, columns,
+    );
     root.replaceChildren(page);
   }
 
@@ -70,7 +73,11 @@ class ServePage {
     const check = el("label.serve-check", {}, this.everywhere, "Let other machines in (with a token)");
     this.problems.everywhere = el("span.serve-problem", { role: "alert" });
     this.problems[""] = el("p.serve-problem", { role: "alert" });
-    const card = el("form.serve-card", { "aria-label": "Serve a pool", novalidate: "" }, el("h2", {}, "Serve a pool"), this.field("pool", "Pool", this.pool), this.field("orchestrator", "Orchestrator", this.orchestrator), two, check, this.problems.everywhere, this.problems[""], go);
+    const card = el(
+      "form.serve-card", { "aria-label": "Serve a pool", novalidate: "" }, el("h2", {}, "Serve a pool"),
+      this.field("pool", "Pool", this.pool), this.field("orchestrator", "Orchestrator", this.orchestrator), two, check,
+      this.problems.everywhere, this.problems[""], go,
+    );
     card.addEventListener("submit", (event) => {
       event.preventDefault();
       busy(go, "Starting …", () => this.begin());
@@ -84,9 +91,13 @@ class ServePage {
   }
 
   async begin() {
-    const settings = { pool: this.pool.value, orchestrator: this.orchestrator.value, name: this.name.value.trim(), port: Number(this.port.value), everywhere: this.everywhere.checked };
+    const settings = {
+      pool: this.pool.value, orchestrator: this.orchestrator.value, name: this.name.value.trim(), port: Number(this.port.value),
+      everywhere: this.everywhere.checked,
+    };
     const done = await sendCommand("serve", { action: "start", ...settings });
-    for (const [name, node] of Object.entries(this.problems)) node.textContent = plain(done.problems.filter(([where]) => (where in this.problems ? where : "") === name));
+    for (const [name, node] of Object.entries(this.problems))
+      node.textContent = plain(done.problems.filter(([where]) => (where in this.problems ? where : "") === name));
     if (done.ok) {
       this.portTouched = false;
       this.say(done.message);
@@ -115,12 +126,16 @@ class ServePage {
   }
 
   tokenCard() {
-    this.tokenName = el("input.serve-input", { type: "text", placeholder: "For which client?", "aria-label": "Name of a new token", maxlength: 64 });
+    this.tokenName =
+      el("input.serve-input", { type: "text", placeholder: "For which client?", "aria-label": "Name of a new token", maxlength: 64 });
     const add = el("button.page-button", { type: "submit" }, "New token");
     const line = el("div.serve-line", {}, this.tokenName, add);
     this.tokenLead = el("p.serve-lead");
     this.tokenProblem = el("p.serve-problem", { role: "alert" });
-    const card = el("form.serve-card", { "aria-label": "Tokens", novalidate: "" }, el("h2", {}, "Tokens"), this.tokenLead, this.tokens, this.fresh, line, this.tokenProblem);
+    const card = el(
+      "form.serve-card", { "aria-label": "Tokens", novalidate: "" }, el("h2", {}, "Tokens"), this.tokenLead, this.tokens, this.fresh, line,
+      this.tokenProblem,
+    );
     card.addEventListener("submit", (event) => {
       event.preventDefault();
       busy(add, "Making …", () => this.addToken());
@@ -140,7 +155,9 @@ class ServePage {
 
   drawTokens() {
     const { tokens } = this.state;
-    this.tokenLead.textContent = tokens.length ? "Every request needs one of these. Its name stands on the traces of what it asked." : "Nobody needs a token on this machine as long as there is none.";
+    this.tokenLead.textContent = tokens.length
+      ? "Every request needs one of these. Its name stands on the traces of what it asked."
+      : "Nobody needs a token on this machine as long as there is none.";
     const key = JSON.stringify(tokens);
     if (this.tokens.dataset.shown === key) return;
     this.tokens.dataset.shown = key;
@@ -172,7 +189,8 @@ class ServerCard {
   constructor(page, server) {
     this.page = page;
     this.root = el("article.serve-card.serve-server", { "data-port": server.port, "aria-label": server.model });
-    const title = el("div.serve-title", {}, el("h2", {}, server.model), el("p", {}, `Pool ${server.pool} v${server.version} · ${server.orchestrator}`));
+    const title =
+      el("div.serve-title", {}, el("h2", {}, server.model), el("p", {}, `Pool ${server.pool} v${server.version} · ${server.orchestrator}`));
     this.pill = el("span.traces-pill");
     this.stop = button("Stop", () => this.end(server.port), "page-button");
     const head = el("header.serve-head", {}, title, this.pill, this.stop);
@@ -247,5 +265,11 @@ function fact(list, name, content) {
 }
 
 function emptyState() {
-  return el("div.serve-empty", {}, el("h2", {}, "Nothing is served yet"), el("p", {}, "Choose a pool and an orchestrator and press Start serving. The server is a process of its own: it goes on when the studio is closed, and every request becomes a trace here."));
+  return el(
+    "div.serve-empty", {}, el("h2", {}, "Nothing is served yet"),
+    el(
+      "p", {},
+      "Choose a pool and an orchestrator and press Start serving. The server is a process of its own: it goes on when the studio is closed, and every request becomes a trace here.",
+    ),
+  );
 }

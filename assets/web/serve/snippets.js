@@ -8,9 +8,18 @@ export function snippets(server, where) {
   const imports = where.guarded ? "import os\n" : "";
   return [
     ["curl", curl(server, where.guarded)],
-    ["Python", `${imports}from openai import OpenAI\n\nclient = OpenAI(base_url=${quoted(server.url)}, api_key=${key})\ndone = client.chat.completions.create(\n    model=${quoted(server.model)},\n    messages=[{"role": "user", "content": ${quoted(QUESTION)}}],\n)\nprint(done.choices[0].message.content)`],
-    ["Stream", `${imports}from openai import OpenAI\n\nclient = OpenAI(base_url=${quoted(server.url)}, api_key=${key})\nstream = client.chat.completions.create(\n    model=${quoted(server.model)},\n    messages=[{"role": "user", "content": ${quoted(QUESTION)}}],\n    stream=True,\n)\nfor chunk in stream:  # first the steps, then the answer\n    delta = chunk.choices[0].delta\n    print(getattr(delta, "reasoning_content", None) or delta.content or "", end="")`],
-    ["LangChain", `${imports}from langchain_openai import ChatOpenAI\n\nmodel = ChatOpenAI(\n    base_url=${quoted(server.url)},\n    api_key=${key},\n    model=${quoted(server.model)},\n)\nprint(model.invoke(${quoted(QUESTION)}).content)`],
+    [
+      "Python",
+      `${imports}from openai import OpenAI\n\nclient = OpenAI(base_url=${quoted(server.url)}, api_key=${key})\ndone = client.chat.completions.create(\n    model=${quoted(server.model)},\n    messages=[{"role": "user", "content": ${quoted(QUESTION)}}],\n)\nprint(done.choices[0].message.content)`,
+    ],
+    [
+      "Stream",
+      `${imports}from openai import OpenAI\n\nclient = OpenAI(base_url=${quoted(server.url)}, api_key=${key})\nstream = client.chat.completions.create(\n    model=${quoted(server.model)},\n    messages=[{"role": "user", "content": ${quoted(QUESTION)}}],\n    stream=True,\n)\nfor chunk in stream:  # first the steps, then the answer\n    delta = chunk.choices[0].delta\n    print(getattr(delta, "reasoning_content", None) or delta.content or "", end="")`,
+    ],
+    [
+      "LangChain",
+      `${imports}from langchain_openai import ChatOpenAI\n\nmodel = ChatOpenAI(\n    base_url=${quoted(server.url)},\n    api_key=${key},\n    model=${quoted(server.model)},\n)\nprint(model.invoke(${quoted(QUESTION)}).content)`,
+    ],
     ["MCP", mcp(server, where)],
   ];
 }

@@ -6,7 +6,10 @@ import { starButton } from "../lib/star.js";
 
 const FILTERS = ["text", "pool", "orchestrator", "state", "user", "nested"];
 const REFRESH_MS = 4000;
-const WORDS = { max_rounds: "out of rounds", max_tokens: "out of tokens", max_cost: "out of budget", deadline: "out of time", orchestrator_failed: "orchestrator failed" };
+const WORDS = {
+  max_rounds: "out of rounds", max_tokens: "out of tokens", max_cost: "out of budget", deadline: "out of time",
+  orchestrator_failed: "orchestrator failed",
+};
 
 export function mount(root) {
   new TracesPage(root).start();
@@ -25,7 +28,10 @@ class TracesPage {
     const table = (this.table = el("table.traces-table"));
     table.append(head(), this.body);
     const frame = el("div.traces-frame", {}, table);
-    const page = el("div.traces-page", {}, heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.note, frame, this.more);
+    const page = el(
+      "div.traces-page", {}, heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.note, frame,
+      this.more,
+    );
     root.replaceChildren(page);
     this.drawBar();
   }
@@ -111,7 +117,8 @@ class TracesPage {
 
 function head() {
   const line = el("tr");
-  for (const name of ["Query", "Result", "Orchestrator", "Pool", "User", "Steps", "Time", "Tokens", "Cost", "Started", "Star"]) line.append(el("th", { scope: "col", "data-name": name }, name));
+  for (const name of ["Query", "Result", "Orchestrator", "Pool", "User", "Steps", "Time", "Tokens", "Cost", "Started", "Star"])
+    line.append(el("th", { scope: "col", "data-name": name }, name));
   return el("thead", {}, line);
 }
 
@@ -147,6 +154,9 @@ function result(trace) {
 function ago(iso) {
   const then = new Date(iso);
   const passed = (Date.now() - then.getTime()) / 1000;
-  const text = passed < 60 ? "just now" : passed < 3600 ? `${Math.floor(passed / 60)} min ago` : passed < 86400 ? `${Math.floor(passed / 3600)} h ago` : then.toLocaleDateString();
+  const text = passed < 60 ? "just now"
+    : passed < 3600 ? `${Math.floor(passed / 60)} min ago`
+    : passed < 86400 ? `${Math.floor(passed / 3600)} h ago`
+    : then.toLocaleDateString();
   return el("time", { datetime: iso, title: then.toLocaleString() }, text);
 }

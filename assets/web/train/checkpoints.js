@@ -12,7 +12,8 @@ export function checkpointParts({ checkpoints, evaluations }) {
   const parts = [];
   if (!checkpoints.length) parts.push(el("p.train-empty", {}, "No checkpoint yet. The first comes after saving.every steps, and when you stop the job."));
   else parts.push(checkpointTable(checkpoints));
-  if (evaluations.length) parts.push(el("h3.train-job-sub", {}, "Evaluation on tasks that no training has seen"), evaluationTable(evaluations));
+  if (evaluations.length)
+    parts.push(el("h3.train-job-sub", {}, "Evaluation on tasks that no training has seen"), evaluationTable(evaluations));
   return parts;
 }
 
@@ -23,12 +24,26 @@ function checkpointTable(checkpoints) {
     const first = el("span", {}, el("code", {}, checkpoint.name));
     if (checkpoint.best) first.append(el("span.page-tag", {}, "best"));
     const kind = checkpoint.kind === "adapter" ? "adapter" : "whole model";
-    const name = el("span.train-job-checkpoint", {}, first, el("small", {}, `${DOING[checkpoint.stage] || checkpoint.stage}, step ${count(checkpoint.step)} · ${kind}, ${bytes(checkpoint.bytes)}`));
-    const run = el("a.page-button.train-job-run", { href: runLink(checkpoint.name), "aria-label": `Run it: ${checkpoint.name}` }, icon(ACTIONS.play), "Run it");
-    const publish = el("a.podium-link", { href: `/publish?orchestrator=${encodeURIComponent(checkpoint.name)}`, "aria-label": `Publish ${checkpoint.name}` }, "Publish");
+    const name = el(
+      "span.train-job-checkpoint", {}, first,
+      el(
+        "small", {}, `${DOING[checkpoint.stage] || checkpoint.stage}, step ${count(checkpoint.step)} · ${kind}, ${bytes(checkpoint.bytes)}`,
+      ),
+    );
+    const run = el(
+      "a.page-button.train-job-run", { href: runLink(checkpoint.name), "aria-label": `Run it: ${checkpoint.name}` }, icon(ACTIONS.play),
+      "Run it",
+    );
+    const publish = el(
+      "a.podium-link", { href: `/publish?orchestrator=${encodeURIComponent(checkpoint.name)}`, "aria-label": `Publish ${checkpoint.name}` },
+      "Publish",
+    );
     const doing = el("span.train-job-doing", {}, run, publish);
     const tested = checkpoint.evaluation ? `${share(checkpoint.evaluation.mean)} of ${checkpoint.evaluation.tasks}` : "–";
-    line(body, [["Checkpoint", name], ["Solved", share(checkpoint.correct)], ["Valid turns", share(checkpoint.valid_turns)], ["Tested", tested], ["Saved", moment(checkpoint.created_at)], ["", doing]]);
+    line(body, [
+      ["Checkpoint", name], ["Solved", share(checkpoint.correct)], ["Valid turns", share(checkpoint.valid_turns)], ["Tested", tested],
+      ["Saved", moment(checkpoint.created_at)], ["", doing],
+    ]);
   }
   return frame;
 }
@@ -39,7 +54,19 @@ function evaluationTable(evaluations) {
   for (const evaluation of evaluations) {
     const cells = el("span.train-job-cells");
     for (const cell of evaluation.cells) cells.append(el("span", {}, `${cell.family} ${cell.level} · ${share(cell.mean)}`));
-    line(body, [["Orchestrator", el("code", {}, !evaluation.condition || evaluation.condition === "seen" ? evaluation.orchestrator : `${evaluation.orchestrator}, ${evaluation.condition}`)], ["Solved", share(evaluation.mean)], ["95 %", `${share(evaluation.interval[0])} to ${share(evaluation.interval[1])}`], ["Tasks", count(evaluation.tasks)], ["Median time", seconds(evaluation.p50_s)], ["By task", cells]]);
+    line(body, [
+      [
+        "Orchestrator",
+        el(
+          "code", {},
+          !evaluation.condition || evaluation.condition === "seen"
+            ? evaluation.orchestrator
+            : `${evaluation.orchestrator}, ${evaluation.condition}`,
+        ),
+      ],
+      ["Solved", share(evaluation.mean)], ["95 %", `${share(evaluation.interval[0])} to ${share(evaluation.interval[1])}`],
+      ["Tasks", count(evaluation.tasks)], ["Median time", seconds(evaluation.p50_s)], ["By task", cells],
+    ]);
   }
   return frame;
 }

@@ -43,29 +43,35 @@ export class Chart {
     this.shape = shape;
     this.colours = this.lines.map((line, place) => this.colour(line, place));
     const paint = (name) => () => style(name);
-    const axis = { stroke: paint("--podium-mute"), grid: { stroke: paint("--podium-line"), width: 1 }, ticks: { show: false }, font: "11px Inter Variable" };
+    const axis = {
+      stroke: paint("--podium-mute"), grid: { stroke: paint("--podium-line"), width: 1 }, ticks: { show: false },
+      font: "11px Inter Variable",
+    };
     const series = this.lines.flatMap((line, place) => {
       const stroke = () => style(this.colours[place]);
       const few = line.values.filter((value) => value !== null).length < 24;
-      const full = { label: line.label, stroke, width: 2, spanGaps: true, points: { show: few, size: 5, fill: stroke }, show: !this.hidden.has(line.key) };
+      const full = {
+        label: line.label, stroke, width: 2, spanGaps: true, points: { show: few, size: 5, fill: stroke }, show: !this.hidden.has(line.key),
+      };
       if (!smooth) return [full];
       const share = this.lines.length > 1 ? 18 : 30;
       return [{ ...full, stroke: () => faint(style(this.colours[place]), share), width: 1, points: { show: false } }, full];
     });
     this.plot = new this.uPlot(
       {
-        width: Math.max(120, this.frame.clientWidth || 320),
-        height: HEIGHT,
-        legend: { show: false },
-        padding: [8, 10, 0, 0],
+        width: Math.max(120, this.frame.clientWidth || 320), height: HEIGHT, legend: { show: false }, padding: [8, 10, 0, 0],
         cursor: { drag: { x: false, y: false }, points: { size: 7 }, sync: { key: "podium-train", scales: ["x", null] } },
-        scales: { x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { range: (_, low, high) => this.range(low, high) } },
-        axes: [{ ...axis, space: 60, size: 26, incrs: WHOLE, values: (_, ticks) => ticks.map(tick) }, { ...axis, size: 46, space: 32, values: (_, ticks) => ticks.map((value) => this.format(value, true)) }],
-        series: [{}, ...series],
-        hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)], draw: [(plot) => this.drawMarks(plot)] },
+        scales: {
+          x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) },
+          y: { range: (_, low, high) => this.range(low, high) },
+        },
+        axes: [
+          { ...axis, space: 60, size: 26, incrs: WHOLE, values: (_, ticks) => ticks.map(tick) },
+          { ...axis, size: 46, space: 32, values: (_, ticks) => ticks.map((value) => this.format(value, true)) },
+        ],
+        series: [{}, ...series], hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)], draw: [(plot) => this.drawMarks(plot)] },
       },
-      data,
-      this.frame,
+      data, this.frame,
     );
     this.plot.over.addEventListener("click", () => {
       const at = this.plot.cursor.idx;

@@ -35,7 +35,9 @@ export class Curves {
     this.grid = el("div.train-curves-grid");
     this.empty = el("p.train-empty", {}, "The curves begin with the first step.");
     this.root.append(this.bar, this.empty, this.grid);
-    new MutationObserver(() => this.charts.forEach((chart) => chart.recolour())).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    new MutationObserver(() => this.charts.forEach((chart) => chart.recolour())).observe(document.body, {
+      attributes: true, attributeFilter: ["class"],
+    });
     new ResizeObserver(() => this.charts.forEach((chart) => chart.resize())).observe(this.grid);
   }
 
@@ -73,7 +75,8 @@ export class Curves {
 
   drawBar() {
     const border = this.job?.sft_steps;
-    const has = { sft: this.columns.steps.some((step) => step <= border && step > 0), grpo: this.columns.steps.some((step) => step > border) };
+    const has =
+      { sft: this.columns.steps.some((step) => step <= border && step > 0), grpo: this.columns.steps.some((step) => step > border) };
     const both = border > 0 && has.sft && has.grpo;
     this.stage = both ? this.stage || "grpo" : null;
     const key = `${this.stage} ${has.grpo} ${this.marks.length > 0}`;
@@ -94,7 +97,10 @@ export class Curves {
       this.bar.append(chips);
     }
     if (this.marks.length || has.grpo) {
-      const key = el("span.train-curves-key", {}, el("i.train-curves-mark"), "checkpoint", el("i.train-curves-mark.train-curves-best"), "best on validation");
+      const key = el(
+        "span.train-curves-key", {}, el("i.train-curves-mark"), "checkpoint", el("i.train-curves-mark.train-curves-best"),
+        "best on validation",
+      );
       if (has.grpo) key.append(el("span", {}, "· click a step to see its episodes"));
       this.bar.append(key);
     }

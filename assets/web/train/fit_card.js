@@ -28,7 +28,11 @@ export class FitCard {
       const reply = await this.ask({ action: "fit", recipe: JSON.parse(key) });
       if (this.key !== key) return;
       this.shown = key;
-      this.root.replaceChildren(...(reply.ok ? fitParts(reply.fit) : [el("h3", {}, "Will it fit?"), el("p.train-mute", {}, `Cannot be told: ${plain(reply.problems)}`)]));
+      this.root.replaceChildren(
+        ...(reply.ok
+          ? fitParts(reply.fit)
+          : [el("h3", {}, "Will it fit?"), el("p.train-mute", {}, `Cannot be told: ${plain(reply.problems)}`)]),
+      );
       this.root.dataset.fits = reply.ok ? String(reply.fit.fits) : "unknown";
     }, FIT_MS);
   }
@@ -36,7 +40,10 @@ export class FitCard {
 
 /** What each part takes, against what is free. */
 function fitParts(fit) {
-  const head = el("div.train-fit-head", {}, el("h3", {}, "Will it fit?"), el("span.train-fit-verdict", { "data-fits": String(fit.fits) }, fit.fits ? "Yes" : "No"));
+  const head = el(
+    "div.train-fit-head", {}, el("h3", {}, "Will it fit?"),
+    el("span.train-fit-verdict", { "data-fits": String(fit.fits) }, fit.fits ? "Yes" : "No"),
+  );
   const whole = Math.max(fit.need_bytes, fit.free_bytes, 1);
   const summary = `${bytes(fit.need_bytes)} needed, ${bytes(fit.free_bytes)} free on ${fit.device}`;
   const bar = el("div.train-fit-bar", { role: "img", "aria-label": summary });
@@ -54,8 +61,12 @@ function fitParts(fit) {
   free.style.left = `${Math.min(100, (fit.free_bytes / whole) * 100)}%`;
   bar.append(free);
   const advice = fit.advice.map((text) => el("p.train-fit-advice", { "data-fits": String(fit.fits) }, sentence(text)));
-  const work = [`${count(fit.episodes)} episodes`, fit.cost === null ? "" : `about ${dollars(fit.cost)} for workers`].filter(Boolean).join(", ");
-  const more = el("details.train-fit-more", {}, el("summary", {}, "What takes how much"), list, el("p.train-mute", {}, fit.note ? sentence(fit.note) : ""));
+  const work =
+    [`${count(fit.episodes)} episodes`, fit.cost === null ? "" : `about ${dollars(fit.cost)} for workers`].filter(Boolean).join(", ");
+  const more = el(
+    "details.train-fit-more", {}, el("summary", {}, "What takes how much"), list,
+    el("p.train-mute", {}, fit.note ? sentence(fit.note) : ""),
+  );
   more.open = !fit.fits;
   return [head, el("p.train-fit-said", {}, `${summary}. ${work}.`), bar, ...advice, more];
 }

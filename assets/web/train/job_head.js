@@ -38,19 +38,28 @@ export class JobHead {
 
   titleLine() {
     const { state } = this;
-    const line = el("div.train-job-line", {}, el("h2", {}, state.id), el("span.train-pill", { "data-state": state.state, "data-testid": "job-state" }, STATES[state.state] || state.state));
-    const text = el("div.train-job-name", {}, line, el("p", {}, state.title || `${state.kind.replaceAll("+", ", then ")} on ${state.pool}`));
+    const line = el(
+      "div.train-job-line", {}, el("h2", {}, state.id),
+      el("span.train-pill", { "data-state": state.state, "data-testid": "job-state" }, STATES[state.state] || state.state),
+    );
+    const text =
+      el("div.train-job-name", {}, line, el("p", {}, state.title || `${state.kind.replaceAll("+", ", then ")} on ${state.pool}`));
     const actions = el("div.train-job-actions");
     const add = (label, path, command, kind = "page-button") => {
       const node = el("button", { class: kind, type: "button" }, icon(path), label);
       node.addEventListener("click", command);
       actions.append(node);
     };
-    if (state.can_stop) add(state.state === "queued" ? "Take out of the queue" : "Stop and save", ACTIONS.stop, () => this.view.act({ action: "stop", job: state.id }));
+    if (state.can_stop) add(state.state === "queued" ? "Take out of the queue" : "Stop and save", ACTIONS.stop, () => this.view.act({
+      action: "stop", job: state.id,
+    }));
     if (state.resumable) add("Resume", ACTIONS.again, () => this.view.command({ action: "resume", job: state.id }), "page-primary");
     const best = state.checkpoints.find((checkpoint) => checkpoint.best) || state.checkpoints[0];
     if (best) {
-      const run = el("a", { class: state.state === "done" ? "page-primary" : "page-button", href: runLink(best.name) }, icon(ACTIONS.play), best.best ? "Run the best checkpoint" : "Run the newest checkpoint");
+      const run = el(
+        "a", { class: state.state === "done" ? "page-primary" : "page-button", href: runLink(best.name) }, icon(ACTIONS.play),
+        best.best ? "Run the best checkpoint" : "Run the newest checkpoint",
+      );
       actions.append(run);
     }
     add("Edit as new recipe", ACTIONS.pencil, () => this.view.edit(state.id));
@@ -61,7 +70,10 @@ export class JobHead {
   trouble() {
     const { state } = this;
     if (state.state === "queued") {
-      const box = el("div.train-job-wait", {}, state.ahead.length ? `Waits for ${state.ahead.join(", ")}: one job runs at a time.` : "Nothing runs before it.");
+      const box = el(
+        "div.train-job-wait", {},
+        state.ahead.length ? `Waits for ${state.ahead.join(", ")}: one job runs at a time.` : "Nothing runs before it.",
+      );
       if (!state.ahead.length) {
         const start = el("button.page-button", { type: "button" }, "Start it now");
         start.addEventListener("click", () => this.view.command({ action: "start_queue" }));
@@ -78,7 +90,9 @@ export class JobHead {
     const { place, memory } = state;
     const now = (key) => this.view.curves.columns.last(key);
     const facts = [[state.ended_at ? "Ran for" : "Running for", place.elapsed_s === null ? "–" : about(place.elapsed_s), "elapsed"]];
-    if (state.state === "running") facts.push([`${DOING[place.stage] || "Stage"} ends in`, place.eta_s === null ? "not known yet" : `about ${about(place.eta_s)}`, "eta"]);
+    if (state.state === "running") facts.push([
+      `${DOING[place.stage] || "Stage"} ends in`, place.eta_s === null ? "not known yet" : `about ${about(place.eta_s)}`, "eta",
+    ]);
     if (place.step_s) facts.push(["A step takes", seconds(place.step_s), "pace"]);
     const last = now("check/correct") ?? now("rollout/correct");
     if (last !== null) facts.push(["Solved", `${Math.round(last * 100)} %`, "solved"]);
@@ -86,7 +100,8 @@ export class JobHead {
     else if (now("loss") !== null) facts.push(["Loss", now("loss").toPrecision(3), "loss"]);
     if (now("cost/total")) facts.push(["Spent on workers", dollars(now("cost/total")), "cost"]);
     if (memory) facts.push(["Memory", `${bytes(memory.held)}, ${bytes(memory.available)} free`, "memory"]);
-    for (const gpu of memory?.gpus || []) facts.push([gpu.name, `${bytes(gpu.used)} of ${bytes(gpu.total)}${gpu.busy === null ? "" : `, ${gpu.busy} % busy`}`, "gpu"]);
+    for (const gpu of memory?.gpus || [])
+      facts.push([gpu.name, `${bytes(gpu.used)} of ${bytes(gpu.total)}${gpu.busy === null ? "" : `, ${gpu.busy} % busy`}`, "gpu"]);
     if (state.ended_at) facts.push(["Ended", moment(state.ended_at), "ended"]);
     return facts;
   }
@@ -97,7 +112,10 @@ function progress() {
   const line = el("div.train-job-stage");
   const fill = el("i");
   const border = el("u");
-  const bar = el("div.train-job-bar", { role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Training steps" }, fill, border);
+  const bar = el(
+    "div.train-job-bar", { role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100", "aria-label": "Training steps" }, fill,
+    border,
+  );
   const root = el("div.train-job-progress", {}, line, bar);
   return {
     root,
@@ -107,7 +125,13 @@ function progress() {
       const many = place.total ? `${count(place.done)} of ${count(place.total)}` : "";
       const next = stages.slice(stages.indexOf(place.stage === "demonstrations" ? "sft" : place.stage) + 1);
       const then = ["running", "stopping"].includes(state) && next.length ? `then ${next.map((stage) => DOING[stage]).join(", ")}` : "";
-      line.replaceChildren(el("b", {}, [where, state === "done" ? "" : many].filter(Boolean).join(" ") || "Done"), el("span", {}, then), el("span.train-job-percent", {}, `${percent} % of ${count(place.steps)} ${stages.length === 1 && place.stage === "evaluate" ? "episodes" : "steps"}`));
+      line.replaceChildren(
+        el("b", {}, [where, state === "done" ? "" : many].filter(Boolean).join(" ") || "Done"), el("span", {}, then),
+        el(
+          "span.train-job-percent", {},
+          `${percent} % of ${count(place.steps)} ${stages.length === 1 && place.stage === "evaluate" ? "episodes" : "steps"}`,
+        ),
+      );
       if (state === "done") line.firstChild.textContent = "Finished";
       fill.style.width = `${percent}%`;
       border.style.left = sft && place.steps > sft ? `${(sft / place.steps) * 100}%` : "-4px";

@@ -19,7 +19,9 @@ export class JobList {
     if (key === this.drawn) return;
     this.drawn = key;
     const entries = jobs.map((job) => jobLine(job, job.id === shown, () => this.open(job.id)));
-    const body = entries.length ? el("div.train-list") : el("p.train-mute", {}, "No job yet. A job runs on its own: it goes on when the page or the studio is closed.");
+    const body = entries.length
+      ? el("div.train-list")
+      : el("p.train-mute", {}, "No job yet. A job runs on its own: it goes on when the page or the studio is closed.");
     if (entries.length) body.append(...entries);
     this.root.replaceChildren(el("h2", {}, "Jobs"), body);
   }
@@ -41,7 +43,9 @@ function jobLine(job, shown, work) {
   const active = ["running", "stopping"].includes(job.state);
   const line = el("span.train-jobs-line", {}, el("b", {}, job.id), el("span.train-pill", { "data-state": job.state }, job.state));
   const passed = (Date.now() - Date.parse(job.ended_at || job.started_at || job.created_at)) / 1000;
-  const when = active ? `${STAGES[job.stage] || "starting"}, for ${about(passed)}` : `${job.kind.replaceAll("+", ", ")} · ${passed < 60 ? "just now" : `${about(passed)} ago`}`;
+  const when = active
+    ? `${STAGES[job.stage] || "starting"}, for ${about(passed)}`
+    : `${job.kind.replaceAll("+", ", ")} · ${passed < 60 ? "just now" : `${about(passed)} ago`}`;
   link.append(line, el("span.train-job-about", {}, when));
   if (active) {
     const fill = el("i");

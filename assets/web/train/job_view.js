@@ -29,7 +29,10 @@ export class JobView {
     this.checkpoints = el("div.train-job-checkpoints");
     this.log = el("pre.train-job-log", { tabindex: "0", "aria-label": "Log" });
     this.recipe = el("div.train-job-recipe");
-    const panels = [["curves", "Curves", this.curves.root], ["rollouts", "Rollouts", this.rollouts.root], ["checkpoints", "Checkpoints", this.checkpoints], ["log", "Log", this.log], ["recipe", "Recipe", this.recipe]];
+    const panels = [
+      ["curves", "Curves", this.curves.root], ["rollouts", "Rollouts", this.rollouts.root],
+      ["checkpoints", "Checkpoints", this.checkpoints], ["log", "Log", this.log], ["recipe", "Recipe", this.recipe],
+    ];
     this.tabs = new Tabs("train-job", "Job", panels, (name) => this.select(name));
     this.root.append(this.notice, this.head.root, this.advice, this.tabs.row, ...this.tabs.panels);
   }
@@ -163,7 +166,9 @@ export class JobView {
       const reply = await getDocument(`/api/jobs/${encodeURIComponent(job)}`);
       if (job !== this.job) return;
       const bar = el("div.train-recipe-bar", {}, copyButton(reply.recipe, "Copy YAML"), el("span.train-mute", {}, "as it was submitted"));
-      this.recipe.replaceChildren(bar, el("pre.train-job-yaml", { tabindex: "0", "aria-label": "Recipe as YAML" }, reply.recipe || "The recipe's file is gone."));
+      this.recipe.replaceChildren(
+        bar, el("pre.train-job-yaml", { tabindex: "0", "aria-label": "Recipe as YAML" }, reply.recipe || "The recipe's file is gone."),
+      );
     } catch {
       this.recipe.replaceChildren(el("p.train-empty", {}, "The studio does not answer."));
     }

@@ -32,7 +32,11 @@ class TrainPage {
     const side = (this.side = el("aside.train-side", { "aria-label": "Recipe and jobs" }));
     side.append(this.card.root, this.list.root);
     const grid = el("div.train-grid", {}, side, el("div.train-main", {}, this.editor.root, this.view.root));
-    const page = el("div.train-page", {}, heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), then improve by trying (GRPO)."), grid, this.toast.node);
+    const page = el(
+      "div.train-page", {},
+      heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), then improve by trying (GRPO)."), grid,
+      this.toast.node,
+    );
     root.replaceChildren(page);
     this.editor.root.hidden = this.view.root.hidden = true;
   }

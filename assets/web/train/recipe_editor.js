@@ -15,7 +15,8 @@ export class RecipeEditor {
 
   build(schema, pools) {
     this.form = new RecipeForm(schema, pools, () => this.markTyped("form"));
-    const text = el("div", {}, el("h2", {}, "Recipe"), el("p.train-mute", {}, "Everything about a job. Each field shows its key in the YAML."));
+    const text =
+      el("div", {}, el("h2", {}, "Recipe"), el("p.train-mute", {}, "Everything about a job. Each field shows its key in the YAML."));
     this.ways = el("div.page-chips", { role: "group", "aria-label": "Edit as" });
     for (const [name, label] of WAYS) {
       const chip = el("button.page-chip", { type: "button", "data-way": name }, label);

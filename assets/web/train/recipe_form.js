@@ -6,7 +6,8 @@ import { el, icon } from "../lib/dom.js";
 import { makeField, resolveRule, wordsOf } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 
-const TITLES = { sft: "Supervised fine-tuning", grpo: "Reinforcement learning", evaluate: "Evaluation", lora: "LoRA adapter", "": "General" };
+const TITLES =
+  { sft: "Supervised fine-tuning", grpo: "Reinforcement learning", evaluate: "Evaluation", lora: "LoRA adapter", "": "General" };
 const OPEN = new Set(["", "model", "tasks", "sft", "grpo", "grpo.rewards"]);
 let ids = 0;
 
@@ -59,7 +60,8 @@ export class RecipeForm {
 
   /** Open every section that a node lies in. */
   expandAround(node) {
-    for (let box = node.closest(".train-form-section"); box; box = box.parentElement.closest(".train-form-section")) this.expanders.get(box)();
+    const around = (inner) => inner.closest(".train-form-section");
+    for (let box = around(node); box; box = around(box.parentElement)) this.expanders.get(box)();
   }
 
   /** A section's fields into `into`: the plain ones first in a grid, then the nested sections. */
@@ -88,7 +90,10 @@ export class RecipeForm {
   frame(key, { title, description }, into) {
     const box = el("section.train-form-section", { "data-key": key });
     const id = `train-form-${++ids}`;
-    const button = el("button.train-form-toggle", { type: "button", "aria-expanded": "false", "aria-controls": id }, icon("M9 6l6 6-6 6"), el("b", {}, title));
+    const button = el(
+      "button.train-form-toggle", { type: "button", "aria-expanded": "false", "aria-controls": id }, icon("M9 6l6 6-6 6"),
+      el("b", {}, title),
+    );
     if (key) button.append(el("code", {}, key));
     const body = el("div.train-form-body", { id });
     const set = (open) => {
@@ -110,12 +115,14 @@ export class RecipeForm {
   }
 
   subsection(path, name, rule, given, into) {
-    const { box, head, body, set } = this.frame(path, { title: TITLES[name] || wordsOf(name), description: rule.section || rule.description }, into);
+    const { box, head, body, set } =
+      this.frame(path, { title: TITLES[name] || wordsOf(name), description: rule.section || rule.description }, into);
     const inner = el("div.train-form-inner");
     body.append(inner);
     if (!rule.nullable) return this.section(path, rule, given ?? {}, inner);
     let part = given ? this.section(path, rule, given, inner) : null;
-    const toggle = el("button.page-toggle", { type: "button", role: "switch", "aria-label": `${wordsOf(name)} (${path})`, "data-switch": path });
+    const toggle =
+      el("button.page-toggle", { type: "button", role: "switch", "aria-label": `${wordsOf(name)} (${path})`, "data-switch": path });
     const show = () => {
       toggle.setAttribute("aria-checked", String(Boolean(part)));
       box.classList.toggle("train-form-off", !part);

@@ -109,7 +109,11 @@ export class Rollouts {
 }
 
 function group(reply) {
-  const line = el("div.train-rollouts-line", {}, el("span.train-rollouts-family", {}, reply.level ? `${reply.family} level ${reply.level}` : reply.family), el("span.train-rollouts-solved", {}, `${reply.solved} of ${reply.of} solved`));
+  const line = el(
+    "div.train-rollouts-line", {},
+    el("span.train-rollouts-family", {}, reply.level ? `${reply.family} level ${reply.level}` : reply.family),
+    el("span.train-rollouts-solved", {}, `${reply.solved} of ${reply.of} solved`),
+  );
   if (reply.equal) line.append(flag("All equal: teaches nothing", "warn"));
   if (reply.kept === false) line.append(flag("Left out, drawn again", "mute"));
   const head = el("header.train-rollouts-head", {}, line, el("h3", { title: reply.query }, reply.query));
@@ -129,10 +133,15 @@ function tile(episode, place, most) {
   const link = el("a.train-rollouts-open", { href: `/?episode=${encodeURIComponent(episode.id)}` });
   link.setAttribute("aria-label", describe(episode, place));
   link.append(graph?.nodes.length ? picture(graph) : nothing(graph));
-  const verdict = el("span.train-rollouts-verdict", {}, icon(episode.correct ? ACTIONS.check : ACTIONS.cross), episode.correct ? "Right" : "Wrong");
-  const head = el("div.train-rollouts-figures", {}, verdict, el("span.train-rollouts-reward", { title: "Reward" }, formatFixed(episode.reward)));
+  const verdict =
+    el("span.train-rollouts-verdict", {}, icon(episode.correct ? ACTIONS.check : ACTIONS.cross), episode.correct ? "Right" : "Wrong");
+  const head =
+    el("div.train-rollouts-figures", {}, verdict, el("span.train-rollouts-reward", { title: "Reward" }, formatFixed(episode.reward)));
   if (graph) head.append(starButton(episode.id, episode.starred));
-  return el("article.train-rollouts-tile", { "data-correct": String(episode.correct) }, link, head, bar(episode.advantage, most), terms(episode.terms));
+  return el(
+    "article.train-rollouts-tile", { "data-correct": String(episode.correct) }, link, head, bar(episode.advantage, most),
+    terms(episode.terms),
+  );
 }
 
 function describe(episode, place) {
@@ -152,17 +161,24 @@ function nothing(graph) {
  * @param {import("../types").SmallGraph} graph
  */
 function picture(graph) {
-  const root = svg("svg", { viewBox: `-12 -12 ${graph.width + 24} ${graph.height + 24}`, "aria-hidden": "true", class: "train-rollouts-graph" });
-  for (const edge of graph.edges) root.append(svg("path", { d: edge.path, class: edge.used ? "train-rollouts-used" : "train-rollouts-granted" }));
+  const root =
+    svg("svg", { viewBox: `-12 -12 ${graph.width + 24} ${graph.height + 24}`, "aria-hidden": "true", class: "train-rollouts-graph" });
+  for (const edge of graph.edges)
+    root.append(svg("path", { d: edge.path, class: edge.used ? "train-rollouts-used" : "train-rollouts-granted" }));
   for (const d of graph.answer?.paths || []) root.append(svg("path", { d, class: "train-rollouts-used" }));
   const [width, height] = graph.node;
   for (const node of graph.nodes) {
     const title = svg("title");
     title.textContent = `${node.id} ${node.worker}: ${node.status}`;
-    const card = svg("rect", { x: node.x, y: node.y, width, height, rx: 16, class: "train-rollouts-node", "data-role": node.role, "data-status": node.status }, title);
+    const card = svg(
+      "rect",
+      { x: node.x, y: node.y, width, height, rx: 16, class: "train-rollouts-node", "data-role": node.role, "data-status": node.status },
+      title,
+    );
     root.append(card);
   }
-  if (graph.answer) root.append(svg("rect", { x: graph.answer.x, y: graph.answer.y, width, height, rx: height / 2, class: "train-rollouts-answer" }));
+  if (graph.answer)
+    root.append(svg("rect", { x: graph.answer.x, y: graph.answer.y, width, height, rx: height / 2, class: "train-rollouts-answer" }));
   return root;
 }
 
@@ -171,7 +187,10 @@ function bar(advantage, most) {
   const fill = el("i", { class: advantage > 0 ? "train-rollouts-plus" : advantage < 0 ? "train-rollouts-minus" : "" });
   fill.style.width = `${(Math.abs(advantage) / most) * 50}%`;
   const track = el("span.train-rollouts-track", {}, fill);
-  return el("div.train-rollouts-advantage", { title: "Advantage: how much better than its group" }, el("span.train-rollouts-name", {}, "advantage"), track, el("b", {}, formatSigned(advantage)));
+  return el(
+    "div.train-rollouts-advantage", { title: "Advantage: how much better than its group" }, el("span.train-rollouts-name", {}, "advantage"),
+    track, el("b", {}, formatSigned(advantage)),
+  );
 }
 
 function terms(values) {

@@ -26,7 +26,9 @@ export class StartCard {
     this.button.addEventListener("click", () => page.submit());
     this.terminal = el("details.train-terminal");
     this.tiny = el("p.train-honest", {}, TINY);
-    this.root.replaceChildren(el("h2", {}, "New job"), picker, this.about, this.edit, page.fit.root, this.tiny, this.needs, this.button, this.terminal);
+    this.root.replaceChildren(
+      el("h2", {}, "New job"), picker, this.about, this.edit, page.fit.root, this.tiny, this.needs, this.button, this.terminal,
+    );
   }
 
   draw() {
@@ -51,10 +53,12 @@ export class StartCard {
     for (const stage of ["sft", "grpo", "evaluate"]) {
       if (!recipe[stage]) continue;
       const steps = recipe[stage].steps;
-      const chip = el("span.train-stage", {}, el("b", {}, STAGES[stage]), steps ? `${count(steps)} steps` : `${count(recipe.evaluate.count)} tasks`);
+      const chip =
+        el("span.train-stage", {}, el("b", {}, STAGES[stage]), steps ? `${count(steps)} steps` : `${count(recipe.evaluate.count)} tasks`);
       stages.append(chip);
     }
-    const facts = [recipe.model.base, recipe.model.lora ? `adapter of rank ${recipe.model.lora.rank}` : "every weight", `on ${recipe.pool}`];
+    const facts =
+      [recipe.model.base, recipe.model.lora ? `adapter of rank ${recipe.model.lora.rank}` : "every weight", `on ${recipe.pool}`];
     this.about.replaceChildren(el("p.train-title", {}, recipe.title || recipe.name), stages, el("p.train-mute", {}, facts.join(" · ")));
   }
 

@@ -15,7 +15,10 @@ export class Draft {
   add(worker, parameters) {
     const id = this.fresh++;
     const names = Object.keys(parameters.properties || {});
-    this.steps.set(id, { id, worker, arguments: Object.fromEntries(names.filter((name) => parameters.required?.includes(name)).map((name) => [name, ""])), access: [], removed: false, again: false, isNew: true });
+    this.steps.set(id, {
+      id, worker, arguments: Object.fromEntries(names.filter((name) => parameters.required?.includes(name)).map((name) => [name, ""])),
+      access: [], removed: false, again: false, isNew: true,
+    });
     return id;
   }
 

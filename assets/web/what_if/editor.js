@@ -77,7 +77,8 @@ export class Editor {
       this.draft.answer = this.answer.value;
       this.onChange();
     });
-    this.answerField = labelField("Answer", this.answer, "Text, in which $3 stands for the output of step 3. A what-if ends with this round.");
+    this.answerField =
+      labelField("Answer", this.answer, "Text, in which $3 stands for the output of step 3. A what-if ends with this round.");
     this.note = el("p.what-if-note", { role: "status" });
     this.general = el("p.form-general", { role: "alert" });
     this.go = button("Run", () => this.run(), "page-primary");
@@ -94,11 +95,17 @@ export class Editor {
     const box = el("header.run-inspector-head", {}, line);
     const rounds = this.episodeRun?.rounds || [];
     if (rounds.length > 1) {
-      const choice = select(rounds.map((round) => [String(round.round), `Round ${round.round} of ${rounds.length}`]), String(this.draft.round), (value) => this.edit(Number(value)));
+      const choice = select(
+        rounds.map((round) => [String(round.round), `Round ${round.round} of ${rounds.length}`]), String(this.draft.round),
+        (value) => this.edit(Number(value)),
+      );
       choice.setAttribute("aria-label", "Round to edit");
       box.append(choice);
     }
-    box.append(el("p.run-inspector-about", {}, "Edit steps, then run: only what you changed, and what may see it, is called again. All other outputs are kept."));
+    box.append(el(
+      "p.run-inspector-about", {},
+      "Edit steps, then run: only what you changed, and what may see it, is called again. All other outputs are kept.",
+    ));
     return box;
   }
 
@@ -181,7 +188,8 @@ export class Editor {
     this.on.fates(edited ? fates : new Map());
     const fit = !reply.problems.length;
     this.go.disabled = !edited || !fit;
-    this.go.textContent = fit && edited ? (rerun.size ? `Run ${rerun.size} ${rerun.size > 1 ? "steps" : "step"}` : "Make the what-if") : "Run";
+    this.go.textContent =
+      fit && edited ? (rerun.size ? `Run ${rerun.size} ${rerun.size > 1 ? "steps" : "step"}` : "Make the what-if") : "Run";
     this.note.textContent = fit && edited ? sentence(reply) : fit ? "Nothing is changed yet." : "";
   }
 

@@ -6,7 +6,10 @@ import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { Editor } from "./editor.js";
 
-const DIFFERENCES = { same: "the same", worker: "with another worker", arguments: "with other arguments", access: "with other access", moved: "moved", added: "added", removed: "removed" };
+const DIFFERENCES = {
+  same: "the same", worker: "with another worker", arguments: "with other arguments", access: "with other access", moved: "moved",
+  added: "added", removed: "removed",
+};
 const DID = { change: "Changed", add: "Added", remove: "Removed", again: "Called again", answer: "Changed" };
 
 /** Give a run view its what-ifs. `onStarted(id)` hears of one that begins. */
@@ -38,7 +41,11 @@ class WhatIfView {
   }
 
   editButton() {
-    const node = el("button.podium-link.what-if-open", { type: "button", "data-when-over": "1", "data-testid": "what-if", title: "Edit the plan and run again only what changes" }, "What if …");
+    const node = el(
+      "button.podium-link.what-if-open",
+      { type: "button", "data-when-over": "1", "data-testid": "what-if", title: "Edit the plan and run again only what changes" },
+      "What if …",
+    );
     node.addEventListener("click", () => this.edit(this.view.step));
     return node;
   }
@@ -116,16 +123,21 @@ class WhatIfView {
 
 function heading({ origin, kept, rerun, dropped }) {
   const later = dropped ? `, ${dropped} later ${dropped > 1 ? "rounds" : "round"} dropped` : "";
-  return el("div.what-if-head", {}, el("h2", {}, "What if"), link(origin.id, "of this run"), el("span.what-if-note", {}, `${plural(kept, "output")} kept, ${plural(rerun, "step")} called${later}`));
+  return el(
+    "div.what-if-head", {}, el("h2", {}, "What if"), link(origin.id, "of this run"),
+    el("span.what-if-note", {}, `${plural(kept, "output")} kept, ${plural(rerun, "step")} called${later}`),
+  );
 }
 
 /** Before and after, side by side. */
 function outcome({ origin, result, differences }) {
-  const row = el("tr", {}, el("td"), ...["Answer", "Verdict", "Time", "Steps", "Tokens", "Cost"].map((name) => el("th", { scope: "col" }, name)));
+  const row =
+    el("tr", {}, el("td"), ...["Answer", "Verdict", "Time", "Steps", "Tokens", "Cost"].map((name) => el("th", { scope: "col" }, name)));
   const head = el("thead", {}, row);
   const body = el("tbody", {}, line("Before", origin), line("Now", result));
   const table = el("table.what-if-outcome", {}, el("caption.podium-offscreen", {}, "The run before and now"), head, body);
-  const differing = Object.entries(DIFFERENCES).filter(([name]) => differences[name]).map(([name, words]) => `${differences[name]} ${words}`);
+  const differing = Object.entries(DIFFERENCES).filter(([name]) => differences[name]).map(([name, words]) =>
+    `${differences[name]} ${words}`);
   return el("div.what-if-result", {}, table, el("p.what-if-note", {}, `Steps: ${differing.join(", ")}.`));
 }
 

@@ -39,7 +39,9 @@ export class StepForm {
   workerField() {
     const names = [...this.editor.workers.keys()];
     const choices = names.includes(this.step.worker) ? names : [this.step.worker, ...names];
-    const choice = select(choices.map((name) => [name, this.editor.workers.has(name) ? name : `${name} (not in this pool)`]), this.step.worker, (name) => this.call(name));
+    const choice =
+      select(choices.map((name) => [name, this.editor.workers.has(name) ? name : `${name} (not in this pool)`]), this.step.worker, (name) =>
+        this.call(name));
     const worker = this.editor.workers.get(this.step.worker);
     return labelField("Worker", choice, worker?.description || "").node;
   }
