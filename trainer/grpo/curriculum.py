@@ -41,6 +41,7 @@ class Curriculum:
             return 1.0
         floor, target = self._settings.floor, min(0.95, max(0.05, self._settings.target))
         rate = self.rates[cell]
+        # How far the rate lies from the target, as a share of the way to 0 or 1, where the weight is the floor.
         distance = (target - rate) / target if rate < target else (rate - target) / (1 - target)
         return max(MIN_WEIGHT, floor + (1 - floor) * (1 - distance**2))
 

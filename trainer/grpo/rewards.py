@@ -65,7 +65,8 @@ def format_reward(sample: Sample, _group: Sequence[Sample]) -> float:
     turns = [done.turn for done in sample.episode.rounds if done.turn is not None]
     valid = [turn for turn in turns if turn.error is None]
     if not valid:
-        return 0.0
+        return 0.0  # an episode without a turn earns nothing, whatever its (absent) steps
+    # Only calls that the model got wrong count (PARSE_ERR); a worker's failure or time-out is not its doing.
     statuses = [run.observation.status for run in sample.episode.steps.values() if run.observation is not None]
     formed = sum(status is not Status.PARSE_ERR for status in statuses) / len(statuses) if statuses else 1.0
     return len(valid) / len(turns) * formed
@@ -78,6 +79,7 @@ def diversity_reward(sample: Sample, group: Sequence[Sample]) -> float:
     diversity.
     """
     own = compute_worker_shares([sample])
+    # By identity, because two episodes of a group may be equal: each counts.
     others = [compute_worker_shares([other]) for other in group if other is not sample]
     if not others:
         return 0.0
@@ -94,12 +96,13 @@ def efficiency_reward(sample: Sample, _group: Sequence[Sample]) -> float:
     if sample.episode.ended is None or sample.episode.ended.outcome != "answered":
         return 0.0
     measured, limits = sample.totals, sample.limits
+    # Each entry is the share of a limit that was used. The first round is free: no episode has fewer.
     used = [
         (measured.rounds - 1) / max(1, limits.max_rounds - 1),
         measured.steps / limits.max_steps,
         round(measured.critical_path_s / limits.deadline_s, 2),
     ]
-    if limits.max_cost is not None:
+    if limits.max_cost is not None:  # a pool without a cap has no scale to measure costs by
         used.append(measured.cost / limits.max_cost)
     return sum(1 - min(1.0, share) for share in used) / len(used)
 
@@ -170,7 +173,7 @@ def score_group(group: Sequence[Sample], terms: Mapping[str, WeightedReward]) ->
     """
     return [
         {
-            name: min(1.0, max(0.0, value))
+            name: min(1.0, max(0.0, value))  # so that a weight means the same for every term
             for name, (function, _) in terms.items()
             if (value := _call_reward(name, function, sample, group)) is not None
         }
@@ -187,6 +190,7 @@ def compute_advantages(rewards: Sequence[float], scale: str) -> list[float]:
     """Group-relative advantages as GRPO defines them: (r - mean) / (std + 1e-4), std with n - 1
     (Shao et al., arXiv 2402.03300, and TRL's implementation); without the division unless `scale` is group."""
     mean = sum(rewards) / len(rewards)
+    # Shown and recorded only: TRL computes the advantages that it trains on from the rewards, by the same formula.
     if scale != "group":
         return [reward - mean for reward in rewards]
     spread = math.sqrt(sum((reward - mean) ** 2 for reward in rewards) / max(1, len(rewards) - 1))
@@ -195,6 +199,7 @@ def compute_advantages(rewards: Sequence[float], scale: str) -> list[float]:
 
 def are_equal(rewards: Sequence[float]) -> bool:
     """Whether a group teaches nothing."""
+    # Rounding errors of the weighted sums are far smaller; every advantage of such a group would be 0.
     return max(rewards) - min(rewards) < 1e-6
 
 
@@ -207,6 +212,7 @@ def compute_worker_shares(samples: Sequence[Sample]) -> dict[str, float]:
 
 def _total_variation(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     """Total variation of two distributions."""
+    # Half of the L1 distance: 0 for equal shares, 1 where no worker is used by both.
     return sum(abs(one.get(name, 0.0) - other.get(name, 0.0)) for name in {*one, *other}) / 2
 
 

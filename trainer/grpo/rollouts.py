@@ -147,6 +147,7 @@ class LearningPolicy:
         if room < 1:
             return Turn(error=f"the episode has {len(context):,} tokens; its limit is reached", failed=True)
         made = await self._generator.generate(context, room)
+        # An empty turn still ends: without an end token the template's next part would stand inside it.
         ids = made.ids or [self._chat.tokenizer.eos_token_id]
         self._add(ids, made.logprobs if made.ids else [0.0], learn=True)
         text = self._chat.decode(ids)
@@ -159,7 +160,7 @@ class LearningPolicy:
             opened = opening_messages(episode.query, pool, self._format.dialect, self._format.style)
             self.transcript.prompt = self._chat.encode_prompt(opened)
             return
-        last = episode.rounds[-2]
+        last = episode.rounds[-2]  # the present round has been opened and is empty
         if self.transcript.completion[-1] != self._chat.tokenizer.eos_token_id:  # cut off at its limit
             self._add([self._chat.tokenizer.eos_token_id], [0.0], learn=False)
         observation = observation_text(last, self._format.max_rounds - last.number)
@@ -168,6 +169,7 @@ class LearningPolicy:
 
     def _add(self, ids: Sequence[int], logprobs: Sequence[float] | None, learn: bool) -> None:
         self.transcript.add(ids, learn)
+        # One backend call without log-probabilities spoils the episode's: TRL needs them for every token or for none.
         if self.logprobs is not None:
             self.logprobs = None if logprobs is None else [*self.logprobs, *logprobs]
 
@@ -203,6 +205,7 @@ class RolloutEngine:
         All start at once. For every equal group another one starts, at most `redraws` in all; when even
         then too few are mixed, equal ones fill up the batch.
         """
+        # Groups are taken as they end, in any order, so that a slow one holds up nothing but the step's end.
         pending = {self._start(curriculum.draw(), generator, size) for _ in range(groups)}
         mixed: list[RolloutGroup] = []
         equal: list[RolloutGroup] = []
@@ -218,6 +221,7 @@ class RolloutEngine:
         finally:
             for task in pending:
                 task.cancel()
+        # A redraw replaces one equal group, so at most `groups` are mixed; equal ones fill what is missing.
         kept = (mixed + equal)[:groups]
         return kept, [group for group in equal if group not in kept]
 
@@ -226,6 +230,7 @@ class RolloutEngine:
 
     async def run_group(self, task: Task, generator: Generator, size: int) -> RolloutGroup:
         """`size` episodes on one task, scored against each other."""
+        # A TaskGroup: the first failure of a backend cancels the other episodes of the group.
         async with asyncio.TaskGroup() as running:
             started = [running.create_task(self.run_episode(task, generator)) for _ in range(size)]
         group = RolloutGroup(task, [episode.result() for episode in started])
@@ -240,7 +245,7 @@ class RolloutEngine:
     async def run_episode(self, task: Task, generator: Generator) -> Rollout:
         """One episode, graded. Raises TrainingFailed when the backend fails or the spend cap is reached."""
         async with self._slots:
-            self._check_cost()
+            self._check_cost()  # here, not before the queue: what ran meanwhile has cost something
             policy = LearningPolicy(self.name, self.pool, generator, self.chat, self.episode_format)
             spec = EpisodeSpec(task.query, task=task.ref)
             guarded = _FailureGuard(policy)

@@ -29,7 +29,7 @@ class Transcript:
 
     def add(self, ids: Sequence[int], learn: bool) -> None:
         self.completion += ids
-        self.mask += [int(learn)] * len(ids)
+        self.mask += [int(learn)] * len(ids)  # one entry for every token, always
 
     def labels(self) -> list[int]:
         """Targets for a causal model over prompt and completion; -100 is none (transformers' convention)."""
@@ -50,6 +50,8 @@ class ChatTokens:
         if not tokenizer.chat_template or tokenizer.eos_token is None:
             raise TrainingFailed("chat_template", "the base model has no chat template; choose an instruct model")
         question = [Message("user", "q")]
+        # The template is taken apart by rendering one exchange with and without its answer: what the longer text adds
+        # behind the answer is what stands after every turn.
         opened = self._render(question, True)
         answered = self._render([*question, Message("assistant", "a")], False)
         if not answered.startswith(opened + "a"):
@@ -57,6 +59,7 @@ class ChatTokens:
                 "chat_template", "the chat template rewrites what the model wrote; choose another base"
             )
         after = answered.removeprefix(opened + "a")
+        # The end token is the model's own to write, so it belongs to the turn; the rest is context.
         if not after.startswith(tokenizer.eos_token):
             raise TrainingFailed("chat_template", f"turns do not end with the end token {tokenizer.eos_token}")
         self._after_turn = after.removeprefix(tokenizer.eos_token)
@@ -76,6 +79,7 @@ class ChatTokens:
         text = self._render(messages, True)
         if not text.startswith(self._answered):
             raise TrainingFailed("chat_template", "the chat template rewrites earlier turns; choose another base")
+        # Encoded alone, not with the conversation: no token reaches across a turn's end, where the model stopped.
         return self._encode(self._after_turn + text.removeprefix(self._answered))
 
     def decode(self, ids: Sequence[int]) -> str:
