@@ -90,17 +90,17 @@ def answer_cpu_milliseconds(home: str) -> float:
     from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
     from studio.pages.compare.results import ResultShelf, Selection
-    from studio.pages.compare.suite import suite_document
+    from studio.pages.compare.suite import build_suite
     from trainer.jobs.queue import JobStore
 
     store = open_store(find_home(home))
     shelf = ResultShelf(JobStore(store.engine, store.home))
-    suite_document(shelf, Selection(), "")
+    build_suite(shelf, Selection(), "")
     took = []
     asked = ((Selection(family="atlas"), ""), (Selection(family="atlas", level=2), ""), (Selection(), "orchestrator-9"))
     for selection, reference in asked:
         started = time.process_time()
-        suite_document(shelf, selection, reference)
+        build_suite(shelf, selection, reference)
         took.append(1000 * (time.process_time() - started))
     store.close()
     return max(took)

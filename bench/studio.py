@@ -130,7 +130,7 @@ def large_view(steps: int = 200) -> dict:
     from pool_registry.actions import Observation, Status
     from pool_registry.pool import Pool
     from pool_registry.worker import WorkerSpec
-    from studio.episode_documents.view import episode_view
+    from studio.episode_documents.view import build_episode_view
 
     pool = Pool(name="p", workers=(WorkerSpec(name="calc", kind="calculator", description="c"),))
     made = tuple(
@@ -147,7 +147,7 @@ def large_view(steps: int = 200) -> dict:
     row = EpisodeRow(
         id="e", query="q", pool="p", pool_hash=pool.hash, orchestrator="oracle", started_at="2026-01-01T00:00:00+00:00"
     )
-    return episode_view(replay("e", events), row, pool, 1).to_json()
+    return build_episode_view(replay("e", events), row, pool, 1).to_json()
 
 
 def update_milliseconds(browser: Browser, url: str, view: dict) -> float:

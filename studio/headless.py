@@ -14,7 +14,7 @@ from pool_registry.calls.call_cache import CallCache
 from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import Pool
-from studio.episode_documents.trace import trace_document
+from studio.episode_documents.trace import build_trace_document
 from studio.episodes import RecordedRun, prepare_run, prepare_variation
 
 
@@ -27,7 +27,7 @@ async def run_once(store: Store, pool_name: str, orchestrator: str, query: str) 
     async with live_pool(store.pools.latest(pool_name).pool, CallCache(DatabaseCacheStore(store.engine))) as pool:
         episode = await _finish(prepare_run(store, pool, orchestrator, query))
     store.traces.flush()
-    return trace_document(store, store.traces.row(episode.id))
+    return build_trace_document(store, store.traces.row(episode.id))
 
 
 async def vary_once(store: Store, origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> Episode:

@@ -24,7 +24,7 @@ from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import PoolError, WorkerFault
 from pool_registry.pool import Pool, import_pool
 from pool_registry.secrets import lending
-from studio.episode_documents.replay_document import Headline, replay_document
+from studio.episode_documents.replay_document import Headline, build_replay
 
 POLL_S = 0.1
 FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
@@ -69,7 +69,7 @@ class LiveRunner:
         task = asyncio.create_task(self._episode(EpisodeSpec(query, id=head.id), name, keys, recorder, budget))
         try:
             async for _ in _changes(task, recorder):
-                yield replay_document(recorder.episode, head, self._pool, self._space.get("pool_version"))
+                yield build_replay(recorder.episode, head, self._pool, self._space.get("pool_version"))
             await task
         finally:
             budget.stop()

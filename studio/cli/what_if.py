@@ -48,22 +48,22 @@ def what_if(
     """
     from studio.episodes import load_recorded
     from studio.headless import vary_once
-    from studio.pages.run.what_if_routes import plan_document, variation_check, variations_document
+    from studio.pages.run.what_if_routes import build_round, check_variation, list_variations
 
     with open_prepared_store(home) as store:
         origin, pool = load_recorded(store, episode)
         number = number if number is not None else _find_round(origin, edit or [])
         if not edit:
-            _print(plan_document(origin, number), _plan_text, as_json)
+            _print(build_round(origin, number), _plan_text, as_json)
             return
         edits = read_edits(edit, origin)
         if check:
-            _print(asyncio.run(variation_check(origin, pool, number, edits)), _check_text, as_json)
+            _print(asyncio.run(check_variation(origin, pool, number, edits)), _check_text, as_json)
             return
         result = asyncio.run(vary_once(store, origin, pool, number, edits))
         if star:
             store.traces.star(result.id, True)
-        document = {"episode": result.id, **variations_document(store, result.id)}
+        document = {"episode": result.id, **list_variations(store, result.id)}
     _print(document, _result_text, as_json)
     assert result.ended is not None, "vary_once runs it to its end"
     if result.ended.outcome != "answered":

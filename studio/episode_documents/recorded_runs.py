@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.traces.store import EpisodeRow, Store
-from studio.episode_documents.replay_document import replay_document
+from studio.episode_documents.replay_document import build_replay
 
 
-def replay_documents(store: Store, rows: list[EpisodeRow], shown_as: str) -> list[dict[str, Any]]:
+def build_replays(store: Store, rows: list[EpisodeRow], shown_as: str) -> list[dict[str, Any]]:
     """The documents of runs and of the episodes inside them; `listed` marks the runs themselves.
 
     `shown_as` replaces the orchestrator's name, which may be a folder of this machine.
@@ -34,6 +34,6 @@ def find_nested_episodes(store: Store, row: EpisodeRow) -> Iterator[EpisodeRow]:
 def _replay(store: Store, row: EpisodeRow, shown_as: str) -> dict[str, Any]:
     stored = store.pools.by_hash(row.pool, row.pool_hash)
     pool, version = (stored.pool, stored.version) if stored else (None, None)
-    document = replay_document(store.traces.episode(row.id), row, pool, version)
+    document = build_replay(store.traces.episode(row.id), row, pool, version)
     document["view"]["episode"]["orchestrator"] = shown_as
     return document

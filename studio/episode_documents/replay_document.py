@@ -12,7 +12,7 @@ from typing import Any
 from orchestrator.engine.episode import Episode
 from pool_registry.pool import Pool
 from studio.episode_documents.schema import Replay
-from studio.episode_documents.view import episode_view, step_detail, turn_detail
+from studio.episode_documents.view import build_episode_view, build_step_detail, build_turn_detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class Headline:
     depth: int = 0
 
 
-def replay_document(
+def build_replay(
     episode: Episode, headline: Any, pool: Pool | None = None, version: int | None = None
 ) -> dict[str, Any]:
     """The episode so far, as schema.py's `Replay`. `headline` is a `Headline` or an `EpisodeRow`."""
-    steps = {str(k): step_detail(episode, k, pool) for k in episode.steps}
-    turns = {str(played.number): turn_detail(episode, played.number) for played in episode.rounds}
+    steps = {str(k): build_step_detail(episode, k, pool) for k in episode.steps}
+    turns = {str(played.number): build_turn_detail(episode, played.number) for played in episode.rounds}
     return Replay(
-        view=episode_view(episode, headline, pool, version),
+        view=build_episode_view(episode, headline, pool, version),
         steps={k: step for k, step in steps.items() if step},
         turns={k: turn for k, turn in turns.items() if turn},
     ).to_json()

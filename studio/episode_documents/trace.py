@@ -11,7 +11,7 @@ from orchestrator.traces.episode_totals import compute_totals
 from orchestrator.traces.store import EpisodeRow, Store
 
 
-def trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
+def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
     """The whole trace of an episode: its summary, totals and every event in order."""
     episode = store.traces.episode(row.id)
     events = [json.loads(dump_event(event)) for _, event in store.traces.events_after(row.id)]

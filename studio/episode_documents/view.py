@@ -52,7 +52,7 @@ SHORT = 160  # characters of an instruction on a card
 LANE_PADDING = 14
 
 
-def episode_view(
+def build_episode_view(
     episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None, aligned: AlignedGraph | None = None
 ) -> EpisodeView:
     """The whole view of an episode so far; `aligned` places its steps beside those of other episodes."""
@@ -66,9 +66,9 @@ def episode_view(
     )
 
 
-def view_patch(episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None) -> ViewPatch:
+def build_view_patch(episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None) -> ViewPatch:
     """What may change without the graph changing its shape: states, times, totals."""
-    view = episode_view(episode, row, pool, version)
+    view = build_episode_view(episode, row, pool, version)
     return ViewPatch(
         clock_s=view.clock_s, episode=view.episode, turns=view.turns, totals=view.totals, nodes=view.graph.nodes
     )
@@ -164,7 +164,7 @@ def _node(graph: nx.DiGraph, layout: GraphLayout, k: int, reused: int | None) ->
         kind=data["kind"],
         role=data["role"],
         icon=icon_of(data["kind"]),
-        instruction=instruction(run.step.arguments)[:SHORT],
+        instruction=format_arguments(run.step.arguments)[:SHORT],
         round=run.round,
         layer=data["layer"],
         access=list(run.step.access),
@@ -233,7 +233,7 @@ def _turn_status(turn: Turn | None) -> TurnStatus:
     return "OK" if turn.error is None else "PARSE_ERR"
 
 
-def step_detail(episode: Episode, step_id: int, pool: Pool | None) -> StepDetail | None:
+def build_step_detail(episode: Episode, step_id: int, pool: Pool | None) -> StepDetail | None:
     """Everything about one step: what it was allowed to see, what was sent, what came back. None when there is no such
     step."""
     run = episode.steps.get(step_id)
@@ -282,7 +282,7 @@ def _visible_step(episode: Episode, k: int) -> SeenStep:
     )
 
 
-def turn_detail(episode: Episode, number: int) -> TurnDetail | None:
+def build_turn_detail(episode: Episode, number: int) -> TurnDetail | None:
     """One turn of the orchestrator: the text it wrote and the prompt it was sent. None when there is no such turn."""
     played = next((played for played in episode.rounds if played.number == number), None)
     if played is None:
@@ -304,7 +304,7 @@ def _rank_workers(shown: ShownWorkers) -> ShownWorkersDetail:
     return ShownWorkersDetail(count=len(workers), of=shown.of, by=shown.by, workers=workers)
 
 
-def instruction(arguments: Mapping[str, Any]) -> str:
+def format_arguments(arguments: Mapping[str, Any]) -> str:
     """The arguments in one line: a single one as its value, several as `name: value`."""
     if len(arguments) == 1:
         return as_text(next(iter(arguments.values())))

@@ -9,9 +9,9 @@ from typing import Any
 
 from orchestrator.traces.store import EpisodeRow, Store
 from pool_registry.pool import Pool
-from studio.episode_documents.recorded_runs import find_nested_episodes, replay_documents
+from studio.episode_documents.recorded_runs import build_replays, find_nested_episodes
 from studio.episode_documents.static_page import static_page
-from studio.episode_documents.trace import trace_document
+from studio.episode_documents.trace import build_trace_document
 from studio.export.otel import TracedEpisode, build_export_request
 from studio.export.svg_and_graphml import draw_svg, write_graphml
 
@@ -19,7 +19,7 @@ from studio.export.svg_and_graphml import draw_svg, write_graphml
 def export_jsonl(store: Store, episodes: Iterable[str]) -> str:
     """Write the whole trace document of each episode, as JSON Lines."""
     rows = (row for episode in episodes for row in _with_nested(store, store.traces.row(episode)))
-    return "".join(json.dumps(trace_document(store, row), ensure_ascii=False) + "\n" for row in rows)
+    return "".join(json.dumps(build_trace_document(store, row), ensure_ascii=False) + "\n" for row in rows)
 
 
 def export_otlp(store: Store, episodes: Iterable[str]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def export_page(store: Store, episode: str) -> str:
     """Build one HTML file that replays the episode."""
     row = store.traces.row(episode)
     info = {"title": "A recorded run", "about": "", "orchestrator": row.orchestrator, "pool": row.pool}
-    return static_page({**info, "live": False, "links": []}, replay_documents(store, [row], row.orchestrator))
+    return static_page({**info, "live": False, "links": []}, build_replays(store, [row], row.orchestrator))
 
 
 def _with_nested(store: Store, row: EpisodeRow) -> Iterator[EpisodeRow]:

@@ -16,7 +16,7 @@ from orchestrator.graphs.layered_layout import compute_layout
 from pool_registry.actions import as_text
 from pool_registry.pool import Pool
 from pool_registry.text import one_line, shorten
-from studio.episode_documents.view import episode_view, instruction
+from studio.episode_documents.view import build_episode_view, format_arguments
 
 MARGIN = 24
 HEADING = 64  # room for the query above the graph
@@ -28,7 +28,7 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters 
 
 def draw_svg(episode: Episode, headline: Any, pool: Pool | None = None) -> str:
     """Draw the graph as a stand-alone SVG. Every text in it is data, never markup."""
-    view = episode_view(episode, headline, pool, None).to_json()
+    view = build_episode_view(episode, headline, pool, None).to_json()
     graph = view["graph"]
     width = max(graph["width"], 420) + 2 * MARGIN
     height = graph["height"] + HEADING + 2 * MARGIN
@@ -89,7 +89,7 @@ def _attributes(node: object, data: Mapping[str, Any], episode: Episode) -> dict
         "role": data["role"],
         "round": int(run.round),
         "status": run.state,
-        "instruction": _xml_text(instruction(run.step.arguments)),
+        "instruction": _xml_text(format_arguments(run.step.arguments)),
         "latency_s": float(seen.latency_s) if seen else 0.0,
         "tokens_in": int(seen.usage.tokens_in) if seen else 0,
         "tokens_out": int(seen.usage.tokens_out) if seen else 0,

@@ -97,7 +97,7 @@ def stylesheets() -> list[str]:
 
 
 @contextmanager
-def page_frame(active: str) -> Iterator[None]:
+def draw_frame(active: str) -> Iterator[None]:
     """Draw the frame; what is built inside is the page called `active`."""
     with gr.Row(elem_id="shell"):
         gr.HTML(navigation(active), elem_id="nav", apply_default_css=False)

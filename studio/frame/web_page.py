@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import gradio as gr
 
-from studio.frame.navigation import page_frame
+from studio.frame.navigation import draw_frame
 
 TEMPLATE = '<div class="page-root"></div>'
 
 
-def web_page(name: str, script: str = "") -> None:
+def draw_web_page(name: str, script: str = "") -> None:
     """Build the page called `name`; `script` is the address of its module, by default assets/web/NAME/page.js.
 
     The module exports `mount(root)`.
     """
     address = script or f"/podium/web/{name}/page.js"
-    with page_frame(name):
+    with draw_frame(name):
         gr.HTML(
             value="",
             html_template=TEMPLATE,

@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.policies.registry import explain_stay
 from orchestrator.traces.store import Store
-from studio.episode_documents.recorded_runs import replay_documents
+from studio.episode_documents.recorded_runs import build_replays
 from studio.publish.bundle import Bundle
 from studio.publish.cards import display_name
 from studio.publish.evaluations import evaluation_tables
@@ -62,7 +62,7 @@ def make_plan(store: Store, publication: Publication, folder: Path, token: str |
     _check_orchestrator(publication)
     portable = travellers(stored.pool)
     weights = find_checkpoint_weights(publication.orchestrator, folder / "merged")
-    traces = replay_documents(store, choose_runs(store, publication), display_name(publication.orchestrator))
+    traces = build_replays(store, choose_runs(store, publication), display_name(publication.orchestrator))
     model = None
     if weights is not None and publication.with_model:
         tables = evaluation_tables(store.home, publication.orchestrator, weights.checkpoint)

@@ -22,7 +22,7 @@ from keyring.backend import KeyringBackend
 from orchestrator.traces.store import TraceFilter
 from pool_registry.pool import Pool, export_pool
 from pool_registry.worker import WorkerSpec
-from studio.episode_documents.trace import trace_document
+from studio.episode_documents.trace import build_trace_document
 from studio.pages.pool.commands import PoolCommands
 from studio.prepare import prepare_store
 from studio.runtime import Runtime
@@ -107,7 +107,7 @@ def everything_happened(studio, home) -> str:
             episode = runtime.start_episode("leaky", name, "What is your key?")
             while runtime.store.traces.row(episode).state == "running":
                 time.sleep(0.01)
-            said.append(json.dumps(trace_document(runtime.store, runtime.store.traces.row(episode))))
+            said.append(json.dumps(build_trace_document(runtime.store, runtime.store.traces.row(episode))))
     for spec in workers(address):
         asked = {
             "worker": spec.model_dump(mode="json"),

@@ -131,7 +131,7 @@ class CompareCommands(PageCommands):
     # Evaluations
 
     def _check(self, fields: Fields) -> PageReply:
-        """An evaluation as settings for: its recipe and what prevents a start."""
+        """The recipe of an evaluation, and what prevents its start."""
         recipe = evaluation_recipe(fields)
         gaps = [gap.document() for gap in find_gaps(recipe, self._runtime.store)]
         return PageReply(fields={"yaml": dump_recipe(recipe), "missing": gaps})

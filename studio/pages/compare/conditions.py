@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
-from studio.pages.compare.suite import SEEN, cell, choices, estimate
+from studio.pages.compare.suite import SEEN, list_choices, list_estimate, summarize_cell
 from trainer.recipe import CONDITIONS
 from trainer.results.by_task import estimate_mean, group_by_task
 from trainer.results.figures import compute_figures, group_rows
@@ -19,7 +19,7 @@ HELD_OUT = "held-out family"
 COLUMNS = (*CONDITIONS, HELD_OUT)
 
 
-def matrix_document(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
+def build_matrix(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
     """Orchestrators x conditions, and what each condition costs on the same tasks. Raises NoResults."""
 
     def make() -> dict[str, Any]:
@@ -31,31 +31,31 @@ def matrix_document(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
                 {"orchestrator": name, "cells": _cells(part)} for name, part in group_rows(rows, "orchestrator").items()
             ],
             "held_out": list_held_out_families(),
-            "choices": choices(shelf, selection.jobs),
+            "choices": list_choices(shelf, selection.jobs),
         }
 
     return shelf.once(("matrix", selection), selection.jobs, make)
 
 
 def _cells(rows: Sequence[ResultRow]) -> dict[str, dict[str, Any]]:
-    parts = {name: part for name in COLUMNS if (part := [row for row in rows if column_of(row) == name])}
+    parts = {name: part for name in COLUMNS if (part := [row for row in rows if find_column(row) == name])}
     tasks = {name: group_by_task(part, across_conditions=True) for name, part in parts.items()}  # of one condition each
     seen = tasks.get(SEEN)
     cells = {}
     for name, measured in tasks.items():
-        cells[name] = cell(measured)
+        cells[name] = summarize_cell(measured)
         if name not in (SEEN, HELD_OUT) and seen:  # a held-out family has other tasks: there is nothing to pair
             against = compute_difference(measured, seen)
-            cells[name] |= {"change": estimate(against.difference), "paired": against.tasks}
+            cells[name] |= {"change": list_estimate(against.difference), "paired": against.tasks}
     return cells
 
 
-def column_of(row: ResultRow) -> str:
+def find_column(row: ResultRow) -> str:
     """The column that a row counts in: its condition, or the held-out family in the seen pool."""
     return HELD_OUT if row.condition == SEEN and is_held_out(row.family) else row.condition
 
 
-def ablation_document(shelf: ResultShelf, selection: Selection, orchestrator: str) -> dict[str, Any]:
+def build_ablation(shelf: ResultShelf, selection: Selection, orchestrator: str) -> dict[str, Any]:
     """What an orchestrator loses without each worker, on the same tasks. Raises NoResults."""
 
     def make() -> dict[str, Any]:
@@ -74,10 +74,10 @@ def ablation_document(shelf: ResultShelf, selection: Selection, orchestrator: st
             "ok": True,
             "orchestrator": chosen,
             "ablated": ablated,
-            "seen": cell(group_by_task(seen)),
+            "seen": summarize_cell(group_by_task(seen)),
             "workers": _drops(conditions, seen),
             "shares": compute_figures(seen).shares,
-            "choices": choices(shelf, selection.jobs),
+            "choices": list_choices(shelf, selection.jobs),
         }
 
     return shelf.once(("ablation", selection, orchestrator), selection.jobs, make)
@@ -95,8 +95,8 @@ def _drops(conditions: Mapping[str, Sequence[ResultRow]], seen: Sequence[ResultR
         drops.append(
             {
                 "without": condition.removeprefix(WITHOUT),
-                "mean": estimate(estimate_mean(tasks)),
-                "change": estimate(against.difference),
+                "mean": list_estimate(estimate_mean(tasks)),
+                "change": list_estimate(against.difference),
                 "wins": against.wins,
                 "losses": against.losses,
                 "ties": against.ties,

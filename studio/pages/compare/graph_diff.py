@@ -21,10 +21,10 @@ from orchestrator.graphs.diff import (
     diff_steps,
     place_steps,
 )
-from studio.episode_documents.view import SHORT, instruction
+from studio.episode_documents.view import SHORT, format_arguments
 
 
-def diff_document(reference: tuple[Episode, AlignedGraph], other: tuple[Episode, AlignedGraph]) -> dict[str, Any]:
+def build_graph_diff(reference: tuple[Episode, AlignedGraph], other: tuple[Episode, AlignedGraph]) -> dict[str, Any]:
     """What changes from the reference to the other; `marks` are by step id of the other."""
     (first, laid_out), (second, aligned) = reference, other
     difference = diff_steps(place_steps(first), place_steps(second))
@@ -85,7 +85,7 @@ def _sentences(pair: StepPair, theirs: Mapping[int, int]) -> Iterator[str]:
     if WORKER in pair.changes:
         yield f"{name} is done by {other.worker or '?'} instead of {one.worker or '?'}"
     if ARGUMENTS in pair.changes:
-        before, after = (instruction(step.arguments)[:SHORT] for step in (one, other))
+        before, after = (format_arguments(step.arguments)[:SHORT] for step in (one, other))
         yield f"{name} is told “{after}” instead of “{before}”"
     if ACCESS in pair.changes:
         yield f"{name} {_access(one.access, other.access, theirs)}"
@@ -121,4 +121,4 @@ def step_title(placed: PlacedStep) -> str:
 
 
 def step_summary(placed: PlacedStep) -> dict[str, Any]:
-    return {"worker": placed.step.worker or "?", "instruction": instruction(placed.step.arguments)[:SHORT]}
+    return {"worker": placed.step.worker or "?", "instruction": format_arguments(placed.step.arguments)[:SHORT]}

@@ -5,7 +5,7 @@ What is chosen lives in the URL.
 
 from __future__ import annotations
 
-from studio.frame.web_page import web_page
+from studio.frame.web_page import draw_web_page
 from studio.pages.compare.routes import routes
 from studio.runtime import Runtime
 
@@ -14,4 +14,4 @@ __all__ = ["build", "routes"]
 
 def build(_runtime: Runtime) -> None:
     """Draw the page."""
-    web_page("compare")
+    draw_web_page("compare")

@@ -1,4 +1,4 @@
-"""The rows of finished evaluations, kept in memory while their files do not change.
+"""The rows of finished evaluations, cached while their files do not change.
 
 Everything on the Compare page that is about suites is computed from these rows by trainer/results/figures.py. What was
 computed is kept, too: it depends on nothing but the rows and the question.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from studio.pages.train.job_document import recipe_of
+from studio.pages.train.job_document import load_job_recipe
 from studio.pages.train.progress import isoformat
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.results.rows import RESULTS, ResultRow, Slot, list_orchestrators, read_results
@@ -65,7 +65,7 @@ class ResultShelf:
         return next((row.id for row in self._with_results()), None)
 
     def rows(self, selection: Selection) -> list[ResultRow]:
-        """The rows of a selection; what several jobs measured, the newest of them says.
+        """The rows of a selection. Where several jobs measured the same, the newest counts.
 
         Raises NoResults when there are none, JobNotFound when a job does not exist.
         """
@@ -89,7 +89,7 @@ class ResultShelf:
         return list(rows.values())
 
     def once(self, key: Hashable, jobs: Sequence[str], make: Callable[[], T]) -> T:
-        """What `make` gives, computed once for `key` as long as the jobs' files stay as they are."""
+        """The result of `make`, cached under `key` until a file of the jobs changes."""
         whole = (key, tuple((job, self._mark(job)) for job in self._in_order(jobs)))
         with self._lock:
             if whole in self._answers:
@@ -112,7 +112,7 @@ class ResultShelf:
 
     def _describe_job(self, row: JobRow) -> dict[str, Any]:
         rows = self._of(row.id)
-        recipe = recipe_of(self._jobs, row.id)
+        recipe = load_job_recipe(self._jobs, row.id)
         return {
             "id": row.id,
             "title": recipe.title if recipe else "",
@@ -145,7 +145,7 @@ class ResultShelf:
         return self._jobs.folder(job).path / RESULTS
 
     def _mark(self, job: str) -> Mark:
-        """Which file it is and how far it has grown; zeros where there is none."""
+        """(inode, mtime in ns, size) of a job's results; zeros where it has none."""
         try:
             status = self._path(job).stat()
         except FileNotFoundError:

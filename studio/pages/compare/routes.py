@@ -15,10 +15,10 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from studio.frame import sse
 from studio.frame.commands import command_routes
 from studio.pages.compare.commands import MOST, CompareCommands
-from studio.pages.compare.conditions import ablation_document, matrix_document
+from studio.pages.compare.conditions import build_ablation, build_matrix
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
 from studio.pages.compare.stream import ComparisonFollower
-from studio.pages.compare.suite import suite_document, task_document
+from studio.pages.compare.suite import build_suite, build_task_page
 from studio.pages.compare.training_drift import DriftReader
 from studio.pages.run.routes import find_row
 from studio.pages.run.stream import POLL_S
@@ -38,7 +38,7 @@ def routes(runtime: Runtime) -> APIRouter:
         if not episodes:
             raise HTTPException(404, "name the episodes to compare, as e=ID")
         rows = [find_row(runtime, episode) for episode in episodes]
-        reference = number(request.query_params.get("reference"), len(rows) - 1)
+        reference = parse_number(request.query_params.get("reference"), len(rows) - 1)
         follower = ComparisonFollower(runtime.store, rows, reference)
         return sse.stream(sse.follow(request, follower.poll, follower.is_over, POLL_S))
 
@@ -48,21 +48,21 @@ def routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/suite")
     def suite(request: Request) -> JSONResponse:
-        return respond(lambda: suite_document(shelf, selection(request), _text(request, "reference")))
+        return respond(lambda: build_suite(shelf, parse_selection(request), _text(request, "reference")))
 
     @router.get("/tasks")
     def tasks(request: Request) -> JSONResponse:
         reference, orchestrator, which = (_text(request, name) for name in ("reference", "orchestrator", "which"))
-        first = number(request.query_params.get("first"), 10_000_000)
-        return respond(lambda: task_document(shelf, selection(request), reference, orchestrator, which, first))
+        first = parse_number(request.query_params.get("first"), 10_000_000)
+        return respond(lambda: build_task_page(shelf, parse_selection(request), reference, orchestrator, which, first))
 
     @router.get("/matrix")
     def matrix(request: Request) -> JSONResponse:
-        return respond(lambda: matrix_document(shelf, selection(request)))
+        return respond(lambda: build_matrix(shelf, parse_selection(request)))
 
     @router.get("/ablation")
     def ablation(request: Request) -> JSONResponse:
-        return respond(lambda: ablation_document(shelf, selection(request), _text(request, "orchestrator")))
+        return respond(lambda: build_ablation(shelf, parse_selection(request), _text(request, "orchestrator")))
 
     @router.get("/training")
     def training(job: str) -> JSONResponse:
@@ -81,7 +81,7 @@ def respond(make: Callable[[], dict[str, Any]]) -> JSONResponse:
         return JSONResponse({"ok": False, "hint": str(reason)})
 
 
-def selection(request: Request) -> Selection:
+def parse_selection(request: Request) -> Selection:
     """The rows that the query string selects."""
     query = request.query_params
     level = query.get("level") or ""
@@ -94,7 +94,7 @@ def selection(request: Request) -> Selection:
     )
 
 
-def number(text: str | None, most: int) -> int:
+def parse_number(text: str | None, most: int) -> int:
     """A number of the query string between 0 and `most`; 0 for anything else."""
     return min(int(text), most) if text and text.isascii() and text.isdigit() else 0
 

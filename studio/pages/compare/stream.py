@@ -11,9 +11,9 @@ from typing import Any
 
 from orchestrator.graphs.alignment import align
 from orchestrator.traces.store import EpisodeRow, Store
-from studio.episode_documents.view import episode_view, view_patch
+from studio.episode_documents.view import build_episode_view, build_view_patch
 from studio.frame.sse import message
-from studio.pages.compare.graph_diff import diff_document
+from studio.pages.compare.graph_diff import build_graph_diff
 from studio.pages.run.stream import EpisodeFollower
 
 
@@ -44,14 +44,14 @@ class ComparisonFollower:
         return {
             "reference": reference,
             "views": [
-                episode_view(side.episode, side.row, side.pool, side.version, placed).to_json()
+                build_episode_view(side.episode, side.row, side.pool, side.version, placed).to_json()
                 for side, placed in zip(sides, aligned, strict=True)
             ],
             "slots": [{str(k): slot for k, slot in placed.slots.items()} for placed in aligned],
             "diffs": [
                 None
                 if place == reference
-                else diff_document((episodes[reference], aligned[reference]), (episodes[place], placed))
+                else build_graph_diff((episodes[reference], aligned[reference]), (episodes[place], placed))
                 for place, placed in enumerate(aligned)
             ],
         }
@@ -59,6 +59,6 @@ class ComparisonFollower:
     def _patch(self, place: int) -> dict[str, Any]:
         """What changed without the shape; the steps' places come from the last common layout."""
         side = self._sides[place]
-        change = view_patch(side.episode, side.row, side.pool, side.version).to_json()
+        change = build_view_patch(side.episode, side.row, side.pool, side.version).to_json()
         nodes = [{key: value for key, value in node.items() if key not in ("x", "y")} for node in change["nodes"]]
         return {"place": place, **change, "nodes": nodes}

@@ -26,7 +26,7 @@ from trainer.results.statistics import Estimate
 
 PAGE = 50
 MOST_TURNS = 6
-REFERENCES = ("base",)  # who is compared with when nobody is chosen, if it was measured
+REFERENCES = ("base",)  # the reference when none is chosen, if it was measured
 SEEN = "seen"
 EVERY = "all"  # conditions
 SHOWN = (
@@ -37,20 +37,20 @@ SHOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What is known of one orchestrator whoever it is compared with."""
+class OrchestratorResults:
+    """The results of one orchestrator, independent of what it is compared with."""
 
     tasks: SamplesByTask
     figures: Figures
     turns: dict[str, float]
 
 
-def suite_document(shelf: ResultShelf, selection: Selection, reference: str) -> dict[str, Any]:
+def build_suite(shelf: ResultShelf, selection: Selection, reference: str) -> dict[str, Any]:
     """The whole view. Raises NoResults or JobNotFound."""
 
     def make() -> dict[str, Any]:
-        filtered = in_a_condition(shelf, selection)
-        parts = parts_of(shelf, filtered)
+        filtered = choose_condition(shelf, selection)
+        parts = group_by_orchestrator(shelf, filtered)
         chosen = choose_reference(parts, reference)
         against = {
             name: compute_difference(part.tasks, parts[chosen].tasks) for name, part in parts.items() if name != chosen
@@ -68,33 +68,34 @@ def suite_document(shelf: ResultShelf, selection: Selection, reference: str) -> 
                 for price in ("cost", "tokens", "p50_s")
             },
             "turns": {name: part.turns for name, part in parts.items()},
-            "choices": choices(shelf, selection.jobs),
+            "choices": list_choices(shelf, selection.jobs),
         }
 
     return shelf.once(("suite", selection, reference), selection.jobs, make)
 
 
-def parts_of(shelf: ResultShelf, selection: Selection) -> dict[str, Part]:
+def group_by_orchestrator(shelf: ResultShelf, selection: Selection) -> dict[str, OrchestratorResults]:
     """The rows of a selection by orchestrator, grouped by task and counted once. Raises NoResults."""
 
-    def make() -> dict[str, Part]:
+    def make() -> dict[str, OrchestratorResults]:
         apart = group_rows(shelf.rows(selection), "orchestrator")
         grouped = {name: group_by_task(rows) for name, rows in apart.items()}
         return {
-            name: Part(tasks, compute_grouped_figures(tasks), _turns(apart[name])) for name, tasks in grouped.items()
+            name: OrchestratorResults(tasks, compute_grouped_figures(tasks), _turns(apart[name]))
+            for name, tasks in grouped.items()
         }
 
     return shelf.once(("parts", selection), selection.jobs, make)
 
 
-def task_document(
+def build_task_page(
     shelf: ResultShelf, selection: Selection, reference: str, orchestrator: str, which: str, first: int
 ) -> dict[str, Any]:
     """One page of the tasks that an orchestrator improved, regressed or left equal. Raises NoResults."""
     direction = next((name for name in DIRECTIONS if name == which), None)
     if direction is None:
         raise NoResults(f"Tasks are {', '.join(DIRECTIONS)}, not {which!r}.")
-    parts = parts_of(shelf, in_a_condition(shelf, selection))
+    parts = group_by_orchestrator(shelf, choose_condition(shelf, selection))
     chosen = choose_reference(parts, reference)
     if orchestrator not in parts:
         raise NoResults(f"{orchestrator} was not evaluated here; there are: {', '.join(parts)}.")
@@ -112,20 +113,20 @@ def task_document(
     }
 
 
-def in_a_condition(shelf: ResultShelf, selection: Selection) -> Selection:
+def choose_condition(shelf: ResultShelf, selection: Selection) -> Selection:
     """The selection with the seen pool where no condition was asked for; EVERY mixes all of them."""
     if selection.condition:
         return replace(selection, condition="") if selection.condition == EVERY else selection
-    measured = choices(shelf, selection.jobs)["conditions"]
+    measured = list_choices(shelf, selection.jobs)["conditions"]
     return replace(selection, condition=SEEN if SEEN in measured else "")
 
 
 def choose_reference(names: Mapping[str, Any], choice: str) -> str:
-    """Who the others are compared with: the asked one, a usual one, or the first."""
+    """The orchestrator that the others are compared with: the chosen one, a usual one, or the first."""
     return next((name for name in (choice, *REFERENCES) if name in names), next(iter(names)))
 
 
-def choices(shelf: ResultShelf, jobs: tuple[str, ...]) -> dict[str, Any]:
+def list_choices(shelf: ResultShelf, jobs: tuple[str, ...]) -> dict[str, Any]:
     """What the filters can be set to."""
 
     def make() -> dict[str, Any]:
@@ -140,7 +141,7 @@ def choices(shelf: ResultShelf, jobs: tuple[str, ...]) -> dict[str, Any]:
     return shelf.once("choices", jobs, make)
 
 
-def estimate(value: Estimate) -> list[float]:
+def list_estimate(value: Estimate) -> list[float]:
     """Mean, low, high."""
     return [value.mean, value.low, value.high]
 
@@ -149,9 +150,9 @@ def _line(name: str, figures: Figures, against: PairedDifference | None) -> dict
     whole = figures.model_dump(mode="json")
     return {
         "orchestrator": name,
-        "mean": estimate(figures.mean),
-        "pass_at_k": estimate(figures.pass_at_k),
-        "pass_all_k": estimate(figures.pass_all_k),
+        "mean": list_estimate(figures.mean),
+        "pass_at_k": list_estimate(figures.pass_at_k),
+        "pass_all_k": list_estimate(figures.pass_all_k),
         **{key: whole[key] for key in SHOWN},
         "paired": _difference_document(against) if against else None,
     }
@@ -159,7 +160,7 @@ def _line(name: str, figures: Figures, against: PairedDifference | None) -> dict
 
 def _difference_document(difference: PairedDifference) -> dict[str, Any]:
     return {
-        "difference": estimate(difference.difference),
+        "difference": list_estimate(difference.difference),
         "wins": difference.wins,
         "losses": difference.losses,
         "ties": difference.ties,
@@ -169,7 +170,7 @@ def _difference_document(difference: PairedDifference) -> dict[str, Any]:
     }
 
 
-def _cells(parts: Mapping[str, Part]) -> list[dict[str, Any]]:
+def _cells(parts: Mapping[str, OrchestratorResults]) -> list[dict[str, Any]]:
     """The mean of every orchestrator by family and level."""
     cells: dict[tuple[str, int], dict[str, dict[PairKey, Samples]]] = {}
     for name, part in parts.items():
@@ -180,16 +181,16 @@ def _cells(parts: Mapping[str, Part]) -> list[dict[str, Any]]:
         {
             "family": family,
             "level": level,
-            "by": {name: cell(tasks) for name, tasks in by_orchestrator.items()},
+            "by": {name: summarize_cell(tasks) for name, tasks in by_orchestrator.items()},
         }
         for (family, level), by_orchestrator in sorted(cells.items())
     ]
 
 
-def cell(tasks: SamplesByTask) -> dict[str, Any]:
+def summarize_cell(tasks: SamplesByTask) -> dict[str, Any]:
     """Mean with interval, and of how many tasks and episodes."""
     return {
-        "mean": estimate(estimate_mean(tasks)),
+        "mean": list_estimate(estimate_mean(tasks)),
         "tasks": len({unit.task for unit in tasks}),
         "episodes": sum(len(samples.rows) for samples in tasks.values()),
     }

@@ -21,9 +21,9 @@ from orchestrator.layers import layer_sizes
 from orchestrator.plan import Step
 from orchestrator.traces.store import EventRow
 from studio.pages.compare.results import ResultShelf, Selection
-from studio.pages.compare.suite import SEEN, estimate
+from studio.pages.compare.suite import SEEN, list_estimate
 from studio.pages.train.curves import MetricsReader, round_figure
-from studio.pages.train.job_document import recipe_of
+from studio.pages.train.job_document import load_job_recipe
 from studio.pages.train.rollouts import RolloutIndex
 from studio.runtime import Runtime
 from trainer.jobs.queue import JobStore
@@ -55,7 +55,7 @@ class Topology:
         return self.steps / self.depth if self.depth else 0.0
 
 
-def topology(rounds: Iterable[Sequence[Step]]) -> Topology:
+def measure_topology(rounds: Iterable[Sequence[Step]]) -> Topology:
     """The shape of an episode with these steps, round by round."""
     depth, width, workers, count = 0, 0, Counter[str](), 0
     for steps in rounds:
@@ -68,7 +68,7 @@ def topology(rounds: Iterable[Sequence[Step]]) -> Topology:
 
 
 class DriftReader:
-    """Answers for the page; what was read of a step stays known, because it never changes."""
+    """Builds the view of a job; the shapes of recorded episodes are cached, because they never change."""
 
     def __init__(self, runtime: Runtime, jobs: JobStore, shelf: ResultShelf) -> None:
         self._engine = runtime.store.engine
@@ -87,7 +87,7 @@ class DriftReader:
         row = self._jobs.get(job)
         metrics = self._metrics.setdefault(job, MetricsReader(self._jobs.folder(job).metrics))
         metrics.poll()
-        recipe = recipe_of(self._jobs, job)
+        recipe = load_job_recipe(self._jobs, job)
         columns = metrics.columns.document()
         return {
             "ok": True,
@@ -108,7 +108,7 @@ class DriftReader:
         """What the recorded episodes say, by step."""
         index = self._indexes.setdefault(job, RolloutIndex(self._jobs.folder(job).rollouts))
         index.refresh()
-        steps = spread(sorted(index.steps), SHOWN)
+        steps = pick_evenly(sorted(index.steps), SHOWN)
         episodes = {step: self._episodes(index, step) for step in steps}
         self._read([key for keys in episodes.values() for key in keys if key not in self._shapes])
         shapes_by_step = {
@@ -138,7 +138,7 @@ class DriftReader:
         return [group[place] for place in range(longest) for group in groups if place < len(group)][:SAMPLED]
 
     def _read(self, episodes: Sequence[str]) -> None:
-        """Take in the recorded turns of some episodes, a few hundred at a time."""
+        """Read the recorded turns of episodes, a few hundred at a time."""
         for first in range(0, len(episodes), 400):
             keys = list(episodes[first : first + 400])
             query = select(EventRow.episode, EventRow.body).order_by(col(EventRow.id))
@@ -150,7 +150,7 @@ class DriftReader:
                         event = load_event(body)
                         if isinstance(event, TurnTaken):
                             rounds.setdefault(episode, []).append(event.turn.steps)
-            self._shapes.update({key: topology(turns) for key, turns in rounds.items()})
+            self._shapes.update({key: measure_topology(turns) for key, turns in rounds.items()})
 
     def _checkpoints(self, job: str) -> list[dict[str, Any]]:
         """What evaluations of this and of other jobs measured of this job's checkpoints in the seen pool, by step."""
@@ -177,7 +177,7 @@ def _checkpoint(step: int, name: str, figures: Figures) -> dict[str, Any]:
         "step": step,
         "orchestrator": name,
         "tasks": figures.tasks,
-        "mean": estimate(figures.mean),
+        "mean": list_estimate(figures.mean),
         "depth": figures.depth,
         "width": figures.width,
         "turns": figures.turns,
@@ -194,7 +194,7 @@ def checkpoint_step(name: str, job: str) -> int | None:
     return int(step) if before == job and step.isdigit() else None
 
 
-def spread(steps: Sequence[int], most: int) -> list[int]:
+def pick_evenly(steps: Sequence[int], most: int) -> list[int]:
     """At most `most` of the steps, evenly spread, the first and the last among them."""
     if len(steps) <= most:
         return list(steps)

@@ -1,7 +1,6 @@
-"""What the Pool page can do: every command as a function of the store, without any page.
+"""The commands of the Pool page; most return the page's new state.
 
-`handle` takes one command as a dict and returns the page's new state, or the problems by field; nothing
-that a person typed is lost by a problem. The gallery's and the importers' commands are in files of their own.
+Those of the gallery, the importers and the failure memory have files of their own.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
 from pool_registry.pool import Limits, Pool, disarm_pool, import_pool
 from pool_registry.storage.pool_store import StoredPool
 from studio.frame.commands import Fields, PageCommands, PageReply, table, text, version, words
-from studio.pages.pool.documents import runs_program, state_document
-from studio.pages.pool.forms import place_worker, rename_pool, spec_from
+from studio.pages.pool.documents import build_page_state, runs_program
+from studio.pages.pool.forms import parse_worker, place_worker, rename_pool
 from studio.pages.pool.gallery_commands import GalleryCommands
 from studio.pages.pool.import_commands import ImportCommands
 from studio.pages.pool.memory_commands import MemoryCommands
-from studio.pages.pool.try_worker import alone, arguments_for, observation_document
-from studio.pages.pool.version_diff import diff_document
+from studio.pages.pool.try_worker import alone, build_observation, make_arguments
+from studio.pages.pool.version_diff import build_version_diff
 from studio.runtime import Runtime
 
 
@@ -61,7 +60,7 @@ class PoolCommands(PageCommands):
         return self._state(stored)
 
     def _state(self, stored: StoredPool | None, message: str = "", **more: Any) -> PageReply:
-        state = state_document(self._runtime, self._pools.names(), stored)
+        state = build_page_state(self._runtime, self._pools.names(), stored)
         return PageReply(message=message, fields={"state": state, **more})
 
     def _save(self, pool: Pool, message: str = "", **more: Any) -> PageReply:
@@ -71,7 +70,7 @@ class PoolCommands(PageCommands):
     # Workers
 
     def _save_worker(self, fields: Fields) -> PageReply:
-        spec = spec_from(table(fields, "worker"))
+        spec = parse_worker(table(fields, "worker"))
         pool = self._pools.latest(text(fields, "pool")).pool
         replacing = fields.get("replacing") or None
         others = {old.name for old in pool.workers if old.name != replacing}
@@ -105,19 +104,19 @@ class PoolCommands(PageCommands):
         return self._state(stored)
 
     def _try_worker(self, fields: Fields) -> PageReply:
-        spec = spec_from(table(fields, "worker"))
+        spec = parse_worker(table(fields, "worker"))
         if "arguments" not in fields:
             worker = open_worker(spec)
             takes_seen = KINDS[spec.kind].role == "agent" or bool(worker.sample_seen)
             return PageReply(
                 fields={
                     "parameters": dict(worker.parameters),
-                    "sample": arguments_for(worker),
+                    "sample": make_arguments(worker),
                     "seen": worker.sample_seen if takes_seen else None,
                 }
             )
         seen = self._runtime.try_worker(alone(spec), table(fields, "arguments"), str(fields.get("seen") or ""))
-        return PageReply(fields={"observation": observation_document(seen)})
+        return PageReply(fields={"observation": build_observation(seen)})
 
     # Pools and versions
 
@@ -132,7 +131,7 @@ class PoolCommands(PageCommands):
     def _compare(self, fields: Fields) -> PageReply:
         name = text(fields, "pool")
         before, after = (self._pools.get(name, version(fields, end)).pool for end in ("before", "after"))
-        return PageReply(fields={"diff": diff_document(before, after)})
+        return PageReply(fields={"diff": build_version_diff(before, after)})
 
     def _restore(self, fields: Fields) -> PageReply:
         return self._save(self._pools.get(text(fields, "pool"), version(fields)).pool)

@@ -20,24 +20,24 @@ COMMON = ("name", "kind", "description", "config", "enabled")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def state_document(runtime: Runtime, names: list[str], stored: StoredPool | None) -> dict[str, Any]:
+def build_page_state(runtime: Runtime, names: list[str], stored: StoredPool | None) -> dict[str, Any]:
     """Everything that the page draws."""
     return {
         "pools": names,
-        "pool": pool_document(runtime, stored) if stored else None,
-        "kinds": [kind_document(name) for name in KINDS],
-        "limits_schema": limits_schema(),
-        "advanced_schema": rare_fields_schema(),
+        "pool": build_pool_document(runtime, stored) if stored else None,
+        "kinds": [describe_kind(name) for name in KINDS],
+        "limits_schema": build_limits_schema(),
+        "advanced_schema": build_rare_fields_schema(),
     }
 
 
-def limits_schema() -> dict[str, Any]:
+def build_limits_schema() -> dict[str, Any]:
     """The form of the limits; the failure memory has a drawer of its own."""
     schema = Limits.model_json_schema()
     return {**schema, "properties": {name: rule for name, rule in schema["properties"].items() if name != "memory"}}
 
 
-def pool_document(runtime: Runtime, stored: StoredPool) -> dict[str, Any]:
+def build_pool_document(runtime: Runtime, stored: StoredPool) -> dict[str, Any]:
     """One version of a pool."""
     pool, pools = stored.pool, runtime.store.pools
     stats = runtime.store.traces.worker_stats()
@@ -48,12 +48,12 @@ def pool_document(runtime: Runtime, stored: StoredPool) -> dict[str, Any]:
         "current": pools.latest(pool.name).version,
         "hash": pool.hash[:12],
         "limits": pool.limits.model_dump(),
-        "workers": [worker_document(runtime, pool, spec, stats.get(spec.name)) for spec in pool.workers],
-        "versions": version_documents(pools.versions(pool.name)),
+        "workers": [build_worker_card(runtime, pool, spec, stats.get(spec.name)) for spec in pool.workers],
+        "versions": list_versions(pools.versions(pool.name)),
     }
 
 
-def worker_document(runtime: Runtime, pool: Pool, spec: WorkerSpec, stats: WorkerStats | None) -> dict[str, Any]:
+def build_worker_card(runtime: Runtime, pool: Pool, spec: WorkerSpec, stats: WorkerStats | None) -> dict[str, Any]:
     """One card."""
     kind = KINDS.get(spec.kind)
     seen = stats or WorkerStats()
@@ -62,9 +62,9 @@ def worker_document(runtime: Runtime, pool: Pool, spec: WorkerSpec, stats: Worke
         "role": role_of(spec.kind),
         "icon": icon_of(spec.kind),
         "label": kind.label if kind else spec.kind,
-        "points_at": points_at(spec),
+        "points_at": describe_target(spec),
         "remote": kind.load().remote if kind else False,
-        "place": place_of(spec),
+        "place": find_place(spec),
         "runs_program": runs_program(spec),
         "isolated": kind.load().sandboxed if kind else False,  # its card says how well
         "light": runtime.worker_health(spec, pool.name).document(),
@@ -74,7 +74,7 @@ def worker_document(runtime: Runtime, pool: Pool, spec: WorkerSpec, stats: Worke
     }
 
 
-def points_at(spec: WorkerSpec) -> str:
+def describe_target(spec: WorkerSpec) -> str:
     """Where a worker's answers come from, in one line; keys are references and may be shown."""
     config = spec.config
     parts = [str(config[name]) for name in POINTERS if config.get(name)]
@@ -88,7 +88,7 @@ def points_at(spec: WorkerSpec) -> str:
     return " · ".join(parts)
 
 
-def place_of(spec: WorkerSpec) -> str:
+def find_place(spec: WorkerSpec) -> str:
     """Where a call goes: "here" (this process), "machine" (a server on it), or "remote"."""
     kind = KINDS.get(spec.kind)
     if kind is None or not kind.load().remote:
@@ -109,7 +109,7 @@ def runs_program(spec: WorkerSpec) -> str:
         return ""
 
 
-def kind_document(name: str) -> dict[str, Any]:
+def describe_kind(name: str) -> dict[str, Any]:
     """A kind and the JSON Schema of its configuration, from which the page builds the form."""
     kind = KINDS[name]
     return {
@@ -122,14 +122,14 @@ def kind_document(name: str) -> dict[str, Any]:
     }
 
 
-def rare_fields_schema() -> dict[str, Any]:
+def build_rare_fields_schema() -> dict[str, Any]:
     """The common fields of a worker that most people leave alone."""
     schema = WorkerSpec.model_json_schema()
     properties = {name: rule for name, rule in schema["properties"].items() if name not in COMMON}
     return {"type": "object", "properties": properties, "$defs": schema.get("$defs", {})}
 
 
-def version_documents(versions: list[StoredPool]) -> list[dict[str, Any]]:
+def list_versions(versions: list[StoredPool]) -> list[dict[str, Any]]:
     """Every version, newest first, with what it changed against the one before."""
     older = [*versions[1:], None]
     return [

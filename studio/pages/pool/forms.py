@@ -13,7 +13,7 @@ from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 
 
-def spec_from(document: Mapping[str, Any]) -> WorkerSpec:
+def parse_worker(document: Mapping[str, Any]) -> WorkerSpec:
     """A worker from the form. Raises InvalidPool with every wrong field, `config.` before the kind's own."""
     given = {name: document[name] for name in WorkerSpec.model_fields if name in document}
     problems: list[tuple[str, str]] = []

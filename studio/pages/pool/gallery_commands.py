@@ -16,8 +16,8 @@ from pool_registry.language_models import providers
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from studio.frame.commands import Command, Fields, PageReply, table, text, words
-from studio.pages.pool.documents import points_at
-from studio.pages.pool.try_worker import worker_test
+from studio.pages.pool.documents import describe_target
+from studio.pages.pool.try_worker import run_worker_test
 from studio.runtime import Runtime
 
 Save = Callable[..., PageReply]  # saves a pool and answers with the page's new state
@@ -48,9 +48,9 @@ class GalleryCommands:
         """Every template, and the models on which a role agent can run."""
         pool = self._pools.latest(text(fields, "pool")).pool
         bases = list_bases(pool) or [SHIPPED_MODEL]
-        models = [{"name": spec.name, "label": f"{spec.name} · {points_at(spec)}"} for spec in bases]
+        models = [{"name": spec.name, "label": f"{spec.name} · {describe_target(spec)}"} for spec in bases]
         return PageReply(
-            fields={"templates": [template_document(template) for template in templates().values()], "models": models}
+            fields={"templates": [build_template_card(template) for template in templates().values()], "models": models}
         )
 
     def _add_template(self, fields: Fields) -> PageReply:
@@ -108,15 +108,15 @@ class GalleryCommands:
 
     def _test_worker(self, fields: Fields) -> PageReply:
         pool = self._pools.latest(text(fields, "pool")).pool
-        return PageReply(fields={"test": worker_test(self._runtime, pool.worker(text(fields, "name")))})
+        return PageReply(fields={"test": run_worker_test(self._runtime, pool.worker(text(fields, "name")))})
 
 
 def looks_like_key(written: str) -> bool:
-    """Whether somebody may have pasted the key itself where a reference belongs."""
+    """Whether the text may be the key itself instead of a reference to it."""
     return len(written) >= 16 and not written.startswith(("env:", "keyring:"))
 
 
-def template_document(template: WorkerTemplate) -> dict[str, Any]:
+def build_template_card(template: WorkerTemplate) -> dict[str, Any]:
     """One card of the gallery; the preset goes along for the form that "Edit first" opens."""
     spec = template.spec
     return {

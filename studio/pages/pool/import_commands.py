@@ -1,6 +1,6 @@
 """The commands behind the importers: look at a source, choose from what it offers, add, refresh.
 
-Looking never adds anything. An MCP server over stdio and a Python function run code of somebody's on this
+Looking adds nothing. An MCP server over stdio and a Python function run other people's code on this
 machine, as the person who started the studio; the page says so before it asks.
 """
 
@@ -22,7 +22,7 @@ from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
 from studio.frame.commands import Command, Fields, PageReply, table, tables, text, words
-from studio.pages.pool.forms import spec_from
+from studio.pages.pool.forms import parse_worker
 from studio.pages.pool.gallery_commands import Save, add_workers
 from studio.runtime import Runtime
 
@@ -56,12 +56,12 @@ class ImportCommands:
         if source is None:
             raise InvalidPool([("source", f"there is no importer {fields.get('source')!r}")])
         offers = source(fields)
-        return PageReply(fields={"offers": [offer_document(offer) for offer in offers]})
+        return PageReply(fields={"offers": [build_offer(offer) for offer in offers]})
 
     def _add_workers(self, fields: Fields) -> PageReply:
         """Add chosen offers, all in one new version."""
         pool = self._pools.latest(text(fields, "pool")).pool
-        pool, names = add_workers(pool, [spec_from(worker) for worker in tables(fields, "workers")])
+        pool, names = add_workers(pool, [parse_worker(worker) for worker in tables(fields, "workers")])
         message = f"Added {names[0]}" if len(names) == 1 else f"Added {len(names)} workers"
         return self._save(pool, message, added=names)
 
@@ -103,7 +103,7 @@ class ImportCommands:
     def _from_mcp(self, fields: Fields) -> list[Offer]:
         from pool_registry.imports.mcp import list_tools
 
-        return self._runtime.run(list_tools(_server(server_from(table(fields, "server")))))
+        return self._runtime.run(list_tools(_server(parse_server(table(fields, "server")))))
 
     def _from_openapi(self, fields: Fields) -> list[Offer]:
         from pool_registry.imports.openapi import operations
@@ -136,7 +136,7 @@ class ImportCommands:
         return self._runtime.run(list_endpoints(text(fields, "space"), token=token, allow_private=private))
 
 
-def server_from(form: Mapping[str, Any]) -> dict[str, Any]:
+def parse_server(form: Mapping[str, Any]) -> dict[str, Any]:
     """An MCP server as the dialog describes it: a command line, and lines of environment or headers.
 
     Raises InvalidPool with the field that cannot be read.
@@ -193,7 +193,7 @@ def _pairs(form: Mapping[str, Any], field: str, sign: str) -> dict[str, str]:
     return pairs
 
 
-def offer_document(offer: Offer) -> dict[str, Any]:
+def build_offer(offer: Offer) -> dict[str, Any]:
     """An offer as the page lists it."""
     return {
         "spec": offer.spec.model_dump(mode="json"),

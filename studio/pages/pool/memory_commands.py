@@ -36,7 +36,7 @@ class MemoryCommands:
         return self._runtime.store.pools.latest(text(fields, "pool")).pool
 
     def _reply(self, pool: Pool, message: str = "") -> PageReply:
-        return PageReply(message, {"memory": memory_document(self._runtime, pool)})
+        return PageReply(message, {"memory": build_memory_document(self._runtime, pool)})
 
     def _show(self, fields: Fields) -> PageReply:
         return self._reply(self._pool(fields))
@@ -47,7 +47,7 @@ class MemoryCommands:
             raise InvalidPool([("memory", f"{writer!r} is no enabled agent of this pool; choose one, rule or off")])
         limits = pool.limits.model_copy(update={"memory": writer})
         changed = pool.model_copy(update={"limits": limits})
-        return self._save(changed, memory=memory_document(self._runtime, changed))
+        return self._save(changed, memory=build_memory_document(self._runtime, changed))
 
     def _forget(self, fields: Fields) -> PageReply:
         pool = self._pool(fields)
@@ -89,7 +89,7 @@ class MemoryCommands:
         return learnt, tests
 
 
-def memory_document(runtime: Runtime, pool: Pool) -> dict[str, Any]:
+def build_memory_document(runtime: Runtime, pool: Pool) -> dict[str, Any]:
     """What the drawer shows of a pool's memory, newest lesson first."""
     store = runtime.store.lessons
     agents = [spec.name for spec in pool.agents()]

@@ -8,14 +8,14 @@ from fastapi.responses import Response
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import export_pool
 from studio.frame.commands import command_routes
-from studio.frame.web_page import web_page
+from studio.frame.web_page import draw_web_page
 from studio.pages.pool.commands import PoolCommands
 from studio.runtime import Runtime
 
 
 def build(_runtime: Runtime) -> None:
     """Draw the page."""
-    web_page("pool")
+    draw_web_page("pool")
 
 
 def routes(runtime: Runtime) -> APIRouter:

@@ -15,10 +15,10 @@ MAX_SHOWN_CHARS = 2000
 NO_HITS = "no_hits"
 
 
-def worker_test(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
+def run_worker_test(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
     """What came of it, for the page. Raises InvalidPool when the worker cannot be opened.
 
-    Only a kind's own sample is called: arguments made up for somebody else's tool might do something.
+    Only a kind's own sample is called: made-up arguments could have effects in another service.
     """
     worker = open_worker(spec)
     if not worker.sample or spec.kind == "orchestrator":
@@ -27,7 +27,7 @@ def worker_test(runtime: Runtime, spec: WorkerSpec) -> dict[str, Any]:
     probe = _probe(runtime, spec)  # for the light of its card, too
     if seen.error is not None and seen.error.code == NO_HITS:
         return probe  # a person's own documents need not hold the sample's words
-    document = observation_document(seen)
+    document = build_observation(seen)
     return {
         "how": "call",
         "status": document["status"],
@@ -50,7 +50,7 @@ def alone(spec: WorkerSpec) -> WorkerSpec:
     return spec.model_copy(update={"fallback": "", "cache": False})
 
 
-def observation_document(seen: Observation) -> dict[str, Any]:
+def build_observation(seen: Observation) -> dict[str, Any]:
     """An observation as the page shows it."""
     return {
         "status": seen.status.value,
@@ -63,7 +63,7 @@ def observation_document(seen: Observation) -> dict[str, Any]:
     }
 
 
-def arguments_for(worker: Worker[Any]) -> dict[str, JsonValue]:
+def make_arguments(worker: Worker[Any]) -> dict[str, JsonValue]:
     """What "Try it" offers: the worker's own sample, or plain values that its schema would take."""
     if worker.sample:
         return dict(worker.sample)

@@ -10,7 +10,7 @@ from pool_registry.pool import Pool
 from pool_registry.pool_diff import Change, diff
 
 
-def diff_document(before: Pool, after: Pool) -> dict[str, Any]:
+def build_version_diff(before: Pool, after: Pool) -> dict[str, Any]:
     """What differs: workers in the order of their first change, and fields of the pool itself."""
     workers: dict[str, dict[str, Any]] = {}
     pool: list[dict[str, str | None]] = []

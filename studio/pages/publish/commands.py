@@ -1,4 +1,4 @@
-"""What the Publish page can ask and do: choices, recorded runs, the preview of every file, publishing, its progress.
+"""The commands of the Publish page: choices, recorded runs, the preview of every file, publishing and its progress.
 
 A preview is the plan itself: what is shown is what would be sent. Plans are kept for a while so that single files
 can be looked into.
@@ -34,7 +34,7 @@ BINARY = (".safetensors", ".woff2", ".png")
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A plan with the place of what was made for it, which is removed together with it."""
+    """A plan with the folder of the files made for it, which is removed together with it."""
 
     plan: PublishPlan
     bundles: tuple[Bundle, ...]
@@ -78,11 +78,11 @@ class PublishCommands(PageCommands):
 
     def progress(self, key: str) -> dict[str, Any]:
         """How far a publication is. Raises PublishError."""
-        return record_document(find_record(self._store.home, key))
+        return build_publication(find_record(self._store.home, key))
 
     def all(self) -> list[dict[str, Any]]:
         """Every publication, newest first."""
-        return [record_document(record) for record in list_records(self._store.home)]
+        return [build_publication(record) for record in list_records(self._store.home)]
 
     def _open(self, _: Fields) -> PageReply:
         return PageReply(
@@ -151,7 +151,7 @@ class PublishCommands(PageCommands):
         return PageReply(f"Publishing {publication.repo}", fields={"key": record.key})
 
 
-def record_document(record: PublicationRecord) -> dict[str, Any]:
+def build_publication(record: PublicationRecord) -> dict[str, Any]:
     """A publication with its stages, for the page."""
     state, publication = record.state(), record.request
     skipped = set()

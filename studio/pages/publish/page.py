@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from studio.frame.commands import command_routes
-from studio.frame.web_page import web_page
+from studio.frame.web_page import draw_web_page
 from studio.pages.publish.commands import PublishCommands
 from studio.publish.request import PublishError
 from studio.runtime import Runtime
@@ -15,7 +15,7 @@ from studio.runtime import Runtime
 
 def build(_runtime: Runtime) -> None:
     """Draw the page."""
-    web_page("publish")
+    draw_web_page("publish")
 
 
 def routes(runtime: Runtime) -> APIRouter:

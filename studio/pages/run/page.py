@@ -16,7 +16,7 @@ from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
-from studio.frame.navigation import page_frame
+from studio.frame.navigation import draw_frame
 from studio.orchestrators.choices import (
     FIRST_QUERY,
     SHIPPED,
@@ -38,7 +38,7 @@ __all__ = ["build", "routes"]
 
 def build(runtime: Runtime) -> None:
     """The page's components and events."""
-    with page_frame("run"):
+    with draw_frame("run"):
         with gr.Column(elem_id="composer"):
             query = gr.Textbox(
                 label="Query",

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.traces.store import EpisodeRow
-from studio.episode_documents.trace import trace_document
-from studio.episode_documents.view import step_detail, turn_detail
+from studio.episode_documents.trace import build_trace_document
+from studio.episode_documents.view import build_step_detail, build_turn_detail
 from studio.frame import sse
 from studio.frame.document import Document
 from studio.pages.run.stream import POLL_S, EpisodeFollower
@@ -45,7 +45,7 @@ def routes(runtime: Runtime) -> APIRouter:
     @router.get("/{episode_id}")
     def trace(episode_id: str) -> Response:
         row = find_row(runtime, episode_id)
-        body = json.dumps(_read(trace_document, store, row), indent=1, ensure_ascii=False)
+        body = json.dumps(_read(build_trace_document, store, row), indent=1, ensure_ascii=False)
         headers = {"content-disposition": f'attachment; filename="podium-{row.id}.json"'}
         return Response(body, media_type="application/json", headers=headers)
 
@@ -63,13 +63,13 @@ def routes(runtime: Runtime) -> APIRouter:
     def step(episode_id: str, step_id: int) -> JSONResponse:
         row = find_row(runtime, episode_id)
         stored = store.pools.by_hash(row.pool, row.pool_hash)
-        detail = step_detail(_read(store.traces.episode, episode_id), step_id, stored.pool if stored else None)
+        detail = build_step_detail(_read(store.traces.episode, episode_id), step_id, stored.pool if stored else None)
         return _respond(detail, f"episode {episode_id} has no step {step_id}")
 
     @router.get("/{episode_id}/turns/{number}")
     def turn(episode_id: str, number: int) -> JSONResponse:
         find_row(runtime, episode_id)
-        detail = turn_detail(_read(store.traces.episode, episode_id), number)
+        detail = build_turn_detail(_read(store.traces.episode, episode_id), number)
         return _respond(detail, f"episode {episode_id} has no round {number}")
 
     router.include_router(what_if_routes(runtime))

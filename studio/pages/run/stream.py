@@ -10,7 +10,7 @@ import time
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded, Event, TurnTaken
 from orchestrator.traces.store import EpisodeRow, Store
-from studio.episode_documents.view import episode_view, view_patch
+from studio.episode_documents.view import build_episode_view, build_view_patch
 from studio.frame.sse import message
 
 POLL_S = 0.1
@@ -39,7 +39,7 @@ class EpisodeFollower:
         change = self.take_events()
         if not change:
             return []
-        build = episode_view if change == "view" else view_patch
+        build = build_episode_view if change == "view" else build_view_patch
         document = build(self.episode, self.row, self.pool, self.version)
         return [message(document.to_json(), change, str(self._last_id))]
 

@@ -1,5 +1,5 @@
-"""What-if in the studio: what the editor of a recorded round needs, its check while somebody types, its start, and
-what came of it beside the run that it varies."""
+"""What-ifs of recorded runs: the editor of a round, the check of edits, the start, and the result beside the original
+run."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def what_if_routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/{episode_id}/what-if")
     def editor(episode_id: str) -> JSONResponse:
-        return _respond(lambda: editor_document(runtime, episode_id))
+        return _respond(lambda: build_editor(runtime, episode_id))
 
     @router.post("/{episode_id}/what-if/check")
     def check(episode_id: str, request: RoundEdits) -> JSONResponse:
-        return _respond(lambda: check_document(runtime, episode_id, request))
+        return _respond(lambda: check_edits(runtime, episode_id, request))
 
     @router.post("/{episode_id}/what-if")
     def start(episode_id: str, request: RoundEdits) -> JSONResponse:
@@ -53,14 +53,14 @@ def what_if_routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/{episode_id}/variations")
     def variations(episode_id: str) -> JSONResponse:
-        return _respond(lambda: variations_document(runtime.store, episode_id))
+        return _respond(lambda: list_variations(runtime.store, episode_id))
 
     return router
 
 
 def _respond(work: Callable[[], dict[str, Any]]) -> JSONResponse:
-    """What `work` returns, or the problems of the edits by their places: an answer like any other, while somebody
-    types."""
+    """The document of `work` with no problems, or the problems of the edits. Raises HTTPException when the run cannot
+    be read."""
     try:
         return JSONResponse({"problems": [], **work()})
     except InvalidEdits as error:
@@ -74,7 +74,7 @@ def _respond(work: Callable[[], dict[str, Any]]) -> JSONResponse:
 # The editor
 
 
-def editor_document(runtime: Runtime, episode_id: str) -> dict[str, Any]:
+def build_editor(runtime: Runtime, episode_id: str) -> dict[str, Any]:
     """The recorded rounds, and the workers that a step may call. Raises PoolNotFound when they are not kept."""
     episode, pool = runtime.open_recorded(episode_id)
     return {
@@ -85,8 +85,8 @@ def editor_document(runtime: Runtime, episode_id: str) -> dict[str, Any]:
     }
 
 
-def plan_document(episode: Episode, number: int) -> dict[str, Any]:
-    """One round of a recorded run, for somebody who is to edit it. Raises InvalidEdits when there is none."""
+def build_round(episode: Episode, number: int) -> dict[str, Any]:
+    """One round of a recorded run, ready to be edited. Raises InvalidEdits when there is no such round."""
     done = next((done for done in episode.rounds if done.number == number), None)
     if done is None:
         raise InvalidEdits([("", f"this run has no round {number}; it has {len(episode.rounds)}")])
@@ -99,11 +99,11 @@ def _round(done: Round) -> dict[str, Any]:
         "round": done.number,
         "error": turn.error if turn else None,
         "answer": turn.answer if turn and turn.error is None else None,
-        "steps": [{**step_document(run.step), "status": run.state} for run in done.steps],
+        "steps": [{**build_step(run.step), "status": run.state} for run in done.steps],
     }
 
 
-def step_document(step: Step) -> dict[str, Any]:
+def build_step(step: Step) -> dict[str, Any]:
     """A step as it was planned."""
     return {
         "id": step.id,
@@ -126,18 +126,18 @@ def _worker(pool: LivePool, name: str) -> dict[str, Any]:
     }
 
 
-def check_document(runtime: Runtime, episode_id: str, request: RoundEdits) -> dict[str, Any]:
-    """Which steps these edits would call anew and which they would keep, by the numbers that the edits use."""
-    return fates_document(runtime.vary(episode_id, request.round, request.edits))
+def check_edits(runtime: Runtime, episode_id: str, request: RoundEdits) -> dict[str, Any]:
+    """The steps that these edits would run again, and those that they would keep, by the numbers that the edits use."""
+    return describe_fates(runtime.vary(episode_id, request.round, request.edits))
 
 
-async def variation_check(origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> dict[str, Any]:
+async def check_variation(origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> dict[str, Any]:
     """The same for a run that no studio has open. Raises InvalidEdits."""
     async with live_pool(pool) as live:
-        return fates_document(vary(origin, number, edits, live))
+        return describe_fates(vary(origin, number, edits, live))
 
 
-def fates_document(variation: Variation) -> dict[str, Any]:
+def describe_fates(variation: Variation) -> dict[str, Any]:
     """What a variation calls and keeps, by the numbers that its edits use."""
     old = {new: k for k, new in variation.ids.items()}
     return {
@@ -150,7 +150,7 @@ def fates_document(variation: Variation) -> dict[str, Any]:
 # What came of it
 
 
-def variations_document(store: Store, episode_id: str) -> dict[str, Any]:
+def list_variations(store: Store, episode_id: str) -> dict[str, Any]:
     """For a what-if: the run that it varies, the edits and the difference. For any run: its what-ifs."""
     traces = store.traces
     traces.row(episode_id)

@@ -1,4 +1,4 @@
-"""What the Serve page can do: start and stop servers, and hand out tokens. The servers are processes of their
+"""The commands of the Serve page: starting and stopping servers, and tokens. The servers are processes of their
 own that go on without the studio; it only reads what they write down (server_record.py)."""
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class ServeCommands(PageCommands):
         raise StorageError(f"the server has not answered for {START_S:.0f} s; it may still come. Its log is {log}")
 
     def _reap(self) -> None:
-        """Let go of servers that have ended, or they stay in the process table as zombies."""
+        """Reap servers that have ended, or they stay in the process table as zombies."""
         with self._lock:
             self._started = [process for process in self._started if process.poll() is None]
 

@@ -6,14 +6,14 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from studio.frame.commands import command_routes
-from studio.frame.web_page import web_page
+from studio.frame.web_page import draw_web_page
 from studio.pages.serve.commands import ServeCommands
 from studio.runtime import Runtime
 
 
 def build(_runtime: Runtime) -> None:
     """Draw the page."""
-    web_page("serve")
+    draw_web_page("serve")
 
 
 def routes(runtime: Runtime) -> APIRouter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studio.frame.web_page import web_page
+from studio.frame.web_page import draw_web_page
 from studio.pages.traces.routes import routes
 from studio.runtime import Runtime
 
@@ -11,4 +11,4 @@ __all__ = ["build", "routes"]
 
 def build(_runtime: Runtime) -> None:
     """Draw the page."""
-    web_page("traces")
+    draw_web_page("traces")

@@ -22,12 +22,12 @@ def routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/traces")
     def traces(request: Request) -> JSONResponse:
-        return JSONResponse(trace_rows(runtime, request.query_params))
+        return JSONResponse(search_traces(runtime, request.query_params))
 
     return router
 
 
-def trace_rows(runtime: Runtime, query: Mapping[str, str]) -> dict[str, Any]:
+def search_traces(runtime: Runtime, query: Mapping[str, str]) -> dict[str, Any]:
     """One page of runs, newest first, and what the filters can be set to."""
     traces = runtime.store.traces
     filters = TraceFilter(

@@ -1,4 +1,4 @@
-"""What to look at in a job, in the order a person should: does it live, does it learn at all, only then tuning.
+"""Advice on a job, in the order of importance: is it alive, does it learn at all, and only then tuning.
 
 A pure function of metric rows, groups of episodes and the job's row. Each piece of advice says what is seen
 and what to do about it, by the recipe's key where there is one.

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from pool_registry.kinds import field_problems
 from studio.frame.commands import Fields, PageCommands, PageReply
-from studio.pages.train.job_document import job_line, recipe_of
+from studio.pages.train.job_document import build_job_line, load_job_recipe
 from studio.pages.train.preflight import find_gaps
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
@@ -52,7 +52,7 @@ class TrainCommands(PageCommands):
         return PageReply(
             fields={
                 "schema": build_recipe_schema(),
-                "presets": preset_documents(),
+                "presets": list_preset_documents(),
                 "pools": self._runtime.store.pools.names(),
                 "preset": first,
                 **self._recipe_document(recipe, first, checked=False),
@@ -91,7 +91,7 @@ class TrainCommands(PageCommands):
             "command": self._command(recipe, preset if unchanged else ""),
             "file": None if unchanged else f"{recipe.name}.yaml",
             "missing": [gap.document() for gap in find_gaps(recipe, self._runtime.store)] if checked else None,
-            "busy": [job_line(row).to_json() for row in self.jobs.all() if row.active or row.state == "queued"],
+            "busy": [build_job_line(row).to_json() for row in self.jobs.all() if row.active or row.state == "queued"],
         }
 
     def _command(self, recipe: Recipe, preset: str) -> str:
@@ -123,11 +123,11 @@ class TrainCommands(PageCommands):
 
     def list(self) -> list[dict[str, Any]]:
         """Every job, newest first."""
-        return [job_line(row).to_json() for row in self.jobs.all()]
+        return [build_job_line(row).to_json() for row in self.jobs.all()]
 
     def recipe_text(self, job: str) -> str:
         """The YAML of a job as it was submitted; empty when its file is gone."""
-        recipe = recipe_of(self.jobs, job)
+        recipe = load_job_recipe(self.jobs, job)
         return dump_recipe(recipe) if recipe else ""
 
 
@@ -154,7 +154,7 @@ def parse_draft(fields: Fields) -> Recipe:
         raise InvalidRecipe(field_problems(error)) from error
 
 
-def preset_documents() -> list[dict[str, Any]]:
+def list_preset_documents() -> list[dict[str, Any]]:
     """The recipes that ship; one that a newer version cannot read is left out."""
     documents = []
     for name in list_presets():

@@ -87,7 +87,7 @@ def _buckets(count: int, most: int) -> list[tuple[int, int]]:
 class MetricsReader:
     """Follows metrics.jsonl: `poll` gives the rows that were added.
 
-    A resumed job rewrites the file; then, or when the place is not one of this file, everything is read anew.
+    A resumed job rewrites the file; then everything is read again from its start.
     """
 
     path: Path
@@ -103,7 +103,7 @@ class MetricsReader:
         return f"{self.inode}:{self.offset}"
 
     def poll(self) -> tuple[list[Row], bool]:
-        """The new rows, and whether what was known before no longer counts."""
+        """The new rows, and whether the file was rewritten, so that rows of earlier polls no longer count."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -114,7 +114,7 @@ class MetricsReader:
             self.recent.clear()
         if status.st_size == self.offset:
             return [], renewed
-        rows, self.offset = whole_lines(self.path, self.offset)
+        rows, self.offset = read_whole_lines(self.path, self.offset)
         for row in rows:
             self.columns.take(row)
             self.recent.append(row)
@@ -131,7 +131,7 @@ class MetricsReader:
         return int(offset)
 
 
-def whole_lines(path: Path, offset: int) -> tuple[list[Row], int]:
+def read_whole_lines(path: Path, offset: int) -> tuple[list[Row], int]:
     """The complete JSON lines from a byte offset on, and the offset behind them."""
     with path.open("rb") as file:
         file.seek(offset)
@@ -157,5 +157,5 @@ def number(value: JsonValue) -> float:
 
 
 def round_figure(value: float) -> float | None:
-    """Five significant digits are more than a curve can show; NaN is no JSON."""
+    """The value with five significant digits, which is more than a curve can show; None for NaN and infinity."""
     return float(f"{value:.5g}") if math.isfinite(value) else None

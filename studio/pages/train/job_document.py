@@ -17,8 +17,8 @@ from orchestrator.checkpoints import complete_steps, read_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from studio.pages.train.advice import advise
 from studio.pages.train.curves import MetricsReader, Row
-from studio.pages.train.machine_load import machine_load
-from studio.pages.train.progress import isoformat, job_progress, seconds_since
+from studio.pages.train.machine_load import read_machine_load
+from studio.pages.train.progress import compute_job_progress, isoformat, seconds_since
 from studio.pages.train.schema import JobCheckpoint, JobEvaluation, JobLine, JobView
 from trainer.errors import TrainerError
 from trainer.jobs.job_folder import BEST_METRIC, JobFolder, read_lines
@@ -28,7 +28,7 @@ from trainer.recipe import Recipe
 LOG_CHARS = 20_000
 
 
-def job_line(row: JobRow) -> JobLine:
+def build_job_line(row: JobRow) -> JobLine:
     """A job in the list."""
     return JobLine(
         id=row.id,
@@ -46,19 +46,19 @@ def job_line(row: JobRow) -> JobLine:
     )
 
 
-def job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: float) -> JobView:
+def build_job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: float) -> JobView:
     """Everything about one job but its curves and its log."""
     job_folder = jobs.folder(row.id)
-    recipe = recipe_of(jobs, row.id)
+    recipe = load_job_recipe(jobs, row.id)
     recent = list(metrics.recent)
     evaluations = list_evaluations(job_folder)
     return JobView(
-        **dict(job_line(row)),
-        place=job_progress(row, recipe, metrics, len(evaluations), now),
+        **dict(build_job_line(row)),
+        place=compute_job_progress(row, recipe, metrics, len(evaluations), now),
         heartbeat_s=seconds_since(row.heartbeat, now) if row.active else None,
-        memory=machine_load(row.owner) if row.active else None,
+        memory=read_machine_load(row.owner) if row.active else None,
         ahead=_jobs_ahead(row, jobs),
-        advice=advise(recent, last_groups(job_folder), row, recipe, now),
+        advice=advise(recent, read_last_groups(job_folder), row, recipe, now),
         checkpoints=list_checkpoints(job_folder, row.id, evaluations),
         evaluations=evaluations,
         stages=list(recipe.stages) if recipe else row.kind.split("+"),
@@ -115,7 +115,7 @@ def list_evaluations(job_folder: JobFolder) -> list[JobEvaluation]:
     return evaluations
 
 
-def last_groups(job_folder: JobFolder, most: int = 60, read: int = 400_000) -> list[Row]:
+def read_last_groups(job_folder: JobFolder, most: int = 60, read: int = 400_000) -> list[Row]:
     """The newest groups of episodes, without reading a long file."""
     try:
         size = job_folder.rollouts.stat().st_size
@@ -135,7 +135,7 @@ def last_groups(job_folder: JobFolder, most: int = 60, read: int = 400_000) -> l
     return rows
 
 
-def recipe_of(jobs: JobStore, job: str) -> Recipe | None:
+def load_job_recipe(jobs: JobStore, job: str) -> Recipe | None:
     """The recipe of a job; None when its file is gone or damaged."""
     try:
         return jobs.recipe(job)

@@ -17,7 +17,7 @@ _gpus: tuple[float, list[GpuLoad]] = (0.0, [])
 _lock = threading.Lock()
 
 
-def machine_load(owner: str) -> MachineLoad | None:
+def read_machine_load(owner: str) -> MachineLoad | None:
     """The RAM that the process `owner` (pid:start) and its children hold, and what the machine has. None when the
     process is gone."""
     try:

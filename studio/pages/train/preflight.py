@@ -1,4 +1,4 @@
-"""What prevents a recipe from being started, each with the key it is at and what to do: no guessing after Start."""
+"""What prevents a recipe from being started: each gap with the key of the recipe and what to do about it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GB = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class LaunchGap:
-    """One thing that prevents a start (`blocks`), or that a person should know before."""
+    """Something that prevents a start (`blocks`), or that a person should know before one."""
 
     key: str
     sentence: str
@@ -94,7 +94,7 @@ def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
 
 
 def _file_time(source: str) -> float:
-    """When the file of a source was changed; generated ones never are."""
+    """The time of the last change to a source's file; 0 for generated sources."""
     if not source.startswith("file:"):
         return 0.0
     path = Path(source.removeprefix("file:")).expanduser()
@@ -168,7 +168,7 @@ def _disk_missing(recipe: Recipe, store: Store) -> Iterator[LaunchGap]:
 
 
 def checkpoints_kept(recipe: Recipe) -> int:
-    """The most that lie there at a time: those kept, the best, the last of SFT and the one being written."""
+    """The most checkpoints on disk at a time: those kept, the best, the last of SFT and the one being written."""
     return max((part.saving.keep for part in (recipe.sft, recipe.grpo) if part), default=0) + 3
 
 
@@ -185,7 +185,7 @@ def checkpoint_bytes(recipe: Recipe) -> int:
 
 
 def _there(base: str) -> bool:
-    """Whether asking for the folder does no work: the starter's is converted on first use."""
+    """Whether the model is on this machine, ready to be read: the starter's is converted on first use."""
     try:
         return is_available(base) in ("found", "ready")
     except WorkerFault:

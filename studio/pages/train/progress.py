@@ -13,7 +13,9 @@ from trainer.jobs.queue import JobRow
 from trainer.recipe import Recipe
 
 
-def job_progress(row: JobRow, recipe: Recipe | None, metrics: MetricsReader, evaluated: int, now: float) -> JobProgress:
+def compute_job_progress(
+    row: JobRow, recipe: Recipe | None, metrics: MetricsReader, evaluated: int, now: float
+) -> JobProgress:
     """How far the job is: over all steps, in its stage, and how long the stage will take. `evaluated` counts the
     orchestrators that were measured."""
     step = max(metrics.columns.steps, default=row.step)

@@ -16,7 +16,7 @@ from orchestrator.traces.store import EpisodeRow
 from pool_registry.pool import Pool
 from pool_registry.worker import Role
 from studio.episode_documents.schema import StepStatus
-from studio.episode_documents.view import episode_view
+from studio.episode_documents.view import build_episode_view
 from studio.frame.document import Document
 from studio.pages.train.curves import whole
 from studio.runtime import Runtime
@@ -80,7 +80,7 @@ class RolloutIndex:
     offset: int = 0
 
     def refresh(self) -> None:
-        """Take in what was appended; a resumed job rewrites the file, then begin anew."""
+        """Index the lines that were appended; start over when a resumed job has rewritten the file."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -111,13 +111,13 @@ class RolloutIndex:
         with self.path.open("rb") as file:
             for offset, length in self.steps.get(step, [])[first : first + most]:
                 file.seek(offset)
-                with suppress(ValueError):  # somebody changed the file by hand since it was indexed
+                with suppress(ValueError):  # the file was edited since it was indexed
                     groups.append(json.loads(file.read(length)))
         return [group for group in groups if isinstance(group, dict)]
 
 
 class RolloutBrowser:
-    """Answers for the page; keeps the index of the jobs that were looked at."""
+    """Builds the documents of the rollout browser; keeps the indexes of the jobs viewed last."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -161,7 +161,7 @@ class RolloutBrowser:
         graph = None
         try:
             row = self._runtime.store.traces.row(key)
-            graph = small_graph(self._runtime.store.traces.episode(key), row, self._pool(row)).to_json()
+            graph = build_small_graph(self._runtime.store.traces.episode(key), row, self._pool(row)).to_json()
         except (EpisodeNotFound, DamagedTrace):
             pass  # the figures are still worth showing
         return {**figures, "graph": graph, "starred": key in starred}
@@ -171,9 +171,9 @@ class RolloutBrowser:
         return stored.pool if stored else None
 
 
-def small_graph(episode: Episode, row: EpisodeRow, pool: Pool | None) -> SmallGraph:
+def build_small_graph(episode: Episode, row: EpisodeRow, pool: Pool | None) -> SmallGraph:
     """The graph of the Run page without its words: places, states and edges."""
-    view = episode_view(episode, row, pool, None)
+    view = build_episode_view(episode, row, pool, None)
     graph, answer = view.graph, view.graph.answer
     drawn = len(graph.nodes) <= MAX_NODES
     return SmallGraph(

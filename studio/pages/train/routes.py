@@ -17,9 +17,9 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pool_registry.actions import JsonValue
 from studio.frame import sse
 from studio.frame.commands import command_routes
-from studio.pages.train.commands import TrainCommands, preset_documents
-from studio.pages.train.curves import MetricsReader, round_figure, whole_lines
-from studio.pages.train.job_document import LOG_CHARS, job_view
+from studio.pages.train.commands import TrainCommands, list_preset_documents
+from studio.pages.train.curves import MetricsReader, read_whole_lines, round_figure
+from studio.pages.train.job_document import LOG_CHARS, build_job_view
 from studio.pages.train.rollouts import RolloutBrowser
 from studio.pages.train.schema import CurveColumns, JobDocument, LogText
 from studio.runtime import Runtime
@@ -45,7 +45,7 @@ def routes(runtime: Runtime) -> APIRouter:
         row = _find_job(store, job)
         reader = MetricsReader(store.folder(job).metrics)
         reader.poll()
-        view = job_view(row, store, reader, time.time())
+        view = build_job_view(row, store, reader, time.time())
         curves = CurveColumns.model_validate(reader.columns.document())
         document = JobDocument(**dict(view), recipe=commands.recipe_text(job), curves=curves)
         return JSONResponse(document.to_json())
@@ -64,7 +64,7 @@ def routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/api/recipes")
     def recipes() -> JSONResponse:
-        return JSONResponse({"recipes": preset_documents()})
+        return JSONResponse({"recipes": list_preset_documents()})
 
     return router
 
@@ -112,12 +112,12 @@ class JobFollower:
         offset = self._metrics.knows(self._last)
         if offset is None:
             return [self._curves()]
-        rows = whole_lines(self._job_folder.metrics, offset)[0] if offset < self._metrics.offset else []
+        rows = read_whole_lines(self._job_folder.metrics, offset)[0] if offset < self._metrics.offset else []
         return [self._rows(rows)] if rows else []
 
     def _state_messages(self, row: JobRow) -> list[str]:
         """The job's document, if it is another than the last one sent."""
-        state = sse.message(job_view(row, self._jobs, self._metrics, time.time()).to_json(), "job")
+        state = sse.message(build_job_view(row, self._jobs, self._metrics, time.time()).to_json(), "job")
         if state == self._state:
             return []
         self._state = state
@@ -127,7 +127,7 @@ class JobFollower:
         return sse.message(self._metrics.columns.document(), "curves", self._metrics.place)
 
     def _rows(self, rows: Sequence[Mapping[str, JsonValue]]) -> str:
-        return sse.message([plain(row) for row in rows], "rows", self._metrics.place)
+        return sse.message([clean_row(row) for row in rows], "rows", self._metrics.place)
 
 
 class LogTail:
@@ -153,7 +153,7 @@ class LogTail:
         return LogText(text=text.decode("utf-8", "replace"), whole=whole, cut=whole and start > 0)
 
 
-def plain(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def clean_row(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """A metric row as JSON can say it."""
     return {
         key: round_figure(value) if isinstance(value, float) and key != "at" else value

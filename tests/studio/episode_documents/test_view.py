@@ -12,7 +12,7 @@ from orchestrator.traces.store import EpisodeRow
 from pool_registry.actions import Observation, Status, Usage
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from studio.episode_documents.view import episode_view, step_detail, turn_detail, view_patch
+from studio.episode_documents.view import build_episode_view, build_step_detail, build_turn_detail, build_view_patch
 
 POOL = Pool(
     name="p",
@@ -42,7 +42,7 @@ EVENTS = [
 
 
 def view(count: int = len(EVENTS)) -> dict:
-    return episode_view(replay("e", EVENTS[:count]), ROW, POOL, 1).to_json()
+    return build_episode_view(replay("e", EVENTS[:count]), ROW, POOL, 1).to_json()
 
 
 def test_a_view_is_json_and_holds_every_step_edge_and_total():
@@ -65,32 +65,32 @@ def test_a_view_of_every_prefix_of_a_trace_can_be_drawn():
 
 
 def test_a_patch_changes_states_but_carries_no_edges():
-    patch = view_patch(replay("e", EVENTS[:4]), ROW, POOL, 1).to_json()
+    patch = build_view_patch(replay("e", EVENTS[:4]), ROW, POOL, 1).to_json()
     assert [node["status"] for node in patch["nodes"]] == ["RUNNING", "PENDING", "PENDING"]
     assert "graph" not in patch
 
 
 def test_the_detail_of_a_step_shows_what_it_was_allowed_to_see_and_nothing_else():
-    found = step_detail(replay("e", EVENTS), 3, POOL)
+    found = build_step_detail(replay("e", EVENTS), 3, POOL)
     assert found is not None
     detail = found.to_json()
     assert [seen["step"] for seen in detail["visible"]] == [1, 2]
     assert detail["visible"][1]["error"] == "math_error: no"
     assert detail["arguments"] == {"expression": "$1*2"} and detail["resolved"] == {"expression": "2*2"}
-    assert step_detail(replay("e", EVENTS), 9, POOL) is None
+    assert build_step_detail(replay("e", EVENTS), 9, POOL) is None
 
 
 def test_the_detail_of_a_turn_has_its_text():
-    detail = turn_detail(replay("e", EVENTS), 1)
+    detail = build_turn_detail(replay("e", EVENTS), 1)
     assert detail is not None and detail.text == "{}" and detail.latency_s == 0.5
 
 
 def test_of_a_large_pool_the_view_says_what_was_shown_best_first():
     shown = ShownWorkers({"calc": 0.25, "read": 0.5}, of=200, by="meaning and words")
     events = [*EVENTS[:2], TurnTaken(1, replace(EVENTS[2].turn, shown=shown), 0.5), *EVENTS[3:]]
-    turn = episode_view(replay("e", events), ROW, POOL, 1).to_json()["turns"][0]
+    turn = build_episode_view(replay("e", events), ROW, POOL, 1).to_json()["turns"][0]
     assert turn["shown"] == {"count": 2, "of": 200}
-    detail = turn_detail(replay("e", events), 1)
+    detail = build_turn_detail(replay("e", events), 1)
     assert detail is not None and detail.shown is not None and detail.shown.by == "meaning and words"
     assert [(worker.worker, worker.score) for worker in detail.shown.workers] == [("read", 0.5), ("calc", 0.25)]
     assert view()["turns"][0]["shown"] is None

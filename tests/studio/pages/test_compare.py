@@ -11,10 +11,10 @@ from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, TurnStarted
 from orchestrator.graphs.alignment import align
 from orchestrator.plan import Step, Turn
 from studio.pages.compare.commands import CompareCommands, evaluation_recipe
-from studio.pages.compare.graph_diff import diff_document
+from studio.pages.compare.graph_diff import build_graph_diff
 from studio.pages.compare.results import ResultShelf, Selection
 from studio.pages.compare.suite import PAGE
-from studio.pages.compare.training_drift import checkpoint_step, spread, topology
+from studio.pages.compare.training_drift import checkpoint_step, measure_topology, pick_evenly
 from tests.browser.support.evaluations import SKILL, TASKS, Pair, write_evaluation
 from tests.browser.support.jobs import write_job
 from tests.studio.pages.test_run_routes import messages
@@ -159,10 +159,10 @@ def test_training_drift_comes_from_metrics_traces_and_evaluated_checkpoints(runt
 
 
 def test_the_shape_of_an_episode_counts_layers_over_all_rounds():
-    shape = topology([[Step(1, "a"), Step(2, "b"), Step(3, "a", {}, (1, 2))], [Step(4, "c", {}, (3,))]])
+    shape = measure_topology([[Step(1, "a"), Step(2, "b"), Step(3, "a", {}, (1, 2))], [Step(4, "c", {}, (3,))]])
     assert (shape.steps, shape.depth, shape.width, dict(shape.workers)) == (4, 3, 2, {"a": 2, "b": 1, "c": 1})
-    assert topology([]).parallelism == 0.0
-    assert spread(list(range(100)), 5) == [0, 25, 50, 74, 99] and spread([1, 2], 5) == [1, 2]
+    assert measure_topology([]).parallelism == 0.0
+    assert pick_evenly(list(range(100)), 5) == [0, 25, 50, 74, 99] and pick_evenly([1, 2], 5) == [1, 2]
     assert (checkpoint_step("job@7", "job"), checkpoint_step("job", "job"), checkpoint_step("other@7", "job")) == (
         7,
         None,
@@ -197,7 +197,7 @@ def test_a_diff_is_told_in_sentences_with_the_place_of_what_is_gone():
         )
     )
     one, two = align([left, right], [None, None])
-    told = diff_document((left, one), (right, two))
+    told = build_graph_diff((left, one), (right, two))
     assert told["marks"] == {"1": ["same"], "2": ["worker"], "3": ["added"]}
     assert [(ghost["id"], ghost["worker"]) for ghost in told["ghosts"]] == [(3, "check")]
     said = [sentence for entry in told["entries"] for sentence in entry["says"]]

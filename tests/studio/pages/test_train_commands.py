@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pool_registry.pool import Pool
 from studio.pages.train.commands import TrainCommands
 from studio.pages.train.curves import Columns, MetricsReader, thin_out
-from studio.pages.train.progress import job_progress
+from studio.pages.train.progress import compute_job_progress
 from tests.browser.support.jobs import recipe, write_job
 from trainer.jobs.queue import JobRow
 from trainer.recipe import dump_recipe, parse_recipe
@@ -201,12 +201,12 @@ def test_an_evaluation_says_how_many_episodes_of_how_many_and_how_long_the_rest_
     file.write_text("".join(json.dumps(note) + "\n" for note in notes))
     reader = MetricsReader(file)
     reader.poll()
-    place = job_progress(row, measured, reader, 0, now=200.0)
+    place = compute_job_progress(row, measured, reader, 0, now=200.0)
     assert (place.stage, place.done, place.total, place.share) == ("evaluate", 30, 100, 0.3)
     assert (place.step_s, place.eta_s) == (2.0, 140.0)
     assert reader.columns.steps == [], "progress is no curve"
     after_training = measured.model_copy(update={"sft": recipe().sft})
-    assert job_progress(row, after_training, reader, 0, now=200.0).done == 30
+    assert compute_job_progress(row, after_training, reader, 0, now=200.0).done == 30
 
 
 def test_between_the_last_demonstration_and_the_first_step_nothing_is_said_to_end(tmp_path):
@@ -219,7 +219,7 @@ def test_between_the_last_demonstration_and_the_first_step_nothing_is_said_to_en
         with (tmp_path / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(note) + "\n")
         reader.poll()
-        place = job_progress(row, recipe(), reader, 0, now=200.0)
+        place = compute_job_progress(row, recipe(), reader, 0, now=200.0)
         return place.stage, place.done, place.eta_s
 
     assert [place_at(done) for done in (2, 4)] == [("demonstrations", 2, None), ("demonstrations", 4, 4.0)]

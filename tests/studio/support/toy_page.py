@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pool_registry.errors import InvalidPool
 from studio.access.accounts import current_user
 from studio.frame.commands import Fields, PageCommands, PageReply, command_routes, text
-from studio.frame.web_page import web_page
+from studio.frame.web_page import draw_web_page
 from studio.runtime import Runtime
 
 
@@ -25,7 +25,7 @@ class ToyCommands(PageCommands):
 
 
 def build(_runtime: Runtime) -> None:
-    web_page("toy", "/toys/toy.js")
+    draw_web_page("toy", "/toys/toy.js")
 
 
 def routes(_runtime: Runtime) -> APIRouter:
