@@ -25,7 +25,7 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.evaluation.trials import run_task
-from trainer.grpo.rewards import REWARDS, sample_of
+from trainer.grpo.rewards import REWARDS, make_sample
 from trainer.tasks.registry import open_source
 
 async def main():
@@ -35,7 +35,7 @@ async def main():
     task = open_source("squares").tasks("train", 1)[0]
     async with live_pool(starter_pool()) as pool:
         episode = await run_task(task, make_orchestrator("oracle", pool, task.oracle_turn), pool, NoSink())
-        reward = REWARDS["brevity"].function(sample_of(task, episode, pool.pool.limits), [])
+        reward = REWARDS["brevity"].function(make_sample(task, episode, pool.pool.limits), [])
     print(json.dumps([turned.value, POLICIES["second_opinion"].label, episode.graded.correct, reward]))
 
 asyncio.run(main())

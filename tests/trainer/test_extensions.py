@@ -190,13 +190,13 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.policies.registry import make_orchestrator
-from trainer.grpo.rewards import load_rewards, sample_of, score_group
+from trainer.grpo.rewards import load_rewards, make_sample, score_group
 from trainer.recipe import RewardSettings
 from trainer.tasks.registry import open_source
 
 async def sample(pool, task):
     episode = await run_episode(EpisodeSpec(task.query), make_orchestrator("oracle", pool, task.oracle_turn), pool)
-    return sample_of(task, episode, pool.pool.limits)
+    return make_sample(task, episode, pool.pool.limits)
 
 async def score(*names):
     terms = load_rewards([RewardSettings(term=name) for name in names])
