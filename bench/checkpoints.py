@@ -49,13 +49,13 @@ def make_adapters(folder: Path, model: Path, count: int, rank: int) -> list[Path
     tuned = get_peft_model(base, LoraConfig(task_type="CAUSAL_LM", **settings))
     for seed in range(count):
         torch.manual_seed(seed)
-        for weights in (each for each in tuned.parameters() if each.requires_grad):
+        for weights in (parameter for parameter in tuned.parameters() if parameter.requires_grad):
             torch.nn.init.normal_(weights, std=0.05)
         tuned.save_pretrained(folder / str(seed))
     return [folder / str(seed) for seed in range(count)]
 
 
-def merged(model: Path, adapter: Path) -> LoadedModel:
+def load_merged(model: Path, adapter: Path) -> LoadedModel:
     """A model of its own with the adapter in its weights: what sharing does away with."""
     from peft import PeftModel
 
@@ -81,7 +81,7 @@ def memory() -> dict[str, float]:
     return {"uss_mb": used.uss / 1e6, "rss_mb": used.rss / 1e6}
 
 
-def arranged(arrangement: str, model: Path, adapters: Sequence[Path]) -> dict[str, float]:
+def measure_arrangement(arrangement: str, model: Path, adapters: Sequence[Path]) -> dict[str, float]:
     """Memory of one arrangement, and its times. Runs in a process of its own; what is imported is in `libraries`."""
     import peft  # noqa: F401
     import transformers.models.llama.modeling_llama  # noqa: F401
@@ -90,9 +90,9 @@ def arranged(arrangement: str, model: Path, adapters: Sequence[Path]) -> dict[st
     models: list[LoadedModel] = []
     if arrangement == "apart":
         cpu_s = time.process_time()
-        load_s = [seconds(lambda each=each: models.append(merged(model, each))) for each in adapters]
+        load_s = [seconds(lambda item=item: models.append(load_merged(model, item))) for item in adapters]
         cpu_s = (time.process_time() - cpu_s) / len(adapters)
-        speed = statistics.median(rate(lambda each=each: say(each)) for each in models)
+        speed = statistics.median(rate(lambda item=item: say(item)) for item in models)
         times = {"load_s": statistics.median(load_s), "load_cpu_s": cpu_s, "tokens_per_s": speed}
         return {**memory(), "libraries_mb": libraries, **times}
     load_s = [seconds(lambda: models.append(LoadedModel(model, "auto")))]
@@ -100,12 +100,12 @@ def arranged(arrangement: str, model: Path, adapters: Sequence[Path]) -> dict[st
     speed = rate(lambda: say(base))
     if arrangement == "base":
         return {**memory(), "libraries_mb": libraries, "load_s": load_s[0], "tokens_per_s": speed}
-    add_s = [seconds(lambda each=each: base.adapters.use(each)) for each in adapters]
+    add_s = [seconds(lambda item=item: base.adapters.use(item)) for item in adapters]
     turns = [adapters[number % len(adapters)] for number in range(SWITCHES)]
     cpu_s = time.process_time()
-    switch_s = [seconds(lambda each=each: base.adapters.use(each)) for each in turns]
+    switch_s = [seconds(lambda item=item: base.adapters.use(item)) for item in turns]
     cpu_s = (time.process_time() - cpu_s) / len(turns)
-    speed = statistics.median(rate(lambda each=each: say(base, each)) for each in adapters)
+    speed = statistics.median(rate(lambda item=item: say(base, item)) for item in adapters)
     return {
         **memory(),
         "libraries_mb": libraries,
@@ -131,18 +131,20 @@ def in_own_process(arrangement: str, options: argparse.Namespace, adapters: Sequ
     if done.returncode:
         sys.exit(f"{arrangement} failed:\n{done.stderr[-2000:]}")
     sys.stderr.write(f"{arrangement} done\n")
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
-def measured(options: argparse.Namespace) -> dict[str, Any]:
+def measure_all(options: argparse.Namespace) -> dict[str, Any]:
     """All arrangements, and what follows from them."""
     model = model_path(options.model)
     with tempfile.TemporaryDirectory(prefix="podium-bench-") as folder:
         adapters = make_adapters(Path(folder), model, options.adapters, options.rank)
         size_mb = sum(file.stat().st_size for file in adapters[0].glob("*.safetensors")) / 1e6
-        found = {each: in_own_process(each, options, adapters) for each in ("base", "shared", "apart")}
-    base, shared, apart = found["base"], found["shared"], found["apart"]
+        results = {
+            arrangement: in_own_process(arrangement, options, adapters) for arrangement in ("base", "shared", "apart")
+        }
+    base, shared, apart = results["base"], results["shared"], results["apart"]
     figures = {
         "adapters_over_base_mb": shared["uss_mb"] - base["uss_mb"],
         "models_over_base_mb": apart["uss_mb"] - base["uss_mb"],
@@ -153,12 +155,12 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     }
     about = {"model": options.model, "adapters": options.adapters, "rank": options.rank, "adapter_file_mb": size_mb}
     machine = {"cpus": os.cpu_count(), "load_1min": os.getloadavg()[0], "python": platform.python_version()}
-    return rounded({**about, **found, "figures": figures, "machine": machine})
+    return round_figures({**about, **results, "figures": figures, "machine": machine})
 
 
-def rounded(value: Any) -> Any:
+def round_figures(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: rounded(each) for name, each in value.items()}
+        return {name: round_figures(item) for name, item in value.items()}
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
@@ -191,9 +193,9 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.arrangement:
-        print(json.dumps(arranged(options.arrangement, model_path(options.model), options.folders)))
+        print(json.dumps(measure_arrangement(options.arrangement, model_path(options.model), options.folders)))
         return
-    result = measured(options)
+    result = measure_all(options)
     if options.out:
         options.out.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1) if options.json else markdown(result))

@@ -74,10 +74,10 @@ def write_results(home: str, episodes: int) -> str:
     store.traces.flush()
     (jobs.folder(job).path / RESULTS).write_text("".join(lines), encoding="utf-8")
     with writing(store.engine) as session:
-        found = session.get(JobRow, job)
-        assert found is not None
-        found.state, found.ended_at = "done", datetime.now(UTC)
-        session.add(found)
+        row = session.get(JobRow, job)
+        assert row is not None
+        row.state, row.ended_at = "done", datetime.now(UTC)
+        session.add(row)
     store.close()
     return job
 
@@ -97,8 +97,12 @@ def answer_cpu_milliseconds(home: str) -> float:
     shelf = ResultShelf(JobStore(store.engine, store.home))
     build_suite(shelf, Selection(), "")
     took = []
-    asked = ((Selection(family="atlas"), ""), (Selection(family="atlas", level=2), ""), (Selection(), "orchestrator-9"))
-    for selection, reference in asked:
+    requests = (
+        (Selection(family="atlas"), ""),
+        (Selection(family="atlas", level=2), ""),
+        (Selection(), "orchestrator-9"),
+    )
+    for selection, reference in requests:
         started = time.process_time()
         build_suite(shelf, selection, reference)
         took.append(1000 * (time.process_time() - started))
@@ -106,7 +110,7 @@ def answer_cpu_milliseconds(home: str) -> float:
     return max(took)
 
 
-def opened(browser: Browser, url: str) -> tuple[Page, dict[str, float]]:
+def open_suite(browser: Browser, url: str) -> tuple[Page, dict[str, float]]:
     """The suite view in a browser without cache: first paint, and until its table is there."""
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
     started = time.perf_counter()
@@ -143,30 +147,30 @@ def filter_milliseconds(page: Page, name: str, value: str) -> float:
 
 def measure(repeats: int, episodes: int) -> dict[str, float]:
     """Every figure."""
-    found: dict[str, list[float]] = {}
+    measured: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="podium-bench-") as home, sync_playwright() as playwright:
         command = [sys.executable, "-m", "studio", "prepare", "--home", home]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         write_results(home, episodes)
-        found["answer_cpu_ms"] = [answer_cpu_milliseconds(home)]
+        measured["answer_cpu_ms"] = [answer_cpu_milliseconds(home)]
         program = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for _ in range(repeats):
             process, url, _ = start_studio(home)
-            page, figures = opened(browser, url)
+            page, figures = open_suite(browser, url)
             first = [filter_milliseconds(page, name, value) for name, value in FILTERS]
             for name in ("family", "level", "reference"):
                 filter_milliseconds(page, name, "" if name != "reference" else "orchestrator-0")
             again = [filter_milliseconds(page, name, value) for name, value in FILTERS]
             figures |= {"filter_ms": max(again), "filter_first_ms": max(first)}
             for name, value in figures.items():
-                found.setdefault(name, []).append(value)
+                measured.setdefault(name, []).append(value)
             page.context.close()
-            found.setdefault("run_paint_s", []).append(first_paint_seconds(browser, url))
+            measured.setdefault("run_paint_s", []).append(first_paint_seconds(browser, url))
             process.terminate()
             process.wait(timeout=30)
         browser.close()
-    return {name: median(values) for name, values in found.items()}
+    return {name: median(values) for name, values in measured.items()}
 
 
 def main() -> None:
@@ -180,8 +184,8 @@ def main() -> None:
     figures = measure(options.repeats, options.episodes)
     cores = os.cpu_count() or 1
     load = {"before": round(before / cores, 2), "after": round(os.getloadavg()[0] / cores, 2)}
-    told = {"cores": cores, "load": load, "episodes": options.episodes, "figures": figures, "limits": LIMITS}
-    document = json.dumps(told, indent=1)
+    report = {"cores": cores, "load": load, "episodes": options.episodes, "figures": figures, "limits": LIMITS}
+    document = json.dumps(report, indent=1)
     if options.save:
         options.save.write_text(document + "\n")
     lines = [

@@ -51,10 +51,10 @@ def main() -> None:
     text = json.dumps(report, indent=1)
     if options.out:
         options.out.write_text(text + "\n")
-    print(text if options.json else told(report))
+    print(text if options.json else format_report(report))
 
 
-def told(report: dict[str, Any]) -> str:
+def format_report(report: dict[str, Any]) -> str:
     steps = report["grpo"]
     turns = report["decoding"]
     lines = [
@@ -137,7 +137,7 @@ def decoding() -> dict[str, float]:
         started = time.perf_counter()
         made.append(turns())
         times.setdefault(name, []).append(time.perf_counter() - started)
-    assert all(each == made[0] for each in made), "both caches hold the same"
+    assert all(item == made[0] for item in made), "both caches hold the same"
     dynamic, roomy = median(times["dynamic"]), median(times["roomy"])
     return {"dynamic_s": round(dynamic, 3), "roomy_s": round(roomy, 3), "ratio": round(roomy / dynamic, 3)}
 
@@ -170,7 +170,7 @@ def turns() -> list[list[int]]:
 
     async def all_of_them() -> list[list[int]]:
         prompts = [chat.encode_prompt([Message("user", task.query)]) for task in tasks]
-        return [each.ids for each in await asyncio.gather(*(generator.generate(prompt, 288) for prompt in prompts))]
+        return [item.ids for item in await asyncio.gather(*(generator.generate(prompt, 288) for prompt in prompts))]
 
     try:
         return asyncio.run(all_of_them())
@@ -190,13 +190,13 @@ def tiny_sft() -> Any:
 def spin() -> list[dict[str, float]]:
     rows = []
     for rounds in SPINS:
-        free = timed(rounds)
+        free = time_once(rounds)
         with busy_cores():
-            rows.append({"spin": rounds, "free_s": free, "busy_s": timed(rounds)})
+            rows.append({"spin": rounds, "free_s": free, "busy_s": time_once(rounds)})
     return rows
 
 
-def timed(rounds: int) -> float:
+def time_once(rounds: int) -> float:
     """Median seconds of a pass in a process of its own."""
     environment = {**os.environ, "GOMP_SPINCOUNT": str(rounds)}
     command = [sys.executable, __file__, "--pass"]

@@ -257,19 +257,19 @@ def measure(engine: str, quick: bool) -> dict[str, float]:
     expect_many_episodes()
     if engine != "podium":
         build = globals()["bare_asyncio" if engine == "asyncio" else engine]
-        return asyncio.run(_measured(engine, build, lambda: None, quick))
+        return asyncio.run(_measure_engine(engine, build, lambda: None, quick))
     from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
 
     with tempfile.TemporaryDirectory(prefix="podium-bench-") as folder:
         store = open_store(find_home(folder))
         try:
-            return asyncio.run(_measured(engine, lambda g: podium(g, store.traces), store.traces.flush, quick))
+            return asyncio.run(_measure_engine(engine, lambda g: podium(g, store.traces), store.traces.flush, quick))
         finally:
             store.close()
 
 
-async def _measured(
+async def _measure_engine(
     _engine: str, build: Callable[[Graph], Run], flush: Callable[[], None], quick: bool
 ) -> dict[str, float]:
     uneven, noop, small = build(UNEVEN), build(NOOP), build(SMALL)

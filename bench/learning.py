@@ -61,9 +61,9 @@ def main() -> None:
     seeds_of = commands.add_parser("seeds")
     seeds_of.add_argument("jobs", nargs="+")
     seeds_of.add_argument("--tasks", type=int, default=160)
-    for each in (matrix_of, seeds_of):
-        each.add_argument("--out", type=Path)
-        each.add_argument("--home", help="the data folder with the jobs; traces are thrown away")
+    for item in (matrix_of, seeds_of):
+        item.add_argument("--out", type=Path)
+        item.add_argument("--home", help="the data folder with the jobs; traces are thrown away")
     options = parser.parse_args()
     if options.home:
         choose_home(options.home)
@@ -102,12 +102,12 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int)
     from trainer.learner.transformers_generator import TransformersGenerator
     from trainer.recipe import ModelSettings
 
-    folder, known = find_checkpoint(name)
-    learner = load_learner(ModelSettings(base=known.base), 0, folder)
+    folder, manifest = find_checkpoint(name)
+    learner = load_learner(ModelSettings(base=manifest.base), 0, folder)
     chat = ChatTokens(learner.tokenizer)
     generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(0.0), concurrency)
     episode_format = EpisodeFormat(
-        find_dialect(known.dialect), known.prompt, known.turn_tokens, 2048, pool.pool.limits.max_rounds
+        find_dialect(manifest.dialect), manifest.prompt, manifest.turn_tokens, 2048, pool.pool.limits.max_rounds
     )
     rows: list[ResultRow] = []
 
@@ -172,11 +172,11 @@ def seeds(options: argparse.Namespace) -> dict[str, Any]:
     rows = []
     for job in options.jobs:
         folder = find_checkpoint(job)[0].parent
-        manifests = {int(each.name): read_checkpoint(each) for each in folder.iterdir() if each.name.isdigit()}
+        manifests = {int(item.name): read_checkpoint(item) for item in folder.iterdir() if item.name.isdigit()}
         last = {manifest.stage: folder / str(step) for step, manifest in sorted(manifests.items())}
         recipe: Any = read_checkpoint(last["grpo"]).recipe
         ends = {"start": last.get("sft") or find_checkpoint(recipe["model"]["start"])[0], "grpo": last["grpo"]}
-        rewards = {stage: sampled_rewards(place, last["grpo"], options.tasks) for stage, place in ends.items()}
+        rewards = {stage: sample_rewards(place, last["grpo"], options.tasks) for stage, place in ends.items()}
         gain = bootstrap_mean([after - before for before, after in zip(rewards["start"], rewards["grpo"], strict=True)])
         row = {
             "job": job,
@@ -190,7 +190,7 @@ def seeds(options: argparse.Namespace) -> dict[str, Any]:
     return {"tasks": options.tasks, "rows": rows}
 
 
-def sampled_rewards(folder: Path, trained: Path, count: int) -> list[float]:
+def sample_rewards(folder: Path, trained: Path, count: int) -> list[float]:
     """The reward of one sampled episode for each of `count` validation tasks, in the way of `trained`'s recipe."""
     import torch
 

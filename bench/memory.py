@@ -73,10 +73,10 @@ def main() -> None:
     for name in options.only or [name for name in POINTS if has_card() or "bfloat16" not in name]:
         rows.append(in_a_process(name))
         sys.stderr.write(f"{name} {rows[-1]}\n")
-    found = {"goal": "within 10 % on a GPU", "points": rows}
+    report = {"goal": "within 10 % on a GPU", "points": rows}
     if options.out:
-        options.out.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found, indent=1) if options.json else markdown(rows))
+        options.out.write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps(report, indent=1) if options.json else markdown(rows))
 
 
 def has_card() -> bool:

@@ -51,7 +51,7 @@ def read(name: str) -> list[dict[str, str]]:
 def tools() -> list[WorkerProfile]:
     return [
         WorkerProfile(
-            row["name"], row["description"], tuple(each.split(":")[0] for each in row["arguments"].split(", "))
+            row["name"], row["description"], tuple(argument.split(":")[0] for argument in row["arguments"].split(", "))
         )
         for row in read("tools.tsv")
     ]
@@ -61,15 +61,17 @@ def queries(cards: Sequence[WorkerProfile]) -> list[Query]:
     places = {card.name: place for place, card in enumerate(cards)}
     rows = [("paraphrased", row["name"], row["query"]) for row in read("tools.tsv")]
     rows += [("plain", row["name"], row["query"]) for row in read("plain_queries.tsv")]
-    return [Query(text, places[name], group, shared(text, cards[places[name]])) for group, name, text in rows]
+    return [
+        Query(text, places[name], group, share_of_common_words(text, cards[places[name]])) for group, name, text in rows
+    ]
 
 
-def shared(text: str, card: WorkerProfile) -> float:
-    words, known = (
+def share_of_common_words(text: str, card: WorkerProfile) -> float:
+    words, card_words = (
         set(choose_workers.content_words(text)),
         set(choose_workers.content_words(card.words.replace("_", " "))),
     )
-    return len(words & known) / max(1, len(words))
+    return len(words & card_words) / max(1, len(words))
 
 
 def place_of(query: Query, scores: Sequence[float]) -> int:
@@ -78,18 +80,18 @@ def place_of(query: Query, scores: Sequence[float]) -> int:
     return sum(score >= mine for place, score in enumerate(scores) if place != query.right)
 
 
-def interval(found: int, count: int) -> tuple[float, float]:
+def interval(hits: int, count: int) -> tuple[float, float]:
     """Wilson's interval for a share."""
-    share, square = found / count, Z * Z / count
+    share, square = hits / count, Z * Z / count
     middle = (share + square / 2) / (1 + square)
     half = Z * math.sqrt(share * (1 - share) / count + square / count / 4) / (1 + square)
     return round(middle - half, 3), round(middle + half, 3)
 
 
 def recall(places: Sequence[int], k: int = K) -> dict[str, Any]:
-    found = sum(place < k for place in places)
-    low, high = interval(found, len(places))
-    return {"recall": round(found / len(places), 3), "low": low, "high": high, "queries": len(places)}
+    hits = sum(place < k for place in places)
+    low, high = interval(hits, len(places))
+    return {"recall": round(hits / len(places), 3), "low": low, "high": high, "queries": len(places)}
 
 
 def rank_fusion(meaning: Sequence[float], words: Sequence[float]) -> list[float]:
@@ -105,31 +107,33 @@ def rank_fusion(meaning: Sequence[float], words: Sequence[float]) -> list[float]
 def measure() -> dict[str, Any]:
     """Recall@8 of every ranking on every group of queries."""
     cards = tools()
-    asked = queries(cards)
+    all_queries = queries(cards)
     started = time.perf_counter()
     ways: dict[str, Callable[[Query], Sequence[float]]] = {
         "words": lambda query: choose_workers.score_words(query.text, cards)
     }
     if sentence_vectors.find_weights() is not None:
-        sentence_vectors.embed([*(card.meaning for card in cards), *(query.text for query in asked)])
+        sentence_vectors.embed([*(card.meaning for card in cards), *(query.text for query in all_queries)])
         ways["meaning"] = lambda query: choose_workers.score_meaning(query.text, cards)
         ways["rank_fusion"] = lambda query: rank_fusion(ways["meaning"](query), ways["words"](query))
     ways["studio"] = lambda query: choose_workers.score_workers(query.text, cards)[0]
     seconds = time.perf_counter() - started
-    paraphrased = sorted((query for query in asked if query.group == "paraphrased"), key=lambda query: query.shared)
+    paraphrased = sorted(
+        (query for query in all_queries if query.group == "paraphrased"), key=lambda query: query.shared
+    )
     half = len(paraphrased) // 2
     groups = {
         "paraphrased": paraphrased,
         "paraphrased_harder": paraphrased[:half],
         "paraphrased_easier": paraphrased[half:],
-        "plain": [query for query in asked if query.group == "plain"],
-        "all": asked,
+        "plain": [query for query in all_queries if query.group == "plain"],
+        "all": all_queries,
     }
     result: dict[str, Any] = {}
     for name, scores in ways.items():
-        places = {query: place_of(query, scores(query)) for query in asked}
+        places = {query: place_of(query, scores(query)) for query in all_queries}
         result[name] = {group: recall([places[query] for query in members]) for group, members in groups.items()}
-        result[name]["all_at_24"] = recall([places[query] for query in asked], k=24)
+        result[name]["all_at_24"] = recall([places[query] for query in all_queries], k=24)
     result["words_shared_with_the_card"] = {
         group: round(sum(query.shared for query in members) / len(members), 3) for group, members in groups.items()
     }
@@ -143,11 +147,11 @@ def table(result: dict[str, Any]) -> str:
     for way in ("words", "meaning", "rank_fusion", "studio"):
         if way in result:
             cells = (result[way][group] for group in groups)
-            lines.append(f"{way:13}" + "".join(f"{written(cell):>22}" for cell in cells))
+            lines.append(f"{way:13}" + "".join(f"{format_recall(cell):>22}" for cell in cells))
     return "\n".join(lines)
 
 
-def written(cell: dict[str, Any]) -> str:
+def format_recall(cell: dict[str, Any]) -> str:
     return f"{cell['recall']:.3f} ({cell['low']:.2f}-{cell['high']:.2f})"
 
 

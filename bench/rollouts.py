@@ -204,13 +204,13 @@ class Script:
         """What a row has still to say in its present turn."""
         task = int(self.tokenizer.decode([row[row.index(self._named) + 1]]))
         opened = [at for at, token in enumerate(row) if token == self._opened]
-        said = row[opened[-1] + 1 :]
+        written = row[opened[-1] + 1 :]
         if row[-1] == self._opened and len(opened) == 1:
             variant = self._begun[task]
             self._begun[task] += 1
         else:
             variant = int(self.tokenizer.decode([row[opened[0] + 1]]))
-        return self.turns(task, variant)[len(opened) - 1][len(said) :]
+        return self.turns(task, variant)[len(opened) - 1][len(written) :]
 
 
 def _calls(turn: Turn) -> str:
@@ -230,8 +230,8 @@ class Forced:
         if not self._rests:
             self._rests = [self._script.rest(row)[::-1] for row in ids.tolist()]
         pad = self._script.tokenizer.pad_token_id
-        wanted = torch.tensor([[rest.pop() if rest else pad] for rest in self._rests])
-        return torch.full_like(scores, -torch.inf).scatter_(1, wanted, 0.0)
+        forced_ids = torch.tensor([[rest.pop() if rest else pad] for rest in self._rests])
+        return torch.full_like(scores, -torch.inf).scatter_(1, forced_ids, 0.0)
 
 
 @dataclass(slots=True)
@@ -242,7 +242,7 @@ class Clocked:
     batches: int = 0
 
 
-def scripted_model() -> tuple[Any, Script, Clocked]:
+def build_scripted_model() -> tuple[Any, Script, Clocked]:
     from transformers import LogitsProcessorList
 
     tokenizer = build_tokenizer([*tasks_of(64), *_samples()])
@@ -252,7 +252,7 @@ def scripted_model() -> tuple[Any, Script, Clocked]:
     model, script, clocked = build_model(tokenizer, SEED), Script(tokenizer), Clocked()
     generate = model.generate
 
-    def forced(*args: Any, **settings: Any) -> Any:
+    def generate_forced(*args: Any, **settings: Any) -> Any:
         started = time.perf_counter()
         try:
             return generate(*args, logits_processor=LogitsProcessorList([Forced(script)]), **settings)
@@ -260,7 +260,7 @@ def scripted_model() -> tuple[Any, Script, Clocked]:
             clocked.busy_s += time.perf_counter() - started
             clocked.batches += 1
 
-    model.generate = forced
+    model.generate = generate_forced
     assert tokenizer.pad_token == PAD
     return model, script, clocked
 
@@ -304,7 +304,7 @@ class Barrier:
         if len(self._held) == self._live:
             held, self._held = self._held, []
             started = time.perf_counter()
-            made = await asyncio.to_thread(self._batch, [list(each) for each, _ in held], limit)
+            made = await asyncio.to_thread(self._batch, [list(item) for item, _ in held], limit)
             self.busy_s += time.perf_counter() - started
             self.batches += 1
             for (_, waiting), turn in zip(held, made, strict=True):
@@ -323,7 +323,7 @@ class Barrier:
         made = ids[:, padded["input_ids"].shape[1] :].tolist()
         return [turn[: turn.index(self._tokenizer.eos_token_id) + 1] for turn in made]
 
-    async def finished(self) -> None:
+    async def wait_until_finished(self) -> None:
         return
 
     def close(self) -> None:
@@ -331,8 +331,8 @@ class Barrier:
 
 
 class Ours(TransformersGenerator):
-    async def finished(self) -> None:
-        """Rows are handed over before their batch has ended; the last one is to be counted, too."""
+    async def wait_until_finished(self) -> None:
+        """Wait for the last batch, so that its time is counted: rows are returned before their batch has ended."""
         if self._runner is not None:
             await self._runner
 
@@ -347,16 +347,16 @@ class Bench:
     store: Store
 
     @contextmanager
-    def watched(self, plain: bool, scale: float) -> Any:
+    def watch(self, plain: bool, scale: float) -> Any:
         """A dict that holds the wall seconds, the model's part of them, and the batches, after the block."""
         self.script.start(plain)
         Slow.scale, Slow.calls = scale, 0
         self.clocked.busy_s, self.clocked.batches = 0.0, 0
-        found: dict[str, Any] = {}
+        timings: dict[str, Any] = {}
         started = time.perf_counter()
-        yield found
-        found.setdefault("wall_s", time.perf_counter() - started)
-        found |= {"generation_s": self.clocked.busy_s, "batches": self.clocked.batches, "calls": Slow.calls}
+        yield timings
+        timings.setdefault("wall_s", time.perf_counter() - started)
+        timings |= {"generation_s": self.clocked.busy_s, "batches": self.clocked.batches, "calls": Slow.calls}
 
     async def engine(self, size: int, barrier: bool, scale: float) -> dict[str, Any]:
         """One step's rollouts with our engine."""
@@ -369,15 +369,16 @@ class Bench:
             terms: Any = {"accuracy": (accuracy_reward, 1.0)}
             engine = RolloutEngine("bench", pool, self.script.chat, episode_format, terms, self.store.traces)
             dealt: Any = Dealt(tasks_of(size // group))
-            with self.watched(True, scale) as found:
+            with self.watch(True, scale) as timings:
                 async with asyncio.timeout(300):
                     groups, _ = await engine.run_step(dealt, generator, size // group, group, 0, mixed_only=False)
-            await generator.finished()
+            await generator.wait_until_finished()
         generator.close()
-        episodes = [rollout.sample.episode for each in groups for rollout in each.rollouts]
-        assert all(each.ended is not None and each.ended.outcome == "answered" for each in episodes), episodes[0].ended
+        episodes = [rollout.sample.episode for group in groups for rollout in group.rollouts]
+        ends = [episode.ended for episode in episodes]
+        assert all(end is not None and end.outcome == "answered" for end in ends), ends[0]
         figures = {"generation_s": generator.busy_s, "batches": generator.batches, "tokens": generator.tokens}
-        return {**found, **figures}
+        return {**timings, **figures}
 
     def trl(self, size: int, scale: float) -> dict[str, Any]:
         """One step's rollouts with TRL's tool loop, taken out of a training step."""
@@ -420,19 +421,19 @@ class Bench:
                 tools=[slow],
             )
             trainer.remove_callback(PrinterCallback)
-            found: dict[str, Any] = {}
-            trainer._generate = self._watched_once(trainer._generate, scale, found)
+            timings: dict[str, Any] = {}
+            trainer._generate = self._watch_once(trainer._generate, scale, timings)
             trainer.train()
-        return found
+        return timings
 
-    def _watched_once(self, generate: Callable[..., Any], scale: float, found: dict[str, Any]) -> Callable[..., Any]:
-        def watched(*args: Any) -> Any:
-            with self.watched(False, scale) as measured:
+    def _watch_once(self, generate: Callable[..., Any], scale: float, timings: dict[str, Any]) -> Callable[..., Any]:
+        def watch(*args: Any) -> Any:
+            with self.watch(False, scale) as measured:
                 made = generate(*args)
-            found.update(measured, tokens=sum(len(turn) for each in self.script._turns.values() for turn in each))
+            timings.update(measured, tokens=sum(len(turn) for turns in self.script._turns.values() for turn in turns))
             return made
 
-        return watched
+        return watch
 
     def alone(self) -> float:
         """Seconds a token of an episode that has the model to itself."""
@@ -456,54 +457,54 @@ class Bench:
         runs: dict[str, list[dict[str, Any]]] = {"podium": [], "barrier": []}
         at_once: dict[str, list[float]] = {"podium": [], "barrier": []}
         for _ in range(repeats):
-            for name, found in runs.items():
-                found.append(asyncio.run(self.engine(size, name == "barrier", scale)))
+            for name, results in runs.items():
+                results.append(asyncio.run(self.engine(size, name == "barrier", scale)))
                 at_once[name].append(asyncio.run(self.engine(size, name == "barrier", 0.0))["generation_s"])
-        best = {name: min(found, key=lambda run: run["wall_s"]) for name, found in runs.items()}
-        for name, found in runs.items():
-            best[name] |= {"at_once_s": min(at_once[name]), "all_wall_s": [round(run["wall_s"], 2) for run in found]}
+        best = {name: min(results, key=lambda run: run["wall_s"]) for name, results in runs.items()}
+        for name, results in runs.items():
+            best[name] |= {"at_once_s": min(at_once[name]), "all_wall_s": [round(run["wall_s"], 2) for run in results]}
         if trl:
             best["trl"] = self.trl(size, scale)
         assert len({run["calls"] for run in best.values()}) == 1, best
         return best
 
-    def bounded(self, size: int, scale: float, per_token: float, best: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    def add_bounds(self, size: int, scale: float, per_token: float, best: dict[str, dict[str, Any]]) -> dict[str, Any]:
         """The contenders' figures with the bound and their ratios to it."""
         generation = min(run["at_once_s"] for run in best.values() if "at_once_s" in run)
         chain = self.chain(size, scale, per_token)
         bound = max(generation, chain)
         for run in best.values():
             run["ratio"] = run["wall_s"] / bound
-        rounded = {name: {key: _rounded(value) for key, value in run.items()} for name, run in best.items()}
+        rounded = {name: {key: _round_figures(value) for key, value in run.items()} for name, run in best.items()}
         return {"bound_s": round(bound, 3), "generation_s": round(generation, 3), "chain_s": round(chain, 3), **rounded}
 
 
-def _rounded(value: Any) -> Any:
+def _round_figures(value: Any) -> Any:
     return round(value, 3) if isinstance(value, float) else value
 
 
 def compare(sizes: Sequence[int], repeats: int, scale: float, trl: bool) -> dict[str, Any]:
     """The figures of all contenders at every size."""
-    be_quiet()
+    silence_libraries()
     expect_many_episodes()
     with tempfile.TemporaryDirectory(prefix="podium-bench-") as folder:
         store = open_store(find_home(folder))
         try:
-            bench = Bench(*scripted_model(), store)
+            bench = Bench(*build_scripted_model(), store)
             asyncio.run(bench.engine(2, False, 0.0))  # the first batch of a process is slow
             runs, per_token = {}, []
             for size in sizes:
                 runs[size] = bench.compare(size, repeats, scale, trl)
                 per_token += [bench.alone() for _ in range(repeats)]
-            found = {str(size): bench.bounded(size, scale, min(per_token), best) for size, best in runs.items()}
+            results = {str(size): bench.add_bounds(size, scale, min(per_token), best) for size, best in runs.items()}
         finally:
             store.close()
     import torch
 
     packages = ("torch", "transformers", *(("trl",) if trl else ()))
     return {
-        "rollouts": found,
-        "goal": {"ratio": GOAL, "met": {size: each["podium"]["ratio"] <= GOAL for size, each in found.items()}},
+        "rollouts": results,
+        "goal": {"ratio": GOAL, "met": {size: item["podium"]["ratio"] <= GOAL for size, item in results.items()}},
         "workers_ms": [50 * scale, 800 * scale],
         "machine": {
             "cpus": os.cpu_count(),
@@ -516,7 +517,7 @@ def compare(sizes: Sequence[int], repeats: int, scale: float, trl: bool) -> dict
     }
 
 
-def be_quiet() -> None:
+def silence_libraries() -> None:
     from trainer.learner.load_and_save import configure_libraries as quiet
 
     quiet(int(os.environ.get("OMP_NUM_THREADS", "2")))
@@ -525,12 +526,12 @@ def be_quiet() -> None:
 
 def table(result: Mapping[str, Any]) -> str:
     lines = [f"{'rollouts':>8}{'generation':>12}{'chain':>8}{'contender':>12}{'wall s':>9}{'ratio':>8}{'batches':>9}"]
-    for size, found in result["rollouts"].items():
+    for size, results in result["rollouts"].items():
         for name in ("podium", "barrier", "trl"):
-            if name in found:
-                run = found[name]
+            if name in results:
+                run = results[name]
                 lines.append(
-                    f"{size:>8}{found['generation_s']:>12.2f}{found['chain_s']:>8.2f}{name:>12}{run['wall_s']:>9.2f}"
+                    f"{size:>8}{results['generation_s']:>12.2f}{results['chain_s']:>8.2f}{name:>12}{run['wall_s']:>9.2f}"
                     f"{run['ratio']:>8.2f}{run['batches']:>9}"
                 )
         met = result["goal"]["met"][size]

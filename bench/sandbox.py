@@ -69,7 +69,7 @@ async def figures(call: Call, count: int) -> dict[str, float]:
     }
 
 
-async def sandboxed(level: Level, count: int) -> dict[str, float]:
+async def time_sandbox(level: Level, count: int) -> dict[str, float]:
     cold = []
     for _ in range(5):
         fresh = Sandbox(level=level)
@@ -81,16 +81,16 @@ async def sandboxed(level: Level, count: int) -> dict[str, float]:
         before = await _inside_s(sandbox)
         await sequential(lambda: sandbox.run(SNIPPET), count)
         cpu_ms = (await _inside_s(sandbox) - before) / count * 1000
-        found = await figures(lambda: sandbox.run(SNIPPET), count)
+        measured = await figures(lambda: sandbox.run(SNIPPET), count)
     finally:
         await sandbox.close()
-    return {**found, "cold_ms": round(statistics.median(cold), 2), "cpu_ms": round(cpu_ms, 2)}
+    return {**measured, "cold_ms": round(statistics.median(cold), 2), "cpu_ms": round(cpu_ms, 2)}
 
 
 async def _inside_s(sandbox: Sandbox) -> float:
     """CPU seconds of the fork server and of all its children that have ended."""
     top = psutil.Process((await sandbox._server()).process.pid)
-    return sum(sum(each.cpu_times()[:4]) for each in (top, *top.children(recursive=True)))
+    return sum(sum(item.cpu_times()[:4]) for item in (top, *top.children(recursive=True)))
 
 
 async def bare() -> None:
@@ -106,7 +106,7 @@ async def measure(count: int) -> dict[str, Any]:
     result: dict[str, Any] = {"bare": await figures(bare, count)}
     for level in Level:
         if await runner._attack(level) is None:
-            result[level.name.lower()] = await sandboxed(level, count)
+            result[level.name.lower()] = await time_sandbox(level, count)
     result["goal"] = {"warm_median_ms": GOAL_MS}
     result["machine"] = {
         "cpus": os.cpu_count(),

@@ -40,13 +40,13 @@ LIMITS = {
 def import_seconds(module: str) -> float:
     """Importing `module` in a fresh interpreter, less the bare interpreter's start; no torch may come along."""
 
-    def timed(code: str) -> float:
+    def time_program(code: str) -> float:
         started = time.perf_counter()
         subprocess.run([sys.executable, "-c", code], check=True)
         return time.perf_counter() - started
 
     code = f"import {module}, sys; assert 'torch' not in sys.modules"
-    return max(0.0, timed(code) - timed("pass"))
+    return max(0.0, time_program(code) - time_program("pass"))
 
 
 def start_studio(home: str) -> tuple[subprocess.Popen[bytes], str, float]:

@@ -342,8 +342,8 @@ def test_a_saved_evaluation_is_the_reference_of_a_later_one(store, jobs, sums):
     for job, reference in ((later, "nope"), (later, f"{saved}/nope"), (later, "../x")):
         with pytest.raises(UnknownReference, match="JOB/ORCHESTRATOR"):
             compare_jobs(jobs, [job], reference)
-    with pytest.raises(UnknownReference, match="taken apart"):
-        compare_jobs(jobs, [later], apart="colour")
+    with pytest.raises(UnknownReference, match="broken down"):
+        compare_jobs(jobs, [later], breakdown="colour")
 
 
 def test_the_compare_command_prints_every_form(store, jobs, sums):
