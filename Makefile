@@ -6,7 +6,7 @@ SETUP := $(VENV)/.setup-$(shell cat pyproject.toml Makefile | cksum | cut -d' ' 
 VLLM := .venv-vllm
 VLLM_SETUP := $(VLLM)/.setup-$(shell cat pyproject.toml scripts/vllm_env.py | cksum | cut -d' ' -f1)
 
-.PHONY: help setup vllm studio quick test test-all check check-web fix system clean
+.PHONY: help setup vllm studio quick quick-tests test test-all check check-web fix system clean
 
 help:
 	@echo "make studio [PORT=7860]  set up and start the studio on http://127.0.0.1:PORT"
@@ -47,7 +47,11 @@ system:
 # Two files at a time, in the order that tests/conftest.py gives them.
 PYTEST := $(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15
 
-quick: setup check
+# The checkers use one core each: beside the tests they cost no time of their own.
+quick: setup
+	$(MAKE) --no-print-directory -j 2 check quick-tests
+
+quick-tests: setup
 	$(PYTEST) -m quick --ignore=tests/browser
 
 test: setup system check
