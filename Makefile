@@ -65,6 +65,7 @@ check: setup check-web
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(PYTHON) scripts/count_names.py --check
 	$(VENV)/bin/python -m scripts.write_types --check
 
 # The pages' JavaScript and CSS. Node is a tool for developers only: without it this is skipped, but not in CI.
