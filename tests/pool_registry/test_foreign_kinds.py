@@ -55,7 +55,7 @@ from pool_registry.gallery.worker_from_template import find_missing, make_worker
 from pool_registry.kinds import KINDS, icon_of, kind_of
 from pool_registry.pool import Pool, check_pool
 from pool_registry.worker import WorkerSpec
-from studio.pages.pool.documents import kind_document
+from studio.pages.pool.documents import describe_kind
 from studio.publish.portable_pool import stays_because, travellers
 
 def worker(kind, **config):
@@ -122,7 +122,7 @@ assert template.group == "tools"
 assert find_missing(template, {}) == [("upper", "this is missing")]
 added = make_worker(template, {"upper": True}, pool)
 assert (added.name, added.description, added.timeout_s) == ("reverse", "Turns a text around.", 5)
-assert kind_document("reverse")["schema"]["properties"]["upper"] == {"title": "Upper", "type": "boolean"}
+assert describe_kind("reverse")["schema"]["properties"]["upper"] == {"title": "Upper", "type": "boolean"}
 assert icon_of("reverse") == "M4 4h16" and icon_of("nobody") == ""
 """)  # fmt: skip
 
