@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from studio.episode_documents.schema import EpisodeView, Replay, StepDetail, TurnDetail, ViewPatch
-from studio.frame.document import Document
+from studio.frame.document import PageDocument
 from studio.pages.train.rollouts import SmallGraph
 from studio.pages.train.schema import JobDocument, JobLine, JobView, LogText
 
@@ -47,7 +47,7 @@ Schema = Mapping[str, Any]
 def build_types() -> str:
     """The whole file; interfaces in the order of their names."""
     _, schema = models_json_schema([(model, "serialization") for model in DOCUMENTS])
-    own = {model.__name__ for model in _subclasses(Document)}
+    own = {model.__name__ for model in _subclasses(PageDocument)}
     interfaces = [_interface(name, rule, name in own) for name, rule in sorted(schema["$defs"].items())]
     return "\n".join([HEAD, *interfaces])
 

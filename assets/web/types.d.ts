@@ -17,6 +17,14 @@ export interface AnswerNode {
   paths: string[];
 }
 
+/** The mean of one family and level. */
+export interface CellMean {
+  family: string | null;
+  level: number | null;
+  tasks: number | null;
+  mean: number | null;
+}
+
 /** So many of so many. */
 export interface CountOf {
   count: number;
@@ -79,14 +87,6 @@ export interface EpisodeView {
   graph: Graph;
   turns: TurnView[];
   totals: EpisodeTotals;
-}
-
-/** The mean of one family and level. */
-export interface EvaluationCell {
-  family: string | null;
-  level: number | null;
-  tasks: number | null;
-  mean: number | null;
 }
 
 export interface Failure {
@@ -174,7 +174,7 @@ export interface JobEvaluation {
   p50_s: number | null;
   speedup: number | null;
   cost: number | null;
-  cells: EvaluationCell[];
+  cells: CellMean[];
 }
 
 /** A job in the list; `code` is the reason of a failure in one word. */

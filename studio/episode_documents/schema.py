@@ -14,20 +14,20 @@ from orchestrator.plan import RecalledLessons
 from orchestrator.traces.episode_totals import EpisodeTotals
 from pool_registry.actions import Failure, JsonValue
 from pool_registry.worker import Role
-from studio.frame.document import Document
+from studio.frame.document import PageDocument
 
 StepStatus = Literal["PENDING", "RUNNING", "OK", "PARSE_ERR", "EXEC_ERR", "TIMEOUT"]
 TurnStatus = Literal["RUNNING", "OK", "PARSE_ERR", "EXEC_ERR"]
 
 
-class Verdict(Document):
+class Verdict(PageDocument):
     """How the answer was graded."""
 
     correct: bool
     expected: str
 
 
-class EpisodeHead(Document):
+class EpisodeHead(PageDocument):
     """What stands above an episode's graph."""
 
     id: str
@@ -47,7 +47,7 @@ class EpisodeHead(Document):
     verdict: Verdict | None
 
 
-class Lane(Document):
+class Lane(PageDocument):
     """One column of the graph: its round, and how many steps stand in it."""
 
     x: int
@@ -57,7 +57,7 @@ class Lane(Document):
     note: str
 
 
-class CallFigures(Document):
+class CallFigures(PageDocument):
     """What one call took, and how it ended."""
 
     latency_s: float | None
@@ -92,7 +92,7 @@ class StepNode(CallFigures):
     reused: int | None = Field(description="In a what-if: the step of the varied run that this output was taken from.")
 
 
-class Edge(Document):
+class Edge(PageDocument):
     """From a step to one that may see it."""
 
     source: int = Field(serialization_alias="from")
@@ -101,7 +101,7 @@ class Edge(Document):
     path: str
 
 
-class AnswerNode(Document):
+class AnswerNode(PageDocument):
     """The answer on the graph, and the steps that it quotes."""
 
     x: float
@@ -112,7 +112,7 @@ class AnswerNode(Document):
     paths: list[str]
 
 
-class Graph(Document):
+class Graph(PageDocument):
     """The laid-out graph of an episode."""
 
     width: float
@@ -125,14 +125,14 @@ class Graph(Document):
     answer: AnswerNode | None
 
 
-class CountOf(Document):
+class CountOf(PageDocument):
     """So many of so many."""
 
     count: int
     of: int
 
 
-class TurnView(Document):
+class TurnView(PageDocument):
     """One turn of the orchestrator."""
 
     round: int
@@ -148,7 +148,7 @@ class TurnView(Document):
     recalled: CountOf | None = Field(description="How many lessons of the failure memory it was given.")
 
 
-class EpisodeView(Document):
+class EpisodeView(PageDocument):
     """The whole view of an episode so far."""
 
     clock_s: float
@@ -158,7 +158,7 @@ class EpisodeView(Document):
     totals: EpisodeTotals
 
 
-class ViewPatch(Document):
+class ViewPatch(PageDocument):
     """What may change in a view without the graph changing its shape."""
 
     clock_s: float
@@ -168,7 +168,7 @@ class ViewPatch(Document):
     nodes: list[StepNode]
 
 
-class SeenStep(Document):
+class SeenStep(PageDocument):
     """An earlier step as a later one was allowed to see it."""
 
     step: int
@@ -178,7 +178,7 @@ class SeenStep(Document):
     error: str | None
 
 
-class ReusedStep(Document):
+class ReusedStep(PageDocument):
     """The step of another run that an output was taken from."""
 
     episode: str
@@ -206,14 +206,14 @@ class StepDetail(CallFigures):
     reused: ReusedStep | None
 
 
-class ShownWorker(Document):
+class ShownWorker(PageDocument):
     """A worker and its score for the query."""
 
     worker: str
     score: float
 
 
-class ShownWorkersDetail(Document):
+class ShownWorkersDetail(PageDocument):
     """The workers that the orchestrator was shown of a large pool, best first."""
 
     count: int
@@ -222,7 +222,7 @@ class ShownWorkersDetail(Document):
     workers: list[ShownWorker]
 
 
-class TurnDetail(Document):
+class TurnDetail(PageDocument):
     """Everything about one turn: the text that the orchestrator wrote and the prompt that it was sent."""
 
     round: int
@@ -241,7 +241,7 @@ class TurnDetail(Document):
     latency_s: float | None
 
 
-class Replay(Document):
+class Replay(PageDocument):
     """A whole episode that a page can replay without a server; steps and turns by their numbers."""
 
     podium_replay: Literal[1] = 1

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 
-class Document(BaseModel):
+class PageDocument(BaseModel):
     """A JSON document. A field that Python cannot name has an alias."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -18,7 +18,7 @@ from orchestrator.traces.store import EpisodeRow
 from studio.episode_documents.trace import build_trace_document
 from studio.episode_documents.view import build_step_detail, build_turn_detail
 from studio.frame import sse
-from studio.frame.document import Document
+from studio.frame.document import PageDocument
 from studio.pages.run.stream import POLL_S, EpisodeFollower
 from studio.pages.run.what_if_routes import what_if_routes
 from studio.runtime import Runtime
@@ -92,7 +92,7 @@ def _read(read: Callable[..., T], *arguments: Any) -> T:
         raise HTTPException(409, str(error)) from error
 
 
-def _respond(document: Document | None, otherwise: str) -> JSONResponse:
+def _respond(document: PageDocument | None, otherwise: str) -> JSONResponse:
     if document is None:
         raise HTTPException(404, otherwise)
     return JSONResponse(document.to_json())

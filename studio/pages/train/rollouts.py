@@ -17,7 +17,7 @@ from pool_registry.pool import Pool
 from pool_registry.worker import Role
 from studio.episode_documents.schema import StepStatus
 from studio.episode_documents.view import build_episode_view
-from studio.frame.document import Document
+from studio.frame.document import PageDocument
 from studio.pages.train.curves import whole
 from studio.runtime import Runtime
 
@@ -27,7 +27,7 @@ MAX_NODES = 60  # a small graph with more steps is only counted
 FOLLOWED = 16  # jobs whose index is kept
 
 
-class SmallNode(Document):
+class SmallNode(PageDocument):
     """A step on a small graph."""
 
     id: int
@@ -38,14 +38,14 @@ class SmallNode(Document):
     worker: str
 
 
-class SmallEdge(Document):
+class SmallEdge(PageDocument):
     """From a step to one that may see it."""
 
     path: str
     used: bool
 
 
-class SmallAnswer(Document):
+class SmallAnswer(PageDocument):
     """The answer on a small graph."""
 
     x: float
@@ -53,7 +53,7 @@ class SmallAnswer(Document):
     paths: list[str]
 
 
-class SmallGraph(Document):
+class SmallGraph(PageDocument):
     """The graph of an episode without its words; `node` is (width, height) of a step's card."""
 
     width: float

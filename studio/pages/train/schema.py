@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pydantic import ConfigDict
 
-from studio.frame.document import Document
+from studio.frame.document import PageDocument
 from studio.pages.train.advice import Advice
 
 
-class JobLine(Document):
+class JobLine(PageDocument):
     """A job in the list; `code` is the reason of a failure in one word."""
 
     id: str
@@ -28,7 +28,7 @@ class JobLine(Document):
     ended_at: str | None
 
 
-class JobProgress(Document):
+class JobProgress(PageDocument):
     """How far a job is: `done` of `total` in its stage, `step` of `steps` over all stages."""
 
     stage: str
@@ -42,7 +42,7 @@ class JobProgress(Document):
     elapsed_s: float | None
 
 
-class GpuLoad(Document):
+class GpuLoad(PageDocument):
     """One GPU; `busy` in percent. None where the driver does not say."""
 
     name: str
@@ -51,7 +51,7 @@ class GpuLoad(Document):
     busy: int | None
 
 
-class MachineLoad(Document):
+class MachineLoad(PageDocument):
     """The RAM that a job holds, what the machine has, and its GPUs."""
 
     held: int
@@ -60,7 +60,7 @@ class MachineLoad(Document):
     gpus: list[GpuLoad]
 
 
-class EvaluationCell(Document):
+class CellMean(PageDocument):
     """The mean of one family and level."""
 
     model_config = ConfigDict(extra="ignore")
@@ -71,7 +71,7 @@ class EvaluationCell(Document):
     mean: float | None = None
 
 
-class JobEvaluation(Document):
+class JobEvaluation(PageDocument):
     """What the evaluate stage measured of one orchestrator in one condition, without the episodes."""
 
     model_config = ConfigDict(extra="ignore")
@@ -87,10 +87,10 @@ class JobEvaluation(Document):
     p50_s: float | None = None
     speedup: float | None = None
     cost: float | None = None
-    cells: list[EvaluationCell] = []
+    cells: list[CellMean] = []
 
 
-class JobCheckpoint(Document):
+class JobCheckpoint(PageDocument):
     """One complete checkpoint; `name` is the orchestrator to run it, `best` marks the highest check."""
 
     step: int
@@ -125,7 +125,7 @@ class JobView(JobLine):
     title: str
 
 
-class CurveColumns(Document):
+class CurveColumns(PageDocument):
     """A job's metrics as columns: every series has a value, or None, for each of the steps."""
 
     steps: list[int]
@@ -139,7 +139,7 @@ class JobDocument(JobView):
     curves: CurveColumns
 
 
-class LogText(Document):
+class LogText(PageDocument):
     """A piece of a log: added to what is shown, or the `whole` in its place; `cut` when its beginning is left out."""
 
     text: str
