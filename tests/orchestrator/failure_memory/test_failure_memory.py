@@ -232,6 +232,7 @@ def test_lessons_of_like_queries_are_found_and_others_are_not(words_only, monkey
     assert "bricks" not in [each.sentence for each in found.lessons] and found.of == 3
 
 
+@pytest.mark.medium
 def test_few_lessons_are_shown_and_each_sentence_once():
     known = [lesson("6*7?", f"lesson {k % 5}", episode=str(k)) for k in range(20)]
     found = recall_similar("6*7?", known)

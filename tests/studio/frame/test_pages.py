@@ -12,6 +12,8 @@ from fastapi.testclient import TestClient
 from studio.access.accounts import Accounts
 from studio.runtime import Runtime
 
+pytestmark = pytest.mark.medium
+
 PASSWORD = "correct horse battery"
 
 
