@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from assets import asset
 from orchestrator.errors import UnknownOrchestrator
@@ -20,6 +20,7 @@ from orchestrator.prompt import PromptStyle
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import flush_to_disk, write_atomically
 from pool_registry.storage.data_folder import find_home
+from pool_registry.strict_model import StrictModel
 
 MANIFEST = "podium.json"
 # Names that are always there. `base` is the small model before it has seen a plan.
@@ -56,14 +57,12 @@ class TrainedPool(BaseModel):
     workers: tuple[str, ...]
 
 
-class Checkpoint(BaseModel):
+class Checkpoint(StrictModel):
     """The manifest: base model, weights, dialect, pool version, recipe and metrics, all that using it again needs.
 
     `kind` says whether the folder holds a whole model or an adapter for `base`. `prompt` is the style in which
     queries were put to the model in training; it must be used with the same one.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     podium_checkpoint: Literal[1] = 1
     name: str

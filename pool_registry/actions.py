@@ -43,11 +43,7 @@ class Usage:
         return self.tokens_in + self.tokens_out
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.tokens_in + other.tokens_in,
-            self.tokens_out + other.tokens_out,
-            self.cost + other.cost,
-        )
+        return Usage(self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out, self.cost + other.cost)
 
 
 NO_USAGE = Usage()

@@ -6,10 +6,11 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.kinds import field_problems, kind_of, load_config
+from pool_registry.strict_model import FrozenModel
 from pool_registry.worker import NAME_PATTERN, WorkerSpec
 
 MAX_POOL_FILE_BYTES = 4_000_000
@@ -20,13 +21,11 @@ _LATER = ("output", "fallback", "rate_limit", "cache")
 _LATER_LIMITS = ("max_shown", "memory")
 
 
-class Limits(BaseModel):
+class Limits(FrozenModel):
     """What every episode on this pool may use at most; always on. Times in seconds, cost in US dollars.
 
     Steps, tokens, cost and deadline are shared by an episode and the episodes inside it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_rounds: int = Field(default=6, ge=1, le=64)
     max_steps: int = Field(default=50, ge=1, le=1000)
@@ -48,10 +47,8 @@ class Limits(BaseModel):
     )
 
 
-class Pool(BaseModel):
+class Pool(FrozenModel):
     """Workers and limits under one name. Two pools with equal content have equal `hash`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=NAME_PATTERN)
     description: str = Field(default="", max_length=2000)

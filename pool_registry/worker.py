@@ -13,19 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
 from pool_registry.schemas.output_check import Output
+from pool_registry.strict_model import FrozenModel, StrictModel
 
 Role = Literal["agent", "tool", "recursion"]  # decides colour, and who counts as a language model for policies
 NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,47}$"
 
 
-class WorkerSpec(BaseModel):
+class WorkerSpec(FrozenModel):
     """Everything that is stored about a worker. `config` is checked against the kind's own model."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=NAME_PATTERN, description="What plans call it: a-z, 0-9, _ and -.")
     kind: str
@@ -93,10 +92,8 @@ class Reply:
     episode: str | None = None
 
 
-class NoConfig(BaseModel):
+class NoConfig(StrictModel):
     """For kinds that have nothing to configure."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 C = TypeVar("C", bound=BaseModel)

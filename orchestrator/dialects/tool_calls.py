@@ -114,9 +114,5 @@ def _describe_function(worker: LiveWorker) -> Mapping[str, JsonValue]:
     schema["properties"] = {**properties, "access": ACCESS_PARAMETER}
     return {
         "type": "function",
-        "function": {
-            "name": worker.spec.name,
-            "description": worker.spec.description,
-            "parameters": schema,
-        },
+        "function": {"name": worker.spec.name, "description": worker.spec.description, "parameters": schema},
     }

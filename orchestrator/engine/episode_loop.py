@@ -29,15 +29,7 @@ from orchestrator.engine.events import (
 )
 from orchestrator.engine.executor import Recorder, RoundRun
 from orchestrator.errors import InvalidQuery, OrchestratorError
-from orchestrator.plan import (
-    MAX_QUOTED_CHARS,
-    Step,
-    Turn,
-    check_turn,
-    count_quoted_chars,
-    references,
-    substitute,
-)
+from orchestrator.plan import MAX_QUOTED_CHARS, Step, Turn, check_turn, count_quoted_chars, references, substitute
 from pool_registry.actions import JsonValue, Observation, clean_text
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.errors import WorkerFault

@@ -173,13 +173,7 @@ POLICIES = ExtensionTable(
             "[:CHAIR]",
             takes_agent=True,
         ),
-        Policy(
-            "random_plan",
-            "Random plan",
-            "A random valid plan over the pool: the floor.",
-            _random_plan,
-            "[:SEED]",
-        ),
+        Policy("random_plan", "Random plan", "A random valid plan over the pool: the floor.", _random_plan, "[:SEED]"),
     ),
 )
 

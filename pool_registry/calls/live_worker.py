@@ -19,16 +19,7 @@ from typing import Any, TypeVar
 import stamina
 from aiolimiter import AsyncLimiter
 
-from pool_registry.actions import (
-    Failure,
-    JsonValue,
-    Observation,
-    Status,
-    Usage,
-    as_text,
-    clean_text,
-    storable,
-)
+from pool_registry.actions import Failure, JsonValue, Observation, Status, Usage, as_text, clean_text, storable
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, breaker_of
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.kinds import kind_of

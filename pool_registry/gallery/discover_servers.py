@@ -22,12 +22,7 @@ PROBE_S = 2.0  # loopback answers or refuses within milliseconds, unless the mac
 MAX_MODELS = 200
 MAX_NAME_CHARS = 200
 _EMBEDS = re.compile(r"embed|rerank", re.IGNORECASE)  # these cannot chat
-_OWNERS = {
-    "vllm": "vLLM",
-    "llamacpp": "llama.cpp",
-    "organization_owner": "LM Studio",
-    "library": "Ollama",
-}
+_OWNERS = {"vllm": "vLLM", "llamacpp": "llama.cpp", "organization_owner": "LM Studio", "library": "Ollama"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,12 @@ from functools import cache
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from assets import asset
 from pool_registry.kinds import KINDS, Kind, icon_of
 from pool_registry.language_models.providers import PROVIDERS, Provider
+from pool_registry.strict_model import FrozenModel, StrictModel
 from pool_registry.worker import WorkerSpec
 
 Group = Literal["models", "roles", "tools", "imports"]
@@ -24,10 +25,8 @@ Needs = Literal["nothing", "a key", "a running server", "a file", "a model", "an
 Control = Literal["text", "model", "key", "path", "documents"]
 
 
-class TemplateField(BaseModel):
+class TemplateField(FrozenModel):
     """A field of the worker's configuration that a person may have to fill in, and how the page asks for it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     field: str
     label: str
@@ -38,10 +37,8 @@ class TemplateField(BaseModel):
     optional: bool = False
 
 
-class WorkerTemplate(BaseModel):
+class WorkerTemplate(FrozenModel):
     """One card of the gallery. `spec` is None for what opens an importer of its own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     title: str
@@ -63,10 +60,8 @@ class WorkerTemplate(BaseModel):
         return self.icon or icon_of(self.kind)
 
 
-class RoleCard(BaseModel):
+class RoleCard(StrictModel):
     """One entry of assets/gallery/roles.yaml."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     title: str

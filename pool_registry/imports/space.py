@@ -73,12 +73,7 @@ def _arguments(endpoint: Mapping[str, Any]) -> dict[str, Any]:
         inputs.append({"name": name, "is_file": is_file, "default": entry.get("parameter_default")})
         if not has_default:
             required.append(name)
-    parameters = {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
+    parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     problem = schema_problem(parameters)
     if problem:
         raise UnfitEndpoint(problem)

@@ -73,10 +73,7 @@ class LanguageModel(Protocol):
 
 
 def agent_messages(
-    role_prompt: str,
-    instruction: str,
-    visible: Sequence[Visible] = (),
-    max_visible_chars: int = DEFAULT_VISIBLE_CHARS,
+    role_prompt: str, instruction: str, visible: Sequence[Visible] = (), max_visible_chars: int = DEFAULT_VISIBLE_CHARS
 ) -> list[Message]:
     """Build the messages of one call: the role, then what the step may see, then its instruction."""
     messages = [Message("system", role_prompt)] if role_prompt else []

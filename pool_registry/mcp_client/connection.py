@@ -90,10 +90,7 @@ class Connection:
         exchange.set(note)
         info = mcp_types.Implementation(name="podium", version="1")
         try:
-            async with (
-                asyncio.timeout(CONNECT_S) as clock,
-                Client(transport, client_info=info, cache=None) as client,
-            ):
+            async with asyncio.timeout(CONNECT_S) as clock, Client(transport, client_info=info, cache=None) as client:
                 clock.reschedule(None)
                 self._opened.set_result(client)
                 await self._over.wait()

@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pool_registry import secrets
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
+from pool_registry.strict_model import FrozenModel
 
 
-class McpServer(BaseModel):
+class McpServer(FrozenModel):
     """A program to start on this machine, or a URL.
 
     Values of `env` and `headers` are plain text, or a secret reference (`env:NAME`, `keyring:NAME`); it may
     stand behind a word: `Bearer env:NAME`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(
         pattern=r"^[a-z][a-z0-9_-]{0,23}$", description="Stands before its tools' names: a-z, 0-9, _ and -; 24 at most."

@@ -10,7 +10,7 @@ from email.message import Message
 from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from pool_registry import secrets
 from pool_registry.actions import JsonValue
@@ -18,6 +18,7 @@ from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import AddressPolicy
 from pool_registry.network.http_client import Answer
+from pool_registry.strict_model import StrictModel
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})  # RFC 9110, 9.2.2: may be sent again
@@ -29,10 +30,8 @@ _TEXT_TYPES = ("application/xml", "application/javascript", "application/yaml", 
 _SHOWN_OF_HEAD = ("content-type", "content-length", "last-modified", "etag", "location")
 
 
-class Auth(BaseModel):
+class Auth(StrictModel):
     """Where a key is sent: as a bearer token, basic (`user:password`), or a named header, query field or cookie."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: Literal["bearer", "basic", "header", "query", "cookie"] = "bearer"
     name: str = Field(default="", max_length=200, description="Of the header, query field or cookie.")

@@ -13,10 +13,11 @@ from itertools import islice
 from typing import Any
 
 import jsonschema_rs
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pool_registry.actions import JsonValue, as_text, storable
 from pool_registry.schemas.regex import MATCH_S, MAX_PATTERN_CHARS, matches_whole, pattern_problem
+from pool_registry.strict_model import FrozenModel
 from pool_registry.text import shorten
 
 MAX_SCHEMA_CHARS = 100_000
@@ -25,10 +26,8 @@ SHOWN_CHARS = 200  # of each violation: messages quote the value
 _FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)```", re.DOTALL)
 
 
-class Output(BaseModel):
+class Output(FrozenModel):
     """What a worker's result must be: a value that a JSON Schema accepts, or text that a pattern matches."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     json_schema: dict[str, JsonValue] | None = Field(
         default=None, description="JSON Schema of the result; JSON in an agent's answer is read before the check."

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
-from pool_registry.actions import JsonValue
 from pool_registry.language_models.completion import (
     DEFAULT_OPTIONS,
     INSTRUCTION,
@@ -17,14 +14,13 @@ from pool_registry.language_models.completion import (
     Message,
     agent_messages,
 )
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker
 
 DEFAULT_ROLE = "You are a careful worker. Do what the instruction says and reply with the result alone."
 
 
-class AgentConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class AgentConfig(StrictModel):
     if TYPE_CHECKING:  # each kind has these fields, at the place in its form where they belong
         role: str
         max_visible_chars: int
@@ -37,10 +33,7 @@ class Agent(Worker[C]):
     """A language model under a role prompt."""
 
     role = "agent"
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        return INSTRUCTION
+    parameters = INSTRUCTION
 
     async def call(self, call: Call) -> Reply:
         """Send the role, what the step may see and the instruction; return what the model wrote."""

@@ -6,20 +6,17 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
 from pool_registry.actions import JsonValue
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import AddressPolicy
 from pool_registry.network.http_values import READING, Method, once, value_of
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 PreparedRequest = tuple[str, dict[str, str], bytes | None]  # URL, headers, body
 
 
-class HttpApiConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class HttpApiConfig(StrictModel):
     if TYPE_CHECKING:  # each kind has these fields, at the place in its form where they belong
         method: Method
         allow_private: bool

@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import calendar
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date, timedelta
 from functools import lru_cache
 from typing import Any
 
-from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
@@ -44,11 +43,9 @@ class Calendar(Worker[NoConfig]):
     icon = "M4 6h16v14H4z M4 10h16 M8 3v5 M16 3v5"
     cacheable = True
     sample = {"request": FORMS[0]}
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        text = f"One of these forms: {'; '.join(FORMS)}. Both ends of a span are counted. {RULES}"
-        return one_string("request", text)
+    parameters = one_string(
+        "request", f"One of these forms: {'; '.join(FORMS)}. Both ends of a span are counted. {RULES}"
+    )
 
     async def call(self, call: Call) -> Reply:
         # A first import, a country's rules or a century of days: up to 0.2 s, so not on the event loop.
@@ -116,10 +113,7 @@ def _between(first: str, last: str, country: str) -> int:
 
 
 _HANDLERS: tuple[tuple[re.Pattern[str], Callable[..., str | int]], ...] = (
-    (
-        re.compile(rf"(?:the )?(first|last) business day (?:of|in) (?:q([1-4])|([a-z]+)) (?:of )?(\d{{4}}){_IN}"),
-        _edge,
-    ),
+    (re.compile(rf"(?:the )?(first|last) business day (?:of|in) (?:q([1-4])|([a-z]+)) (?:of )?(\d{{4}}){_IN}"), _edge),
     (re.compile(rf"(?:the )?(?:next|first) business day after {_DAY}{_IN}"), _after),
     (re.compile(rf"is {_DAY} an? (?:public |bank )?holiday{_IN}"), _is_holiday),
     (re.compile(rf"is {_DAY} a business day{_IN}"), _is_business_day),

@@ -96,8 +96,7 @@ class Chat(Agent[ChatConfig]):
         models = await providers.models(self.config.base_url, self.config.api_key, self.config.reach)
         if models and self.config.model not in models:
             raise WorkerFault(
-                "not_found",
-                f"the endpoint has no model {self.config.model!r}; it has: {', '.join(models[:8])}",
+                "not_found", f"the endpoint has no model {self.config.model!r}; it has: {', '.join(models[:8])}"
             )
         return f"answers; {len(models)} models"
 

@@ -11,27 +11,24 @@ import hashlib
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pool_registry.actions import JsonValue
 from pool_registry.documents import bm25_index, passages
 from pool_registry.documents.bm25_index import Index
 from pool_registry.documents.passages import Collection, DocumentFiles, Passage
 from pool_registry.errors import WorkerFault
 from pool_registry.storage.data_folder import Home, find_home
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, one_string
 
 INDEX_VERSION = 1
 MAX_NAMED = 5  # skipped files that a check names
 
 
-class DocumentsConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class DocumentsConfig(StrictModel):
     path: str = Field(min_length=1, description="A file or folder of .txt, .md, .pdf, .csv and .jsonl on this machine.")
     top_k: int = Field(default=3, ge=1, le=50, description="How many passages a search returns.")
 
@@ -43,14 +40,11 @@ class Documents(Worker[DocumentsConfig]):
     Config = DocumentsConfig
     cacheable = True
     sample = {"query": "summary"}
+    parameters = one_string("query", "Words that the passage should hold.")
 
     @classmethod
     def stays_because(cls, config: DocumentsConfig) -> str:  # noqa: ARG003
         return "its documents are files on this machine"
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        return one_string("query", "Words that the passage should hold.")
 
     async def call(self, call: Call) -> Reply:
         query, top_k = call.text("query"), self.config.top_k

@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool
 from pool_registry.processes.function_process import FunctionProcess, parse, start_process
 from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 
-class FunctionConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class FunctionConfig(StrictModel):
     target: str = Field(description="module:function or path/to/file.py:function. Its code is run as you.")
     parameters: ArgumentsSchema = Field(
         default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."

@@ -19,15 +19,7 @@ from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
-from pool_registry.network.http_values import (
-    OWN_HEADERS,
-    READING,
-    TOKEN,
-    Method,
-    check_path,
-    header_value,
-    reachable,
-)
+from pool_registry.network.http_values import OWN_HEADERS, READING, TOKEN, Method, check_path, header_value, reachable
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.secrets import REFERENCE, SECRET_NAME, ends_in_reference, resolve_references
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest

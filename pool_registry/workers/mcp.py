@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import WorkerFault
 from pool_registry.mcp_client.server import McpServer
 from pool_registry.mcp_client.session import Session, borrow, give_back
 from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ __all__ = ["Mcp", "McpConfig", "McpServer"]
 MAX_SAID = 900
 
 
-class McpConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class McpConfig(StrictModel):
     server: McpServer
     tool: str = Field(min_length=1, max_length=256, description="The tool's name at the server.")
     parameters: ArgumentsSchema = Field(

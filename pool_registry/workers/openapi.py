@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pool_registry import secrets
 from pool_registry.actions import JsonValue, as_text
@@ -20,16 +20,15 @@ from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 from pool_registry.network.http_values import Auth, Method, authorize, check_path, header_value, reachable
 from pool_registry.schemas.argument_schema import ArgumentsSchema
+from pool_registry.strict_model import StrictModel
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
 
 Style = Literal["simple", "form", "space", "pipe", "deep", "json"]
 
 
-class ArgumentPlace(BaseModel):
+class ArgumentPlace(StrictModel):
     """Where one argument goes. `wire` is its name in the request, which may differ from the argument's;
     `at: body` is one field of the body, `whole` the body itself. `style` is OpenAPI's, `json` a JSON text."""
-
-    model_config = ConfigDict(extra="forbid")
 
     argument: str
     at: Literal["path", "query", "header", "cookie", "body", "whole"]

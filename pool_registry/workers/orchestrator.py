@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from pydantic import Field
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, one_string
 
 
-class RecursionConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class RecursionConfig(StrictModel):
     orchestrator: str = Field(
-        default="same",
-        min_length=1,
-        description="same (that of the running episode), or a name such as fan_out.",
+        default="same", min_length=1, description="same (that of the running episode), or a name such as fan_out."
     )
 
 
@@ -28,10 +22,7 @@ class Recursion(Worker[RecursionConfig]):
     icon = "M20 12a8 8 0 1 1-2.6-5.9 M20 3v5h-5"
     Config = RecursionConfig
     sample = {"instruction": "A question that can be answered on its own."}
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        return one_string("instruction", "A self-contained query for the inner episode.")
+    parameters = one_string("instruction", "A self-contained query for the inner episode.")
 
     async def call(self, call: Call) -> Reply:
         if call.scope is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, WorkerFault
@@ -18,14 +17,11 @@ class Python(Worker[NoConfig]):
     cacheable = True
     sandboxed = True
     sample = {"code": "import math\nmath.lcm(212, 285, 246)"}
+    parameters = one_string("code", "Python with the standard library; the last expression is the result.")
 
     def __init__(self, spec: WorkerSpec, config: NoConfig) -> None:
         super().__init__(spec, config)
         self._sandbox = Sandbox(cpu_s=max(1, int(spec.timeout_s) + 1))
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        return one_string("code", "Python with the standard library; the last expression is the result.")
 
     async def call(self, call: Call) -> Reply:
         result = await self._sandbox.run(call.text("code"))

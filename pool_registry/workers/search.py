@@ -10,16 +10,16 @@ import asyncio
 import hashlib
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pool_registry.actions import JsonValue
 from pool_registry.documents import bm25_index
 from pool_registry.documents.bm25_index import Index
 from pool_registry.errors import WorkerFault
 from pool_registry.storage.data_folder import Home, find_home
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, one_string
 
 INDEX_VERSION = 2
@@ -27,9 +27,7 @@ MAX_FILE_BYTES = 50_000_000
 MAX_SHOWN_CHARS = 4000
 
 
-class SearchConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SearchConfig(StrictModel):
     corpus: str = Field(
         default="starter:factbook",
         min_length=1,
@@ -45,14 +43,11 @@ class Search(Worker[SearchConfig]):
     cacheable = True
     Config = SearchConfig
     sample = {"query": "Mexico Geography Irrigated land"}
+    parameters = one_string("query", "Words of the passage's title: country, section and field.")
 
     @classmethod
     def stays_because(cls, config: SearchConfig) -> str:
         return "" if config.corpus == "starter:factbook" else "its corpus is a file here"
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        return one_string("query", "Words of the passage's title: country, section and field.")
 
     async def call(self, call: Call) -> Reply:
         query, top_k = call.text("query"), self.config.top_k

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from pool_registry import secrets
 from pool_registry.actions import JsonValue
@@ -24,6 +24,7 @@ from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
 from pool_registry.network.http_values import once, resolve_key
 from pool_registry.schemas.argument_schema import schema_problem
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker
 
 CHECK_S = 30.0  # a Space that sleeps answers late
@@ -36,19 +37,15 @@ _BY_POSITION = {
 }
 
 
-class Input(BaseModel):
+class Input(StrictModel):
     """One input of the endpoint, in order. A file is given as its URL; `default` is used when it is left out."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     is_file: bool = False
     default: Any = None
 
 
-class SpaceConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SpaceConfig(StrictModel):
     space: str = Field(min_length=1, description="owner/name at Hugging Face, or the URL of a Gradio app.")
     api_name: str = Field(default="", description="The endpoint, such as /predict; empty when it has only one.")
     token: str = Field(default="", description="env:NAME or keyring:NAME, for a private Space.")

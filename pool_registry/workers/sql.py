@@ -18,11 +18,12 @@ from threading import Event
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
 from pool_registry.secrets import REFERENCE, resolve
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec, one_string
 
 T = TypeVar("T")
@@ -49,9 +50,7 @@ class Stop(Event):
     interrupt: Callable[[], object] | None = None
 
 
-class SqlConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class SqlConfig(StrictModel):
     database: str = Field(
         min_length=1,
         description="A SQLite file, starter:ledger (the shipped one), a postgresql:// URL without a password, "

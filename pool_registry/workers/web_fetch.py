@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from pool_registry.actions import JsonValue
 from pool_registry.documents.extract_text import MAX_HTML_BYTES, Readable
@@ -19,6 +19,7 @@ from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy, AddressRefused
 from pool_registry.network.http_client import REDIRECTS, Answer
 from pool_registry.network.http_values import CHECK_S, content_type, decode_text
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker
 
 MAX_BYTES = 8_000_000
@@ -29,9 +30,7 @@ _HEADERS = {
 }
 
 
-class WebFetchConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class WebFetchConfig(StrictModel):
     allowed_hosts: list[str] = Field(
         default_factory=list, description="Only these hosts and their subdomains; empty for the whole public web."
     )

@@ -56,8 +56,3 @@ def upgrade() -> None:
         sa.Column("body", sa.String, nullable=False),
     )
     op.create_index("ix_event_worker", "event", ["worker", "id"])
-
-
-def downgrade() -> None:
-    for table in ("event", "episode", "pool_head", "pool_version"):
-        op.drop_table(table)

@@ -30,8 +30,3 @@ def upgrade() -> None:
         sa.Column("ended_at", sa.DateTime, nullable=True),
         sa.Column("heartbeat", sa.DateTime, nullable=True),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("job")
-    op.drop_table("star")

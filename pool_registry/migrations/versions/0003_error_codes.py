@@ -9,7 +9,3 @@ down_revision = "0002"
 
 def upgrade() -> None:
     op.add_column("event", sa.Column("code", sa.String, nullable=True))
-
-
-def downgrade() -> None:
-    op.drop_column("event", "code")

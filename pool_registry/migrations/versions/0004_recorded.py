@@ -14,7 +14,3 @@ def upgrade() -> None:
         sa.Column("body", sa.String, nullable=False),
         sa.Column("created_at", sa.DateTime, nullable=False, index=True),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("recorded")

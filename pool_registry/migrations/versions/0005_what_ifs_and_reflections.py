@@ -23,9 +23,3 @@ def upgrade() -> None:
         sa.Column("cost", sa.Float, nullable=False),
         sa.Column("created_at", sa.DateTime, nullable=False),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("reflection")
-    op.drop_index("ix_episode_what_if_of", "episode")
-    op.drop_column("episode", "what_if_of")

@@ -28,11 +28,3 @@ def upgrade() -> None:
         sa.Column("token_hash", sa.String, nullable=False, unique=True),
         sa.Column("created_at", sa.DateTime, nullable=False),
     )
-
-
-def downgrade() -> None:
-    op.drop_table("api_token")
-    op.drop_table("login_session")
-    op.drop_table("account")
-    op.drop_index("ix_episode_user_name", "episode")
-    op.drop_column("episode", "user_name")

@@ -37,11 +37,9 @@ class Airports(Worker[NoConfig]):
     template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"request": FORMS[0]}
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        text = f"One of these forms: {'; '.join(FORMS)}. Codes are IATA, countries ISO alpha-2, elevations in feet."
-        return one_string("request", text)
+    parameters = one_string(
+        "request", f"One of these forms: {'; '.join(FORMS)}. Codes are IATA, countries ISO alpha-2, elevations in feet."
+    )
 
     async def call(self, call: Call) -> Reply:
         await airports_ready()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from importlib import resources
@@ -16,7 +15,6 @@ from zoneinfo import ZoneInfo
 
 import tzdata
 
-from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall
 from pool_registry.starter.workers.airports import airport, airports_ready
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
@@ -54,11 +52,9 @@ class Clock(Worker[NoConfig]):
     template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"request": FORMS[0]}
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        text = f"As in: {'; '.join(FORMS)}. A place is an IATA code or a time zone; the answer is to the minute."
-        return one_string("request", text)
+    parameters = one_string(
+        "request", f"As in: {'; '.join(FORMS)}. A place is an IATA code or a time zone; the answer is to the minute."
+    )
 
     async def call(self, call: Call) -> Reply:
         await airports_ready()

@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
@@ -39,10 +37,7 @@ class Elements(Worker[NoConfig]):
     template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"request": FORMS[0]}
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        return one_string("request", f"As in: {'; '.join(FORMS)}. The answer is in grams per mole.")
+    parameters = one_string("request", f"As in: {'; '.join(FORMS)}. The answer is in grams per mole.")
 
     async def call(self, call: Call) -> Reply:
         await _ready()

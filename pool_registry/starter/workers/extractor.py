@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall, WorkerFault
@@ -43,11 +43,8 @@ class Extractor(Worker[NoConfig]):
     template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"instruction": FORMS[0]}
+    parameters = one_string("instruction", f"One of: {'; '.join(FORMS)}.")
     sample_seen = "Mexico Geography Irrigated land: 60,620 sq km (2012)"
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        return one_string("instruction", f"One of: {'; '.join(FORMS)}.")
 
     async def call(self, call: Call) -> Reply:
         read, per_passage = parse_instruction(call.text("instruction"))

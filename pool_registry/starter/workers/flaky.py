@@ -12,19 +12,18 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.kinds import kind_of, load_config, open_worker
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 FailedStatus = Literal["EXEC_ERR", "TIMEOUT"]
 
 
-class FlakyConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class FlakyConfig(StrictModel):
     inner: dict[str, JsonValue] = Field(description="The tool that is called: its name, kind, description, config.")
     rate: float = Field(default=0.3, ge=0, le=1, description="Which share of all calls fails.")
     statuses: tuple[FailedStatus, ...] = Field(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 
-from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall
 from pool_registry.starter.workers.airports import Airport, airport, airports_ready
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
@@ -28,10 +26,7 @@ class GreatCircle(Worker[NoConfig]):
     template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"route": FORM}
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        return one_string("route", f"Two IATA codes, as in: {FORM}. The distance comes in kilometers.")
+    parameters = one_string("route", f"Two IATA codes, as in: {FORM}. The distance comes in kilometers.")
 
     async def call(self, call: Call) -> Reply:
         await airports_ready()

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from random import Random
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall
+from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, one_string
 
 FORM = "memo 17: penalty total, section 4"
@@ -55,9 +54,7 @@ _ENDINGS = (
 )
 
 
-class MemosConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class MemosConfig(StrictModel):
     room: Literal["a", "b", "c"] = Field(description="Which room this is; each holds memos of its own.")
 
 
@@ -69,11 +66,9 @@ class Memos(Worker[MemosConfig]):
     Config = MemosConfig
     cacheable = True
     sample = {"request": FORM}
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        text = f"As in: {FORM}. Memos 1 to {MAX_MEMO}, sections 1 to 9, subjects {', '.join(SUBJECTS)}."
-        return one_string("request", text)
+    parameters = one_string(
+        "request", f"As in: {FORM}. Memos 1 to {MAX_MEMO}, sections 1 to 9, subjects {', '.join(SUBJECTS)}."
+    )
 
     async def call(self, call: Call) -> Reply:
         match = _REQUEST.fullmatch(" ".join(call.text("request")[:MAX_CHARS].split()).rstrip("?. "))
