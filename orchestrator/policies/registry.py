@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from orchestrator.dialects import find_dialect
@@ -32,6 +31,7 @@ from orchestrator.policies.router import RouterPolicy
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.extension_table import ExtensionTable
 from pool_registry.language_models.completion import Draw
+from pool_registry.load_once import LoadOnce
 
 if TYPE_CHECKING:
     from orchestrator.traces.agent_track_record import TrackRecord
@@ -224,24 +224,10 @@ def orchestrator_factory(
     policy = POLICIES.get(parsed.policy)
     if policy is None:
         return lambda _, draw: _open_checkpoint(name, pool, draw)
-    read_once = _call_once(record or (lambda: _read_track_record(pool)))
+    read_once = LoadOnce(record or (lambda: _read_track_record(pool)))
     return lambda reference, draw: policy.make(
         PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once)
     )
-
-
-def _call_once(read: Callable[[], TrackRecord]) -> Callable[[], TrackRecord]:
-    """`read`, called at most once; other threads that call meanwhile wait for its result."""
-    lock = Lock()
-    results: list[TrackRecord] = []
-
-    def once() -> TrackRecord:
-        with lock:
-            if not results:
-                results.append(read())
-            return results[0]
-
-    return once
 
 
 def _open_checkpoint(name: str, pool: LivePool, draw: Draw | None) -> Orchestrator:

@@ -19,21 +19,8 @@ from pool_registry.errors import WorkerFault
 MAX_HTML_BYTES = 1_500_000
 MAX_PAGES = 500
 _LEFT_OUT = {
-    *(
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "svg",
-        "math",
-        "iframe",
-        "object",
-        "embed",
-        "canvas",
-        "audio",
-        "video",
-    ),
-    *("head", "nav", "footer", "aside", "form", "button", "select", "input", "textarea", "dialog"),
+    *("script", "style", "noscript", "template", "svg", "math", "iframe", "object", "embed", "canvas", "audio"),
+    *("video", "head", "nav", "footer", "aside", "form", "button", "select", "input", "textarea", "dialog"),
 }
 _BLOCKS = {
     *("address", "article", "blockquote", "body", "br", "caption", "dd", "details", "div", "dl", "dt", "figcaption"),

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.message import Message
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pool_registry import secrets
 from pool_registry.actions import JsonValue
@@ -28,6 +28,18 @@ TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a header's name: RFC 9110,
 OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"})
 _TEXT_TYPES = ("application/xml", "application/javascript", "application/yaml", "application/x-yaml")
 _SHOWN_OF_HEAD = ("content-type", "content-length", "last-modified", "etag", "location")
+
+
+def _check_reference(value: str) -> str:
+    return secrets.check_reference(value) if value else value
+
+
+def _check_server(value: str) -> str:
+    return http_client.check_url(value.rstrip("/"), AddressPolicy(private=True, typed=True))
+
+
+KeyReference = Annotated[str, AfterValidator(_check_reference)]  # env:NAME or keyring:NAME, or "" for none
+ServerUrl = Annotated[str, AfterValidator(_check_server)]  # without a last slash; private ones are refused at the call
 
 
 class Auth(StrictModel):

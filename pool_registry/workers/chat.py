@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from pool_registry import secrets
 from pool_registry.actions import JsonValue, Usage, clean_text
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models import providers
@@ -22,15 +21,16 @@ from pool_registry.language_models.completion import (
 )
 from pool_registry.network import http_client, provider_errors
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
+from pool_registry.network.http_values import KeyReference, ServerUrl
 from pool_registry.workers._agent_base import DEFAULT_ROLE, Agent, AgentConfig
 
 MAX_TOKENS = 10**9  # per call; who counts more is lying
 
 
 class ChatConfig(AgentConfig):
-    base_url: str = Field(default="http://127.0.0.1:8000/v1", description="Up to and without /chat/completions.")
+    base_url: ServerUrl = Field(default="http://127.0.0.1:8000/v1", description="Up to and without /chat/completions.")
     model: str = Field(min_length=1, description="The model's name at that endpoint.")
-    api_key: str = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
+    api_key: KeyReference = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
     role: str = Field(default=DEFAULT_ROLE, description="System prompt.", max_length=20_000)
     temperature: float = Field(default=0.7, ge=0, le=2)
     max_tokens: int = Field(default=1024, ge=1, le=100_000)
@@ -43,20 +43,7 @@ class ChatConfig(AgentConfig):
     extra: dict[str, Any] = Field(
         default_factory=dict, description="More fields of the request body; null leaves one out, also temperature."
     )
-
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_url(cls, value: str) -> str:
-        return http_client.check_url(
-            value.rstrip("/"), AddressPolicy(private=True, typed=True)
-        )  # private ones: told at the call
-
-    @field_validator("api_key")
-    @classmethod
-    def _is_reference(cls, value: str) -> str:
-        return secrets.check_reference(value) if value else value
 
     @property
     def reach(self) -> AddressPolicy:

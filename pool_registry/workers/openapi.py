@@ -11,14 +11,21 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from pool_registry import secrets
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall
-from pool_registry.network import http_client
-from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
-from pool_registry.network.http_values import Auth, Method, authorize, check_path, header_value, reachable
+from pool_registry.network.address_policy import ALLOW_PRIVATE
+from pool_registry.network.http_values import (
+    Auth,
+    KeyReference,
+    Method,
+    ServerUrl,
+    authorize,
+    check_path,
+    header_value,
+    reachable,
+)
 from pool_registry.schemas.argument_schema import ArgumentsSchema
 from pool_registry.strict_model import StrictModel
 from pool_registry.workers._http_base import HttpApi, HttpApiConfig, PreparedRequest
@@ -38,10 +45,10 @@ class ArgumentPlace(StrictModel):
 
 
 class OpenApiConfig(HttpApiConfig):
-    base_url: str = Field(description="The server, without the operation's path.")
+    base_url: ServerUrl = Field(description="The server, without the operation's path.")
     method: Method = Field(description="GET, POST ...")
     path: str = Field(description="The operation's path, with {names} in it.")
-    api_key: str = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
+    api_key: KeyReference = Field(default="", description="env:NAME or keyring:NAME; the key itself is never stored.")
     auth: Auth = Field(default_factory=Auth, description="Where the key goes.")
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
     places: list[ArgumentPlace] = Field(default_factory=list, description="Where each argument goes.")
@@ -49,16 +56,6 @@ class OpenApiConfig(HttpApiConfig):
     parameters: ArgumentsSchema = Field(
         default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
     )
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_url(cls, value: str) -> str:
-        return http_client.check_url(value.rstrip("/"), AddressPolicy(private=True, typed=True))
-
-    @field_validator("api_key")
-    @classmethod
-    def _is_reference(cls, value: str) -> str:
-        return secrets.check_reference(value) if value else value
 
     @model_validator(mode="after")
     def _fits(self) -> OpenApiConfig:

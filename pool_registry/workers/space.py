@@ -17,12 +17,11 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import Field, field_validator
 
-from pool_registry import secrets
 from pool_registry.actions import JsonValue
 from pool_registry.errors import WorkerFault
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
-from pool_registry.network.http_values import once, resolve_key
+from pool_registry.network.http_values import KeyReference, once, resolve_key
 from pool_registry.schemas.argument_schema import schema_problem
 from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker
@@ -48,7 +47,7 @@ class Input(StrictModel):
 class SpaceConfig(StrictModel):
     space: str = Field(min_length=1, description="owner/name at Hugging Face, or the URL of a Gradio app.")
     api_name: str = Field(default="", description="The endpoint, such as /predict; empty when it has only one.")
-    token: str = Field(default="", description="env:NAME or keyring:NAME, for a private Space.")
+    token: KeyReference = Field(default="", description="env:NAME or keyring:NAME, for a private Space.")
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
     inputs: list[Input] = Field(default_factory=list, description="Its inputs, as recorded at import.")
     parameters: dict[str, Any] = Field(
@@ -64,11 +63,6 @@ class SpaceConfig(StrictModel):
         if not SPACE_ID.fullmatch(value):
             raise ValueError("write owner/name, or a URL that starts with https://")
         return value
-
-    @field_validator("token")
-    @classmethod
-    def _is_reference(cls, value: str) -> str:
-        return secrets.check_reference(value) if value else value
 
     @field_validator("parameters")
     @classmethod

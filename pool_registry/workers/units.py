@@ -6,16 +6,14 @@ as far as pint.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
-import threading
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, WorkerFault
+from pool_registry.load_once import LoadOnce
 from pool_registry.worker import Call, NoConfig, Reply, Worker
 
 # What people and atlases write, in pint's words.
@@ -28,7 +26,6 @@ _WRITTEN = (
 )
 # Words, 1, powers of one digit that are not powers themselves, and * / ( ). Possessive: no backtracking.
 _WRITABLE = re.compile(r"(?:[^\W\d]\w*+|1\b|(?:\*\*|\^)\s*-?\d\b(?!\s*(?:\*\*|\^))|[*/()·⋅°%\s])++")
-_lock = threading.Lock()
 
 
 class Units(Worker[NoConfig]):
@@ -53,13 +50,13 @@ class Units(Worker[NoConfig]):
         }
 
     async def call(self, call: Call) -> Reply:
-        await _ready()
+        await _registry.ready()
         value = call.arguments["value"]
         assert isinstance(value, int | float), "the schema says number"
         return Reply(convert(value, call.text("from_unit"), call.text("to_unit")))
 
     async def check(self) -> str:
-        await _ready()
+        await _registry.ready()
         convert(1.0, "kilometer", "mile")
         return "ready"
 
@@ -91,18 +88,7 @@ def _unit(name: str) -> Any:
     raise BadCall(f"{name!r} is not a unit that is known here: {problem}") from problem
 
 
-async def _ready() -> None:
-    """Read pint's definitions (0.3 s, once per process) without holding up the event loop."""
-    if not _registry.cache_info().currsize:
-        await asyncio.to_thread(_build)
-
-
-def _build() -> None:
-    with _lock:  # two first calls must not make two registries: their units do not mix
-        _registry()
-
-
-@cache
+@LoadOnce  # 0.3 s; two registries must not be made, because their units do not mix
 def _registry() -> Any:
     from pint import UnitRegistry
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall
+from pool_registry.load_once import LoadOnce
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
 FORMS = ("country of LIS", "time zone of LIS", "coordinates of LIS", "elevation of LIS")
 MAX_CHARS = 200
-_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +39,11 @@ class Airports(Worker[NoConfig]):
     )
 
     async def call(self, call: Call) -> Reply:
-        await airports_ready()
+        await airports.ready()
         return Reply(answer(call.text("request")))
 
     async def check(self) -> str:
-        await airports_ready()
+        await airports.ready()
         return f"{len(airports()):,} airports"
 
 
@@ -69,20 +66,9 @@ def airport(code: str) -> Airport:
         raise BadCall(f"there is no airport {code.upper()!r}; use an IATA code of three letters such as LIS") from None
 
 
-async def airports_ready() -> None:
-    """Read the tables (0.2 s, once per process) without holding up the event loop."""
-    if not airports.cache_info().currsize:
-        await asyncio.to_thread(_load)
-
-
-def _load() -> None:
-    with _lock:  # two first calls need not both read the tables
-        airports()
-
-
-@cache
+@LoadOnce
 def airports() -> Mapping[str, Airport]:
-    """Return every airport by its IATA code."""
+    """Return every airport by its IATA code; reading the tables takes 0.2 s."""
     import airportsdata
 
     return {

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 import tzdata
 
 from pool_registry.errors import BadCall
-from pool_registry.starter.workers.airports import airport, airports_ready
+from pool_registry.starter.workers.airports import airport, airports
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
 FORMS = (
@@ -57,11 +57,11 @@ class Clock(Worker[NoConfig]):
     )
 
     async def call(self, call: Call) -> Reply:
-        await airports_ready()
+        await airports.ready()
         return Reply(answer(call.text("request")))
 
     async def check(self) -> str:
-        await airports_ready()
+        await airports.ready()
         answer(FORMS[0])
         return "ready"
 

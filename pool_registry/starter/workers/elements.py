@@ -6,13 +6,11 @@ and few of them.
 
 from __future__ import annotations
 
-import asyncio
 import re
-import threading
-from functools import cache
 from typing import Any
 
 from pool_registry.errors import BadCall
+from pool_registry.load_once import LoadOnce
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
 FORMS = ("molar mass of CuSO4+5H2O", "molar mass of Ca(OH)2")
@@ -27,7 +25,6 @@ _WRITTEN = str.maketrans({"·": "+", "*": "+", "•": "+", "⋅": "+"})
 # Counts of four digits at most, one after each symbol or group, or before a part: 5H2O.
 _GROUP = r"(?:[A-Z][a-z]?|\(|\))[0-9]{0,4}(?:\.[0-9]{1,3})?"
 _FORMULA = re.compile(rf"(?:[0-9]{{1,4}})?(?:{_GROUP})+(?:\+(?:[0-9]{{1,4}})?(?:{_GROUP})+)*")
-_lock = threading.Lock()
 
 
 class Elements(Worker[NoConfig]):
@@ -40,11 +37,11 @@ class Elements(Worker[NoConfig]):
     parameters = one_string("request", f"As in: {'; '.join(FORMS)}. The answer is in grams per mole.")
 
     async def call(self, call: Call) -> Reply:
-        await _ready()
+        await _parser.ready()
         return Reply(molar_mass(call.text("request")))
 
     async def check(self) -> str:
-        await _ready()
+        await _parser.ready()
         molar_mass(FORMS[0])
         return "ready"
 
@@ -67,20 +64,9 @@ def _mass(formula: str) -> float:
         raise BadCall(f"{formula!r} is not a formula that is known here: {error}") from error
 
 
-async def _ready() -> None:
-    """Read the table of elements (0.1 s, once per process) without holding up the event loop."""
-    if not _parser.cache_info().currsize:
-        await asyncio.to_thread(_load)
-
-
-def _load() -> None:
-    with _lock:  # the library builds its tables and its grammar at the first formula
-        _parser()
-
-
-@cache
+@LoadOnce
 def _parser() -> Any:
     from periodictable import formula
 
-    formula("H2O")
+    formula("H2O")  # the library builds its tables and its grammar at the first formula: 0.1 s
     return formula

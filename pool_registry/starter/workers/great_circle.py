@@ -6,7 +6,7 @@ import math
 import re
 
 from pool_registry.errors import BadCall
-from pool_registry.starter.workers.airports import Airport, airport, airports_ready
+from pool_registry.starter.workers.airports import Airport, airport, airports
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
 FORM = "LIS to GRU"
@@ -29,11 +29,11 @@ class GreatCircle(Worker[NoConfig]):
     parameters = one_string("route", f"Two IATA codes, as in: {FORM}. The distance comes in kilometers.")
 
     async def call(self, call: Call) -> Reply:
-        await airports_ready()
+        await airports.ready()
         return Reply(route_km(call.text("route")))
 
     async def check(self) -> str:
-        await airports_ready()
+        await airports.ready()
         route_km(FORM)
         return "ready"
 
