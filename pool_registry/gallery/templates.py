@@ -1,8 +1,8 @@
 """The gallery of templates: workers with sane defaults, ready to be added with one click.
 
-A template is a `WorkerSpec` preset and what it still needs from a person. The texts stand in assets/gallery/, facts
-about providers in language_models/providers.py. A kind that none of them names is offered with what its class says
-(`Worker.template`). worker_from_template.py makes workers of templates.
+A template is a `WorkerSpec` preset and what it still needs from a person. The texts stand in assets/gallery/. A kind
+that none of them names is offered with what its class says (`Worker.template`). worker_from_template.py makes workers
+of templates.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Literal
 
-import yaml
 from pydantic import TypeAdapter
 
-from assets import asset
+from pool_registry.gallery import read_gallery
+from pool_registry.gallery.providers import PROVIDERS, Provider
 from pool_registry.kinds import KINDS, Kind, icon_of
-from pool_registry.language_models.providers import PROVIDERS, Provider
 from pool_registry.strict_model import FrozenModel, StrictModel
 from pool_registry.worker import WorkerSpec
 
@@ -71,12 +70,8 @@ class RoleCard(StrictModel):
     prompt: str
 
 
-def _read(name: str) -> Any:
-    return yaml.safe_load(asset(f"gallery/{name}.yaml").read_text(encoding="utf-8"))
-
-
 def _read_templates(group: Group) -> list[WorkerTemplate]:
-    entries = [{**entry, "group": group} for entry in _read(group)]
+    entries = [{**entry, "group": group} for entry in read_gallery(group)]
     return TypeAdapter(list[WorkerTemplate]).validate_python(entries)
 
 
@@ -131,7 +126,7 @@ def _provider_template(provider: Provider) -> WorkerTemplate:
 
 def _role_templates() -> Iterator[WorkerTemplate]:
     """Yield our own prompts, on a model that the pool has or that ships."""
-    for role in TypeAdapter(list[RoleCard]).validate_python(_read("roles")):
+    for role in TypeAdapter(list[RoleCard]).validate_python(read_gallery("roles")):
         config = {**SHIPPED_MODEL.config, "role": role.prompt.strip(), "max_tokens": 512}
         preset = SHIPPED_MODEL.model_copy(update={"name": role.id, "description": role.description, "config": config})
         yield WorkerTemplate(

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from pool_registry.actions import JsonValue, Usage, clean_text
 from pool_registry.errors import WorkerFault
-from pool_registry.language_models import providers
+from pool_registry.language_models import endpoints
 from pool_registry.language_models.completion import (
     DEFAULT_OPTIONS,
     Completion,
@@ -72,7 +72,7 @@ class Chat(Agent[ChatConfig]):
         if options.tools:
             body["tools"] = list(options.tools)
         url = f"{config.base_url}/chat/completions"
-        headers = providers.key_header(config.api_key)
+        headers = endpoints.key_header(config.api_key)
         answer = await http_client.post_json(url, body, headers, self.spec.timeout_s, config.reach)
         fault = provider_errors.fault_within(urlsplit(url).netloc, url, answer)
         if fault is not None:
@@ -80,7 +80,7 @@ class Chat(Agent[ChatConfig]):
         return _completion(answer, prompt_text(messages))
 
     async def check(self) -> str:
-        models = await providers.models(self.config.base_url, self.config.api_key, self.config.reach)
+        models = await endpoints.models(self.config.base_url, self.config.api_key, self.config.reach)
         if models and self.config.model not in models:
             raise WorkerFault(
                 "not_found", f"the endpoint has no model {self.config.model!r}; it has: {', '.join(models[:8])}"

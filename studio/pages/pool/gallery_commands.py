@@ -9,10 +9,11 @@ from typing import Any
 from pool_registry import secrets
 from pool_registry.errors import InvalidPool, SecretNotFound
 from pool_registry.gallery.discover_servers import discover_servers
+from pool_registry.gallery.providers import provider_of
 from pool_registry.gallery.templates import SHIPPED_MODEL, WorkerTemplate, templates
 from pool_registry.gallery.worker_from_template import choose_base, find_missing, list_bases, make_worker
 from pool_registry.imports import worker_name
-from pool_registry.language_models import providers
+from pool_registry.language_models import endpoints
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from studio.frame.commands import Command, Fields, PageReply, table, text, words
@@ -80,7 +81,7 @@ class GalleryCommands:
         """Add one model of a server that was found."""
         pool = self._pools.latest(text(fields, "pool")).pool
         model, base_url = text(fields, "model"), text(fields, "base_url")
-        provider = providers.provider_of(base_url)
+        provider = provider_of(base_url)
         spec = WorkerSpec(
             name=worker_name(model.rpartition("/")[2], (worker.name for worker in pool.workers)),
             kind="chat",
@@ -92,7 +93,7 @@ class GalleryCommands:
 
     def _list_models(self, fields: Fields) -> PageReply:
         """What an endpoint itself lists, for the field of the model. Raises WorkerFault."""
-        names = self._runtime.run(providers.models(text(fields, "base_url"), words(fields, "api_key")))
+        names = self._runtime.run(endpoints.models(text(fields, "base_url"), words(fields, "api_key")))
         return PageReply(fields={"models": names})
 
     def _check_reference(self, fields: Fields) -> PageReply:

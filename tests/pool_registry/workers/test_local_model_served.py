@@ -17,7 +17,7 @@ import pytest
 from pool_registry.actions import Action
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import WorkerFault
-from pool_registry.language_models import providers
+from pool_registry.language_models import endpoints
 from pool_registry.language_models.model_files import model_path
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
@@ -58,7 +58,7 @@ def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
     while time.monotonic() < deadline:
         assert server.poll() is None, "transformers serve has ended"
         try:
-            asyncio.run(providers.models(url))
+            asyncio.run(endpoints.models(url))
             return
         except WorkerFault as fault:
             assert fault.code == "connection", fault

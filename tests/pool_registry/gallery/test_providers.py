@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import json
+from urllib.parse import urlsplit
 
 import pytest
 
 from pool_registry.actions import Action
 from pool_registry.calls.live_pool import live_pool
-from pool_registry.errors import WorkerFault
+from pool_registry.gallery.providers import PROVIDERS, provider_of
 from pool_registry.kinds import load_config
-from pool_registry.language_models import providers
-from pool_registry.language_models.providers import PROVIDERS
+from pool_registry.language_models import endpoints
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from tests.pool_registry.support.peer import Peer, peer
@@ -63,41 +61,6 @@ def test_names_labels_and_places_are_unique_and_keys_are_variable_names():
         assert len({getattr(each, part) for each in PROVIDERS}) == len(PROVIDERS)
     for each in PROVIDERS:
         assert each.is_local or (each.key.isupper() and each.key_url.startswith("https://"))
-        assert providers.provider_of(each.base_url + "/") is each
-    assert providers.provider_of("https://api.openai.com.evil.example/v1") is None
-
-
-def test_models_are_listed_as_chat_completions_take_them(address, monkeypatch):
-    monkeypatch.setattr(Peer, "do_GET", lambda self: self._json(200, LISTING))
-    assert asyncio.run(providers.models(f"{address}/v1/")) == ["gemini-3.5-flash", "tiny"]
-
-
-@pytest.mark.parametrize("listing", [[], {"data": 3}, {"data": [None, {"id": None}]}, "no", {}])
-def test_odd_listings_are_empty_and_no_crash(address, monkeypatch, listing):
-    monkeypatch.setattr(Peer, "do_GET", lambda self: self._json(200, listing))
-    assert asyncio.run(providers.models(address)) == []
-
-
-def test_anthropic_lists_models_with_its_own_headers(address, monkeypatch):
-    seen = {}
-
-    def listing(self):
-        seen.update({name.lower(): value for name, value in self.headers.items()}, path=self.path)
-        self._json(200, LISTING)
-
-    monkeypatch.setattr(Peer, "do_GET", listing)
-    monkeypatch.setenv("PODIUM_TEST_KEY", "sk-planted-3141")
-    moved = dataclasses.replace(next(p for p in PROVIDERS if p.name == "anthropic"), base_url=f"{address}/v1")
-    monkeypatch.setattr(providers, "PROVIDERS", (moved,))
-    assert asyncio.run(providers.models(moved.base_url, "env:PODIUM_TEST_KEY"))
-    assert seen["x-api-key"] == "sk-planted-3141" and seen["path"] == "/v1/models?limit=1000"
-    assert "authorization" not in seen and seen["anthropic-version"]
-
-
-def test_an_unset_key_is_told_and_never_sent(address, monkeypatch):
-    monkeypatch.delenv("PODIUM_TEST_KEY", raising=False)
-    with pytest.raises(WorkerFault, match="export PODIUM_TEST_KEY"):
-        asyncio.run(providers.models(address, "env:PODIUM_TEST_KEY"))
-
-
-LISTING = json.loads('{"data": [{"id": "models/gemini-3.5-flash"}, {"id": "tiny"}]}')
+        assert (urlsplit(each.base_url).netloc == endpoints.ANTHROPIC) is (each.name == "anthropic")
+        assert provider_of(each.base_url + "/") is each
+    assert provider_of("https://api.openai.com.evil.example/v1") is None
