@@ -56,10 +56,8 @@ def test_a_host_that_begins_like_anthropics_gets_a_bearer(address, monkeypatch):
     monkeypatch.setenv("PODIUM_TEST_KEY", "sk-planted-3141")
     monkeypatch.setattr(endpoints, "ANTHROPIC", urlsplit(address).netloc[:-1])
     assert asyncio.run(endpoints.models(f"{address}/v1", "env:PODIUM_TEST_KEY"))
-    assert (
-        "x-api-key" not in seen and seen["authorization"] == "Bearer sk-planted-3141"
+    assert "x-api-key" not in seen and seen["authorization"] == "Bearer sk-planted-3141"
     assert seen["path"] == "/v1/models"
-    )
 
 
 def test_an_unset_key_is_told_and_never_sent(address, monkeypatch):
