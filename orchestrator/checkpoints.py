@@ -100,9 +100,8 @@ def read_checkpoint(folder: Path, verify: bool = False) -> Checkpoint:
     try:
         checkpoint = Checkpoint.model_validate_json((folder / MANIFEST).read_bytes())
     except (OSError, ValidationError) as error:
-        raise UnknownOrchestrator(
-            f"{folder} holds no complete checkpoint ({MANIFEST}: {_first_line(error)})"
-        ) from error
+        reason = str(error).splitlines()[0]
+        raise UnknownOrchestrator(f"{folder} holds no complete checkpoint ({MANIFEST}: {reason})") from error
     for file, mark in checkpoint.files.items():
         path = folder / file
         if not path.is_file() or path.stat().st_size != mark.size or (verify and _sha256(path) != mark.sha256):
@@ -170,7 +169,3 @@ def _sha256(path: Path) -> str:
 def _flush_and_mark(path: Path) -> FileMark:
     flush_to_disk(path)
     return FileMark(size=path.stat().st_size, sha256=_sha256(path))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

@@ -21,11 +21,8 @@ class InvalidEdits(OrchestratorError):
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         self.problems = problems
-        super().__init__("; ".join(f"{_locate(where)}{what}" for where, what in problems))
-
-
-def _locate(where: str) -> str:
-    return f"step {where}: " if where.isdigit() else ""
+        sentences = (f"step {where}: {what}" if where.isdigit() else what for where, what in problems)
+        super().__init__("; ".join(sentences))
 
 
 class DamagedTrace(OrchestratorError):

@@ -8,7 +8,7 @@ outputs: these are data and must not read as structure.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Literal
 
@@ -83,18 +83,12 @@ def _lesson_line(text: str) -> str:
 
 def observation_text(done: Round, rounds_left: int) -> str:
     """The observations of a round, as the orchestrator reads them."""
-    lines = list(_describe_round(done))
+    assert done.turn is not None, "only finished turns are shown"
+    lines = [] if done.turn.error is None else [f"PARSE_ERR: {done.turn.error}"]
+    lines += map(_describe_run, done.steps)
     if rounds_left == 1:
         lines.append("This is your last turn: it must hold the answer.")
     return "\n".join(lines)
-
-
-def _describe_round(done: Round) -> Iterator[str]:
-    assert done.turn is not None, "only finished turns are shown"
-    if done.turn.error is not None:
-        yield f"PARSE_ERR: {done.turn.error}"
-    for run in done.steps:
-        yield _describe_run(run)
 
 
 def _describe_run(run: StepRun) -> str:

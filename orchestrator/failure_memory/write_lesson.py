@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from orchestrator.engine.episode import Episode, Round
+from orchestrator.engine.episode import Episode
 from orchestrator.failure_memory.lessons import OFF, LessonRow, LessonStore, build_row
 from orchestrator.plan import Lesson
 from orchestrator.prompt import MAX_LESSON_CHARS, observation_text
@@ -149,13 +149,10 @@ def attempt_text(episode: Episode) -> str:
     """The attempt as the agent that writes its lesson reads it, without the expected answer."""
     lines = [f"Question: {episode.query}"]
     for done in episode.rounds:
-        lines += [f"Turn {done.number}: {_clip_turn(done)}", observation_text(done, 0)] if done.turn else []
+        if done.turn is not None:
+            lines += [f"Turn {done.number}: {shorten(done.turn.text, MAX_TURN_CHARS)}", observation_text(done, 0)]
     lines.append(f"{_describe_ending(episode)}.")
     return "\n".join(lines)
-
-
-def _clip_turn(done: Round) -> str:
-    return shorten(done.turn.text, MAX_TURN_CHARS) if done.turn else ""
 
 
 def first_sentence(text: str) -> str:

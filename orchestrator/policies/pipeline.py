@@ -22,7 +22,8 @@ class PipelinePolicy:
 
     def __init__(self, agents: Sequence[str]) -> None:
         self._planner, self._solver, self._verifier = (
-            _assign_role(part, agents, index) for index, part in enumerate(("planner", "solver", "verifier"))
+            role if role in agents else agents[index % len(agents)]
+            for index, role in enumerate(("planner", "solver", "verifier"))
         )
 
     async def turn(self, episode: Episode) -> Turn:
@@ -33,7 +34,3 @@ class PipelinePolicy:
             agent_step(3, self._verifier, VERIFY + query, [1, 2]),
         ]
         return only_turn(episode, write_turn(steps, "$3"))
-
-
-def _assign_role(part: str, agents: Sequence[str], index: int) -> str:
-    return part if part in agents else agents[index % len(agents)]

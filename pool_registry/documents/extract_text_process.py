@@ -15,7 +15,7 @@ from typing import Literal
 
 from pool_registry.documents.extract_text import Readable
 from pool_registry.errors import WorkerFault
-from pool_registry.processes.child_process import Child, start
+from pool_registry.processes.child_process import start
 
 READ_S = 15.0  # a thousand times what pages take
 MAX_REPLY_BYTES = 64 * 2**20
@@ -41,17 +41,14 @@ async def read_document(
             reply = await child.stdout.read(MAX_REPLY_BYTES)
             while part := await child.stdout.read(MAX_REPLY_BYTES):
                 reply += part
-        return _readable(reply) if reply else await _explain_end(child)
+        if not reply:  # out of memory, perhaps
+            raise WorkerFault("document_unreadable", f"the process that read the document {await child.ending()}")
+        return _readable(reply)
     except TimeoutError:
         sentence = f"the document cannot be read within {within_s:g} s: it is built to be hard to read, or broken"
         raise WorkerFault("document_too_complex", sentence) from None
     finally:
         await child.kill()
-
-
-async def _explain_end(child: Child) -> Readable:
-    """Explain a process that ended without a reply: out of memory, perhaps."""
-    raise WorkerFault("document_unreadable", f"the process that read the document {await child.ending()}")
 
 
 def _readable(reply: bytes) -> Readable:

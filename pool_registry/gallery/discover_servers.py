@@ -78,7 +78,7 @@ async def _probe(place: ServerPort, timeout_s: float) -> DetectedServer | None:
     """Ask what listens at `place`; None when nothing does, or something that is no model server."""
     try:
         async with asyncio.timeout(timeout_s):
-            listing = await http_client.get_json(f"{place.base_url}/models", {}, timeout_s)
+            listing = await http_client.ask_json("GET", f"{place.base_url}/models", {}, timeout_s)
     except (WorkerFault, TimeoutError):
         return None
     if not isinstance(listing, dict) or "data" not in listing:

@@ -70,7 +70,8 @@ async def refresh(server: McpServer, specs: Sequence[WorkerSpec]) -> Refreshed:
             continue
         problem = schema_problem(tool.input_schema)
         changes.append(ToolChange("changed", config.tool, spec.name, problem or detail))
-        kept.append(spec if problem else _with_parameters(spec, tool))
+        config_now = {**spec.config, "parameters": tool.input_schema}
+        kept.append(spec if problem else spec.model_copy(update={"config": config_now}))
     imported = {McpConfig.model_validate(spec.config).tool for spec in specs}
     added = [tool for name, tool in tools.items() if name not in imported]
     new = _offers(server, added, taken=[spec.name for spec in specs])
@@ -123,7 +124,3 @@ def _may_be_repeated(tool: mcp_types.Tool) -> bool:
     """Whether the server says that a call whose answer was lost may be sent again."""
     hints = tool.annotations
     return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
-
-
-def _with_parameters(spec: WorkerSpec, tool: mcp_types.Tool) -> WorkerSpec:
-    return spec.model_copy(update={"config": {**spec.config, "parameters": tool.input_schema}})

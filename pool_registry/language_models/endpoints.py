@@ -25,8 +25,8 @@ async def models(base_url: str, api_key: str = "", policy: AddressPolicy = CONFI
     if native and api_key:
         # Chat completions take a bearer there, the list of models does not (and has 20 entries a page).
         headers = {"x-api-key": headers["authorization"].removeprefix("Bearer "), "anthropic-version": "2023-06-01"}
-    listing = await http_client.get_json(f"{base_url}/models{'?limit=1000' if native else ''}", headers, LIST_S, policy)
-    return _names(listing)
+    url = f"{base_url}/models{'?limit=1000' if native else ''}"
+    return _names(await http_client.ask_json("GET", url, headers, LIST_S, policy=policy))
 
 
 def key_header(api_key: str) -> dict[str, str]:

@@ -111,24 +111,10 @@ async def ask_json(
     return parse_json(demand(await _ask_for_json(method, url, headers, timeout_s, body, policy)))
 
 
-async def post_json(
-    url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float, policy: AddressPolicy = CONFIGURED
-) -> JsonValue:
-    """POST `body` and return the answer's JSON. Raises WorkerFault."""
-    return await ask_json("POST", url, headers, timeout_s, body, policy)
-
-
 async def post_text(url: str, body: JsonValue, headers: Mapping[str, str], timeout_s: float) -> str:
     """POST `body` to a peer that answers in plain text. Raises WorkerFault."""
     answer = demand(await _ask_for_json("POST", url, headers, timeout_s, body, CONFIGURED))
     return answer.body.decode("utf-8", "replace")
-
-
-async def get_json(
-    url: str, headers: Mapping[str, str], timeout_s: float, policy: AddressPolicy = CONFIGURED
-) -> JsonValue:
-    """GET a JSON document. Raises WorkerFault."""
-    return await ask_json("GET", url, headers, timeout_s, policy=policy)
 
 
 def demand(answer: Answer) -> Answer:

@@ -148,18 +148,14 @@ def _items(arguments: tuple[Any, ...]) -> list[Number]:
     return list(items)
 
 
-def _sum(*arguments: Any) -> Number:
-    return sum(_items(arguments))
-
-
 def _mean(*arguments: Any) -> float:
     items = _items(arguments)
     return sum(items) / len(items)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": abs, "round": _round, "min": min, "max": max, "sum": _sum, "mean": _mean, "len": len,
-    "int": lambda value: int(value + 0), "float": lambda value: float(value + 0),
+    "abs": abs, "round": _round, "min": min, "max": max, "sum": lambda *numbers: sum(_items(numbers)), "mean": _mean,
+    "len": len, "int": lambda value: int(value + 0), "float": lambda value: float(value + 0),
     "floor": math.floor, "ceil": math.ceil, "sqrt": math.sqrt, "pow": _limit_operator(_power), "exp": math.exp,
     "log": math.log, "log10": math.log10, "log2": math.log2, "sin": math.sin, "cos": math.cos,
     "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan, "atan2": math.atan2,

@@ -73,7 +73,7 @@ class Chat(Agent[ChatConfig]):
             body["tools"] = list(options.tools)
         url = f"{config.base_url}/chat/completions"
         headers = endpoints.key_header(config.api_key)
-        answer = await http_client.post_json(url, body, headers, self.spec.timeout_s, config.reach)
+        answer = await http_client.ask_json("POST", url, headers, self.spec.timeout_s, body, config.reach)
         fault = provider_errors.fault_within(urlsplit(url).netloc, url, answer)
         if fault is not None:
             raise fault

@@ -124,7 +124,13 @@ class Http(HttpApi[HttpConfig]):
         return request(self.config, arguments)
 
     def value(self, answer: JsonValue) -> JsonValue:
-        return _follow_pointer(answer, self.config.pointer) if self.config.pointer else answer
+        """Select what the pointer names ("" is the whole answer)."""
+        pointer = self.config.pointer
+        try:
+            part: JsonValue = jsonpointer.resolve_pointer(answer, pointer)
+        except (jsonpointer.JsonPointerException, TypeError) as error:
+            raise WorkerFault("invalid_response", f"the answer has nothing at {pointer}") from error
+        return part
 
     async def check(self) -> str:
         resolve_references(self.config.headers)
@@ -199,11 +205,3 @@ def _texts(node: Any) -> Iterator[str]:
     elif isinstance(node, dict | list):
         for item in node.values() if isinstance(node, dict) else node:
             yield from _texts(item)
-
-
-def _follow_pointer(value: JsonValue, pointer: str) -> JsonValue:
-    try:
-        part: JsonValue = jsonpointer.resolve_pointer(value, pointer)
-    except (jsonpointer.JsonPointerException, TypeError) as error:
-        raise WorkerFault("invalid_response", f"the answer has nothing at {pointer}") from error
-    return part

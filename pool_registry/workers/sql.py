@@ -121,16 +121,13 @@ class Sql(Worker[SqlConfig]):
         fixed = self.config.query
         statement = call.text("query") if fixed is None else fixed
         values = {} if fixed is None else dict(call.arguments)
-        return Reply(shape_result(*await self._run(statement, values)))
+        config = self.config
+        return Reply(shape_result(*await self._in_thread(lambda stop: _select(config, statement, values, stop))))
 
     async def check(self) -> str:
         database = self.config.database
         tables = list(await self._in_thread(lambda stop: _schema(_resolve_database(database), stop)))
         return f"{len(tables)} tables: {', '.join(tables[:8])}"
-
-    async def _run(self, statement: str, values: Mapping[str, JsonValue]) -> Rows:
-        config = self.config
-        return await self._in_thread(lambda stop: _select(config, statement, values, stop))
 
     @staticmethod
     async def _in_thread(work: Callable[[Stop], T]) -> T:

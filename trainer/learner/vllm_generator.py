@@ -66,7 +66,7 @@ class ServerGenerator:
         }
         self._enter()
         try:
-            reply: Any = await http_client.post_json(f"{self._url}/completions", body, {}, self._timeout_s)
+            reply: Any = await http_client.ask_json("POST", f"{self._url}/completions", {}, self._timeout_s, body)
             choice = reply["choices"][0]
             new_ids = [int(token) for token in choice["token_ids"]]
             logprobs = [float(value) for value in choice["logprobs"]["token_logprobs"]]

@@ -122,7 +122,7 @@ async def _wait_until_ready(process: subprocess.Popen[bytes], url: str, start_s:
         if process.poll() is not None:
             raise TrainerError(f"vLLM ended with status {process.returncode}; its last lines:\n{_read_log_tail(log)}")
         with suppress(WorkerFault, TimeoutError):
-            await http_client.get_json(f"{url}/models", {}, timeout_s=5)
+            await http_client.ask_json("GET", f"{url}/models", {}, timeout_s=5)
             return
         await asyncio.sleep(0.5)
     raise TrainerError(f"vLLM did not answer within {start_s:.0f} s; its last lines:\n{_read_log_tail(log)}")

@@ -74,11 +74,7 @@ def answer(request: str) -> str:
     minutes = sum(_minutes(span) for span in _ONE_SPAN.finditer(match["spans"]))
     start = zone_at(match["start"])
     moment = _instant(match["time"], start) + timedelta(minutes=math.floor(minutes + 0.5))
-    return local_time(moment, zone_at(match["end"]) if match["end"] else start)
-
-
-def local_time(moment: datetime, zone: ZoneInfo) -> str:
-    """Format a moment as clocks in a zone show it, to the minute."""
+    zone = zone_at(match["end"]) if match["end"] else start
     return f"{moment.astimezone(zone):%Y-%m-%d %H:%M}"
 
 
