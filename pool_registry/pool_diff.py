@@ -32,7 +32,7 @@ class Change:
 
 def diff(before: Pool, after: Pool) -> tuple[Change, ...]:
     """List every difference; empty exactly when the two pools have the same content."""
-    return (*_pool_changes(before, after), *_worker_changes(before, after), *_order_changes(before, after))
+    return (*_pool_changes(before, after), *_worker_changes(before, after))
 
 
 def summary(changes: Sequence[Change]) -> str:
@@ -69,13 +69,7 @@ def _worker_changes(before: Pool, after: Pool) -> Iterator[Change]:
             yield Change("added", name, "", after=spec.model_dump(mode="json"))
         else:
             yield from _field_changes(name, "", earlier.model_dump(mode="json"), spec.model_dump(mode="json"))
-
-
-def _order_changes(before: Pool, after: Pool) -> Iterator[Change]:
-    """List the order of the common workers when it differs; added and removed workers do not count."""
-    old = {spec.name: spec for spec in before.workers}
-    new = {spec.name: spec for spec in after.workers}
-    renamed = _find_renames(old, new)
+    # The order counts for workers of both sides alone: adding or removing one is no other order.
     kept = [renamed.get(name, name) for name in new if renamed.get(name, name) in old]
     names_before = [name for name in old if name in kept]
     if kept != names_before:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -37,14 +38,21 @@ class Dialect(Protocol):
         """The turn as a model would write it."""
 
 
-def check_length(text: str) -> Turn | None:
-    """An error turn with the beginning of the text when it is longer than any turn may be."""
-    if len(text) <= MAX_TURN_CHARS:
+class BaseDialect(ABC):
+    """What the dialects share: the limit on a turn's length, and no tool calling by the template."""
+
+    def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
         return None
-    return Turn(
-        error=f"the turn has {len(text):,} characters; {MAX_TURN_CHARS:,} are allowed",
-        text=clean_text(text[:2000]) + " …",
-    )
+
+    def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
+        if len(text) > MAX_TURN_CHARS:
+            error = f"the turn has {len(text):,} characters; {MAX_TURN_CHARS:,} are allowed"
+            return Turn(error=error, text=clean_text(text[:2000]) + " …")
+        return self._parse(clean_text(text), first_id, workers)
+
+    @abstractmethod
+    def _parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
+        """The turn in a text of usual length, whose characters can be stored."""
 
 
 def load_json(text: str) -> JsonValue:

@@ -18,9 +18,9 @@ import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from orchestrator.dialects.base import MAX_TURN_STEPS, build_step, check_length, load_json, shorthand
+from orchestrator.dialects.base import MAX_TURN_STEPS, BaseDialect, build_step, load_json, shorthand
 from orchestrator.plan import Step, Turn
-from pool_registry.actions import JsonValue, clean_text
+from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool
 
 _LABELS = {
@@ -44,21 +44,14 @@ access = [[], [1], ...]
 - The output of the last step is the answer."""  # noqa: E501
 
 
-class ConductorDialect:
+class ConductorDialect(BaseDialect):
     name = "conductor"
 
     def instructions(self, pool: LivePool) -> str:
         numbered = "\n".join(f"{number}: {name}" for number, name in enumerate(pool.workers))
         return f"{INSTRUCTIONS}\nWorker numbers:\n{numbered}"
 
-    def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
-        return None
-
-    def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
-        long = check_length(text)
-        if long is not None:
-            return long
-        text = clean_text(text)
+    def _parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
         lists = _find_lists(text)
         missing = [name for name, values in lists.items() if values is None]
         if missing:

@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.dialects.base import MAX_TURN_STEPS, build_step, check_length, parse_answer, shorthand
+from orchestrator.dialects.base import MAX_TURN_STEPS, BaseDialect, build_step, parse_answer, shorthand
 from orchestrator.plan import Step, Turn
-from pool_registry.actions import JsonValue, clean_text
+from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool
 
 _OBJECT = re.compile(r'\{\s*+"')
@@ -33,20 +33,13 @@ Write one JSON object and nothing else:
 Example: {"steps": [{"worker": "a", "instruction": "find x", "access": []}, {"worker": "b", "instruction": "double $1", "access": [1]}], "answer": "$2"}"""  # noqa: E501
 
 
-class PlanDialect:
+class PlanDialect(BaseDialect):
     name = "plan"
 
     def instructions(self, pool: LivePool) -> str:
         return INSTRUCTIONS
 
-    def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
-        return None
-
-    def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
-        long = check_length(text)
-        if long is not None:
-            return long
-        text = clean_text(text)
+    def _parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
         document = _find_last_turn(text)
         if document is None:
             return Turn(error='no JSON object with "steps" or "answer" was found', text=text)

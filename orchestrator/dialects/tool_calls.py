@@ -18,9 +18,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from orchestrator.dialects.base import MAX_TURN_STEPS, build_step, check_length, load_json
+from orchestrator.dialects.base import MAX_TURN_STEPS, BaseDialect, build_step, load_json
 from orchestrator.plan import Step, Turn, escape
-from pool_registry.actions import JsonValue, as_text, clean_text
+from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
@@ -45,7 +45,7 @@ Call functions to solve the task. You may call several in one turn; those that d
 - When you know the answer, write it without any call; write just $k to give call k's output as the answer."""  # noqa: E501
 
 
-class ToolCallsDialect:
+class ToolCallsDialect(BaseDialect):
     name = "tool_calls"
 
     def instructions(self, pool: LivePool) -> str:
@@ -54,11 +54,7 @@ class ToolCallsDialect:
     def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
         return [_describe_function(worker) for worker in pool.workers.values()]
 
-    def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
-        long = check_length(text)
-        if long is not None:
-            return long
-        text = clean_text(text)
+    def _parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
         visible = _THOUGHT.sub("", text)
         calls = [match.group(1) for match in _CALL.finditer(visible)]
         if len(calls) > MAX_TURN_STEPS:

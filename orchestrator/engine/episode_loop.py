@@ -115,22 +115,20 @@ def check_query(query: str) -> None:
         raise InvalidQuery(f"the query has {len(query):,} characters; {MAX_QUERY_CHARS:,} are allowed")
 
 
+@dataclass
 class _Loop:
     """The run of one episode."""
 
-    def __init__(
-        self,
-        spec: EpisodeSpec,
-        orchestrator: Orchestrator,
-        pool: LivePool,
-        limits: Limits,
-        sink: Sink,
-        budget: Budget,
-        resolve: Resolve | None,
-    ) -> None:
-        self.spec, self.orchestrator, self.pool = spec, orchestrator, pool
-        self.limits, self.sink, self.budget, self.resolve = limits, sink, budget, resolve
-        self.episode = Episode(spec.id or new_episode_id())
+    spec: EpisodeSpec
+    orchestrator: Orchestrator
+    pool: LivePool
+    limits: Limits
+    sink: Sink
+    budget: Budget
+    resolve: Resolve | None
+
+    def __post_init__(self) -> None:
+        self.episode = Episode(self.spec.id or new_episode_id())
         self._zero = time.perf_counter()
         self._seen: dict[int, tuple[str, Observation]] = {}
 
@@ -253,18 +251,18 @@ class _Loop:
         return time.perf_counter() - self._zero
 
 
+@dataclass(frozen=True, slots=True)
 class EpisodeScope:
     """The scope of a step whose worker is of kind `orchestrator`: it runs episodes one level deeper.
 
     They share the outer episode's budget and pool; each has a trace of its own, linked by `parent`.
     """
 
-    def __init__(self, outer: _Loop, step: Step) -> None:
-        self._outer = outer
-        self._step = step
+    outer: _Loop
+    step: Step
 
     async def descend(self, orchestrator: str, query: str, visible: tuple[Visible, ...]) -> Reply:
-        outer = self._outer
+        outer = self.outer
         depth = outer.spec.depth + 1
         if depth > outer.limits.max_depth:
             raise WorkerFault("max_depth", f"episodes may be nested {outer.limits.max_depth} deep at most")
@@ -272,7 +270,7 @@ class EpisodeScope:
         query = with_context(query, visible)
         name = outer.orchestrator.name if orchestrator == "same" else orchestrator
         inner = await run_episode(
-            EpisodeSpec(query, depth=depth, parent=ParentStep(outer.episode.id, self._step.id), user=outer.spec.user),
+            EpisodeSpec(query, depth=depth, parent=ParentStep(outer.episode.id, self.step.id), user=outer.spec.user),
             outer.resolve(name, query, outer.pool),
             outer.pool,
             limits=outer.limits,

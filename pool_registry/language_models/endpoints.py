@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from pool_registry import secrets
-from pool_registry.errors import SecretNotFound, WorkerFault
 from pool_registry.network import http_client
 from pool_registry.network.address_policy import CONFIGURED, AddressPolicy
+from pool_registry.network.http_values import resolve_key
 
 LIST_S = 10.0  # seconds that an endpoint may take to list its models
 ANTHROPIC = "api.anthropic.com"
@@ -31,13 +30,7 @@ async def models(base_url: str, api_key: str = "", policy: AddressPolicy = CONFI
 
 def key_header(api_key: str) -> dict[str, str]:
     """Return the header with the key behind a reference, or none. Raises WorkerFault `auth`."""
-    if not api_key:
-        return {}
-    try:
-        key = secrets.resolve(api_key)
-    except SecretNotFound as error:
-        raise WorkerFault("auth", str(error)) from error
-    return {"authorization": f"Bearer {key.get_secret_value()}"}
+    return {"authorization": f"Bearer {resolve_key(api_key)}"} if api_key else {}
 
 
 def _names(listing: Any) -> list[str]:

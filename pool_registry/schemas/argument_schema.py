@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import jsonschema_rs
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from pool_registry.actions import as_text
 
@@ -67,5 +67,11 @@ def _usable(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-# A field of a worker's configuration that holds the JSON Schema of its arguments, as recorded at import.
-ArgumentsSchema = Annotated[dict[str, Any], AfterValidator(_usable)]
+# A field of a worker's configuration that holds the JSON Schema of its arguments.
+ArgumentsSchema = Annotated[
+    dict[str, Any],
+    AfterValidator(_usable),
+    Field(
+        default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
+    ),
+]

@@ -169,19 +169,19 @@ class PoolStore:
 
     def get(self, name: str, version: int) -> StoredPool:
         """Return one version. Raises PoolNotFound."""
-        query = select(PoolVersionRow).where(PoolVersionRow.name == name, PoolVersionRow.version == version)
-        with Session(self._engine) as session:
-            row = session.exec(query).first()
+        row = self._find(PoolVersionRow.name == name, PoolVersionRow.version == version)
         if row is None:
             raise PoolNotFound(f"pool {name!r} has no version {version}")
         return _to_stored_pool(row)
 
     def by_hash(self, name: str, content_hash: str) -> StoredPool | None:
         """Return the version with this content, or None."""
-        query = select(PoolVersionRow).where(PoolVersionRow.name == name, PoolVersionRow.hash == content_hash)
-        with Session(self._engine) as session:
-            row = session.exec(query).first()
+        row = self._find(PoolVersionRow.name == name, PoolVersionRow.hash == content_hash)
         return _to_stored_pool(row) if row else None
+
+    def _find(self, *conditions: bool) -> PoolVersionRow | None:
+        with Session(self._engine) as session:
+            return session.exec(select(PoolVersionRow).where(*conditions)).first()
 
     def versions(self, name: str) -> list[StoredPool]:
         """Return every version, newest first."""

@@ -22,9 +22,7 @@ from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 class FunctionConfig(StrictModel):
     target: str = Field(description="module:function or path/to/file.py:function. Its code is run as you.")
-    parameters: ArgumentsSchema = Field(
-        default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
-    )
+    parameters: ArgumentsSchema
     python: str = Field(default="", description="Another interpreter, which must have pydantic; empty for Podium's.")
 
     @field_validator("target")

@@ -26,9 +26,7 @@ MAX_SAID = 900
 class McpConfig(StrictModel):
     server: McpServer
     tool: str = Field(min_length=1, max_length=256, description="The tool's name at the server.")
-    parameters: ArgumentsSchema = Field(
-        default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
-    )
+    parameters: ArgumentsSchema
 
 
 class Mcp(Worker[McpConfig]):

@@ -53,9 +53,7 @@ class OpenApiConfig(HttpApiConfig):
     allow_private: bool = Field(default=False, description=ALLOW_PRIVATE)
     places: list[ArgumentPlace] = Field(default_factory=list, description="Where each argument goes.")
     body: Literal["", "json", "form", "text"] = Field(default="", description="How the body is written.")
-    parameters: ArgumentsSchema = Field(
-        default_factory=lambda: {"type": "object"}, description="JSON Schema of its arguments, as recorded at import."
-    )
+    parameters: ArgumentsSchema
 
     @model_validator(mode="after")
     def _fits(self) -> OpenApiConfig:
