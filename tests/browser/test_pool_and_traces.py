@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Studio, watched_page
@@ -153,6 +154,7 @@ def test_a_description_is_text_never_markup(page, studio_url):
     assert page.evaluate("window.hacked") is None
 
 
+@pytest.mark.slow
 def test_the_small_model_can_be_tried_from_its_card(page, studio_url):
     page.goto(f"{studio_url}/pool?pool=starter")
     page.get_by_role("button", name="Try it solver").click()

@@ -177,6 +177,7 @@ def test_the_plain_page_opens_from_a_file_and_replays(browser, folders):
         expect(page.locator(".run-summary-query")).to_contain_text("GCD")
 
 
+@pytest.mark.slow
 def test_a_live_space_answers_a_query_and_shows_its_graph(page, folders):
     with started(folders["live"], sys.executable) as url:
         _asks(page, url)

@@ -133,6 +133,7 @@ def test_the_stop_button_ends_a_run_and_keeps_what_happened(browser, studio: Stu
         assert len(ended) == 1
 
 
+@pytest.mark.slow
 def test_a_run_cut_short_by_kill_9_is_shown_as_interrupted(browser, studio: Studio):
     with slow_model() as address, watched_page(browser) as page:
         import_pool(page, studio.url, chat_pool("killed", address))

@@ -269,6 +269,7 @@ def test_nothing_is_wider_than_a_phone(browser, studio_url, job, where):
 # A job under way
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_when_the_studio_is_killed_and_the_page_finds_it_again(page, studio: Studio, base):
     key = start(page, studio.url, recipe(base, steps=100_000))
     expect(state(page)).to_have_text("Running", timeout=LONG_MS)
