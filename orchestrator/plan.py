@@ -27,7 +27,8 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?(?:[
 class Step:
     """One action of a plan and its access list: ids of earlier steps whose observation it may see.
 
-    `problem` says why the step is malformed; such a step is recorded as PARSE_ERR and never run.
+    `problem` says why the step is malformed; such a step is recorded as PARSE_ERR and never run. `need` says in words
+    what the step is for: a reader writes it before a worker is chosen (orchestrator/reader); "" elsewhere.
     """
 
     id: int
@@ -35,6 +36,7 @@ class Step:
     arguments: Mapping[str, JsonValue] = field(default_factory=dict)
     access: tuple[int, ...] = ()
     problem: str | None = None
+    need: str = ""
 
     @property
     def references(self) -> frozenset[int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orchestrator.engine.events import TaskRef
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue
+from pool_registry.pool import Pool
 from trainer.tasks.verifier import AnyVerifier
 
 CUSTOM = "custom"  # the split of tasks that were recognised from a query and have no index
@@ -14,12 +15,15 @@ CUSTOM = "custom"  # the split of tasks that were recognised from a query and ha
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`oracle_turn` is one turn that solves the query with the workers of a pool; None where nobody gave one."""
+    """`oracle_turn` is one turn that solves the query with the workers of a pool; None where nobody gave one. `pool`
+    is the pool that the task is run on, where that is not the one of the recipe: every generated task may have one of
+    its own."""
 
     ref: TaskRef
     query: str
     verifier: AnyVerifier
     oracle_turn: Turn | None = None
+    pool: Pool | None = None
 
     @property
     def expected(self) -> JsonValue:
