@@ -54,7 +54,8 @@ class ModelSettings(RecipeSection):
     dialect: Literal["plan", "conductor"] = Field(default="plan", description="How a turn is written.")
     prompt: PromptStyle = Field(
         default="full",
-        description="full: rules, pool and query. query: the query alone, for small models that learn one pool.",
+        description="full: rules, pool and query. query: the query alone, for small models that learn one pool. "
+        "reader: needs first, then the cards of the workers that fit them; for any pool.",
     )
     turn_tokens: int = Field(default=512, ge=16, le=32_768, description="Most tokens that one turn may have.")
     checkpointing: bool = Field(default=False, description="Recompute activations: less memory, a third slower.")

@@ -12,6 +12,7 @@ from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.plan import Turn
+from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.prompt import PromptStyle, build_messages
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -107,10 +108,12 @@ def agent_policy(pool: LivePool, agent: str, dialect: Dialect, draw: Draw | None
     return ModelPolicy(f"model:{agent}:{dialect.name}", pool, pool.workers[agent], dialect, draw=draw)
 
 
-def checkpoint_policy(pool: LivePool, name: str, draw: Draw | None = None) -> ModelPolicy:
+def checkpoint_policy(pool: LivePool, name: str, draw: Draw | None = None) -> ModelPolicy | ReaderPolicy:
     """A trained checkpoint as the orchestrator. Raises UnknownOrchestrator when no checkpoint has this name."""
     folder, checkpoint = find_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
+    if checkpoint.prompt == "reader":
+        return ReaderPolicy(name, pool, model, checkpoint.turn_tokens, draw)
     dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
     return ModelPolicy(name, pool, model, dialect, *learnt, draw=draw)

@@ -13,19 +13,27 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode import Episode, Round
-from orchestrator.plan import Turn
+from orchestrator.plan import Step, Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening_messages
+from orchestrator.reader.bind_needs import rank_workers
+from orchestrator.reader.cards import describe_briefly
+from orchestrator.reader.conversation import continue_conversation, open_conversation
+from orchestrator.reader.fill import format_fill
+from orchestrator.reader.needs import Need, format_needs
+from orchestrator.reader.refusal import is_refusal, read_refused_need, refuse
 from orchestrator.retrieval.choose_workers import narrow_pool, select_workers
 from orchestrator.traces.store import TraceStore
-from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Message
 from trainer.errors import TrainingFailed
 from trainer.grpo.token_transcript import ChatTokens, Transcript
 from trainer.recipe import ModelSettings
+from trainer.tasks.suite import make_random
 
 # Failures that are not the orchestrator's doing: a turn that met one is still worth imitating.
 NOT_ITS_FAULT = {"timeout", "unavailable", "dependency_failed", "connection", "rate_limited", "deadline"}
 MAX_FILE_BYTES = 500_000_000
+UNFIT_CARD = 0.12  # share of a reader's demonstrations with the card of a worker that does not fit
 
 
 class DemonstrationMessage(BaseModel):
@@ -73,6 +81,8 @@ def make_demonstration(
     episode: Episode, pool: LivePool, dialect: str, style: PromptStyle, max_rounds: int, source: str
 ) -> Demonstration:
     """An episode as the conversation that a model in this dialect would have had."""
+    if style == "reader":
+        return make_reader_demonstration(episode, pool, source)
     written_as = find_dialect(dialect)
     called = {run.step.worker for run in episode.steps.values()}
     seen = narrow_pool(pool, select_workers(episode.query, pool, called)) if style == "full" else pool
@@ -91,6 +101,52 @@ def make_demonstration(
         )
         messages.append(DemonstrationMessage(role="user", content=observation_text(done, max_rounds - done.number)))
     return Demonstration(messages=messages[:-1], query=episode.query, episode=episode.id, source=source)
+
+
+def make_reader_demonstration(episode: Episode, pool: LivePool, source: str) -> Demonstration:
+    """The first plan of an episode as a reader writes it: needs, then arguments for the workers' cards.
+
+    In some demonstrations one card is that of the likeliest worker that does not fit: the reader learns to say so,
+    and is then shown another card (orchestrator/policies/reader.py). A refusal is learnt in the same way where it
+    names a need, and at once where it names none.
+    """
+    turn = next(done.turn for done in episode.rounds if done.turn is not None)
+    shown = narrow_pool(pool, select_workers(episode.query, pool, {step.worker for step in turn.steps}))
+    opening = open_conversation(episode.query, shown.workers.values())
+    refused = read_refused_need(turn.answer)
+    if is_refusal(turn.answer) and not refused:
+        return _build_reader_rows(episode, source, opening, (refuse(),))
+    random = make_random(f"reader/{episode.query}")
+    needs = [Need(refused)] if refused else _list_needs(turn.steps, pool)
+    workers = [pool.workers[step.worker] for step in turn.steps] or _pick_unfit(needs[0], pool, ())
+    fill = refuse(refused) if refused else format_fill(turn.steps, turn.answer)
+    if not refused and random.random() < UNFIT_CARD:
+        place = random.randrange(len(needs))
+        unfit = _pick_unfit(needs[place], pool, [step.worker for step in turn.steps])
+        if unfit:
+            workers[place], fill = unfit[0], refuse(needs[place].text)
+    text = format_needs(needs)
+    if not workers:  # a pool without any other worker: nothing could be shown
+        return _build_reader_rows(episode, source, opening, (refuse(),))
+    return _build_reader_rows(episode, source, continue_conversation(opening, text, workers), (text, fill))
+
+
+def _build_reader_rows(episode: Episode, source: str, seen: Sequence[Message], turns: Sequence[str]) -> Demonstration:
+    """A demonstration of these messages; `turns` are the texts of the assistant, the last of which ends it."""
+    rows = [DemonstrationMessage(role=m.role, content=m.content, learn=m.role == "assistant") for m in seen]
+    rows.append(DemonstrationMessage(role="assistant", content=turns[-1], learn=True))
+    return Demonstration(messages=rows, query=episode.query, episode=episode.id, source=source)
+
+
+def _list_needs(steps: Sequence[Step], pool: LivePool) -> list[Need]:
+    """The needs of a plan; a step that states none needs what its worker says first of itself."""
+    return [Need(step.need or describe_briefly(pool.workers[step.worker]).casefold(), step.access) for step in steps]
+
+
+def _pick_unfit(need: Need, pool: LivePool, fitting: Sequence[str]) -> list[LiveWorker]:
+    """The likeliest worker for a need outside these, as a list of at most one."""
+    others = [worker for name, worker in pool.workers.items() if name not in fitting]
+    return [pool.workers[rank_workers(need, others)[0].worker]] if others else []
 
 
 def _has_own_error(done: Round) -> bool:

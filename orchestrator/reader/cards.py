@@ -1,0 +1,73 @@
+"""How a reader is shown workers: a line of the listing before it plans, a card with the parameters before it calls."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from pool_registry.actions import JsonValue
+from pool_registry.calls.live_pool import LiveWorker
+from pool_registry.language_models.completion import strip_special
+from pool_registry.text import one_line, shorten
+
+LISTED_CHARS = 90  # of a description in the listing: about 20 tokens
+CARD_CHARS = 400  # of a description on a card
+HINT_CHARS = 60  # of a parameter's description
+MAX_CHOICES = 24
+_TYPES = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+
+
+def format_listing(workers: Iterable[LiveWorker]) -> str:
+    """What the workers of a pool do, one a line: the first sentence of each description, without names."""
+    return "\n".join(f"- {shorten(describe_briefly(worker), LISTED_CHARS)}" for worker in workers)
+
+
+def describe_briefly(worker: LiveWorker) -> str:
+    """The first sentence of a worker's description."""
+    return _SENTENCE.split(_clean(worker.spec.description), maxsplit=1)[0].rstrip(".")
+
+
+def format_cards(workers: Sequence[LiveWorker]) -> str:
+    """The cards of the workers chosen for a plan, numbered as its steps; one that was shown above is not repeated."""
+    places: dict[str, int] = {}
+    lines = []
+    for place, worker in enumerate(workers, start=1):
+        first = places.setdefault(worker.spec.name, place)
+        lines.append(f"{place}. {format_card(worker) if first == place else f'as {first}'}")
+    return "\n".join(lines)
+
+
+def format_card(worker: LiveWorker) -> str:
+    """A worker in one line: description, name, parameters, and an example where its kind has one."""
+    example = worker.worker.sample
+    shown = f" e.g. {json.dumps(example, ensure_ascii=False)}" if example else ""
+    signature = f"{worker.spec.name}({format_parameters(worker.parameters)})"
+    return f"{shorten(_clean(worker.spec.description), CARD_CHARS)} {signature}{shown}"
+
+
+def format_parameters(schema: Mapping[str, JsonValue]) -> str:
+    """The parameters of a JSON Schema with type or choices and a hint; optional ones with a question mark."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return ""
+    required = schema.get("required")
+    needed = required if isinstance(required, list | tuple) else ()
+    return ", ".join(_format_parameter(name, rule, name in needed) for name, rule in properties.items())
+
+
+def _format_parameter(name: str, rule: JsonValue, needed: bool) -> str:
+    rule = rule if isinstance(rule, Mapping) else {}
+    choices = rule.get("enum")
+    if isinstance(choices, list | tuple) and choices:
+        kind = "|".join(str(choice) for choice in choices[:MAX_CHOICES])
+    else:
+        kind = _TYPES.get(str(rule.get("type")), str(rule.get("type", "any")))
+    hint = _clean(str(rule.get("description", "")))
+    about = f" {shorten(hint, HINT_CHARS)}" if hint else ""
+    return f"{name}{'' if needed else '?'}: {kind}{about}"
+
+
+def _clean(text: str) -> str:
+    return one_line(strip_special(text))
