@@ -19,7 +19,7 @@ from random import Random
 
 from assets import asset
 from orchestrator.plan import Step, Turn
-from trainer.tasks.families.steps import calculate, read_passages
+from trainer.tasks.families.steps import CONVERSION, calculate, read_passages
 from trainer.tasks.suite import assign_split
 from trainer.tasks.task_data import FamilyData, TaskData, load_task_data
 from trainer.tasks.template_suite import TemplateSuite
@@ -158,7 +158,7 @@ def _make_plan(p: AtlasQuery) -> Turn:
         steps = [
             _search(1, f"{p.places[0]} {words}"),
             read_passages(2, "the number in the passage", [1]),
-            Step(3, "units", arguments, (2,)),
+            Step(3, "units", arguments, (2,), need=CONVERSION),
             calculate(4, "round($3, 1)", [3]),
         ]
     elif p.level == 2:
@@ -183,7 +183,7 @@ def _make_plan(p: AtlasQuery) -> Turn:
 
 
 def _search(step: int, query: str, access: Sequence[int] = ()) -> Step:
-    return Step(step, "atlas_search", {"query": query}, tuple(access))
+    return Step(step, "atlas_search", {"query": query}, tuple(access), need="find a passage about a country")
 
 
 @cache

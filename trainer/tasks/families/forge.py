@@ -15,6 +15,7 @@ from random import Random
 from pydantic import Field
 
 from orchestrator.plan import Step, Turn
+from trainer.tasks.families.steps import calculate
 from trainer.tasks.suite import Suite, assign_split
 from trainer.tasks.task_data import MIN_TEXTS, TaskData, load_task_data
 from trainer.tasks.verifier import NumberWithin, Verifier
@@ -177,13 +178,17 @@ class Forge(Suite[ForgeQuery]):
 
 def _make_plan(p: ForgeQuery) -> Turn:
     steps = [
-        Step(k, "python", {"code": _BY_NAME[name].code.format(numbers=_join_numbers(numbers))})
+        Step(
+            k,
+            "python",
+            {"code": _BY_NAME[name].code.format(numbers=_join_numbers(numbers))},
+            need="run a Python snippet",
+        )
         for k, (name, numbers) in enumerate(p.parts, start=1)
     ]
     terms = "+".join(f"{weight}*${k}" for k, weight in enumerate(p.weights, start=1))
     last = len(steps) + 1
-    join = Step(last, "calculator", {"expression": f"({terms})%{p.modulus}"}, tuple(range(1, last)))
-    return Turn((*steps, join), f"${last}")
+    return Turn((*steps, calculate(last, f"({terms})%{p.modulus}", range(1, last))), f"${last}")
 
 
 @cache

@@ -34,6 +34,7 @@ GAPS = {
     "country": "[A-Z]{2}",
 }
 FIRST_YEAR, LAST_YEAR = 1950, 2090  # of what a person may ask for
+CLOCK = "local time at an airport after a span of time"
 MIN_KM = 300
 MAX_SPAN_DAYS = 400
 MIDNIGHT = timedelta(minutes=10)  # a landing closer to it is on a date that rounding decides
@@ -128,16 +129,19 @@ class Itinerary(TemplateSuite[ItineraryQuery]):
 def _make_plan(p: ItineraryQuery) -> Turn:
     if p.level == 1:
         a, b, c, d = p.stops
-        one = Step(1, "clock", {"request": f"{p.starts[0]} at {a} plus {p.spans[0]} minutes, local at {b}"})
-        two = Step(2, "clock", {"request": f"{p.starts[1]} at {c} plus {p.spans[1]} minutes, local at {d}"})
+        one = Step(1, "clock", {"request": f"{p.starts[0]} at {a} plus {p.spans[0]} minutes, local at {b}"}, need=CLOCK)
+        two = Step(2, "clock", {"request": f"{p.starts[1]} at {c} plus {p.spans[1]} minutes, local at {d}"}, need=CLOCK)
         return Turn((one, two, _ask_calendar(3, f"business days from $1 to $2 in {p.country}", (1, 2))), "$3")
-    routes = [Step(k, "great_circle", {"route": " to ".join(p.stops[k - 1 : k + 1])}) for k in range(1, p.level)]
-    country = Step(p.level, "airports", {"request": f"country of {p.stops[-1]}"})
+    routes = [
+        Step(k, "great_circle", {"route": " to ".join(p.stops[k - 1 : k + 1])}, need="distance between two airports")
+        for k in range(1, p.level)
+    ]
+    country = Step(p.level, "airports", {"request": f"country of {p.stops[-1]}"}, need="country of an airport")
     flight = f"{p.starts[0]} at {p.stops[0]} plus $1 km / {p.spans[0]} km/h, local at {p.stops[1]}"
-    clocks = [Step(p.level + 1, "clock", {"request": flight}, (1,))]
+    clocks = [Step(p.level + 1, "clock", {"request": flight}, (1,), need=CLOCK)]
     if p.level == 3:
         onward = f"$4 at {p.stops[1]} plus {p.spans[1]} minutes plus $2 km / {p.spans[2]} km/h, local at {p.stops[2]}"
-        clocks.append(Step(5, "clock", {"request": onward}, (2, 4)))
+        clocks.append(Step(5, "clock", {"request": onward}, (2, 4), need=CLOCK))
     landed, place = clocks[-1].id, country.id
     days = f"business days from ${landed} to {p.until} in ${place}"
     request = days if p.asks == "days" else f"next business day after ${landed} in ${place}"
@@ -146,7 +150,8 @@ def _make_plan(p: ItineraryQuery) -> Turn:
 
 
 def _ask_calendar(step: int, request: str, access: tuple[int, ...]) -> Step:
-    return Step(step, "calendar", {"request": request}, access)
+    need = "business days between two dates" if request.startswith("business") else "next business day after a date"
+    return Step(step, "calendar", {"request": request}, access, need=need)
 
 
 def _land_both(p: ItineraryQuery, stops: list[Airport]) -> list[datetime | None]:

@@ -8,7 +8,8 @@ from functools import cache
 from random import Random
 from typing import Generic
 
-from orchestrator.plan import Step, Turn, renumber_step
+from orchestrator.plan import Turn, renumber_step
+from trainer.tasks.families.steps import calculate
 from trainer.tasks.suite import P, Suite
 from trainer.tasks.task_data import FamilyData, load_task_data
 from trainer.tasks.template_suite import build_templates
@@ -136,4 +137,4 @@ def join_plans(first: Turn, second: Turn, operation: str) -> Turn:
     moved = tuple(renumber_step(step, ids) for step in second.steps)
     one, two, last = shift, shift + len(moved), shift + len(moved) + 1
     expression = EXPRESSIONS[operation].format(f"${one}", f"${two}")
-    return Turn((*first.steps, *moved, Step(last, "calculator", {"expression": expression}, (one, two))), f"${last}")
+    return Turn((*first.steps, *moved, calculate(last, expression, (one, two))), f"${last}")

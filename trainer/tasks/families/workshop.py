@@ -13,7 +13,7 @@ from functools import cache
 from random import Random
 
 from orchestrator.plan import Step, Turn
-from trainer.tasks.families.steps import calculate
+from trainer.tasks.families.steps import CONVERSION, calculate
 from trainer.tasks.suite import assign_split
 from trainer.tasks.task_data import FamilyData, load_task_data
 from trainer.tasks.template_suite import TemplateSuite
@@ -120,7 +120,10 @@ class Workshop(TemplateSuite[WorkshopQuery]):
 
 def _make_plan(p: WorkshopQuery, formulas: Sequence[str]) -> Turn:
     requests = [f"molar mass of {formula}" for formula in formulas]
-    masses = [Step(k, "elements", {"request": request}) for k, request in enumerate(requests, start=1)]
+    masses = [
+        Step(k, "elements", {"request": request}, need="molar mass of a compound")
+        for k, request in enumerate(requests, start=1)
+    ]
     if p.level == 1:
         return Turn((*masses, calculate(2, f"round($1 * {p.amounts[0]}, 2)", [1])), "$2")
     volume = _convert(len(masses) + 1, _parse_number(p.volume), p.volume_unit, "liter")
@@ -133,7 +136,8 @@ def _make_plan(p: WorkshopQuery, formulas: Sequence[str]) -> Turn:
 
 
 def _convert(step: int, value: str | float, from_unit: str, to_unit: str, access: Sequence[int] = ()) -> Step:
-    return Step(step, "units", {"value": value, "from_unit": from_unit, "to_unit": to_unit}, tuple(access))
+    arguments = {"value": value, "from_unit": from_unit, "to_unit": to_unit}
+    return Step(step, "units", arguments, tuple(access), need=CONVERSION)
 
 
 def _format_number(number: float) -> str:
