@@ -20,7 +20,7 @@ from orchestrator.reader.cards import describe_briefly
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import format_fill
 from orchestrator.reader.needs import Need, format_needs
-from orchestrator.reader.refusal import is_refusal, read_refused_need, refuse
+from orchestrator.reader.refusal import read_refused_need, refuse
 from orchestrator.retrieval.choose_workers import narrow_pool, select_workers
 from orchestrator.traces.store import TraceStore
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -104,38 +104,39 @@ def make_demonstration(
 
 
 def make_reader_demonstration(episode: Episode, pool: LivePool, source: str) -> Demonstration:
-    """The first plan of an episode as a reader writes it: needs, then arguments for the workers' cards.
-
-    In some demonstrations one card is that of the likeliest worker that does not fit: the reader learns to say so,
-    and is then shown another card (orchestrator/policies/reader.py). A refusal is learnt in the same way where it
-    names a need, and at once where it names none.
-    """
+    """The first plan of an episode as the conversation in which a reader would have made it."""
     turn = next(done.turn for done in episode.rounds if done.turn is not None)
-    shown = narrow_pool(pool, select_workers(episode.query, pool, {step.worker for step in turn.steps}))
-    opening = open_conversation(episode.query, shown.workers.values())
+    messages = [
+        DemonstrationMessage(role=message.role, content=message.content, learn=message.role == "assistant")
+        for message in write_reader_conversation(episode.query, turn, pool)
+    ]
+    return Demonstration(messages=messages, query=episode.query, episode=episode.id, source=source)
+
+
+def write_reader_conversation(query: str, turn: Turn, pool: LivePool) -> list[Message]:
+    """The messages in which a reader plans `turn`: needs, then arguments for the workers' cards.
+
+    In some conversations one card is that of the likeliest worker that does not fit: the reader learns to say so, and
+    is then shown another card (orchestrator/policies/reader.py). A refusal is learnt in the same way where it names a
+    need, and at once where it names none.
+    """
+    called = [step.worker for step in turn.steps]
+    shown = narrow_pool(pool, select_workers(query, pool, called))
+    opening = open_conversation(query, shown.workers.values())
     refused = read_refused_need(turn.answer)
-    if is_refusal(turn.answer) and not refused:
-        return _build_reader_rows(episode, source, opening, (refuse(),))
-    random = make_random(f"reader/{episode.query}")
     needs = [Need(refused)] if refused else _list_needs(turn.steps, pool)
-    workers = [pool.workers[step.worker] for step in turn.steps] or _pick_unfit(needs[0], pool, ())
+    workers = [pool.workers[name] for name in called] if called else [_pick_unfit(need, pool, ()) for need in needs]
+    cards = [worker for worker in workers if worker is not None]
+    if not cards:  # nothing is needed that could be named, or the pool is empty
+        return [*opening, Message("assistant", refuse())]
     fill = refuse(refused) if refused else format_fill(turn.steps, turn.answer)
+    random = make_random(f"reader/{query}")
     if not refused and random.random() < UNFIT_CARD:
         place = random.randrange(len(needs))
-        unfit = _pick_unfit(needs[place], pool, [step.worker for step in turn.steps])
-        if unfit:
-            workers[place], fill = unfit[0], refuse(needs[place].text)
-    text = format_needs(needs)
-    if not workers:  # a pool without any other worker: nothing could be shown
-        return _build_reader_rows(episode, source, opening, (refuse(),))
-    return _build_reader_rows(episode, source, continue_conversation(opening, text, workers), (text, fill))
-
-
-def _build_reader_rows(episode: Episode, source: str, seen: Sequence[Message], turns: Sequence[str]) -> Demonstration:
-    """A demonstration of these messages; `turns` are the texts of the assistant, the last of which ends it."""
-    rows = [DemonstrationMessage(role=m.role, content=m.content, learn=m.role == "assistant") for m in seen]
-    rows.append(DemonstrationMessage(role="assistant", content=turns[-1], learn=True))
-    return Demonstration(messages=rows, query=episode.query, episode=episode.id, source=source)
+        unfit = _pick_unfit(needs[place], pool, called)
+        if unfit is not None:
+            cards[place], fill = unfit, refuse(needs[place].text)
+    return [*continue_conversation(opening, format_needs(needs), cards), Message("assistant", fill)]
 
 
 def _list_needs(steps: Sequence[Step], pool: LivePool) -> list[Need]:
@@ -143,10 +144,10 @@ def _list_needs(steps: Sequence[Step], pool: LivePool) -> list[Need]:
     return [Need(step.need or describe_briefly(pool.workers[step.worker]).casefold(), step.access) for step in steps]
 
 
-def _pick_unfit(need: Need, pool: LivePool, fitting: Sequence[str]) -> list[LiveWorker]:
-    """The likeliest worker for a need outside these, as a list of at most one."""
+def _pick_unfit(need: Need, pool: LivePool, fitting: Sequence[str]) -> LiveWorker | None:
+    """The likeliest worker for a need outside these; None where there is no other."""
     others = [worker for name, worker in pool.workers.items() if name not in fitting]
-    return [pool.workers[rank_workers(need, others)[0].worker]] if others else []
+    return pool.workers[rank_workers(need, others)[0].worker] if others else None
 
 
 def _has_own_error(done: Round) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
@@ -33,7 +34,14 @@ from trainer.tasks.families.itinerary import Itinerary
 from trainer.tasks.families.joined import Joined
 from trainer.tasks.families.ledger import Ledger
 from trainer.tasks.families.workshop import Workshop
-from trainer.tasks.sources.source import ExtensionSource, SuiteSource, TaskList, TaskSource, explain_failure
+from trainer.tasks.sources.source import (
+    ExtensionSource,
+    MixedSource,
+    SuiteSource,
+    TaskList,
+    TaskSource,
+    explain_failure,
+)
 from trainer.tasks.suite import Suite
 from trainer.tasks.task import Task
 
@@ -46,6 +54,7 @@ FAMILIES: tuple[Suite[Any], ...] = (
     Workshop(),
     Dossier(),
 )
+_SHARE = re.compile(r"(.+?)(?:\*([1-9][0-9]?))?", re.DOTALL)
 MAX_RECOGNIZED_CHARS = 2000  # no suite writes longer queries
 
 
@@ -227,7 +236,19 @@ def _recognize_with(suite: Suite[Any], query: str) -> Task | None:
 
 
 def open_source(text: str) -> TaskSource:
-    """The source that a recipe or a command names. Raises UnknownTask, or UnusableTasks when it cannot be opened."""
+    """The source that a recipe or a command names. Several are joined by " + ", each with the share of draws that
+    stands behind it: `worlds*3 + everyday + ledger,atlas`.
+
+    Raises UnknownTask, or UnusableTasks when it cannot be opened.
+    """
+    if len(parts := text.split(" + ")) == 1:
+        return _open_one(text)
+    shares = [_SHARE.fullmatch(part.strip()) for part in parts]
+    named = [(match[1], int(match[2] or 1)) for match in shares if match]
+    return MixedSource(text.strip(), [(_open_one(name), share) for name, share in named])
+
+
+def _open_one(text: str) -> TaskSource:
     name = text.strip()
     head, colon, argument = name.partition(":")
     families = [part.strip() for part in (argument if head == "suite" else name).split(",") if part.strip()]

@@ -143,3 +143,19 @@ def test_the_graders_of_the_gym_are_total(family):
         assert task.verifier.accepts(answer) is False
     if task.expected is not None:
         assert task.verifier.accepts(f"I say <answer>{task.expected}</answer>")
+
+
+def test_a_mixed_source_takes_blocks_in_shares_and_a_smaller_draw_is_its_beginning():
+    source = open_source("ledger*2 + atlas + forge,itinerary")
+    tasks = source.tasks("train", 32)
+    families = Counter(task.ref.family for task in tasks)
+    assert families == {"ledger": 16, "atlas": 8, "forge": 4, "itinerary": 4}
+    assert all(
+        len({task.ref.family in ("forge", "itinerary") for task in tasks[k : k + 4]}) == 1 for k in range(0, 32, 4)
+    )
+    assert [task.query for task in source.tasks("train", 9)] == [task.query for task in tasks[:9]]
+
+
+def test_a_mixed_source_names_the_part_that_there_is_not():
+    with pytest.raises(UnknownTask, match="riddles"):
+        open_source("ledger + riddles")

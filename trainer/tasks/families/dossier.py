@@ -111,7 +111,7 @@ def _make_plan(p: DossierQuery) -> Turn:
 def _ask(step: int, subject: str, place: MemoPlace) -> Step:
     request = f"memo {place.memo}: {subject} total, section {place.section}"
     room = place.room
-    return Step(step, f"room_{room.lower()}", {"request": request}, need=f"find a memo of room {room.upper()}")
+    return Step(step, f"room_{room.lower()}", {"request": request}, need=f"memo of room {room.upper()}")
 
 
 def _draw_memo(split: str, random: Random) -> int:

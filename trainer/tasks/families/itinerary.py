@@ -34,7 +34,7 @@ GAPS = {
     "country": "[A-Z]{2}",
 }
 FIRST_YEAR, LAST_YEAR = 1950, 2090  # of what a person may ask for
-CLOCK = "local time at an airport after a span of time"
+CLOCK = "compute local times"
 MIN_KM = 300
 MAX_SPAN_DAYS = 400
 MIDNIGHT = timedelta(minutes=10)  # a landing closer to it is on a date that rounding decides

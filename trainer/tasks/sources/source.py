@@ -14,6 +14,8 @@ from trainer.errors import TrainerError, UnknownTask, UnusableTasks
 from trainer.tasks.suite import MAX_INDEX, SPLITS, Suite, make_random
 from trainer.tasks.task import Task
 
+BLOCK = 4  # tasks that a mixed source takes from one of its sources at a time
+
 
 class TaskSource(Protocol):
     """Gives tasks. What it gives for one split it never gives for another."""
@@ -63,6 +65,25 @@ class TaskList:
         return drawn[:count]
 
 
+class MixedSource:
+    """Several sources with a share of draws each, in blocks: tasks of one source that share a pool stay together."""
+
+    def __init__(self, name: str, shares: Sequence[tuple[TaskSource, int]]) -> None:
+        self.name = name
+        self._shares = shares
+
+    def tasks(self, split: str, count: int, seed: int = 0, levels: tuple[int, ...] | None = None) -> list[Task]:
+        turns = [place for place, (_, share) in enumerate(self._shares) for _ in range(share)]
+        make_random(f"mixed/{self.name}").shuffle(turns)
+        blocks = -(-count // BLOCK)
+        order = [turns[number % len(turns)] for number in range(blocks)]
+        rows = [
+            _cut_blocks(source.tasks(split, order.count(place) * BLOCK, seed, levels) if place in order else [])
+            for place, (source, _) in enumerate(self._shares)
+        ]
+        return [task for place in order for task in next(rows[place], ())][:count]
+
+
 class ExtensionSource:
     """A source of another package. Whatever goes wrong in it is told with the package's name."""
 
@@ -90,6 +111,10 @@ def explain_failure(name: str, package: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise UnusableTasks(f"the source {name} of {package} failed: {type(error).__name__}: {error}") from error
+
+
+def _cut_blocks(tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
+    return (tasks[start : start + BLOCK] for start in range(0, len(tasks), BLOCK))
 
 
 def _choose_levels(suites: Sequence[Suite[Any]], levels: tuple[int, ...] | None) -> list[int]:
