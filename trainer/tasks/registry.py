@@ -101,6 +101,12 @@ def _open_gym(argument: str) -> TaskSource:
     return GymSource(f"reasoning_gym:{argument}", open_family(argument))
 
 
+def _open_worlds(argument: str) -> TaskSource:
+    from trainer.tasks.worlds.source import open_worlds
+
+    return open_worlds(argument)
+
+
 def _make_provider(entry: EntryPoint, value: object) -> TaskProvider:
     """The row of an entry point's value."""
     name = entry.name
@@ -157,6 +163,13 @@ PROVIDERS = ExtensionTable(
             _open_gym,
             ":FAMILY",
             "reasoning_gym:basic_arithmetic",
+        ),
+        TaskProvider(
+            "worlds",
+            "Generated worlds: every few tasks have a database, tools and a pool of their own.",
+            _open_worlds,
+            "[:DOMAIN,...|:held_out]",
+            "worlds",
         ),
     ),
     _make_provider,

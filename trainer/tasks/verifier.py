@@ -16,10 +16,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from orchestrator.reader.refusal import REFUSAL, is_refusal
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.schemas.regex import matches_whole, pattern_problem
 
 _TAIL = 4000  # the end of an answer is where it stands; bounds the work on a text of any length
+MAX_WORDS_AROUND = 120  # characters of an answer besides the values that it states
+STATED_TOLERANCE = 0.006  # of a number in a text: the last of two decimals may be rounded either way
 _TAG = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)
 # Not inside a word in lower case or another number: the 2 of "km2" and of "v1.2.3" is no answer,
 # "USD42" and "x=42" are. A hyphen after a letter or digit is no minus sign.
@@ -93,6 +96,40 @@ class SameSet:
     def accepts(self, answer: object) -> bool:
         members = _make_set(_parse_items(extract_answer(answer)))
         return bool(members) and members == _make_set(self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class StatesAll:
+    """Right when a text states every value of `expected`, in their order, and little besides.
+
+    Numbers may be rounded to two decimals; texts are compared without case. Many words more than the values
+    have would be a list of candidates.
+    """
+
+    expected: tuple[JsonValue, ...]
+    kind: str = "states_all"
+
+    def accepts(self, answer: object) -> bool:
+        text = _fold(extract_answer(answer))
+        if not text or len(text) > sum(len(as_text(value)) for value in self.expected) + MAX_WORDS_AROUND:
+            return False
+        place = 0
+        for value in self.expected:
+            place = _find_end(value, text, place)
+            if place < 0:
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalVerifier:
+    """Right when the answer says that no worker of the pool can do this."""
+
+    expected: str = REFUSAL
+    kind: str = "refusal"
+
+    def accepts(self, answer: object) -> bool:
+        return is_refusal(extract_answer(answer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +210,18 @@ def extract_answer(answer: object) -> str:
         return ""
     tagged = _TAG.findall(text[-_TAIL:])
     return tagged[-1] if tagged else text
+
+
+def _find_end(value: JsonValue, text: str, start: int) -> int:
+    """Where the first statement of a value at or after `start` ends; -1 without one."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        for match in _NUMBER.finditer(text, start):
+            number = parse_last_number(match.group())
+            if number is not None and abs(number - value) <= STATED_TOLERANCE:
+                return match.end()
+        return -1
+    found = re.compile(rf"(?<!\w){re.escape(_fold(as_text(value)))}(?!\w)").search(text, start)
+    return found.end() if found else -1
 
 
 def _fold(text: str) -> str:

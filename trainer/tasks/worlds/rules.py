@@ -1,0 +1,388 @@
+"""The grammar of queries: each rule asks something about one or more terms, and says how it is found out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from random import Random
+from typing import TypeAlias
+
+from orchestrator.plan import Turn
+from pool_registry.actions import JsonValue
+from trainer.tasks.verifier import AnyVerifier, ExactText, NumberWithin, SameSet, StatesAll
+from trainer.tasks.worlds.tables import WorldTable
+from trainer.tasks.worlds.terms import PlanDraft, Term, TermMaker, _spoken
+from trainer.tasks.worlds.toolkit import fill_text
+
+TOLERANCE = 0.006  # of numbers: the last of two decimals may be rounded either way
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query with its reference plan and its answer from the table."""
+
+    query: str
+    turn: Turn
+    verifier: AnyVerifier
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a rule drew: the gaps of its texts, its steps, and its answer."""
+
+    texts: dict[str, str]
+    emit: Callable[[PlanDraft], JsonValue]
+    verifier: AnyVerifier
+    questions: tuple[str, ...] = ()
+
+
+Rule: TypeAlias = Callable[[TermMaker, int], _Asked | None]
+
+
+def write_question(
+    rule: str, maker: TermMaker, steps: int, texts: Sequence[str], frame: Callable[[str], str]
+) -> Question | None:
+    """A question by a rule that takes `steps` steps; None where the rule or the world has none. `texts` are the rule's
+    texts to choose from, `frame` adds what people say around a question."""
+    asked = RULES[rule](maker, steps)
+    if asked is None:
+        return None
+    draft = PlanDraft()
+    answer = asked.emit(draft)
+    if len(draft.steps) != steps:
+        return None
+    if asked.questions and maker.random.random() < 0.45:
+        query = maker.random.choice(asked.questions)
+    else:
+        query = fill_text(maker.random.choice(texts), asked.texts)
+    return Question(_capitalize(frame(query)), Turn(tuple(draft.steps), answer), asked.verifier)
+
+
+def make_verifier(value: JsonValue) -> AnyVerifier:
+    """The grader for a value of the table."""
+    if isinstance(value, list):
+        return SameSet(tuple(value))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return NumberWithin(round(float(value), 6), TOLERANCE)
+    return ExactText(str(value))
+
+
+def _ask(maker: TermMaker, steps: int) -> _Asked | None:
+    term = maker.draw("", steps)
+    if term is None:
+        return None
+    return _Asked(_name_terms([term]), term.emit, make_verifier(term.value), term.questions)
+
+
+def _several(maker: TermMaker, steps: int) -> _Asked | None:
+    costs = _split(maker.random, steps, 2)
+    terms = _draw_terms(maker, "", costs)
+    if terms is None:
+        return None
+
+    def emit(draft: PlanDraft) -> JsonValue:
+        return " and ".join([term.emit(draft) for term in terms])
+
+    return _Asked(_name_terms(terms), emit, StatesAll(tuple(term.value for term in terms)))
+
+
+def _difference(maker: TermMaker, steps: int) -> _Asked | None:
+    terms = _draw_like(maker, _split(maker.random, steps - 1, 2))
+    if terms is None:
+        return None
+    high, low = sorted(terms, key=lambda term: _figure(term), reverse=True)
+    return _calculate(maker, [high, low], "{0} - {1}", _figure(high) - _figure(low), "subtract")
+
+
+def _sum(maker: TermMaker, steps: int) -> _Asked | None:
+    terms = _draw_like(maker, _split_any(maker.random, steps - 1))
+    if terms is None:
+        return None
+    formula = " + ".join(f"{{{place}}}" for place in range(len(terms)))
+    return _calculate(maker, terms, formula, sum(map(_figure, terms)), "add" if len(terms) == 2 else "")
+
+
+def _average(maker: TermMaker, steps: int) -> _Asked | None:
+    terms = _draw_like(maker, _split_any(maker.random, steps - 1))
+    if terms is None:
+        return None
+    formula = " + ".join(f"{{{place}}}" for place in range(len(terms)))
+    mean = sum(map(_figure, terms)) / len(terms)
+    return _calculate(maker, terms, f"({formula}) / {len(terms)}", mean)
+
+
+def _ratio(maker: TermMaker, steps: int) -> _Asked | None:
+    terms = _draw_like(maker, _split(maker.random, steps - 1, 2))
+    if terms is None or not _figure(terms[1]):
+        return None
+    return _calculate(maker, terms, "{0} / {1}", _figure(terms[0]) / _figure(terms[1]), "divide")
+
+
+def _scale(maker: TermMaker, steps: int) -> _Asked | None:
+    term = maker.draw("number", steps - 1)
+    if term is None:
+        return None
+    percent = maker.random.choice((5, 8, 10, 12, 15, 20, 25, 30, 40, 60, 75, 80, 90))
+    asked = _calculate(maker, [term], f"{{0}} * {percent} / 100", _figure(term) * percent / 100)
+    return _Asked({**asked.texts, "percent": str(percent)}, asked.emit, asked.verifier)
+
+
+def _compare(maker: TermMaker, steps: int) -> _Asked | None:
+    costs = [1, 1] if steps == 3 else None
+    drawn = maker.draw_field("number")
+    if costs is None or drawn is None:
+        return None
+    entity, data = drawn
+    left, right = maker.random.sample(maker.table.names(entity), 2)
+    terms = [maker.look_up(entity, name, data) for name in (left, right)]
+    if _figure(terms[0]) == _figure(terms[1]):
+        return None
+    tool = maker.toolkit.general("larger")
+
+    def emit(draft: PlanDraft) -> JsonValue:
+        values = [term.emit(draft) for term in terms]
+        by_role: dict[str, JsonValue] = {
+            "name_a": left, "value_a": values[0], "name_b": right, "value_b": values[1]
+        }  # fmt: skip
+        return draft.call(tool, maker.need("larger"), by_role)
+
+    winner = left if _figure(terms[0]) > _figure(terms[1]) else right
+    texts = {"x": left, "y": right, "phrase": terms[0].phrase}
+    return _Asked(texts, emit, ExactText(winner))
+
+
+def _threshold(maker: TermMaker, steps: int) -> _Asked | None:
+    term = _draw_number(maker, steps - 1)
+    if term is None:
+        return None
+    limit = _draw_limit(maker.random, _figure(term))
+    if abs(limit - _figure(term)) < 0.01:
+        return None
+    tool = maker.toolkit.general("threshold")
+
+    def emit(draft: PlanDraft) -> JsonValue:
+        return draft.call(tool, maker.need("threshold"), {"value": term.emit(draft), "limit": limit})
+
+    texts = {**_name_terms([term]), "limit": f"{limit} {term.unit}".strip()}
+    return _Asked(texts, emit, ExactText("yes" if _figure(term) > limit else "no"))
+
+
+def _convert(maker: TermMaker, steps: int) -> _Asked | None:
+    """A figure in another unit: one that the domain converts, or a unit of measure that everybody knows."""
+    own = list(enumerate(maker.table.data.converters))
+    maker.random.shuffle(own)
+    for index, data in own:
+        term = _draw_number(maker, steps - 1, data.unit)
+        if term is not None:
+            return _convert_own(maker, term, index, data.to, _figure(term) * data.factor)
+    return _convert_physical(maker, steps)
+
+
+def _convert_own(maker: TermMaker, term: Term, index: int, to: str, value: float) -> _Asked:
+    tool = maker.toolkit.converter(index)
+    need = maker.need("convert", **{"from": term.unit, "to": to})
+
+    def emit(draft: PlanDraft) -> JsonValue:
+        by_role: dict[str, JsonValue] = {"value": term.emit(draft)}
+        if "to" in tool.roles:
+            by_role["to"] = tool.spellings["to"]
+        return draft.call(tool, need, by_role)
+
+    return _Asked({**_name_terms([term]), "from": term.unit, "to": to}, emit, make_verifier(value))
+
+
+def _convert_physical(maker: TermMaker, steps: int) -> _Asked | None:
+    from pool_registry.workers.units import convert
+
+    units = {
+        field.unit: unit
+        for entity in maker.table.data.entities
+        for field in entity.fields
+        for unit in maker.random.sample(maker.words.physical, len(maker.words.physical))
+        if field.kind == "number" and field.unit in unit.words
+    }
+    if not units:
+        return None
+    written = maker.random.choice(sorted(units))
+    unit, term = units[written], _draw_number(maker, steps - 1, written)
+    if term is None:
+        return None
+    tool = maker.toolkit.general("units")
+    need = maker.need("convert", **{"from": written, "to": unit.name})
+
+    def emit(draft: PlanDraft) -> JsonValue:
+        return draft.call(tool, need, {"value": term.emit(draft), "from": unit.unit, "to": unit.to})
+
+    value = convert(_figure(term), unit.unit, unit.to)
+    return _Asked({**_name_terms([term]), "from": written, "to": unit.name}, emit, make_verifier(value))
+
+
+def _days_between(maker: TermMaker, steps: int) -> _Asked | None:
+    terms = _draw_terms(maker, "date", _split(maker.random, steps - 1, 2))
+    if terms is None:
+        return None
+    days = abs((date.fromisoformat(str(terms[0].value)) - date.fromisoformat(str(terms[1].value))).days)
+    tool = maker.toolkit.general("days_between")
+
+    def emit(draft: PlanDraft) -> JsonValue:
+        start, end = [term.emit(draft) for term in terms]
+        return draft.call(tool, maker.need("days_between"), {"start": start, "end": end})
+
+    return _Asked(_name_terms(terms), emit, make_verifier(days))
+
+
+def _add_days(maker: TermMaker, steps: int) -> _Asked | None:
+    term = maker.draw("date", steps - 1)
+    if term is None:
+        return None
+    days = maker.random.choice((7, 10, 14, 21, 28, 30, 45, 60, 90, 100, 180, 365, maker.random.randint(3, 400)))
+    tool = maker.toolkit.general("add_days")
+
+    def emit(draft: PlanDraft) -> JsonValue:
+        return draft.call(tool, maker.need("add_days"), {"start": term.emit(draft), "days": days})
+
+    later = date.fromisoformat(str(term.value)) + timedelta(days=days)
+    return _Asked({**_name_terms([term]), "days": str(days)}, emit, ExactText(later.isoformat()))
+
+
+def _list(maker: TermMaker, steps: int) -> _Asked | None:
+    drawn = maker.draw_field("group")
+    if steps != 1 or drawn is None:
+        return None
+    entity, data = drawn
+    table: WorldTable = maker.table
+    value = maker.random.choice(sorted({str(record[data.name]) for record in table.records[entity].values()}))
+    members = table.members(entity, data.name, value)
+    tool = maker.toolkit.grouping("list", entity, data.name)
+    words = maker.toolkit.entity(entity)
+    phrase = maker.draw_phrase(data.phrases)
+    texts = {"plural": _spoken(words.plural), "entity": _spoken(entity), "x": value, "phrase": phrase}
+    need = maker.need("list", plural=texts["plural"], target=_spoken(data.target) if data.target else phrase)
+
+    def emit(draft: PlanDraft) -> JsonValue:
+        return draft.call(tool, need, {"target": value.replace("$", "$$")})
+
+    return _Asked(texts, emit, SameSet(tuple(members)))
+
+
+RULES: dict[str, Rule] = {
+    "ask": _ask, "several": _several, "difference": _difference, "sum": _sum, "average": _average, "ratio": _ratio,
+    "scale": _scale, "compare": _compare, "threshold": _threshold, "convert": _convert,
+    "days_between": _days_between, "add_days": _add_days, "list": _list,
+}  # fmt: skip
+MIN_STEPS = {
+    "ask": 1, "list": 1, "several": 2, "scale": 2, "threshold": 2, "convert": 2, "add_days": 2, "difference": 3,
+    "sum": 3, "average": 3, "ratio": 3, "compare": 3, "days_between": 3,
+}  # fmt: skip
+MAX_STEPS = {"ask": 3, "list": 1, "several": 4, "scale": 4, "add_days": 4, "compare": 3}
+
+
+def _calculate(maker: TermMaker, terms: Sequence[Term], formula: str, value: float, operation: str = "") -> _Asked:
+    """The figures of terms in a formula, by the calculator or, for two of them, by a tool for one operation."""
+    plain = operation and not maker.toolkit.covers("calculate") and maker.random.random() < 0.3
+    tool = maker.toolkit.general("arithmetic" if plain else "calculate")
+
+    def emit(draft: PlanDraft) -> JsonValue:
+        figures = [term.emit(draft) for term in terms]
+        if plain:
+            by_role: dict[str, JsonValue] = {
+                "left": figures[0], "operation": tool.spellings[operation], "right": figures[1]
+            }  # fmt: skip
+        else:
+            by_role = {"expression": formula.format(*figures)}
+        return draft.call(tool, maker.need("calculate"), by_role)
+
+    return _Asked(_name_terms(terms), emit, make_verifier(value))
+
+
+def _draw_number(maker: TermMaker, steps: int, unit: str | None = None) -> Term | None:
+    """A number in `steps` steps: a term, or where there are enough steps the difference or sum of two."""
+    if steps >= 3 or (steps == 3 and maker.random.random() < 0.5):
+        terms = _draw_like(maker, _split_any(maker.random, steps - 1), unit)
+        if terms is None:
+            return None
+        asked = _sum_terms(maker, terms)
+        text = f"the sum of {_join([term.text for term in terms])}"
+        terse = " + ".join(term.terse for term in terms)
+        value = sum(map(_figure, terms))
+        return Term(text, terse, value, lambda draft: str(asked.emit(draft)), steps, "number", unit=terms[0].unit)
+    return maker.draw("number", steps, unit)
+
+
+def _sum_terms(maker: TermMaker, terms: Sequence[Term]) -> _Asked:
+    formula = " + ".join(f"{{{place}}}" for place in range(len(terms)))
+    return _calculate(maker, terms, formula, sum(map(_figure, terms)))
+
+
+def _draw_terms(maker: TermMaker, kind: str, costs: Sequence[int]) -> list[Term] | None:
+    """Different terms of a kind, one for each cost."""
+    if not costs:
+        return None
+    terms = [maker.draw(kind, cost) for cost in costs]
+    drawn = [term for term in terms if term is not None]
+    return drawn if len(drawn) == len(costs) and len({term.text for term in drawn}) == len(drawn) else None
+
+
+def _draw_like(maker: TermMaker, costs: Sequence[int], unit: str | None = None) -> list[Term] | None:
+    """Different numbers in one unit: figures that one may add and compare."""
+    if not costs:
+        return None
+    first = maker.draw("number", costs[0], unit)
+    if first is None:
+        return None
+    if len(set(costs)) == 1 and costs[0] == 1 and maker.random.random() < 0.6:
+        return _draw_same_field(maker, len(costs), unit)
+    rest = [maker.draw("number", cost, first.unit) for cost in costs[1:]]
+    terms = [first, *[term for term in rest if term is not None]]
+    return terms if len(terms) == len(costs) and len({term.text for term in terms}) == len(terms) else None
+
+
+def _draw_same_field(maker: TermMaker, count: int, unit: str | None) -> list[Term] | None:
+    """One field of several individuals."""
+    drawn = maker.draw_field("number", lambda _, data: unit is None or data.unit == unit)
+    if drawn is None:
+        return None
+    entity, data = drawn
+    return [maker.look_up(entity, name, data) for name in maker.random.sample(maker.table.names(entity), count)]
+
+
+def _split(random: Random, steps: int, parts: int) -> list[int]:
+    """`steps` in `parts` parts of at least 1 and at most 3; none where that cannot be."""
+    if not parts <= steps <= 3 * parts:
+        return []
+    costs = [1] * parts
+    for _ in range(steps - parts):
+        costs[random.choice([place for place, cost in enumerate(costs) if cost < 3])] += 1
+    return costs
+
+
+def _split_any(random: Random, steps: int) -> list[int]:
+    """`steps` in two to four parts."""
+    return _split(random, steps, random.choice([parts for parts in (2, 3, 4) if parts <= max(steps, 2)]))
+
+
+def _name_terms(terms: Sequence[Term]) -> dict[str, str]:
+    """The gaps of a text that speak of terms: {a}, {b}, terse {ta}, {tb}, {list} of all and {plus} between them."""
+    texts = {letter: term.text for letter, term in zip("abcd", terms, strict=False)}
+    texts |= {f"t{letter}": term.terse for letter, term in zip("abcd", terms, strict=False)}
+    return {**texts, "list": _join([term.text for term in terms]), "plus": " + ".join(term.terse for term in terms)}
+
+
+def _join(texts: Sequence[str]) -> str:
+    return f"{', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else texts[0]
+
+
+def _figure(term: Term) -> float:
+    assert isinstance(term.value, int | float), "terms of kind number have numbers"
+    return float(term.value)
+
+
+def _draw_limit(random: Random, figure: float) -> int | float:
+    """A round limit near a figure, above or below it."""
+    limit = figure * random.uniform(0.6, 1.5)
+    return round(limit) if abs(limit) >= 10 else round(limit, 1)
+
+
+def _capitalize(text: str) -> str:
+    return text[:1].upper() + text[1:]
