@@ -21,6 +21,18 @@ SAME_PHRASE = 0.85
 PRONOUNS = frozenset(
     ("it", "its", "they", "them", "their", "he", "she", "his", "her", "this", "where", "which", "who", "what", "when")
 )
+
+
+@dataclass(slots=True)
+class PlanDraft:
+    """The steps of a plan as they are added. Access lists hold what the arguments quote, and nothing else."""
+
+    steps: list[Step] = field(default_factory=list)
+
+    def call(self, tool: Tool, need: str, by_role: Mapping[str, JsonValue], sees: tuple[int, ...] = ()) -> str:
+        """Add a call and return the text that quotes its result."""
+        arguments = {tool.roles[role]: value for role, value in by_role.items()}
+        access = tuple(sorted({*references(arguments), *sees}))
         self.steps.append(Step(len(self.steps) + 1, tool.spec.name, arguments, access, need=need))
         return f"${len(self.steps)}"
 
