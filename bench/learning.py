@@ -81,7 +81,7 @@ async def matrix(options: argparse.Namespace) -> dict[str, Any]:
     for group in options.groups:
         condition, families = GROUPS[group]
         tasks = [SUITES[name].task(level, "test", i) for name in families for level in LEVELS for i in range(share)]
-        pool, remapped = apply_condition_to_tasks(condition, two_turns(starter_pool()), tasks)
+        pool, remapped, _ = apply_condition_to_tasks(condition, two_turns(starter_pool()), tasks)
         for name in options.orchestrators:
             started = time.perf_counter()
             async with live_pool(pool) as live:

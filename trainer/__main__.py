@@ -169,16 +169,18 @@ async def run_evaluation(options: EvaluationOptions, tasks: list[Task], home: st
     from pool_registry.calls.live_pool import live_pool
     from trainer.evaluation.trials import evaluate_orchestrator as evaluate_tasks
     from trainer.run_recipe import load_pool
-    from trainer.tasks.pool_conditions import apply_condition, rename_in_tasks
+    from trainer.tasks.pool_conditions import apply_condition_to_tasks
 
     expect_many_episodes()
     with open_data_folder(home) as store:
-        chosen, renaming = apply_condition(options.condition, load_pool(store, options.pool), options.seed)
-        store.pools.save(chosen)
+        base = load_pool(store, options.pool)
+        chosen, changed_tasks, _ = apply_condition_to_tasks(options.condition, base, tasks, options.seed)
         async with live_pool(chosen) as live:
+            if chosen != base:
+                store.traces.keep_pool(chosen, live.hash)
             result = await evaluate_tasks(
                 options.orchestrator,
-                rename_in_tasks(renaming, tasks),
+                changed_tasks,
                 live,
                 sink=store.traces,
                 concurrency=options.concurrency,

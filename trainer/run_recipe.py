@@ -146,7 +146,7 @@ def _load_tasks(settings: TaskSettings, split: str, count: int) -> list[Task]:
 
 def _check_workers(tasks: list[Task], pool: Pool) -> None:
     """Raise TrainingFailed when the pool lacks a worker that a reference plan calls."""
-    missing = sorted({name for task in tasks for name in task.workers} - {spec.name for spec in pool.enabled})
+    missing = sorted({name for task in tasks for name in task.list_missing_workers(pool)})
     if missing:
         raise TrainingFailed(
             "pool", f"the pool {pool.name} lacks {', '.join(missing)}, which these tasks' reference plans call; "
@@ -190,5 +190,6 @@ def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, co
     try:
         measured = training.runner.run(run())
     finally:
+        training.runner.run(engine.close())
         generator.close()
     return {"check/correct": measured["rollout/correct"], "check/valid_turns": measured["rollout/valid_turns"]}

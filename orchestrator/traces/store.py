@@ -20,6 +20,7 @@ from orchestrator.errors import EpisodeNotFound
 from orchestrator.failure_memory.lessons import LessonStore
 from orchestrator.traces.tables import EpisodeRow, EventRow, StarRow
 from orchestrator.traces.writer import TraceWriter
+from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import Home
 from pool_registry.storage.pool_store import PoolStore, open_engine, writing
 
@@ -77,6 +78,10 @@ class TraceStore:
 
     def append(self, episode_id: str, event: Event) -> None:
         self._writer.put(episode_id, event)
+
+    def keep_pool(self, pool: Pool, pool_hash: str) -> None:
+        """Keep a pool for the traces that name its hash, without listing it among the pools."""
+        self._writer.put_pool(pool, pool_hash)
 
     def flush(self) -> None:
         """Return when everything appended so far is on disk. Raises StorageError if writing fails."""

@@ -8,6 +8,8 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from sqlalchemy import Engine, bindparam, insert, update
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,7 +21,8 @@ from orchestrator.errors import DamagedTrace
 from orchestrator.traces.tables import EPISODES, EVENTS
 from pool_registry.actions import Observation, as_text
 from pool_registry.errors import StorageError
-from pool_registry.storage.pool_store import writing
+from pool_registry.pool import Pool
+from pool_registry.storage.pool_store import add_unlisted_pools, writing
 
 log = logging.getLogger(__name__)
 RETRY_S = 1.0
@@ -29,19 +32,36 @@ _ADD_EPISODE, _ADD_EVENT = insert(EPISODES), insert(EVENTS)
 _CHANGE_EPISODE = update(EPISODES).where(EPISODES.c.id == bindparam("key"))
 
 
+@dataclass(frozen=True, slots=True)
+class UnlistedPool:
+    """A pool that traces refer to, with its hash."""
+
+    hash: str
+    pool: Pool
+
+
+Record: TypeAlias = tuple[str, Event] | UnlistedPool  # an episode's id and its event, or a pool
+
+
 class TraceWriter:
     """The one thread that writes events. Keeps them in memory while the disk refuses."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._queue: queue.SimpleQueue[tuple[str, Event] | threading.Event | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Record | threading.Event | None] = queue.SimpleQueue()
         self._open: dict[str, Episode] = {}
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self.problem: str | None = None
 
     def put(self, episode_id: str, event: Event) -> None:
-        self._queue.put((episode_id, event))
+        self._put((episode_id, event))
+
+    def put_pool(self, pool: Pool, pool_hash: str) -> None:
+        self._put(UnlistedPool(pool_hash, pool))
+
+    def _put(self, record: Record) -> None:
+        self._queue.put(record)
         if self._thread is None:
             self._start()
 
@@ -73,10 +93,10 @@ class TraceWriter:
             items = [self._queue.get()]
             while not self._queue.empty() and len(items) < 2000:
                 items.append(self._queue.get())
-            events = [item for item in items if isinstance(item, tuple)]
-            for episode_id, event in events:
+            records = [item for item in items if isinstance(item, tuple | UnlistedPool)]
+            for episode_id, event in _list_events(records):
                 self._follow(episode_id, event)
-            self._write_until_done(events)
+            self._write_until_done(records)
             for item in items:
                 if isinstance(item, threading.Event):
                     item.set()
@@ -95,22 +115,26 @@ class TraceWriter:
             log.error("%s; later events are still written", error)
             del self._open[episode_id]
 
-    def _write_until_done(self, events: Sequence[tuple[str, Event]]) -> None:
-        while events:
+    def _write_until_done(self, records: Sequence[Record]) -> None:
+        while records:
             try:
-                self._write(events)
+                self._write(records)
             except SQLAlchemyError as error:
                 self.problem = str(getattr(error, "orig", None) or error)
                 time.sleep(RETRY_S)
             else:
                 self.problem = None
                 break
-        for episode_id, event in events:
+        for episode_id, event in _list_events(records):
             if isinstance(event, EpisodeEnded):
                 self._open.pop(episode_id, None)
 
-    def _write(self, events: Sequence[tuple[str, Event]]) -> None:
+    def _write(self, records: Sequence[Record]) -> None:
+        events = _list_events(records)
         with writing(self._engine) as session:
+            add_unlisted_pools(session, {item.hash: item.pool for item in records if isinstance(item, UnlistedPool)})
+            if not events:
+                return
             started = [(key, event) for key, event in events if isinstance(event, EpisodeStarted)]
             connection = session.connection()
             if started:
@@ -122,6 +146,10 @@ class TraceWriter:
             verdicts = [{"key": key, "correct": event.correct} for key, event in events if isinstance(event, Graded)]
             if verdicts:
                 connection.execute(_CHANGE_EPISODE, verdicts)
+
+
+def _list_events(records: Sequence[Record]) -> list[tuple[str, Event]]:
+    return [record for record in records if isinstance(record, tuple)]
 
 
 def _first_row(episode_id: str, event: EpisodeStarted) -> dict[str, object]:

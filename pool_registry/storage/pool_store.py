@@ -8,7 +8,8 @@ begins IMMEDIATE.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -50,9 +51,21 @@ class PoolHeadRow(SQLModel, table=True):
     version: int
 
 
+class UnlistedPoolRow(SQLModel, table=True):
+    """A pool that was drawn for a task. Traces find it by its hash; no list of pools shows it. `body` is the pool's
+    JSON, compressed: a training job draws thousands."""
+
+    __tablename__ = "unlisted_pool"
+
+    hash: str = Field(primary_key=True)
+    name: str
+    body: bytes
+    created_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class StoredPool:
-    """A stored version of a pool."""
+    """A stored version of a pool. `version` is 0 for an unlisted one."""
 
     pool: Pool
     version: int
@@ -175,9 +188,13 @@ class PoolStore:
         return _to_stored_pool(row)
 
     def by_hash(self, name: str, content_hash: str) -> StoredPool | None:
-        """Return the version with this content, or None."""
+        """Return the version with this content, or else the unlisted pool with it, or None."""
         row = self._find(PoolVersionRow.name == name, PoolVersionRow.hash == content_hash)
-        return _to_stored_pool(row) if row else None
+        if row is not None:
+            return _to_stored_pool(row)
+        with Session(self._engine) as session:
+            unlisted = session.get(UnlistedPoolRow, content_hash)
+        return None if unlisted is None else _open_unlisted(unlisted)
 
     def _find(self, *conditions: bool) -> PoolVersionRow | None:
         with Session(self._engine) as session:
@@ -206,19 +223,40 @@ class PoolStore:
         return _to_stored_pool(row)
 
 
+def add_unlisted_pools(session: Session, pools: Mapping[str, Pool]) -> None:
+    """Add pools by their hash, for traces to find. Those that are there already stay."""
+    for pool_hash, pool in pools.items():
+        if session.get(UnlistedPoolRow, pool_hash) is None:
+            body = zlib.compress(_dump_body(pool).encode())
+            session.add(UnlistedPoolRow(hash=pool_hash, name=pool.name, body=body, created_at=datetime.now(UTC)))
+
+
+def _open_unlisted(row: UnlistedPoolRow) -> StoredPool:
+    pool = _load_body(zlib.decompress(row.body), f"the unlisted pool {row.name!r}")
+    return StoredPool(pool, 0, row.created_at.replace(tzinfo=UTC))
+
+
 def _last_version(session: Session, name: str) -> int:
     query = select(func.max(PoolVersionRow.version)).where(PoolVersionRow.name == name)
     return session.exec(query).one() or 0
 
 
 def _row(pool: Pool, version: int) -> PoolVersionRow:
-    body = json.dumps(pool.model_dump(mode="json"), ensure_ascii=False)
+    body = _dump_body(pool)
     return PoolVersionRow(name=pool.name, version=version, hash=pool.hash, body=body, created_at=datetime.now(UTC))
 
 
 def _to_stored_pool(row: PoolVersionRow) -> StoredPool:
-    try:
-        pool = Pool.model_validate_json(row.body)
-    except ValueError as error:
-        raise InvalidPool([("", f"version {row.version} of {row.name!r} cannot be read: {error}")]) from error
+    pool = _load_body(row.body, f"version {row.version} of {row.name!r}")
     return StoredPool(pool, row.version, row.created_at.replace(tzinfo=UTC))
+
+
+def _dump_body(pool: Pool) -> str:
+    return json.dumps(pool.model_dump(mode="json"), ensure_ascii=False)
+
+
+def _load_body(body: str | bytes, what: str) -> Pool:
+    try:
+        return Pool.model_validate_json(body)
+    except ValueError as error:
+        raise InvalidPool([("", f"{what} cannot be read: {error}")]) from error

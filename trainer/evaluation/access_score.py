@@ -27,6 +27,7 @@ from orchestrator.plan import REFERENCE, Step, Turn
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
+from trainer.tasks.pool_conditions import unwrap_worker
 
 WorkKey = Callable[[str], str]  # a worker's name -> a key that is equal for workers that do the same work
 
@@ -89,10 +90,8 @@ def identify_work(pool: Pool) -> WorkKey:
 
 
 def _work_key(spec: WorkerSpec) -> str:
-    inner = spec.config.get("inner") if spec.kind == "flaky" else None
-    return (
-        _work_key(WorkerSpec.model_validate(inner)) if inner else json.dumps([spec.kind, spec.config], sort_keys=True)
-    )
+    inner = unwrap_worker(spec)
+    return json.dumps([inner.kind, inner.config], sort_keys=True)
 
 
 def _measure_agreement(step: Step, seen: set[int | None]) -> float:

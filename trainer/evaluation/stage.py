@@ -28,7 +28,7 @@ from trainer.recipe import EvaluateSettings
 from trainer.results.rows import ResultRow, Slot, append_result, read_results, repair_last_line
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference
-from trainer.tasks.pool_conditions import MEMORY, apply_condition, rename_in_tasks
+from trainer.tasks.pool_conditions import MEMORY, apply_condition_to_tasks
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
@@ -143,7 +143,7 @@ class EvaluationStage:
         repair_last_line(self._job_folder.results)
         async with AsyncExitStack() as pools:
             cells = [cell for name in self._settings.conditions for cell in await self._open_cells(name, pools)]
-            cells = await self._add_past(_select_runnable(cells))
+            cells = await self._add_past(await _select_runnable(cells))
             self._check_reference()
             planned = {trial.slot for cell in cells for trial in cell.trials}
             self._progress = EvaluationProgress(planned, read_results(self._job_folder.results))
@@ -160,13 +160,12 @@ class EvaluationStage:
             find_reference(self._job_folder.path.parent, [], self._settings.reference)
 
     async def _open_cells(self, condition: str, pools: AsyncExitStack) -> list[EvaluationCell]:
-        """Open one cell per orchestrator. A changed pool is saved as a version, because traces refer to it."""
+        """Open one cell per orchestrator. A changed pool is kept for the traces that refer to it, and not listed."""
         settings = self._settings
-        pool, renaming = apply_condition(condition, self._pool, settings.seed)
-        if pool != self._pool:
-            self._store.pools.save(pool)
+        pool, tasks, renaming = apply_condition_to_tasks(condition, self._pool, self._tasks, settings.seed)
         live = await pools.enter_async_context(live_pool(pool))
-        tasks = rename_in_tasks(renaming, self._tasks)
+        if pool != self._pool:
+            self._store.traces.keep_pool(pool, live.hash)
 
         def cell(name: str) -> EvaluationCell:
             trials = plan_trials(
@@ -262,7 +261,7 @@ class EvaluationStage:
         log.info("%s: %.3f [%.3f, %.3f]", cell.title, summary.mean, *summary.interval)
 
 
-def _select_runnable(cells: Sequence[EvaluationCell]) -> list[EvaluationCell]:
+async def _select_runnable(cells: Sequence[EvaluationCell]) -> list[EvaluationCell]:
     """Select the cells whose orchestrator can be made.
 
     Where a condition takes away what an orchestrator needs, that cell is left out and the log says so. Raises
@@ -272,7 +271,7 @@ def _select_runnable(cells: Sequence[EvaluationCell]) -> list[EvaluationCell]:
     refused: dict[str, UnknownOrchestrator] = {}
     for cell in cells:
         try:
-            check_orchestrators(cell.trials, cell.maker())
+            await check_orchestrators(cell.trials, cell.maker(), cell.pool)
         except UnknownOrchestrator as error:
             refused.setdefault(cell.orchestrator, error)
             log.warning("%s is not measured: %s", cell.title, error)

@@ -15,14 +15,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from orchestrator.engine.events import Graded
+from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.plan import Turn
 from orchestrator.policies.model import with_memory
-from orchestrator.policies.registry import make_orchestrator, orchestrator_factory
+from orchestrator.policies.registry import POLICIES, make_orchestrator, orchestrator_factory
 from orchestrator.traces.episode_totals import compute_totals
 from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool
@@ -36,6 +37,7 @@ from trainer.tasks import SUITES, recognize_task
 from trainer.tasks.pool_conditions import MEMORY
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
+from trainer.tasks.task_pools import TaskPools
 
 if TYPE_CHECKING:
     from orchestrator.failure_memory.lessons import FailureMemory
@@ -54,7 +56,10 @@ class Trial:
     draw: Draw
 
 
-MakeForTrial = Callable[[Trial], Orchestrator]
+class MakeForTrial(Protocol):
+    """Makes the orchestrator of a trial; `pool` is given where the trial's task brings a pool of its own."""
+
+    def __call__(self, trial: Trial, pool: LivePool | None = None, /) -> Orchestrator: ...
 
 
 async def evaluate_orchestrator(
@@ -77,7 +82,7 @@ async def evaluate_orchestrator(
     """
     trials = plan_trials(orchestrator, tasks, condition=condition, samples=samples, seed=seed)
     make = make or make_by_name(pool)
-    check_orchestrators(trials, make)
+    await check_orchestrators(trials, make, pool)
     rows: list[ResultRow] = []
     await run_trials(trials, pool, make, rows.append, sink=sink, concurrency=concurrency, limits=limits)
     order = {trial.slot: position for position, trial in enumerate(trials)}
@@ -132,8 +137,10 @@ def make_by_name(pool: LivePool, rename: Callable[[str], str] = str, past: Froze
     make = cache(lambda name: orchestrator_factory(name, pool, record))
     lessons = cache(lambda: _load_lessons(pool.pool.name, past))
 
-    def make_for(trial: Trial) -> Orchestrator:
-        orchestrator = make(rename(trial.slot.orchestrator))(trial.task.oracle_turn, trial.draw)
+    def make_for(trial: Trial, own: LivePool | None = None, /) -> Orchestrator:
+        name = trial.slot.orchestrator
+        factory = make(rename(name)) if own is None else orchestrator_factory(name, own, record)
+        orchestrator = factory(trial.task.oracle_turn, trial.draw)
         return with_memory(orchestrator, lessons()) if trial.slot.condition == MEMORY else orchestrator
 
     return make_for
@@ -151,14 +158,33 @@ def _load_lessons(pool: str, past: FrozenPast | None) -> FailureMemory:
     return freeze_memory(pool) if past is None else FrozenMemory(past.lessons)
 
 
-def check_orchestrators(trials: Sequence[Trial], make: MakeForTrial) -> None:
+async def check_orchestrators(trials: Sequence[Trial], make: MakeForTrial, pool: LivePool) -> None:
     """Raise UnknownOrchestrator when the orchestrator of these trials cannot be made.
 
-    Tried on the first trial and on the first whose task has no reference plan.
+    Tried on the first trial, on the first whose task has no reference plan, and on the first whose task brings a pool
+    that lacks the worker in the orchestrator's name.
     """
     without_plan = (trial for trial in trials if trial.task.oracle_turn is None)
-    for trial in (*trials[:1], *islice(without_plan, 1)):
-        make(trial)
+    incomplete = (trial for trial in trials if not _has_named_worker(trial))
+    pools = TaskPools(pool)
+    try:
+        for trial in (*trials[:1], *islice(without_plan, 1), *islice(incomplete, 1)):
+            await _make_on_its_pool(trial, make, pools)
+    finally:
+        await pools.close()
+
+
+def _has_named_worker(trial: Trial) -> bool:
+    """Whether the trial's own pool has the worker that the orchestrator's name gives, as direct:solver does."""
+    name = OrchestratorName.parse(trial.slot.orchestrator)
+    if trial.task.pool is None or name.policy not in POLICIES or not name.worker:
+        return True
+    return any(spec.name == name.worker for spec in trial.task.pool.enabled)
+
+
+async def _make_on_its_pool(trial: Trial, make: MakeForTrial, pools: TaskPools) -> Orchestrator:
+    async with pools.open(trial.task) as pool:
+        return make(trial) if trial.task.pool is None else make(trial, pool)
 
 
 async def run_trials(
@@ -180,18 +206,32 @@ async def run_trials(
     new trial starts until a running one has ended and `proceed` is called again.
     """
     waiting = deque(trials)
+    sink = sink or NoSink()
+    pools = TaskPools(pool, sink)
     same_work = identify_work(pool.pool)
     running = 0
+
+    async def run_trial(trial: Trial) -> ResultRow:
+        if trial.task.pool is None:
+            episode = await run_task(trial.task, make(trial), pool, sink, limits)
+            return await settle_row(trial, episode, same_work)
+        async with pools.open(trial.task) as own:
+            # The limits are those of the experiment, whatever the pool that a task brings says.
+            episode = await run_task(trial.task, make(trial, own), own, sink, limits or pool.pool.limits, grader=pool)
+        return await settle_row(trial, episode, identify_work(trial.task.pool))
+
+    async def settle_row(trial: Trial, episode: Episode, same_work: WorkKey) -> ResultRow:
+        if settle is not None:
+            await asyncio.to_thread(settle)
+        return build_result_row(trial, episode, same_work)
 
     async def lane() -> None:
         nonlocal running
         while waiting and proceed(running):
             trial, running = waiting.popleft(), running + 1
-            episode = await run_task(trial.task, make(trial), pool, sink or NoSink(), limits)
-            if settle is not None:
-                await asyncio.to_thread(settle)
+            row = await run_trial(trial)
             running -= 1
-            keep(build_result_row(trial, episode, same_work))
+            keep(row)
 
     lanes = [asyncio.create_task(lane()) for _ in range(concurrency)]
     try:
@@ -201,15 +241,24 @@ async def run_trials(
         for task in lanes:
             task.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
+        await pools.close()
 
 
 async def run_task(
-    task: Task, orchestrator: Orchestrator, pool: LivePool, sink: Sink, limits: Limits | None = None
+    task: Task,
+    orchestrator: Orchestrator,
+    pool: LivePool,
+    sink: Sink,
+    limits: Limits | None = None,
+    grader: LivePool | None = None,
 ) -> Episode:
-    """Run one episode on a task and grade it; the verdict is the last event of its trace."""
+    """Run one episode on a task and grade it; the verdict is the last event of its trace.
+
+    `grader` is the pool that holds the task's judge, where that is not `pool`.
+    """
     spec = EpisodeSpec(task.query, task=task.ref)
     episode = await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, resolve=make_inner_orchestrator)
-    await grade_episode(episode, task, sink, pool)
+    await grade_episode(episode, task, sink, grader or pool)
     return episode
 
 

@@ -203,9 +203,14 @@ def are_equal(rewards: Sequence[float]) -> bool:
     return max(rewards) - min(rewards) < 1e-6
 
 
-def compute_worker_shares(samples: Sequence[Sample]) -> dict[str, float]:
-    """How the steps of these episodes are spread over the workers; sums to 1, or is empty without steps."""
-    used = Counter(run.step.worker for sample in samples for run in sample.episode.steps.values())
+def compute_worker_shares(
+    samples: Sequence[Sample], name: Callable[[Sample, str], str] = lambda _, worker: worker
+) -> dict[str, float]:
+    """How the steps of these episodes are spread over the workers; sums to 1, or is empty without steps.
+
+    Workers that get the same `name` count as one.
+    """
+    used = Counter(name(sample, run.step.worker) for sample in samples for run in sample.episode.steps.values())
     count = sum(used.values())
     return {worker: times / count for worker, times in used.items()}
 

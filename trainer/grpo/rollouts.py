@@ -38,7 +38,9 @@ from trainer.grpo.rewards import (
 from trainer.grpo.token_transcript import ChatTokens, Transcript
 from trainer.learner.generator import Generator
 from trainer.results.statistics import mean
+from trainer.tasks.pool_conditions import unwrap_worker
 from trainer.tasks.task import Task
+from trainer.tasks.task_pools import TaskPools, VaryTask, keep_task
 
 
 @dataclass(slots=True)
@@ -104,18 +106,17 @@ class EpisodeFormat:
     max_rounds: int
 
 
-def select_fitting_tasks(
-    tasks: Sequence[Task], pool: LivePool, chat: ChatTokens, episode_format: EpisodeFormat
+async def select_fitting_tasks(
+    tasks: Sequence[Task], pools: TaskPools, chat: ChatTokens, episode_format: EpisodeFormat
 ) -> list[Task]:
     """The tasks whose prompt leaves room for a whole turn. Raises TrainingFailed when none does."""
 
-    def size(task: Task) -> int:
-        return (
-            len(chat.encode_prompt(opening_messages(task.query, pool, episode_format.dialect, episode_format.style)))
-            + episode_format.turn_tokens
-        )
+    async def measure(task: Task) -> int:
+        async with pools.open(pools.vary(task)) as pool:
+            opened = opening_messages(task.query, pool, episode_format.dialect, episode_format.style)
+            return len(chat.encode_prompt(opened)) + episode_format.turn_tokens
 
-    sizes = [size(task) for task in tasks]
+    sizes = [await measure(task) for task in tasks]
     kept = [task for task, tokens in zip(tasks, sizes, strict=True) if tokens <= episode_format.max_length]
     if not kept:
         raise TrainingFailed(
@@ -189,8 +190,10 @@ class RolloutEngine:
         scale: str = "group",
         concurrency: int = 256,
         max_cost: float | None = None,
+        vary: VaryTask = keep_task,
     ) -> None:
         self.name, self.pool, self.chat, self.episode_format = name, pool, chat, episode_format
+        self.pools = TaskPools(pool, sink, vary)
         self.terms, self.sink, self.scale = terms, sink, scale
         self.max_cost = max_cost
         self.cost = 0.0
@@ -229,10 +232,11 @@ class RolloutEngine:
         return asyncio.create_task(self.run_group(task, generator, size))
 
     async def run_group(self, task: Task, generator: Generator, size: int) -> RolloutGroup:
-        """`size` episodes on one task, scored against each other."""
+        """`size` episodes on one task and one pool, scored against each other."""
+        task = self.pools.vary(task)
         # A TaskGroup: the first failure of a backend cancels the other episodes of the group.
-        async with asyncio.TaskGroup() as running:
-            started = [running.create_task(self.run_episode(task, generator)) for _ in range(size)]
+        async with self.pools.open(task) as pool, asyncio.TaskGroup() as running:
+            started = [running.create_task(self.run_episode(task, generator, pool)) for _ in range(size)]
         group = RolloutGroup(task, [episode.result() for episode in started])
         scored = score_group([rollout.sample for rollout in group.rollouts], self.terms)
         for rollout, terms in zip(group.rollouts, scored, strict=True):
@@ -242,21 +246,29 @@ class RolloutEngine:
             rollout.advantage = advantage
         return group
 
-    async def run_episode(self, task: Task, generator: Generator) -> Rollout:
-        """One episode, graded. Raises TrainingFailed when the backend fails or the spend cap is reached."""
+    async def run_episode(self, task: Task, generator: Generator, pool: LivePool | None = None) -> Rollout:
+        """One episode on `pool` (default: the job's), graded.
+
+        Raises TrainingFailed when the backend fails or the spend cap is reached.
+        """
         async with self._slots:
             self._check_cost()  # here, not before the queue: what ran meanwhile has cost something
-            policy = LearningPolicy(self.name, self.pool, generator, self.chat, self.episode_format)
+            pool = pool or self.pool
+            policy = LearningPolicy(self.name, pool, generator, self.chat, self.episode_format)
             spec = EpisodeSpec(task.query, task=task.ref)
             guarded = _FailureGuard(policy)
             episode = await run_episode(
-                spec, guarded, self.pool, limits=self.limits, sink=self.sink, resolve=make_inner_orchestrator
+                spec, guarded, pool, limits=self.limits, sink=self.sink, resolve=make_inner_orchestrator
             )
             if guarded.failure is not None:
                 raise guarded.failure
             await grade_episode(episode, task, self.sink, self.pool)
         self.cost += episode.usage.cost
         return Rollout(make_sample(task, episode, self.limits), policy.transcript, policy.logprobs)
+
+    async def close(self) -> None:
+        """Close the pools that tasks brought with them."""
+        await self.pools.close()
 
     def _check_cost(self) -> None:
         if self.max_cost is not None and self.cost >= self.max_cost:
@@ -300,11 +312,17 @@ def compute_rollout_metrics(
         "groups/equal": sum(group.equal for group in groups),
     }
     metrics |= {f"status/{status.value}": statuses[status] / steps for status in Status}
-    metrics |= {f"worker/{name}": share for name, share in compute_worker_shares(samples).items()}
+    metrics |= {f"worker/{name}": share for name, share in compute_worker_shares(samples, _name_worker).items()}
     for name in names:
         values = [rollout.terms[name] for rollout in rollouts if name in rollout.terms]
         metrics |= {f"term/{name}": mean(values), f"term/{name}/spread": _compute_spread(values)}
     return metrics
+
+
+def _name_worker(sample: Sample, worker: str) -> str:
+    """The worker's name, or its kind in a pool that the task brought: names there are drawn and never come again."""
+    spec = sample.task.pool.find_worker(worker) if sample.task.pool is not None else None
+    return worker if spec is None else unwrap_worker(spec).kind
 
 
 def _list_statuses(episode: Episode) -> list[Status]:

@@ -80,8 +80,6 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
     clear_draft(job_folder)
     pool = CachingPool(training.pool) if settings.rollouts.cache else training.pool
     episode_format, chat = make_episode_format(recipe, settings.rollouts.max_rounds), ChatTokens(learner.tokenizer)
-    tasks = select_fitting_tasks(training.tasks, pool, chat, episode_format)
-    log.info("%d tasks, %d with a query that fits", len(training.tasks), len(tasks))
     engine = RolloutEngine(
         recipe.name,
         pool,
@@ -94,9 +92,12 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
         max_cost=settings.rollouts.max_cost,
     )
     engine.cost = _sum_cost(training)
+    tasks = training.runner.run(select_fitting_tasks(training.tasks, engine.pools, chat, episode_format))
+    log.info("%d tasks, %d with a query that fits", len(training.tasks), len(tasks))
     curriculum = _restore_curriculum(tasks, training.job_folder, settings)
     callback = JobCallback(training, "grpo", settings.saving, learner, offset, settings.steps)
     with ExitStack() as stack:
+        stack.callback(lambda: training.runner.run(engine.close()))
         backend = _GeneratorBackend(training, settings, learner, stack)
         trainer = choose_grpo_trainer(learner.model)(
             model=learner.model,
@@ -148,7 +149,7 @@ def _make_rollout_function(
                 **compute_rollout_metrics(kept, skipped, names),
                 **timer.metrics(),
                 **{f"level/{family}-{level}": rate for (family, level), rate in curriculum.rates.items()},
-                "cache/hits": float(getattr(engine.pool, "hits", 0)),
+                "cache/hits": float(engine.pools.hits),
                 "cost/total": engine.cost,
             },
         )

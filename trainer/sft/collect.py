@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from orchestrator.engine.episode import Episode
@@ -21,6 +22,7 @@ from trainer.recipe import DemonstrationSettings, ModelSettings
 from trainer.sft.demonstrations import Demonstration, make_demonstration
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
 from trainer.tasks.task import Task
+from trainer.tasks.task_pools import TaskPools, VaryTask, keep_task
 
 Progress = Callable[[int, int], None]
 
@@ -36,10 +38,11 @@ class DemonstrationCollector:
         sink: Sink,
         seed: int,
         rounds: int | None = None,
+        vary: VaryTask = keep_task,
     ) -> None:
         self._settings = settings
         self._model = model
-        self._pool = pool
+        self._pools = TaskPools(pool, sink, vary)
         self._sink = sink
         self._random = Random(seed)  # noqa: S311
         self._rounds = rounds or pool.pool.limits.max_rounds
@@ -51,7 +54,10 @@ class DemonstrationCollector:
     async def collect(
         self, tasks: Sequence[Task], progress: Progress = lambda _done, _total: None
     ) -> list[Demonstration]:
-        """One demonstration for every task that the teacher solved at least once, in the tasks' order."""
+        """One demonstration for every task that the teacher solved at least once, in the tasks' order.
+
+        Every task runs on its own pool, where it has one.
+        """
         slots = asyncio.Semaphore(self._settings.concurrency)
         plans = [[self._draw_fault(task) for _ in range(self._settings.samples)] for task in tasks]
         kept: list[Demonstration | None] = [None] * len(tasks)
@@ -60,37 +66,45 @@ class DemonstrationCollector:
         async def collect_one(index: int) -> None:
             nonlocal done
             async with slots:
-                episodes = [await self._sample(tasks[index], fault) for fault in plans[index]]
-            kept[index] = self._keep(episodes)
+                task = self._pools.vary(tasks[index])
+                faults = [_move_fault(fault, tasks[index], task) for fault in plans[index]]
+                async with self._pools.open(task) as pool:
+                    episodes = [await self._sample(task, pool, fault) for fault in faults]
+            kept[index] = self._keep(episodes, pool)
             done += 1
             progress(done, len(tasks))
 
-        async with asyncio.TaskGroup() as group:
-            for index in range(len(tasks)):
-                group.create_task(collect_one(index))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for index in range(len(tasks)):
+                    group.create_task(collect_one(index))
+        finally:
+            await self._pools.close()
         return [demonstration for demonstration in kept if demonstration is not None]
 
     def _draw_fault(self, task: Task) -> Fault | None:
         if self._random.random() >= self._settings.faults:
             return None
-        named = task.workers if task.oracle_turn is not None else tuple(self._pool.workers)
+        pool = task.pool or self._pools.home.pool
+        named = task.workers if task.oracle_turn is not None else tuple(spec.name for spec in pool.enabled)
         worker = self._random.choice(named)
         kinds = [Fault(worker, Status.TIMEOUT), Fault(worker, Status.EXEC_ERR)]
         if self._settings.teacher == "oracle":
             kinds += [Fault(worker, slip="bad_arguments"), Fault(worker, slip="wrong_worker")]
         return self._random.choice(kinds)
 
-    async def _sample(self, task: Task, fault: Fault | None) -> Episode:
-        pool = FaultyPool(self._pool, fault) if fault is not None else self._pool
+    async def _sample(self, task: Task, pool: LivePool, fault: Fault | None) -> Episode:
+        failing = FaultyPool(pool, fault) if fault is not None else pool
+        teacher = self._teacher(task, pool, fault)
         self.tried += 1
-        return await run_task(task, self._teacher(task, fault), pool, self._sink)
+        return await run_task(task, teacher, failing, self._sink, grader=self._pools.home)
 
-    def _teacher(self, task: Task, fault: Fault | None) -> Orchestrator:
+    def _teacher(self, task: Task, pool: LivePool, fault: Fault | None) -> Orchestrator:
         if self._settings.teacher == "oracle" and task.oracle_turn is not None:
             return RecoveringTeacher(task.oracle_turn, fault, list(task.workers))
-        return make_orchestrator(self._settings.teacher, self._pool, task.oracle_turn)
+        return make_orchestrator(self._settings.teacher, pool, task.oracle_turn)
 
-    def _keep(self, episodes: Sequence[Episode]) -> Demonstration | None:
+    def _keep(self, episodes: Sequence[Episode], pool: LivePool) -> Demonstration | None:
         """ParaManager's filter: correct, then recovered, then seldom-used workers, then short."""
         correct = [episode for episode in episodes if episode.graded is not None and episode.graded.correct]
         if not correct:
@@ -99,12 +113,22 @@ class DemonstrationCollector:
         best = min(correct, key=lambda one: (not has_recovered(one), self._familiarity(one), len(one.steps)))
         self.recovered += has_recovered(best)
         self._used.update(run.step.worker for run in best.steps.values())
-        return make_demonstration(best, self._pool, self._model.dialect, self._model.prompt, self._rounds, "teacher")
+        return make_demonstration(best, pool, self._model.dialect, self._model.prompt, self._rounds, "teacher")
 
     def _familiarity(self, episode: Episode) -> float:
         """How often its workers were used so far, on average."""
         workers = {run.step.worker for run in episode.steps.values()}
         return sum(self._used[name] for name in workers) / max(1, len(workers))
+
+
+def _move_fault(fault: Fault | None, task: Task, varied: Task) -> Fault | None:
+    """The fault at the same step of the varied task's plan, where its worker may have another name."""
+    if fault is None or varied.pool is task.pool:
+        return fault
+    if task.oracle_turn is None or varied.oracle_turn is None:
+        return None  # without a plan nothing says which worker took the place of the one that was to fail
+    steps = zip(task.oracle_turn.steps, varied.oracle_turn.steps, strict=True)
+    return next((replace(fault, worker=new.worker) for old, new in steps if old.worker == fault.worker), None)
 
 
 def has_recovered(episode: Episode) -> bool:

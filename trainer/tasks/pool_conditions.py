@@ -26,6 +26,7 @@ from trainer.tasks.task_data import TaskData, load_task_data
 Renaming: TypeAlias = Mapping[str, str]  # old name -> new name; who is not in it keeps its name
 Condition: TypeAlias = Callable[[Pool, int], tuple[Pool, Renaming]]
 
+WRAPPERS = ("flaky",)  # kinds that call another worker, which their configuration holds as `inner`
 FLAKY_RATE = 0.5
 FLAKY_STATUSES = ("EXEC_ERR", "EXEC_ERR", "EXEC_ERR", "TIMEOUT")
 FLAKY_TIMEOUT_S = 5.0  # a call that hangs is given up after this
@@ -137,19 +138,28 @@ CONDITIONS: dict[str, Condition] = {
 
 def apply_condition_to_tasks(
     condition: str, pool: Pool, tasks: Sequence[Task], seed: int = 0
-) -> tuple[Pool, list[Task]]:
-    """A pool in this condition, under a name of its own, and the tasks with their reference plans to match.
+) -> tuple[Pool, list[Task], Renaming]:
+    """A pool in this condition, under a name of its own; the tasks with their reference plans to match; and the new
+    names of the pool's workers.
 
-    Raises UnknownTask when there is no such condition.
+    A task that brings its own pool is given that one in this condition. Raises UnknownTask when there is no such
+    condition.
     """
     changed, renaming = apply_condition(condition, pool, seed)
-    return changed, rename_in_tasks(renaming, tasks)
+
+    def change_task(task: Task) -> Task:
+        if task.pool is None:
+            return rename_in_task(renaming, task)
+        own, own_renaming = apply_condition(condition, task.pool, seed)
+        return replace(rename_in_task(own_renaming, task), pool=own)
+
+    return changed, [change_task(task) for task in tasks], renaming
 
 
-def rename_in_tasks(renaming: Renaming, tasks: Sequence[Task]) -> list[Task]:
-    """The tasks with reference plans that call workers by their new names."""
-    plans = [None if task.oracle_turn is None else rename_in_turn(task.oracle_turn, renaming) for task in tasks]
-    return [replace(task, oracle_turn=plan) for task, plan in zip(tasks, plans, strict=True)]
+def rename_in_task(renaming: Renaming, task: Task) -> Task:
+    """The task with a reference plan that calls workers by their new names."""
+    plan = task.oracle_turn
+    return task if plan is None else replace(task, oracle_turn=rename_in_turn(plan, renaming))
 
 
 def apply_condition(condition: str, pool: Pool, seed: int = 0) -> tuple[Pool, Renaming]:
@@ -169,6 +179,11 @@ def rename_in_turn(turn: Turn, renaming: Renaming) -> Turn:
     return replace(
         turn, steps=tuple(replace(step, worker=renaming.get(step.worker, step.worker)) for step in turn.steps)
     )
+
+
+def unwrap_worker(spec: WorkerSpec) -> WorkerSpec:
+    """The worker inside one that was made flaky; any other worker as it is."""
+    return unwrap_worker(WorkerSpec.model_validate(spec.config["inner"])) if spec.kind in WRAPPERS else spec
 
 
 def _apply(condition: str, pool: Pool, seed: int) -> tuple[Pool, Renaming]:

@@ -35,6 +35,11 @@ class Task:
         steps = self.oracle_turn.steps if self.oracle_turn else ()
         return tuple(dict.fromkeys(step.worker for step in steps))
 
+    def list_missing_workers(self, pool: Pool) -> list[str]:
+        """The workers of the reference plan that the task's own pool lacks, or `pool` where it brings none."""
+        there = {spec.name for spec in (self.pool or pool).enabled}
+        return [name for name in self.workers if name not in there]
+
 
 def normalize_query(query: str) -> str:
     """A query without the differences that do not matter: white space and the mark at its end."""

@@ -82,7 +82,7 @@ def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
         )
     if pool is None:
         return
-    lacking = sorted({name for task in tasks for name in task.workers} - {spec.name for spec in pool.enabled})
+    lacking = sorted({name for task in tasks for name in task.list_missing_workers(pool)})
     if lacking:
         yield LaunchGap(
             "pool",

@@ -19,7 +19,7 @@ from pool_registry.starter import starter_pool
 from trainer.evaluation.access_score import identify_work, match_steps, score_access
 from trainer.evaluation.trials import run_task
 from trainer.tasks import SUITES
-from trainer.tasks.pool_conditions import CONDITIONS, apply_condition, rename_in_tasks
+from trainer.tasks.pool_conditions import CONDITIONS, apply_condition, rename_in_task
 
 
 def call(k: int, worker: str, text: str, *access: int) -> Step:
@@ -133,7 +133,7 @@ def test_workers_that_do_the_same_work_are_the_same_in_every_condition():
 @pytest.mark.parametrize("condition", sorted(set(CONDITIONS) - {"flaky"}))
 def test_the_oracle_is_perfect_on_real_tasks_whatever_the_workers_are_called(condition):
     pool, renaming = apply_condition(condition, starter_pool(), 1)
-    tasks = rename_in_tasks(renaming, [suite.task(2, "test", 1) for suite in SUITES.values()])
+    tasks = [rename_in_task(renaming, suite.task(2, "test", 1)) for suite in SUITES.values()]
 
     async def scored():
         async with live_pool(pool) as live:

@@ -252,9 +252,9 @@ def test_an_orchestrator_that_only_an_ablation_takes_away_is_left_out_there(capl
     async def kept():
         cells = [cell(*each) for each in (("direct:solver", "seen"), ("direct:solver", "without:solver"),
                                           ("direct:solver", "renamed"), ("oracle", "without:solver"))]  # fmt: skip
-        found = stage._select_runnable(cells)
+        found = await stage._select_runnable(cells)
         with pytest.raises(UnknownOrchestrator):
-            stage._select_runnable(cells[1:2])
+            await stage._select_runnable(cells[1:2])
         return (
             [each.title for each in found],
             cells[2].rename_orchestrator("direct:solver"),

@@ -40,6 +40,7 @@ from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_generator import ColocatedGenerator
 from trainer.recipe import CurriculumSettings, ModelSettings, OptimizerSettings, RewardSettings
 from trainer.tasks.task import Task
+from trainer.tasks.task_pools import TaskPools
 from trainer.tasks.verifier import ExactText
 
 pytestmark = pytest.mark.medium
@@ -228,13 +229,14 @@ def test_tasks_whose_prompt_leaves_no_room_for_a_turn_are_left_out(chat):
     pool = a_pool()
     episode_format = EpisodeFormat(find_dialect("plan"), "query", 200, 260, 1)
     short, long = a_task("short"), a_task("a very long query " * 50)
-    assert select_fitting_tasks([long, short], pool, chat, episode_format) == [short]
+    fitting = asyncio.run(select_fitting_tasks([long, short], TaskPools(pool), chat, episode_format))
+    assert fitting == [short]
 
 
 def test_when_no_prompt_fits_the_job_ends_with_what_to_change(chat):
     episode_format = EpisodeFormat(find_dialect("plan"), "full", 200, 64, 1)
     with pytest.raises(TrainingFailed, match=r"max_length.*prompt: query") as caught:
-        select_fitting_tasks([a_task()], a_pool(), chat, episode_format)
+        asyncio.run(select_fitting_tasks([a_task()], TaskPools(a_pool()), chat, episode_format))
     assert caught.value.code == "max_length"
 
 
