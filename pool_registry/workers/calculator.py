@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -24,6 +25,23 @@ MAX_FACTORIAL = 500
 MAX_DECIMALS = 300
 Number: TypeAlias = int | float
 _TYPED = str.maketrans({"×": "*", "÷": "/", "−": "-"})  # what people type for * / -
+_NUMBER = r"\d+(?:\.\d+)?|\.\d+"
+# What people write, as an expression. The figure is part of each pattern, so that nothing else is touched.
+_WRITTEN = (
+    (re.compile(r"^(.*[\d)])\s*([+-])\s*(" + _NUMBER + r")\s*%$"), r"(\1) * (1 \2 \3/100)"),  # 80 - 20%
+    (re.compile(rf"({_NUMBER})\s*(?:%|per ?cent)\s*of\b", re.IGNORECASE), r"\1/100 *"),
+    (re.compile(rf"({_NUMBER})\s*%(?=\s*(?:[),]|$))"), r"(\1/100)"),
+    (re.compile(rf"\b(?:the )?(?:square root of|sqrt(?: of)?)\s+({_NUMBER})", re.IGNORECASE), r"sqrt(\1)"),
+    (re.compile(rf"({_NUMBER}) squared\b", re.IGNORECASE), r"\1**2"),
+    (re.compile(rf"({_NUMBER}) cubed\b", re.IGNORECASE), r"\1**3"),
+    (re.compile(r"(?<=[\d)]) to the power(?: of)? (?=[\d(])", re.IGNORECASE), "**"),
+    (re.compile(r"(?<=[\d)])\s*\^\s*(?=[\d(.-])"), "**"),
+    (re.compile(r"(?<=[\d)])(?<!\b0) ?x ?(?=[\d(])", re.IGNORECASE), "*"),
+    (re.compile(r"(?<=[\d)])\s+(?:times|multiplied by)\s+(?=[\d(.-])", re.IGNORECASE), " * "),
+    (re.compile(r"(?<=[\d)])\s+(?:divided by|over)\s+(?=[\d(.-])", re.IGNORECASE), " / "),
+    (re.compile(r"(?<=[\d)])\s+plus\s+(?=[\d(.-])", re.IGNORECASE), " + "),
+    (re.compile(r"(?<=[\d)])\s+minus\s+(?=[\d(.-])", re.IGNORECASE), " - "),
+)
 _GRAMMAR = (
     ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare | ast.IfExp | ast.Call | ast.keyword | ast.Name
     | ast.Constant | ast.List | ast.Tuple | ast.Subscript | ast.Slice | ast.expr_context | ast.boolop
@@ -41,7 +59,9 @@ class Calculator(Worker[NoConfig]):
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
         names = ", ".join(FUNCTIONS)
-        return one_string("expression", f"Arithmetic with + - * / // % **, comparisons, lists and: {names}.")
+        return one_string(
+            "expression", f"Arithmetic with + - * / // % **, comparisons, lists and: {names}. Also 15% of 80."
+        )
 
     async def call(self, call: Call) -> Reply:
         return Reply(evaluate(call.text("expression")))
@@ -51,10 +71,18 @@ def evaluate(expression: str) -> int | float | bool:
     """Evaluate an expression. Raises BadCall when it is invalid, WorkerFault when it has no value."""
     if len(expression) > MAX_CHARS:
         raise BadCall(f"the expression has {len(expression):,} characters; {MAX_CHARS:,} are allowed")
-    value = _evaluate(_parse(expression.strip().translate(_TYPED)), expression)
+    value = _evaluate(_parse(_as_expression(expression)), expression)
     if isinstance(value, bool | int | float):
         return value
     raise BadCall(f"the result is a {type(value).__name__}; {_hint(expression)}")
+
+
+def _as_expression(text: str) -> str:
+    """The expression that a person means by "15% of 80", "2^10", "80 - 20%" or "17 x 23"."""
+    expression = text.strip().translate(_TYPED)
+    for pattern, replacement in _WRITTEN:
+        expression = pattern.sub(replacement, expression)
+    return expression
 
 
 def _evaluate(tree: ast.expr, expression: str) -> object:
@@ -88,7 +116,7 @@ def _check(node: ast.AST) -> None:
     if isinstance(node, ast.Constant) and not isinstance(node.value, int | float):
         raise BadCall(f"{shorten(repr(node.value), 80)!r} is not a number; write numbers without quotes")
     if isinstance(node, ast.operator | ast.unaryop | ast.cmpop) and type(node) not in OPERATORS:
-        raise BadCall("use + - * / // % ** (a power is 2**3, not 2^3) and comparisons")
+        raise BadCall("use + - * / // % ** (a power is 2**3) and comparisons")
 
 
 def _limit_operator(work: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Kind `calendar`: business days and public holidays, by a small grammar over the `holidays` package.
+"""Kind `calendar`: business days, public holidays and spans of days, by a small grammar over the `holidays` package.
 
 A business day is Monday to Friday and no public holiday. Dates are ISO, countries ISO alpha-2.
 """
@@ -23,6 +23,10 @@ FORMS = (
     "is 2025-04-21 a public holiday in BR",
     "is 2025-04-21 a business day in BR",
     "business days from 2024-03-01 to 2024-03-15 in PT",
+    "next public holiday after 2024-05-01 in DE",
+    "days from 2024-03-01 to 2024-05-10",
+    "2024-03-01 plus 45 days",
+    "weekday of 2024-07-04",
 )
 RULES = "A business day is Monday to Friday and no public holiday; dates are ISO, countries ISO alpha-2."
 MONTHS = {
@@ -33,18 +37,22 @@ MONTHS = {
 }
 MAX_CHARS = 200
 MAX_SPAN_DAYS = 36_600
+MAX_HOLIDAY_GAP = 731
 _DAY = r"(\d{4}-\d{2}-\d{2})(?:[ t]\d{1,2}:\d{2})?"  # a time of day changes nothing
+_SPAN = "days?|weeks?|months?|years?"
 _IN = r" in (?:the )?([a-z]{2})"
 
 
 class Calendar(Worker[NoConfig]):
     label = "Calendar"
-    summary = "Business days and public holidays."
+    summary = "Business days, public holidays, days between dates."
     icon = "M4 6h16v14H4z M4 10h16 M8 3v5 M16 3v5"
     cacheable = True
     sample = {"request": FORMS[0]}
     parameters = one_string(
-        "request", f"One of these forms: {'; '.join(FORMS)}. Both ends of a span are counted. {RULES}"
+        "request",
+        f"One of these forms: {'; '.join(FORMS)}. Both ends of a span of business days are counted; "
+        f"spans may also be weeks, months or years. {RULES}",
     )
 
     async def call(self, call: Call) -> Reply:
@@ -104,6 +112,54 @@ def _is_business_day(day: str, country: str) -> str:
     return "yes" if is_business_day(_date(day), _country(country)) else "no"
 
 
+def _next_holiday(after: str, country: str) -> str:
+    day, code = _date(after) + timedelta(days=1), _country(country)
+    for offset in range(MAX_HOLIDAY_GAP):
+        if day + timedelta(days=offset) in _holidays(code, (day + timedelta(days=offset)).year):
+            return (day + timedelta(days=offset)).isoformat()
+    raise BadCall(f"no public holiday of {code} follows {after} within two years")
+
+
+def _count(unit: str, first: str, last: str) -> int | float:
+    """Return whole days or months, or weeks with their fraction; negative where the span runs backwards."""
+    start, end = _date(first), _date(last)
+    if unit.startswith("day"):
+        return (end - start).days
+    if unit.startswith("week"):
+        weeks = round((end - start).days / 7, 4)
+        return int(weeks) if weeks.is_integer() else weeks
+    low, high, sign = (start, end, 1) if start <= end else (end, start, -1)
+    months = 12 * (high.year - low.year) + high.month - low.month - (high.day < low.day)
+    return sign * (months // 12 if unit.startswith("year") else months)
+
+
+def _count_until(first: str, last: str, unit: str) -> int | float:
+    return _count(unit, first, last)
+
+
+def _shift(day: str, sign: str, amount: str, unit: str) -> str:
+    """Return the day so many days, weeks, months or years from another; the 31st becomes a shorter month's last day."""
+    start, number = _date(day), int(amount) * (-1 if sign in ("minus", "-", "before") else 1)
+    try:
+        if unit.startswith(("day", "week")):
+            moved = start + timedelta(days=number * (7 if unit.startswith("week") else 1))
+        else:
+            month = start.year * 12 + start.month - 1 + number * (12 if unit.startswith("year") else 1)
+            first = date(month // 12, month % 12 + 1, 1)
+            moved = first.replace(day=min(start.day, _month_end(first.year, first.month).day))
+    except (OverflowError, ValueError) as error:
+        raise BadCall(f"{amount} {unit} from {day} is no date: {error}") from error
+    return moved.isoformat()
+
+
+def _shift_before(amount: str, unit: str, sign: str, day: str) -> str:
+    return _shift(day, sign, amount, unit)
+
+
+def _weekday(day: str) -> str:
+    return calendar.day_name[_date(day).weekday()]
+
+
 def _between(first: str, last: str, country: str) -> int:
     start, end, code = _date(first), _date(last), _country(country)
     if not 0 <= (end - start).days <= MAX_SPAN_DAYS:
@@ -118,6 +174,12 @@ _HANDLERS: tuple[tuple[re.Pattern[str], Callable[..., str | int]], ...] = (
     (re.compile(rf"is {_DAY} an? (?:public |bank )?holiday{_IN}"), _is_holiday),
     (re.compile(rf"is {_DAY} a business day{_IN}"), _is_business_day),
     (re.compile(rf"(?:number of )?business days (?:from|between) {_DAY} (?:to|and) {_DAY}{_IN}"), _between),
+    (re.compile(rf"(?:the )?next (?:public |bank )?holiday (?:after|from) {_DAY}{_IN}"), _next_holiday),
+    (re.compile(rf"(?:number of )?({_SPAN}) (?:from|between) {_DAY} (?:to|and|until) {_DAY}"), _count),
+    (re.compile(rf"{_DAY} (?:to|until) {_DAY} in ({_SPAN})"), _count_until),
+    (re.compile(rf"{_DAY},? ?(plus|minus|\+|-) ?(\d{{1,6}}) ({_SPAN})"), _shift),
+    (re.compile(rf"(\d{{1,6}}) ({_SPAN}) (before|after|from) {_DAY}"), _shift_before),
+    (re.compile(rf"(?:the )?(?:weekday|day of the week|day) (?:of|on|for) {_DAY}"), _weekday),
 )
 
 

@@ -20,10 +20,22 @@ from pool_registry.worker import Call, NoConfig, Reply, Worker
 _WRITTEN = (
     (re.compile(r"\bsq\b\.?", re.IGNORECASE), "square"),
     (re.compile(r"\bcu\b\.?", re.IGNORECASE), "cubic"),
+    (re.compile(r"\b(?:deg(?:ree)?s?\.? ?|° ?)?(?:celsius|celcius|centigrade)\b", re.IGNORECASE), "degC"),
+    (re.compile(r"\b(?:deg(?:ree)?s?\.? ?)?fah?renh?eit\b", re.IGNORECASE), "degF"),
+    (re.compile(r"\bdeg(?:ree)?s?\.? ?kelvins?\b", re.IGNORECASE), "kelvin"),
+    (re.compile(r"(?:\bdeg(?:ree)?s?\.? |° )([CF])\b", re.IGNORECASE), r"deg\1"),
+    (re.compile(r"\bdeg([cf])\b"), lambda match: f"deg{match[1].upper()}"),
+    (re.compile(r"\bsq(ft|m|km|mi|yd|in)\b", re.IGNORECASE), r"square \1"),
+    (re.compile(r"\b(?:fl(?:uid)?\.? ?oz|fluid ounces?)\b\.?", re.IGNORECASE), "fluid_ounce"),
+    (re.compile(r"\bkm(?:/?hr?|ph)\b", re.IGNORECASE), "km/hour"),
+    (re.compile(r"\b(kg|km|cm|mm|lb|oz|ml|yd)s\b", re.IGNORECASE), lambda match: match[1].lower()),
+    (re.compile(r"\bkilos\b", re.IGNORECASE), "kilograms"),
+    (re.compile(r"\bmetric tons?\b", re.IGNORECASE), "tonne"),
     (re.compile(r"\b(?:US|U\.S\.|statute) ", re.IGNORECASE), ""),
     (re.compile(r"([a-z])([23])\b", re.IGNORECASE), r"\1**\2"),  # km2
     (re.compile(r"(?<=[a-z])-(?=[a-z])", re.IGNORECASE), " "),  # kilowatt-hour
 )
+_SCALE = re.compile(r"[FCK]|(?:DEG.*|°) ?[FC]|.*(?:CELSIUS|CELCIUS|CENTIGRADE|RENH?EIT|KELVINS?)")
 # Words, 1, powers of one digit that are not powers themselves, and * / ( ). Possessive: no backtracking.
 _WRITABLE = re.compile(r"(?:[^\W\d]\w*+|1\b|(?:\*\*|\^)\s*-?\d\b(?!\s*(?:\*\*|\^))|[*/()·⋅°%\s])++")
 
@@ -42,7 +54,7 @@ class Units(Worker[NoConfig]):
             "type": "object",
             "properties": {
                 "value": {"type": "number", "description": "How many of from_unit."},
-                "from_unit": {**unit, "description": "Such as square kilometer, sq km, degC or mile/hour."},
+                "from_unit": {**unit, "description": "Such as square kilometer, mi, lbs, °F or mile/hour."},
                 "to_unit": {**unit, "description": "Such as acre, km**2, degF or knot."},
             },
             "required": ["value", "from_unit", "to_unit"],
@@ -63,7 +75,7 @@ class Units(Worker[NoConfig]):
 
 def convert(value: float, from_unit: str, to_unit: str) -> float:
     """Convert `value` from one unit to another. Raises BadCall for unknown units or another dimension."""
-    source, target = _unit(from_unit), _unit(to_unit)
+    source, target = map(_unit, _as_temperatures(from_unit, to_unit))
     try:
         result = float(_registry().Quantity(float(value), source).to(target).magnitude)
     except Exception as error:
@@ -71,6 +83,16 @@ def convert(value: float, from_unit: str, to_unit: str) -> float:
     if not math.isfinite(result):
         raise WorkerFault("math_error", f"{value:g} {from_unit} is too large a number in {to_unit}")
     return result
+
+
+def _as_temperatures(*names: str) -> tuple[str, ...]:
+    """The units themselves; where a bare F or C stands beside another letter of a thermometer, degrees are meant."""
+    letters = [name.strip().upper() for name in names]
+    if set(letters) & {"F", "C"} and all(_SCALE.fullmatch(letter) for letter in letters):
+        return tuple(
+            f"deg{letter}" if letter in ("F", "C") else name for letter, name in zip(letters, names, strict=True)
+        )
+    return names
 
 
 def _unit(name: str) -> Any:

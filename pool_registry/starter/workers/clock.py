@@ -16,23 +16,25 @@ from zoneinfo import ZoneInfo
 import tzdata
 
 from pool_registry.errors import BadCall
-from pool_registry.starter.workers.airports import airport, airports
+from pool_registry.starter.workers.airports import PLACE_NAME, airport, airports
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
 FORMS = (
     "2025-04-20 21:30 at LIS plus 90 minutes, local at GRU",
     "2025-04-20 21:30 at LIS plus 7935.3 km / 840 km/h, local at GRU",
     "2025-04-20 21:30 at Europe/Lisbon minus 2 hours plus 15 minutes",
+    "2025-04-20 21:30 in London, local in Tokyo",
 )
 MAX_CHARS = 300
 MAX_DAYS = 36_600
 _AMOUNT = r"[0-9][0-9,]{0,15}(?:\.[0-9]{1,12})?"
 _SPAN = rf"(?:plus|minus|\+|-) {_AMOUNT} ?(?:[a-z]+|km ?/ ?{_AMOUNT} ?km ?/ ?h)"
-_PLACE = r"[a-z]{3}|[a-z]+(?:/[a-z0-9_+-]+){1,2}"  # LIS, UTC, Europe/Lisbon
+_PLACE = rf"{PLACE_NAME}|[a-z]+(?:/[a-z0-9_+-]+){{1,2}}"  # LIS, UTC, Lisbon, Europe/Lisbon
 _REQUEST = re.compile(
-    rf"(?P<time>\d{{4}}-\d{{2}}-\d{{2}}[ t]\d{{1,2}}:\d{{2}})(?: local)?(?: time)? (?:at|in) (?P<start>{_PLACE})"
+    rf"(?P<time>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ t][0-9]{{1,2}}:[0-9]{{2}})"
+    rf"(?: local)?(?: time)? (?:at|in) (?P<start>{_PLACE})"
     rf"(?P<spans>(?:,? {_SPAN})*)(?:,? (?:in )?local(?: time)? (?:at|in) (?P<end>{_PLACE}))?",
-    re.IGNORECASE | re.ASCII,
+    re.IGNORECASE,
 )
 _ONE_SPAN = re.compile(
     rf"(?P<sign>plus|minus|\+|-) (?P<amount>{_AMOUNT}) ?(?:km ?/ ?(?P<speed>{_AMOUNT}) ?km ?/ ?h|(?P<unit>[a-z]+))",
@@ -53,7 +55,9 @@ class Clock(Worker[NoConfig]):
     cacheable = True
     sample = {"request": FORMS[0]}
     parameters = one_string(
-        "request", f"As in: {'; '.join(FORMS)}. A place is an IATA code or a time zone; the answer is to the minute."
+        "request",
+        f"As in: {'; '.join(FORMS)}. "
+        "A place is an IATA code, a large city or a time zone; the answer is to the minute.",
     )
 
     async def call(self, call: Call) -> Reply:

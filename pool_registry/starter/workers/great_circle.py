@@ -6,7 +6,7 @@ import math
 import re
 
 from pool_registry.errors import BadCall
-from pool_registry.starter.workers.airports import Airport, airport, airports
+from pool_registry.starter.workers.airports import PLACE_NAME, Airport, airport, airports
 from pool_registry.worker import Call, NoConfig, Reply, Worker, one_string
 
 FORM = "LIS to GRU"
@@ -14,7 +14,7 @@ RADIUS_KM = 6371.0088  # the mean radius of the Earth (IUGG)
 MAX_CHARS = 200
 _PAIR = re.compile(
     r"(?:(?:the )?(?:great[ -]circle |flight )*(?:distance )?(?:from |between )?)?"
-    r"(?P<start>[a-z]{3})(?: to | and | ?[-–>→]+ ?)(?P<end>[a-z]{3})(?: in (?:km|kilomet(?:er|re)s))?",
+    rf"(?P<start>{PLACE_NAME})(?: to | and | ?[-–>→]+ ?)(?P<end>{PLACE_NAME})(?: in (?:km|kilomet(?:er|re)s))?",
     re.IGNORECASE,
 )
 
@@ -26,7 +26,10 @@ class GreatCircle(Worker[NoConfig]):
     template = None  # its task family needs it; a person would not add it
     cacheable = True
     sample = {"route": FORM}
-    parameters = one_string("route", f"Two IATA codes, as in: {FORM}. The distance comes in kilometers.")
+    parameters = one_string(
+        "route",
+        f"Two IATA codes or large cities, as in: {FORM}, or Lisbon to Sao Paulo. The distance comes in kilometers.",
+    )
 
     async def call(self, call: Call) -> Reply:
         await airports.ready()
@@ -42,7 +45,7 @@ def route_km(route: str) -> float:
     """Return the length of a route such as "LIS to GRU". Raises BadCall when it is none."""
     match = _PAIR.fullmatch(" ".join(route[:MAX_CHARS].split()).rstrip("?. "))
     if match is None:
-        raise BadCall(f"write the route as two IATA codes: {FORM}")
+        raise BadCall(f"write the route as two IATA codes or large cities: {FORM}")
     return round(distance_km(airport(match["start"]), airport(match["end"])), 1)
 
 
