@@ -64,7 +64,7 @@ class Calendar(Worker[NoConfig]):
         return "ready"
 
 
-def answer(request: str) -> str | int:
+def answer(request: str) -> str | int | float:
     """Answer a request in one of FORMS. Raises BadCall listing them otherwise."""
     text = " ".join(request[:MAX_CHARS].lower().split()).rstrip("?. ")
     for pattern, handle in _HANDLERS:
@@ -168,7 +168,7 @@ def _between(first: str, last: str, country: str) -> int:
     return sum(is_business_day(day, code) for day in days)
 
 
-_HANDLERS: tuple[tuple[re.Pattern[str], Callable[..., str | int]], ...] = (
+_HANDLERS: tuple[tuple[re.Pattern[str], Callable[..., str | int | float]], ...] = (
     (re.compile(rf"(?:the )?(first|last) business day (?:of|in) (?:q([1-4])|([a-z]+)) (?:of )?(\d{{4}}){_IN}"), _edge),
     (re.compile(rf"(?:the )?(?:next|first) business day after {_DAY}{_IN}"), _after),
     (re.compile(rf"is {_DAY} an? (?:public |bank )?holiday{_IN}"), _is_holiday),
