@@ -10,6 +10,7 @@ together, `vocabulary` logits per token.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from trl import GRPOTrainer, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
 
+from trainer.learner.cpu_kernels import make_parts, speed_up_adapters, tree_attention
+from trainer.learner.shared_openings import FamilySampler, collate_trees
 from trainer.memory_fit.stages import PASS_TOKENS, SMALL_VOCABULARY
 
 # Settings by which some models change their logits after the head (the list of TRL's add_fused_lm_head)
@@ -28,6 +31,9 @@ LOGIT_TRANSFORMS = (
     "lm_head_multiplier",
     "output_multiplier",
 )
+
+# Models whose tokens meet in attention alone, through transformers' AttentionInterface
+PLAIN_ATTENTION = ("llama", "qwen2", "qwen3", "smollm3")
 
 
 def choose_sft_trainer(model: Any) -> type[SFTTrainer]:
@@ -60,8 +66,41 @@ def _compute_states(model: Any, learnt: torch.Tensor, **inputs: Any) -> tuple[to
     return hidden[learnt[:, 1:]], causal.get_output_embeddings()
 
 
+def _can_share_openings(model: Any) -> bool:
+    """Whether rows may stand in one sequence: every token sees all before it, and nothing else joins tokens."""
+    config = model.config.get_text_config()
+    full = all(kind == "full_attention" for kind in getattr(config, "layer_types", None) or [])
+    return config.model_type in PLAIN_ATTENTION and full and not getattr(config, "attention_dropout", 0)
+
+
 class CpuSftTrainer(SFTTrainer):
-    """SFTTrainer that computes logits for labelled tokens only."""
+    """SFTTrainer that computes logits for labelled tokens only, and what several rows begin with only once.
+
+    An adapter's model may be bfloat16: its products run in it, while the adapter itself stays float32.
+    """
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._trees = _can_share_openings(self.model) and not self.args.packing
+        speed_up_adapters(self.model)
+
+    def get_train_dataloader(self) -> Any:
+        """Pack the rows of a batch, where the model allows it."""
+        usual = self.data_collator  # type: ignore[has-type]  # set by the trainer
+        self.data_collator = collate_trees if self._trees else usual
+        try:
+            return super().get_train_dataloader()
+        finally:
+            self.data_collator = usual
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+        """Draw rows with a long common opening together, where a batch can share it."""
+        rows = self.train_dataset if train_dataset is None else train_dataset
+        if not self._trees:
+            return super()._get_train_sampler(train_dataset)
+        pairs = list(zip(rows["input_ids"], rows["labels"], strict=True))
+        sampler = FamilySampler(pairs, self.args.train_batch_size, self.args.data_seed or self.args.seed)
+        return sampler if len(sampler.families) < len(pairs) else super()._get_train_sampler(train_dataset)
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -75,7 +114,11 @@ class CpuSftTrainer(SFTTrainer):
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)  # type: ignore[no-untyped-call]
         labels = inputs["labels"]
         without_labels = {name: value for name, value in inputs.items() if name != "labels"}
-        states, head = _compute_states(model, labels != -100, **without_labels)  # -100: no loss, as in transformers
+        spans = without_labels.pop("spans", None)
+        with nullcontext() if spans is None else tree_attention(model.config.get_text_config()):
+            if spans is not None:
+                without_labels |= _prepare_trees(model, spans)
+            states, head = _compute_states(model, labels != -100, **without_labels)  # -100: no loss, as in transformers
         # float32 also for a bfloat16 model: the softmax over the vocabulary needs the precision.
         logits, targets = head(states).float(), labels[:, 1:][labels[:, 1:] != -100]
         count = len(targets) if num_items_in_batch is None else num_items_in_batch
@@ -92,6 +135,14 @@ class CpuSftTrainer(SFTTrainer):
         tokens = inputs["attention_mask"].sum() if "attention_mask" in inputs else inputs["position_ids"].numel()
         self._total_train_tokens += int(tokens)
         metrics["num_tokens"] = [self._total_train_tokens]
+
+
+def _prepare_trees(model: Any, spans: torch.Tensor) -> dict[str, Any]:
+    """What a model is called with so that it attends to trees: a mask made by us keeps it from making its own."""
+    config = model.config.get_text_config()
+    copies = config.num_attention_heads // (getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+    parts = make_parts(spans, copies, model.get_input_embeddings().weight.dtype)
+    return {"parts": parts, "attention_mask": torch.zeros(1, 1, 1, 1)}
 
 
 class CpuGrpoTrainer(GRPOTrainer):

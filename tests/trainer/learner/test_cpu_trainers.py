@@ -172,3 +172,57 @@ def test_other_heads_are_left_to_trl(tiny_base: Path, key: str, value: float) ->
     assert choose_sft_trainer(model) is CpuSftTrainer and choose_grpo_trainer(model) is CpuGrpoTrainer
     setattr(model.config, key, value)
     assert choose_sft_trainer(model) is SFTTrainer and choose_grpo_trainer(model) is GRPOTrainer
+
+
+SHARED = [
+    {"input_ids": [9, *range(10, 80), *own], "labels": [*[-100] * 71, *marks]}
+    for own, marks in [
+        ([81, 82, 83], [-100, 82, 83]),
+        ([81, 84, 85, 86], [-100, -100, 85, -100]),
+        ([90, 91], [-100, 91]),
+        ([82, 83, 84, 85, 86], [-100, 83, -100, 85, 86]),
+    ]
+]
+
+
+def test_rows_with_one_opening_train_as_rows_of_their_own(tiny_base: Path) -> None:
+    import torch
+
+    from trainer.learner.cpu_kernels import make_parts, speed_up_adapters, tree_attention
+    from trainer.learner.shared_openings import collate_trees
+
+    model = learner(tiny_base, lora=True)
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=0.1)  # zero at first: the gradient of A would be zero as well
+
+    def collect_gradients() -> dict[str, torch.Tensor]:
+        found = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+        model.zero_grad()
+        return found
+
+    total = 0.0
+    for row in SHARED:
+        loss = model(torch.tensor([row["input_ids"]]), labels=torch.tensor([row["labels"]])).loss
+        count = sum(label != -100 for label in row["labels"])
+        (loss * count).backward()
+        total += loss.item() * count
+    expected = collect_gradients()
+
+    packed = collate_trees(SHARED)
+    config = model.config.get_text_config()
+    copies = config.num_attention_heads // config.num_key_value_heads
+    speed_up_adapters(model.train())
+    with tree_attention(config):
+        logits = model(
+            packed["input_ids"],
+            attention_mask=torch.zeros(1, 1, 1, 1),
+            position_ids=packed["position_ids"],
+            parts=make_parts(packed["spans"], copies, torch.float32),
+        ).logits
+    loss = torch.nn.functional.cross_entropy(logits[0, :-1], packed["labels"][0, 1:], reduction="sum")
+    loss.backward()
+    assert packed["input_ids"].numel() < 90
+    assert loss.item() == pytest.approx(total, rel=1e-5)
+    for name, gradient in collect_gradients().items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-3, atol=1e-5)
