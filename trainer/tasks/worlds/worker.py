@@ -141,14 +141,17 @@ def _convert(table: WorldTable, config: WorldConfig, by_role: Mapping[str, JsonV
 
 
 def _find_note(table: WorldTable, _config: WorldConfig, by_role: Mapping[str, JsonValue]) -> JsonValue:
-    request = f" {fold_name(as_text(by_role['request']))} "
+    request = fold_name(as_text(by_role["request"]))
     words = set(re.findall(r"\w+", request))
-    about = [
-        note for note in table.notes.values() if f" {fold_name(note.name)} " in re.sub(r"[,;:?!()]|'s\b", " ", request)
-    ]
+    about = [note for note in table.notes.values() if _mentions(request, note.name)]
     if not about:
         return "No note fits."
-    return max(about, key=lambda note: len(words & _topic_words(table, note.topic))).text
+    return max(about, key=lambda note: (len(words & _topic_words(table, note.topic)), len(note.name))).text
+
+
+def _mentions(request: str, name: str) -> bool:
+    folded = fold_name(name)
+    return folded in request and re.search(rf"(?<!\w){re.escape(folded)}(?!\w)", request) is not None
 
 
 def _topic_words(table: WorldTable, topic: int) -> set[str]:
