@@ -14,6 +14,8 @@ from functools import cache
 from random import Random
 from typing import TypeAlias
 
+from pydantic import Field
+
 from orchestrator.plan import Turn
 from pool_registry.kinds import kind_of
 from pool_registry.pool import Pool, check_pool
@@ -26,7 +28,7 @@ from trainer.tasks.task_data import TaskData, load_task_data
 Renaming: TypeAlias = Mapping[str, str]  # old name -> new name; who is not in it keeps its name
 Condition: TypeAlias = Callable[[Pool, int], tuple[Pool, Renaming]]
 
-WRAPPERS = ("flaky",)  # kinds that call another worker, which their configuration holds as `inner`
+WRAPPERS = ("flaky", "renamed_parameters")  # kinds that call another worker, which their configuration holds as `inner`
 FLAKY_RATE = 0.5
 FLAKY_STATUSES = ("EXEC_ERR", "EXEC_ERR", "EXEC_ERR", "TIMEOUT")
 FLAKY_TIMEOUT_S = 5.0  # a call that hangs is given up after this
@@ -44,11 +46,19 @@ class OtherWords(TaskData):
     description: str
 
 
+class DescriptionTexts(TaskData):
+    """Other descriptions of a worker: those that training draws from, and those that are held out."""
+
+    train: tuple[str, ...] = Field(min_length=6)
+    test: tuple[str, ...] = Field(min_length=2)
+
+
 class ConditionData(TaskData):
     """Other words for the workers of the starter pool, and workers that look useful and are not."""
 
     words: dict[str, tuple[OtherWords, ...]]
     distractors: tuple[WorkerSpec, ...]
+    descriptions: dict[str, DescriptionTexts]
 
 
 @cache
@@ -67,7 +77,7 @@ def rename_workers(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     random = _make_random("renamed", pool, seed)
     others = [_reword(spec, random) for spec in pool.enabled]
     renaming = {old.name: new.name for old, new in zip(pool.enabled, others, strict=True)}
-    return _with(pool, random.sample(others, len(others))), renaming
+    return with_workers(pool, random.sample(others, len(others))), renaming
 
 
 def add_distractors(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
@@ -78,27 +88,27 @@ def add_distractors(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     workers = list(pool.workers)
     for spec in random.sample(fresh, min(len(fresh), random.randint(2, MAX_DISTRACTORS))):
         workers.insert(random.randint(0, len(workers)), spec)
-    return _with(pool, workers), {}
+    return with_workers(pool, workers), {}
 
 
 def replace_tool(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """One tool is gone; another of the same kind does its work under another name and description."""
     random = _make_random("missing", pool, seed)
-    gone = random.choice(_list_tools(pool))
+    gone = random.choice(list_tools(pool))
     substitute = _reword(gone, random)
     workers = [spec for spec in pool.workers if spec.name != gone.name]
     workers.insert(random.randint(0, len(workers)), substitute)
-    return _with(pool, workers), {gone.name: substitute.name}
+    return with_workers(pool, workers), {gone.name: substitute.name}
 
 
 def make_flaky(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """About half of the tools fail on some calls, always on the same; each has a twin that does not."""
     random = _make_random("flaky", pool, seed)
     workers: list[WorkerSpec] = list(pool.workers)
-    for spec in _draw_half(_list_tools(pool), random):
-        workers[workers.index(spec)] = _wrap_flaky(spec, random.randrange(2**31))
+    for spec in draw_half(list_tools(pool), random):
+        workers[workers.index(spec)] = wrap_flaky(spec, random.randrange(2**31))
         workers.append(_reword(spec, random))
-    return _with(pool, workers), {}
+    return with_workers(pool, workers), {}
 
 
 def set_prices(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
@@ -106,12 +116,12 @@ def set_prices(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     random = _make_random("priced", pool, seed)
     workers: list[WorkerSpec] = list(pool.workers)
     renaming = {}
-    for spec in _draw_half(_list_tools(pool), random):
+    for spec in draw_half(list_tools(pool), random):
         price, twin = random.choice(PRICES), _reword(spec, random)
-        workers[workers.index(spec)] = _set_price(spec, price)
-        workers.append(_set_price(twin, price / 10))
+        workers[workers.index(spec)] = set_price(spec, price)
+        workers.append(set_price(twin, price / 10))
         renaming[spec.name] = twin.name
-    return _with(pool, workers), renaming
+    return with_workers(pool, workers), renaming
 
 
 def remove_workers(pool: Pool, names: Sequence[str]) -> Pool:
@@ -168,7 +178,7 @@ def apply_condition(condition: str, pool: Pool, seed: int = 0) -> tuple[Pool, Re
     `condition` is one of CONDITIONS or `without:WORKER[,WORKER]`. Raises UnknownTask for any other.
     """
     changed, renaming = _apply(condition, pool, seed)
-    changed = _with_fallbacks(changed, renaming)
+    changed = mend_fallbacks(changed, renaming)
     if changed != pool:
         changed = changed.model_copy(update={"name": re.sub("[^a-z0-9_-]", "-", f"{pool.name}-{condition}")[:48]})
     return changed, renaming
@@ -196,7 +206,7 @@ def _apply(condition: str, pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     raise UnknownTask(f"there is no condition {condition!r}; use one of: {choices}, without:WORKER[,WORKER]")
 
 
-def _with_fallbacks(pool: Pool, renaming: Renaming) -> Pool:
+def mend_fallbacks(pool: Pool, renaming: Renaming) -> Pool:
     """The pool with its fallbacks under their new names, and without those that are not there any more."""
     there = {spec.name for spec in pool.enabled}
 
@@ -214,32 +224,36 @@ def _reword(spec: WorkerSpec, random: Random) -> WorkerSpec:
     return spec.model_copy(update={"name": words.name, "description": words.description})
 
 
-def _wrap_flaky(spec: WorkerSpec, seed: int) -> WorkerSpec:
+def wrap_flaky(spec: WorkerSpec, seed: int, statuses: Sequence[str] = FLAKY_STATUSES) -> WorkerSpec:
+    """The worker, failing on about half of its calls, always on the same."""
     config = {
         "inner": spec.model_dump(mode="json"),
         "rate": FLAKY_RATE,
-        "statuses": list(FLAKY_STATUSES),
+        "statuses": list(statuses),
         "seed": seed,
     }
     timeout_s = min(spec.timeout_s, FLAKY_TIMEOUT_S)
     return spec.model_copy(update={"kind": "flaky", "config": config, "timeout_s": timeout_s})
 
 
-def _set_price(spec: WorkerSpec, price: float) -> WorkerSpec:
+def set_price(spec: WorkerSpec, price: float) -> WorkerSpec:
+    """The worker at a price in US dollars a call, which its description names."""
     description = f"{spec.description} Costs {price:g} US dollars a call."
     return spec.model_copy(update={"price_call": price, "description": description})
 
 
-def _list_tools(pool: Pool) -> list[WorkerSpec]:
+def list_tools(pool: Pool) -> list[WorkerSpec]:
+    """The enabled workers that are no agents."""
     return [spec for spec in pool.enabled if kind_of(spec).role == "tool"]
 
 
-def _draw_half(specs: Sequence[WorkerSpec], random: Random) -> list[WorkerSpec]:
+def draw_half(specs: Sequence[WorkerSpec], random: Random) -> list[WorkerSpec]:
     """Half of them, rounded up."""
     return random.sample(specs, (len(specs) + 1) // 2)
 
 
-def _with(pool: Pool, workers: Sequence[WorkerSpec]) -> Pool:
+def with_workers(pool: Pool, workers: Sequence[WorkerSpec]) -> Pool:
+    """The pool with these workers. Raises InvalidPool."""
     changed = pool.model_copy(update={"workers": tuple(workers)})
     check_pool(changed)
     return changed
