@@ -1,0 +1,227 @@
+"""What an orchestrator does on pools, worlds, words and questions that it has not learnt.
+
+    python bench/generalization.py CHECKPOINT... [--tasks 100] [--cells seen renamed ...] [--samples 1]
+                                   [--out bench/results/generalization.json]
+
+Every cell is a set of tasks of the test split with the pools that they are run on:
+    seen         the four families on the starter pool
+    renamed      on the starter pool with every worker under another name and description, in another order
+    distractors  with two to five more workers that look useful
+    missing      one tool is gone, a substitute does its work under another name
+    flaky        about half of the tools fail on some calls; each has a twin that does not
+    subset       the needed workers and up to eight others, in another order
+    held_out     the two families that nothing is trained on, on the starter pool
+    worlds       generated worlds whose domains are held out, every task on a pool of its own
+    everyday     questions written by hand, on the starter pool
+    refusals     questions that no worker of their pool can answer, of `worlds` and `everyday`
+Greedy, or k sampled plans with --samples. Intervals are 95 %, bootstrapped over tasks. `readable`: the share of turns
+that hold a plan. `workers`: the share of tasks whose plan calls the reference plan's workers, each as often.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode_loop import NoSink
+from orchestrator.policies.registry import orchestrator_factory
+from orchestrator.reader.refusal import is_refusal
+from pool_registry.calls.live_pool import live_pool
+from pool_registry.language_models.completion import Draw
+from pool_registry.pool import Pool
+from pool_registry.starter import starter_pool
+from trainer.evaluation.trials import run_task
+from trainer.results.statistics import bootstrap_mean
+from trainer.tasks import list_held_out_families, list_train_families
+from trainer.tasks.pool_conditions import apply_condition_to_tasks
+from trainer.tasks.registry import open_source
+from trainer.tasks.suite import make_random
+from trainer.tasks.task import Task
+
+POOLS = 5  # pools of a condition: every fifth task has another seed
+ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one task."""
+
+    task: Task
+    correct: bool
+    readable: bool
+    same_workers: bool
+    seconds: float
+    tokens: int
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoints", nargs="+")
+    parser.add_argument("--tasks", type=int, default=100, help="of each cell")
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=tuple(CELLS))
+    parser.add_argument("--concurrency", type=int, default=16)
+    parser.add_argument("--show", type=int, default=0, help="print so many wrong episodes of each cell")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    rows = asyncio.run(measure(options))
+    report = {"machine": platform.processor() or platform.machine(), "tasks": options.tasks, "rows": rows}
+    if options.out:
+        options.out.write_text(json.dumps(report, indent=1) + "\n")
+
+
+async def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row for each checkpoint and cell, printed when it is there."""
+    rows = []
+    for cell in options.cells:
+        tasks = CELLS[cell](options.tasks)
+        for name in options.checkpoints:
+            outcomes = await run_cell(name, tasks, options)
+            row = {"cell": cell, "checkpoint": name, **summarize_outcomes(outcomes)}
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    return rows
+
+
+def summarize_outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Means and intervals of a cell's outcomes."""
+    right = bootstrap_mean([float(outcome.correct) for outcome in outcomes])
+    return {
+        "tasks": len(outcomes),
+        "correct": round(right.mean, 3),
+        "interval": [round(right.low, 3), round(right.high, 3)],
+        "readable": round(sum(outcome.readable for outcome in outcomes) / len(outcomes), 3),
+        "workers": round(sum(outcome.same_workers for outcome in outcomes) / len(outcomes), 3),
+        "seconds": round(sum(outcome.seconds for outcome in outcomes) / len(outcomes), 2),
+        "tokens": round(sum(outcome.tokens for outcome in outcomes) / len(outcomes)),
+    }
+
+
+async def run_cell(name: str, tasks: Sequence[Task], options: argparse.Namespace) -> list[Outcome]:
+    """Every task once, `options.concurrency` at a time."""
+    slots = asyncio.Semaphore(options.concurrency)
+    shown = iter(range(options.show))
+
+    async def run_on(pool: Pool, group: Sequence[Task]) -> list[Outcome]:
+        limits = pool.limits.model_copy(update={"max_rounds": ROUNDS})
+        async with live_pool(pool.model_copy(update={"limits": limits})) as live:
+            make = orchestrator_factory(name, live)
+
+            async def run_one(task: Task) -> Outcome:
+                async with slots:
+                    started = time.perf_counter()
+                    episode = await run_task(task, make(task.oracle_turn, Draw()), live, NoSink())
+                    outcome = judge(task, episode, time.perf_counter() - started)
+                    if not outcome.correct and next(shown, None) is not None:
+                        print_episode(task, episode)
+                    return outcome
+
+            return list(await asyncio.gather(*map(run_one, group)))
+
+    groups = [(pool, list(group)) for pool, group in groupby(tasks, key=find_pool)]
+    return [outcome for part in await asyncio.gather(*(run_on(*item) for item in groups)) for outcome in part]
+
+
+def find_pool(task: Task) -> Pool:
+    return task.pool or starter_pool()
+
+
+def judge(task: Task, episode: Episode, seconds: float) -> Outcome:
+    """The outcome of an episode that has been graded."""
+    assert episode.graded is not None, "run_task grades every episode"
+    first = episode.rounds[0].turn
+    steps = first.steps if first is not None else ()
+    reference = task.oracle_turn.steps if task.oracle_turn else ()
+    readable = all(done.turn is None or done.turn.error is None or done.turn.failed for done in episode.rounds)
+    same = Counter(step.worker for step in steps) == Counter(step.worker for step in reference)
+    tokens = episode.usage.tokens_in + episode.usage.tokens_out
+    return Outcome(task, episode.graded.correct, readable, same, seconds, tokens)
+
+
+def print_episode(task: Task, episode: Episode) -> None:
+    print(f"--- {task.query}\nexpected {task.expected!r}, answered {episode.answer!r}")
+    for done in episode.rounds:
+        if done.turn is not None:
+            print(done.turn.text or done.turn.error)
+            for run in done.steps:
+                error = run.observation.error if run.observation else None
+                print(f"  {run.step.id} {run.step.worker}: {error or (run.observation and run.observation.value)}")
+
+
+def draw(source: str, count: int) -> list[Task]:
+    return open_source(source).tasks("test", count)
+
+
+def draw_families(count: int) -> list[Task]:
+    return draw(",".join(list_train_families()), count)
+
+
+def apply_to_families(condition: str) -> Callable[[int], list[Task]]:
+    """Tasks of the families on pools in a condition, with several seeds."""
+
+    def make(count: int) -> list[Task]:
+        tasks = draw_families(count)
+        made = []
+        for seed in range(POOLS):
+            pool, changed = apply_condition_to_tasks(condition, starter_pool(), tasks[seed::POOLS], seed)
+            made += [replace(task, pool=pool) for task in changed]
+        return made
+
+    return make
+
+
+def take_subsets(count: int) -> list[Task]:
+    """Tasks of the families on the workers that they need and up to eight others, shuffled."""
+    return [replace(task, pool=take_subset(task, make_random(f"subset/{task.query}"))) for task in draw_families(count)]
+
+
+def take_subset(task: Task, random: Random) -> Pool:
+    pool = starter_pool()
+    others = [spec for spec in pool.enabled if spec.name not in task.workers]
+    kept = {*task.workers, *(spec.name for spec in random.sample(others, random.randint(1, 8)))}
+    workers = [spec.model_copy(update={"fallback": ""}) for spec in pool.enabled if spec.name in kept]
+    return pool.model_copy(update={"name": "subset", "workers": tuple(random.sample(workers, len(workers)))})
+
+
+def is_refused(task: Task) -> bool:
+    return is_refusal(task.expected)
+
+
+def draw_refusals(count: int) -> list[Task]:
+    """Questions that cannot be answered: half of held-out worlds, half of those written by hand where there are so
+    many."""
+    worlds = [task for task in draw("worlds:held_out", 12 * count) if is_refused(task)]
+    by_hand = [task for task in draw("everyday:held_out", 10_000) if is_refused(task)]
+    return [*by_hand[: count // 2], *worlds[: count - len(by_hand[: count // 2])]]
+
+
+def leave_out_refusals(source: str) -> Callable[[int], list[Task]]:
+    return lambda count: [task for task in draw(source, 2 * count) if not is_refused(task)][:count]
+
+
+def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
+    """Every cell with the function that draws so many of its tasks."""
+    yield "seen", draw_families
+    for condition in ("renamed", "distractors", "missing", "flaky"):
+        yield condition, apply_to_families(condition)
+    yield "subset", take_subsets
+    yield "held_out", lambda count: draw(",".join(list_held_out_families()), count)
+    yield "worlds", leave_out_refusals("worlds:held_out")
+    yield "everyday", leave_out_refusals("everyday:held_out")
+    yield "refusals", draw_refusals
+
+
+CELLS = dict(list_cells())
+
+if __name__ == "__main__":
+    main()
