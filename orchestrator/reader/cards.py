@@ -11,9 +11,9 @@ from pool_registry.calls.live_pool import LiveWorker
 from pool_registry.language_models.completion import strip_special
 from pool_registry.text import one_line, shorten
 
-LISTED_CHARS = 90  # of a description in the listing: about 20 tokens
+LISTED_CHARS = 72  # of a description in the listing: about 15 tokens
 CARD_CHARS = 400  # of a description on a card
-HINT_CHARS = 60  # of a parameter's description
+HINT_CHARS = 40  # of a parameter's description
 MAX_CHOICES = 24
 _TYPES = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
@@ -40,8 +40,9 @@ def format_cards(workers: Sequence[LiveWorker]) -> str:
 
 
 def format_card(worker: LiveWorker) -> str:
-    """A worker in one line: description, name, parameters, and an example where its kind has one."""
-    example = worker.worker.sample
+    """A worker in one line: description, name, parameters, and an example where its kind has one and the description
+    quotes none."""
+    example = {} if "'" in worker.spec.description else worker.worker.sample
     shown = f" e.g. {json.dumps(example, ensure_ascii=False)}" if example else ""
     signature = f"{worker.spec.name}({format_parameters(worker.parameters)})"
     return f"{shorten(_clean(worker.spec.description), CARD_CHARS)} {signature}{shown}"
