@@ -1,19 +1,22 @@
-"""Bind needs to the workers of a pool: by the likeness of sentence vectors of the need and of each description."""
+"""Bind needs to the workers of a pool: by the likeness of the vectors of the need and of each worker's card.
+
+The vectors come from all-MiniLM-L6-v2 with a small adapter that learnt which worker of a pool serves a need, on
+generated worlds (scripts/train_need_encoder.py). Where the sentence model is not installed shared words decide.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from orchestrator.reader.cards import describe_briefly
+from assets import asset
+from orchestrator.reader.cards import describe_whole
 from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.needs import Need
 from orchestrator.retrieval import sentence_vectors
 from orchestrator.retrieval.choose_workers import WorkerProfile, score_words
 from pool_registry.calls.live_pool import LiveWorker
 
-NAME_WEIGHT = 0.25
-_WORD = re.compile(r"[^\W_]+")
+ENCODER = "need-encoder"  # the folder of the adapter in assets
 
 
 def rank_workers(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed]:
@@ -24,16 +27,9 @@ def rank_workers(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed]:
 
 
 def score_need(need: str, workers: Sequence[LiveWorker]) -> list[float]:
-    """How well each worker fits a need, by its description and, with less weight, by its name."""
+    """How well each worker fits a need: the cosine of their vectors."""
     if sentence_vectors.find_weights() is None:
         return score_words(need, [WorkerProfile(item.spec.name, item.spec.description) for item in workers])
-    brief = [describe_briefly(item) for item in workers]
-    whole = [item.spec.description for item in workers]
-    names = [" ".join(_WORD.findall(item.spec.name)) for item in workers]
-    vectors = sentence_vectors.embed([need, *brief, *whole, *names])
-    likeness = vectors[1:] @ vectors[0]
-    count = len(workers)
-    return [
-        max(float(likeness[k]), float(likeness[count + k])) + NAME_WEIGHT * max(0.0, float(likeness[2 * count + k]))
-        for k in range(count)
-    ]
+    adapter = asset(ENCODER)
+    vectors = sentence_vectors.embed([need, *map(describe_whole, workers)], adapter if adapter.is_dir() else None)
+    return [float(score) for score in vectors[1:] @ vectors[0]]

@@ -13,9 +13,11 @@ from pool_registry.text import one_line, shorten
 
 LISTED_CHARS = 72  # of a description in the listing: about 15 tokens
 CARD_CHARS = 400  # of a description on a card
+COMPARED_CHARS = 160  # of a description, and of names, where a worker is compared with a need
 HINT_CHARS = 40  # of a parameter's description
 MAX_CHOICES = 24
 _TYPES = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}
+_WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
@@ -27,6 +29,16 @@ def format_listing(workers: Iterable[LiveWorker]) -> str:
 def describe_briefly(worker: LiveWorker) -> str:
     """The first sentence of a worker's description."""
     return _SENTENCE.split(_clean(worker.spec.description), maxsplit=1)[0].rstrip(".")
+
+
+def describe_whole(worker: LiveWorker) -> str:
+    """Everything that a worker says of itself, as a need is compared with it: description, name and parameters."""
+    spec = worker.spec
+    properties = worker.parameters.get("properties")
+    rules = properties if isinstance(properties, Mapping) else {}
+    choices = [str(choice) for rule in rules.values() if isinstance(rule, Mapping) for choice in rule.get("enum", ())]
+    names = " ".join(_WORD.findall(" ".join((spec.name, *rules, *choices))))
+    return f"{shorten(_clean(spec.description), COMPARED_CHARS)} ({shorten(names, COMPARED_CHARS)})"
 
 
 def format_cards(workers: Sequence[LiveWorker]) -> str:

@@ -18,7 +18,7 @@ MAX_TOKENS = 256  # what the model was trained on
 BATCH = 64
 MAX_KEPT = 50_000  # vectors of 384 floats: 77 MB
 
-_vectors: dict[str, Any] = {}
+_vectors: dict[Path | None, dict[str, Any]] = {}  # by adapter, then by text
 _lock = threading.Lock()
 
 
@@ -31,41 +31,55 @@ def find_weights() -> Path | None:
     return folder if (folder / "model.safetensors").is_file() else None
 
 
-def embed(texts: Sequence[str]) -> Any:
-    """One unit vector per text, as a numpy array of shape (texts, 384). Vectors are cached.
+def embed(texts: Sequence[str], adapter: Path | None = None) -> Any:
+    """One unit vector per text, as a numpy array of shape (texts, 384). Vectors are cached. `adapter` is the folder
+    of a LoRA adapter that the model has learnt another likeness with.
 
-    Blocks for some 10 ms a text at the first time: call it from a thread. Only where `weights()` is not None.
+    Blocks for some 10 ms a text at the first time: call it from a thread. Only where `find_weights()` is not None.
     """
     import numpy as np
 
     with _lock:
-        new = [text for text in dict.fromkeys(texts) if text not in _vectors]
-        if len(_vectors) + len(new) > MAX_KEPT:
-            _vectors.clear()
+        vectors = _vectors.setdefault(adapter, {})
+        new = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if len(vectors) + len(new) > MAX_KEPT:
+            vectors.clear()
             new = list(dict.fromkeys(texts))
         for start in range(0, len(new), BATCH):
             batch = new[start : start + BATCH]
-            _vectors.update(zip(batch, _compute(batch), strict=True))
-        return np.stack([_vectors[text] for text in texts])
+            vectors.update(zip(batch, _compute(batch, adapter), strict=True))
+        return np.stack([vectors[text] for text in texts])
 
 
-def _compute(texts: Sequence[str]) -> Any:
+def _compute(texts: Sequence[str], adapter: Path | None) -> Any:
     import torch
 
-    tokenizer, model = _model()
-    inputs = tokenizer(list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt")
+    tokenizer, model = load_encoder(adapter)
     with torch.inference_mode():
-        hidden = model(**inputs).last_hidden_state
+        return encode(tokenizer, model, texts).numpy()
+
+
+def encode(tokenizer: Any, model: Any, texts: Sequence[str]) -> Any:
+    """The unit vectors of texts as a tensor [texts, 384]: means over the hidden states of a text's tokens."""
+    import torch
+
+    inputs = tokenizer(list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt")
+    hidden = model(**inputs).last_hidden_state
     mask = inputs["attention_mask"].unsqueeze(-1)
-    means = (hidden * mask).sum(1) / mask.sum(1)
-    return torch.nn.functional.normalize(means, dim=1).numpy()
+    return torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1)
 
 
 @cache
-def _model() -> tuple[Any, Any]:
+def load_encoder(adapter: Path | None = None) -> tuple[Any, Any]:
+    """The tokenizer and the model, with an adapter merged into it."""
     from transformers import AutoModel, AutoTokenizer
 
     folder = find_weights()
     assert folder is not None, "callers check find_weights() first"
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True).eval()
+    model = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
+    if adapter is not None:
+        from peft import PeftModel
+
+        model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
+    return tokenizer, model.eval()
