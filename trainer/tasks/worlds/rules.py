@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from random import Random
 from typing import TypeAlias
 
 from orchestrator.plan import Turn
-from pool_registry.actions import JsonValue
+from pool_registry.actions import JsonValue, as_text
 from trainer.tasks.verifier import AnyVerifier, ExactText, NumberWithin, SameSet, StatesAll
 from trainer.tasks.worlds.tables import WorldTable
-from trainer.tasks.worlds.terms import PlanDraft, Term, TermMaker, _spoken
+from trainer.tasks.worlds.terms import PlanDraft, Term, TermMaker
 from trainer.tasks.worlds.toolkit import fill_text
 
+CHAIN_COMPARE = 5  # steps of a comparison of two that others refer to
+ROUND_NUMBERS = (5, 10, 15, 20, 25, 40, 50, 75, 100, 120, 150, 200, 250)
+QUESTION_WORDS = frozenset(("What", "Who", "Which", "When", "Where", "How", "Is", "Does", "In", "On", "By", "Whose"))
 TOLERANCE = 0.006  # of numbers: the last of two decimals may be rounded either way
 
 
@@ -50,7 +53,8 @@ def write_question(
         return None
     draft = PlanDraft()
     answer = asked.emit(draft)
-    if len(draft.steps) != steps:
+    calls = {(step.worker, as_text(dict(step.arguments))) for step in draft.steps}
+    if len(draft.steps) != steps or len(calls) < steps:  # nobody asks for one thing twice
         return None
     if asked.questions and maker.random.random() < 0.45:
         query = maker.random.choice(asked.questions)
@@ -76,15 +80,37 @@ def _ask(maker: TermMaker, steps: int) -> _Asked | None:
 
 
 def _several(maker: TermMaker, steps: int) -> _Asked | None:
-    costs = _split(maker.random, steps, 2)
-    terms = _draw_terms(maker, "", costs)
+    terms = _draw_terms(maker, "", _split(maker.random, steps, 3 if steps > 3 and maker.random.random() < 0.5 else 2))
     if terms is None:
         return None
+    pairs = tuple(
+        f"{first} {then}{second[:1].lower()}{second[1:]}"
+        for first, second in zip(terms[0].questions, terms[1].questions, strict=False)
+        for then in ("And ", "And also, ")
+        if len(terms) == 2 and second.split(" ")[0] in QUESTION_WORDS and first[-1:] in ".?!"
+    )
+    return _Asked(_name_terms(terms), _emit_all(terms), _verify_all(terms), pairs)
 
+
+def _both(maker: TermMaker, steps: int) -> _Asked | None:
+    """Two fields of one individual."""
+    fit = [entity for entity in maker.table.data.entities if len(entity.fields) > 1]
+    entity = maker.random.choice(fit)
+    name = maker.random.choice(maker.table.names(entity.name))
+    terms = [maker.look_up(entity.name, name, data) for data in maker.random.sample(entity.fields, min(steps, 2))]
+    texts = {"x": terms[0].name, "p": terms[0].phrase, "q": terms[-1].phrase}
+    return _Asked(texts, _emit_all(terms), _verify_all(terms))
+
+
+def _emit_all(terms: Sequence[Term]) -> Callable[[PlanDraft], JsonValue]:
     def emit(draft: PlanDraft) -> JsonValue:
-        return " and ".join([term.emit(draft) for term in terms])
+        return _join([term.emit(draft) for term in terms])
 
-    return _Asked(_name_terms(terms), emit, StatesAll(tuple(term.value for term in terms)))
+    return emit
+
+
+def _verify_all(terms: Sequence[Term]) -> StatesAll:
+    return StatesAll(tuple(term.value for term in terms))
 
 
 def _difference(maker: TermMaker, steps: int) -> _Asked | None:
@@ -128,28 +154,55 @@ def _scale(maker: TermMaker, steps: int) -> _Asked | None:
     return _Asked({**asked.texts, "percent": str(percent)}, asked.emit, asked.verifier)
 
 
+def _plus(maker: TermMaker, steps: int) -> _Asked | None:
+    """A figure and a number that the query names."""
+    return _with_number(maker, steps, "{0} + %s", lambda figure, number: figure + number, "add")
+
+
+def _times(maker: TermMaker, steps: int) -> _Asked | None:
+    return _with_number(maker, steps, "{0} * %s", lambda figure, number: figure * number, "multiply")
+
+
+def _with_number(
+    maker: TermMaker, steps: int, formula: str, work: Callable[[float, int], float], operation: str
+) -> _Asked | None:
+    term = maker.draw("number", steps - 1)
+    if term is None:
+        return None
+    number = maker.random.randint(2, 12) if operation == "multiply" else maker.random.choice(ROUND_NUMBERS)
+    asked = _calculate(maker, [term], formula % number, work(_figure(term), number), operation, str(number))
+    return _Asked({**asked.texts, "n": f"{number}", "unit": term.unit}, asked.emit, asked.verifier)
+
+
 def _compare(maker: TermMaker, steps: int) -> _Asked | None:
-    costs = [1, 1] if steps == 3 else None
+    """Which of two has more: two that the query names, or two that others refer to (a step more for each)."""
     drawn = maker.draw_field("number")
-    if costs is None or drawn is None:
+    back = maker.refer(drawn[0]) if drawn is not None and steps == CHAIN_COMPARE else None
+    if drawn is None or (steps == CHAIN_COMPARE and back is None) or steps not in (3, CHAIN_COMPARE):
         return None
     entity, data = drawn
-    left, right = maker.random.sample(maker.table.names(entity), 2)
-    terms = [maker.look_up(entity, name, data) for name in (left, right)]
-    if _figure(terms[0]) == _figure(terms[1]):
+    names = maker.random.sample(maker.table.names(back[0] if back else entity), 2)
+    subjects = [maker.name_term(name) for name in names]
+    if back:
+        subjects = [maker.extend(term, back[0], name, back[1]) for term, name in zip(subjects, names, strict=True)]
+    figures = [float(maker.table.value(entity, str(term.value), data.name)) for term in subjects]
+    if figures[0] == figures[1]:
         return None
+    phrase = maker.draw_phrase(data.phrases)
     tool = maker.toolkit.general("larger")
 
     def emit(draft: PlanDraft) -> JsonValue:
-        values = [term.emit(draft) for term in terms]
-        by_role: dict[str, JsonValue] = {
-            "name_a": left, "value_a": values[0], "name_b": right, "value_b": values[1]
-        }  # fmt: skip
+        by_role: dict[str, JsonValue] = {}
+        for side, subject in zip("ab", subjects, strict=True):
+            quote = subject.emit(draft)
+            one = replace(subject, emit=lambda _, quote=quote: quote)  # type: ignore[misc]
+            by_role[f"name_{side}"] = quote
+            by_role[f"value_{side}"] = maker.extend(one, entity, str(subject.value), data, phrase).emit(draft)
         return draft.call(tool, maker.need("larger"), by_role)
 
-    winner = left if _figure(terms[0]) > _figure(terms[1]) else right
-    texts = {"x": left, "y": right, "phrase": terms[0].phrase}
-    return _Asked(texts, emit, ExactText(winner))
+    winner = subjects[0] if figures[0] > figures[1] else subjects[1]
+    maker.extend(subjects[0], entity, str(subjects[0].value), data, phrase)  # makes its tool before the pool is drawn
+    return _Asked({"x": subjects[0].text, "y": subjects[1].text, "phrase": phrase}, emit, ExactText(str(winner.value)))
 
 
 def _threshold(maker: TermMaker, steps: int) -> _Asked | None:
@@ -255,36 +308,42 @@ def _list(maker: TermMaker, steps: int) -> _Asked | None:
     value = maker.random.choice(sorted({str(record[data.name]) for record in table.records[entity].values()}))
     members = table.members(entity, data.name, value)
     tool = maker.toolkit.grouping("list", entity, data.name)
-    words = maker.toolkit.entity(entity)
-    phrase = maker.draw_phrase(data.phrases)
-    texts = {"plural": _spoken(words.plural), "entity": _spoken(entity), "x": value, "phrase": phrase}
-    need = maker.need("list", plural=texts["plural"], target=_spoken(data.target) if data.target else phrase)
+    subject = maker.name_term(value)
+    texts = maker.group_texts(entity, data, subject)
+    need = maker.need("list", **texts)
+    texts["phrase"] = texts["target"]
 
     def emit(draft: PlanDraft) -> JsonValue:
-        return draft.call(tool, need, {"target": value.replace("$", "$$")})
+        return draft.call(tool, need, {"target": subject.emit(draft)})
 
     return _Asked(texts, emit, SameSet(tuple(members)))
 
 
 RULES: dict[str, Rule] = {
     "ask": _ask, "several": _several, "difference": _difference, "sum": _sum, "average": _average, "ratio": _ratio,
-    "scale": _scale, "compare": _compare, "threshold": _threshold, "convert": _convert,
+    "scale": _scale, "both": _both, "plus": _plus, "times": _times, "compare": _compare,
+    "threshold": _threshold, "convert": _convert,
     "days_between": _days_between, "add_days": _add_days, "list": _list,
 }  # fmt: skip
 MIN_STEPS = {
-    "ask": 1, "list": 1, "several": 2, "scale": 2, "threshold": 2, "convert": 2, "add_days": 2, "difference": 3,
-    "sum": 3, "average": 3, "ratio": 3, "compare": 3, "days_between": 3,
+    "ask": 1, "list": 1, "several": 2, "both": 2, "scale": 2, "plus": 2, "times": 2, "threshold": 2, "convert": 2,
+    "add_days": 2, "difference": 3, "sum": 3, "average": 3, "ratio": 3, "compare": 3, "days_between": 3,
 }  # fmt: skip
-MAX_STEPS = {"ask": 3, "list": 1, "several": 4, "scale": 4, "add_days": 4, "compare": 3}
+MAX_STEPS = {
+    "ask": 3, "list": 1, "both": 2, "scale": 4, "plus": 4, "times": 4, "add_days": 4, "compare": CHAIN_COMPARE,
+}  # fmt: skip
 
 
-def _calculate(maker: TermMaker, terms: Sequence[Term], formula: str, value: float, operation: str = "") -> _Asked:
-    """The figures of terms in a formula, by the calculator or, for two of them, by a tool for one operation."""
+def _calculate(
+    maker: TermMaker, terms: Sequence[Term], formula: str, value: float, operation: str = "", number: str = ""
+) -> _Asked:
+    """The figures of terms in a formula, by the calculator or, for two of them, by a tool for one operation. `number`
+    is the second operand where there is one term."""
     plain = operation and not maker.toolkit.covers("calculate") and maker.random.random() < 0.3
     tool = maker.toolkit.general("arithmetic" if plain else "calculate")
 
     def emit(draft: PlanDraft) -> JsonValue:
-        figures = [term.emit(draft) for term in terms]
+        figures = [*(term.emit(draft) for term in terms), *([number] if number else [])]
         if plain:
             by_role: dict[str, JsonValue] = {
                 "left": figures[0], "operation": tool.spellings[operation], "right": figures[1]
@@ -381,6 +440,8 @@ def _figure(term: Term) -> float:
 def _draw_limit(random: Random, figure: float) -> int | float:
     """A round limit near a figure, above or below it."""
     limit = figure * random.uniform(0.6, 1.5)
+    if figure.is_integer() and figure < 10:
+        return max(0, round(figure) + random.choice((-3, -2, -1, 1, 2, 3)))
     return round(limit) if abs(limit) >= 10 else round(limit, 1)
 
 

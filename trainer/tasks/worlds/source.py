@@ -27,6 +27,7 @@ from trainer.tasks.worlds.tables import make_table
 from trainer.tasks.worlds.terms import TermMaker
 from trainer.tasks.worlds.toolkit import Toolkit
 from trainer.tasks.worlds.word_banks import held_out_texts, learnt_texts, load_words
+from trainer.tasks.worlds.worker import Shape
 from trainer.tasks.worlds.world_data import list_worlds, load_world
 
 FAMILY = "worlds"
@@ -38,6 +39,8 @@ MAX_DRAWS = 60
 MAX_STEPS_OF_ALL = 6
 REFUSED_SHARE = 0.1
 LEVEL_STEPS = {1: (1, 2), 2: (3, 4), 3: (5, 6)}
+LOWER_SHARE = 0.06  # of queries: typed in small letters throughout
+IRREPLACEABLE = ("get", "find_note", "note_about")  # what a calculator, a list or a count cannot make up for
 GENERALS = ("calculate", "days_between", "add_days", "larger", "threshold", "units", "arithmetic")
 
 
@@ -117,23 +120,32 @@ class _Group:
         tasks = []
         for place, (level, question) in enumerate(zip(bands, questions, strict=True)):
             ref = TaskRef(FAMILY, level, split, self._table.seed * GROUP + place, VERSION)
-            tasks.append(_make_task(ref, question or self._refuse(), pool))
+            tasks.append(_make_task(ref, question or self._refuse(level), pool))
         return tasks
 
     def _draw_question(self, level: int) -> Question:
-        """A question with a number of steps from the level's band."""
-        maker = TermMaker(self._toolkit, self._random)
+        """A question with a number of steps from the level's band; the tools that it needs are added."""
         for _ in range(MAX_DRAWS):
-            steps = self._random.randint(*LEVEL_STEPS[level])
-            rules = [rule for rule in self._words.rules if self._allows(rule.name, rule.held_out, steps)]
-            rule = self._random.choice(rules)
-            toolkit = self._toolkit.copy()
-            maker = TermMaker(toolkit, self._random)
-            question = write_question(rule.name, maker, steps, self._choose_texts(rule.texts), self._frame)
+            question, toolkit = self._try_question(level)
             if question is not None:
                 self._toolkit = toolkit
                 return question
         raise AssertionError(f"{self._table.data.name} drew {MAX_DRAWS} times without a question of level {level}")
+
+    def _try_question(self, level: int) -> tuple[Question | None, Toolkit]:
+        """A question, where the drawn rule gives one, and the tools with those that it needs besides."""
+        steps = self._random.randint(*LEVEL_STEPS[level])
+        rules = [rule for rule in self._words.rules if self._allows(rule.name, rule.held_out, steps)]
+        rule = self._random.choice(rules)
+        toolkit = self._toolkit.copy()
+        lower = self._random.random() < LOWER_SHARE
+        maker = TermMaker(toolkit, self._random, lower)
+        frame = self._frame_lower if lower else self._frame
+        return write_question(rule.name, maker, steps, self._choose_texts(rule.texts), frame), toolkit
+
+    def _frame_lower(self, query: str) -> str:
+        """A question as one types it in a hurry."""
+        return query.rstrip(".?").lower()
 
     def _allows(self, rule: str, held_out: bool, steps: int) -> bool:
         return (self._held_out or not held_out) and MIN_STEPS[rule] <= steps <= MAX_STEPS.get(rule, MAX_STEPS_OF_ALL)
@@ -151,11 +163,17 @@ class _Group:
         draw = self._random.random()
         if draw < 0.15:
             opening = self._random.choice(openings).replace("{place}", self._table.data.place)
-            follows = opening.rstrip().endswith(",") and query[:2].istitle() and query.split(" ")[0] in _LOWERED
-            return opening + (query[:1].lower() + query[1:] if follows else query)
+            return opening + (self._continue(query) if opening.rstrip().endswith(",") else query)
         if draw < 0.25 and query[-1:] in ".?!":
             return query + self._random.choice(endings)
         return query.rstrip(".?") if draw < 0.35 else query
+
+    def _continue(self, query: str) -> str:
+        """A question after a comma: its first word in small letters, where it is no name."""
+        word = query.split(" ")[0].strip(",.:;?!'")
+        names = (name for entity in self._table.records for name in self._table.names(entity))
+        is_name = word == "I" or not word[1:].islower() or any(word in name for name in names)
+        return query if is_name else query[:1].lower() + query[1:]
 
     def _add_others(self) -> None:
         """Tools that no query of the group needs: of the same world, of everybody's, and of another world."""
@@ -176,28 +194,36 @@ class _Group:
                 )
             )
 
-    def _refuse(self) -> Question:
-        """A question that no tool of the pool can answer: one beyond the domain, or one whose tool is not there."""
-        turn = Turn((), REFUSAL)
+    def _refuse(self, level: int) -> Question:
+        """A question that no plan on this pool can answer: one beyond the domain, or one that needs a look-up or a
+        note for which there is no tool."""
+        draw = self._random.random()
+        question = self._draw_missing(level) if draw < 0.4 else self._ask_missing() if draw < 0.7 else None
+        query = question or self._frame(self._random.choice(self._table.data.beyond))
+        return Question(query, Turn((), REFUSAL), RefusalVerifier())
+
+    def _draw_missing(self, level: int) -> str | None:
+        """A question of the grammar for which a tool is missing that nothing else can stand in for."""
+        for _ in range(MAX_DRAWS):
+            question, toolkit = self._try_question(level)
+            new = toolkit.abilities - self._toolkit.abilities
+            if question is not None and any(ability[0] in IRREPLACEABLE for ability in new):
+                return question.query
+        return None
+
+    def _ask_missing(self) -> str | None:
+        """A domain's own question about a field that no tool knows."""
         missing = [
             (entity.name, field)
             for entity in self._table.data.entities
             for field in entity.fields
             if not self._toolkit.covers("get", entity.name, field.name)
         ]
-        if missing and self._random.random() < 0.6:
-            entity, field = self._random.choice(missing)
-            name = self._random.choice(self._table.names(entity))
-            query = self._random.choice(field.asks).replace("{x}", name)
-        else:
-            query = self._random.choice(self._table.data.beyond)
-        return Question(self._frame(query), turn, RefusalVerifier())
-
-
-_LOWERED = frozenset(
-    ("What", "Tell", "Give", "Could", "Please", "Do", "Check", "Can", "Is", "Does", "Who", "How", "Which", "List",
-     "Name", "Show", "Find", "Convert", "Add", "Subtract", "The", "When", "Where")
-)  # fmt: skip
+        if not missing:
+            return None
+        entity, field = self._random.choice(missing)
+        name = self._random.choice(self._table.names(entity))
+        return self._frame(self._random.choice(field.asks).replace("{x}", name))
 
 
 def _make_task(ref: TaskRef, question: Question, pool: Pool) -> Task:
@@ -234,12 +260,10 @@ def _add_grouping(toolkit: Toolkit, entity: str, random: Random) -> None:
     if not groups:
         return
     group = random.choice(groups)
-    if numbers and random.random() < 0.5:
-        shape = "total" if random.random() < 0.5 else "average"
-        toolkit.grouping(shape, entity, group.name, random.choice(numbers).name)  # type: ignore[arg-type]
-    else:
-        shape = "list" if random.random() < 0.5 else "count"
-        toolkit.grouping(shape, entity, group.name)  # type: ignore[arg-type]
+    shapes: tuple[Shape, ...] = ("total", "average", "top", "list", "count") if numbers else ("list", "count")
+    shape = random.choice(shapes)
+    over = random.choice(numbers).name if shape in ("total", "average", "top") else ""
+    toolkit.grouping(shape, entity, group.name, over)
 
 
 @lru_cache(maxsize=1024)

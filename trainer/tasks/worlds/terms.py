@@ -15,8 +15,10 @@ from pool_registry.actions import JsonValue
 from trainer.tasks.worlds.tables import Value, WorldTable
 from trainer.tasks.worlds.toolkit import Tool, Toolkit, fill_text
 from trainer.tasks.worlds.word_banks import WorldWords, load_words
+from trainer.tasks.worlds.worker import Shape
 from trainer.tasks.worlds.world_data import FieldData
 
+TOP_SHARE = 0.25  # of chains: they start from the largest of a group
 SAME_PHRASE = 0.85
 PRONOUNS = frozenset(
     ("it", "its", "they", "them", "their", "he", "she", "his", "her", "this", "where", "which", "who", "what", "when")
@@ -40,15 +42,15 @@ class PlanDraft:
 @dataclass(frozen=True, slots=True)
 class Term:
     """A value that a query speaks of. `text` is its noun phrase, `terse` a shorter one and `questions` whole questions
-    for it alone; `emit` adds the steps that find it and returns what quotes the last one. `decimals` are those that
-    the value is exact to; `entity` and `name` say whom it is about, `phrase` what of it."""
+    for it alone; `emit` adds the steps that find it, `cost` of them, and returns what quotes the last one. `kind` is
+    number, date or text. `name` says whom it is about, as the query writes it, and `phrase` what of it."""
 
     text: str
     terse: str
     value: JsonValue
     emit: Callable[[PlanDraft], str]
     cost: int
-    kind: str  # number, date or text
+    kind: str
     questions: tuple[str, ...] = ()
     unit: str = ""
     name: str = ""
@@ -58,8 +60,9 @@ class Term:
 class TermMaker:
     """Draws terms on one world; the tools that they need are made on the way."""
 
-    def __init__(self, toolkit: Toolkit, random: Random) -> None:
+    def __init__(self, toolkit: Toolkit, random: Random, lower: bool = False) -> None:
         self.toolkit = toolkit
+        self.lower = lower  # the query is written in small letters throughout
         self.table: WorldTable = toolkit.table
         self.random = random
         self.words: WorldWords = load_words()
@@ -70,6 +73,8 @@ class TermMaker:
         makers: list[Callable[[str, int, str | None], Term | None]] = [self._draw_chain, self._draw_chain]
         if cost == 1 and kind in ("number", ""):
             makers.append(self._draw_group)
+        if cost == 1 and not kind:
+            makers.append(lambda *_: self._draw_one_of_group())
         if cost == 2 and kind in ("number", ""):
             makers += [self._draw_note, self._draw_group]
         self.random.shuffle(makers)
@@ -77,7 +82,17 @@ class TermMaker:
 
     def look_up(self, entity: str, name: str, data: FieldData) -> Term:
         """The value of a field of an individual that the query names."""
-        return self._extend(self._name_term(name), entity, name, data)
+        return self.extend(self.name_term(name), entity, name, data)
+
+    def refer(self, entity: str) -> tuple[str, FieldData] | None:
+        """An entity and its field that refers to `entity`; None where nothing does."""
+        back = [
+            (source.name, data)
+            for source in self.table.data.entities
+            for data in source.fields
+            if data.target == entity
+        ]
+        return self.random.choice(back) if back else None
 
     def draw_field(
         self, kind: str, uses: Callable[[str, FieldData], bool] | None = None
@@ -110,43 +125,48 @@ class TermMaker:
             return None
         entity, last = drawn
         path: list[tuple[str, FieldData]] = [(entity, last)]
-        for _ in range(cost - 1):
-            back = [
-                (source.name, data)
-                for source in self.table.data.entities
-                for data in source.fields
-                if data.target == path[0][0]
-            ]
-            if not back:
+        ranked = cost > 1 and self.random.random() < TOP_SHARE
+        for _ in range(cost - 1 - ranked):
+            back = self.refer(path[0][0])
+            if back is None:
                 return None
-            path.insert(0, self.random.choice(back))
-        name = self.random.choice(self.table.names(path[0][0]))
-        term = self._name_term(name)
+            path.insert(0, back)
+        start = path[0][0]
+        term = self._draw_top(start) if ranked else self.name_term(self.random.choice(self.table.names(start)))
+        if term is None:
+            return None
         for entity, data in path:
-            term = self._extend(term, entity, name, data)
-            name = str(term.value)
+            term = self.extend(term, entity, str(term.value), data)
         return term
 
-    def _name_term(self, name: str) -> Term:
-        return Term(name, name, name, lambda _: name.replace("$", "$$"), 0, "text", name=name)
+    def name_term(self, name: str) -> Term:
+        """An individual, or a value, that the query names: no step is needed."""
+        written = self.spell(name)
+        return Term(written, written, name, lambda _: written.replace("$", "$$"), 0, "text", name=written)
 
-    def _extend(self, subject: Term, entity: str, name: str, data: FieldData) -> Term:
+    def spell(self, name: str) -> str:
+        """A name as this query writes it."""
+        return name.lower() if self.lower else name
+
+    def extend(self, subject: Term, entity: str, name: str, data: FieldData, phrase: str = "") -> Term:
         """The value of a field of whom another term names."""
-        phrase = self.draw_phrase(data.phrases)
+        phrase = phrase or self.draw_phrase(data.phrases)
         tool = self.toolkit.getter(entity, data.name)
-        need = self.need("get", phrase=phrase, entity=_spoken(entity))
+        need = self.need("get", phrase=phrase, entity=spell_out(entity))
 
         def emit(draft: PlanDraft) -> str:
             by_role: dict[str, JsonValue] = {"name": subject.emit(draft)}
             if "field" in tool.roles:
                 by_role["field"] = tool.spellings[data.name]
+            if "to" in tool.roles:
+                by_role["to"] = tool.spellings["own"]
             return draft.call(tool, need, by_role)
 
         texts = {"phrase": phrase, "x": subject.text}
         asks = tuple(text.replace("{x}", subject.text) for text in data.asks) if subject.cost <= 1 else ()
         return Term(
             fill_text(self._noun_phrase(subject), texts),
-            fill_text(self.random.choice(self.words.terse_phrases), {"phrase": phrase, "x": subject.terse}),
+            fill_text(self._terse_phrase(subject), {"phrase": phrase, "x": subject.terse}),
             self.table.value(entity, name, data.name),
             emit,
             subject.cost + 1,
@@ -161,6 +181,9 @@ class TermMaker:
         bank = self.words.noun_phrases
         return self.random.choice(bank[:3] if subject.cost else bank)
 
+    def _terse_phrase(self, subject: Term) -> str:
+        return self.words.terse_phrases[0] if subject.cost else self.random.choice(self.words.terse_phrases)
+
     def _draw_group(self, kind: str, cost: int, unit: str | None) -> Term | None:
         """The number of individuals with a value, or what they have in total or on average."""
         del kind
@@ -169,9 +192,9 @@ class TermMaker:
             return None
         entity, data = drawn
         numbers = [item for item in self._entity_numbers(entity) if unit is None or item.unit == unit]
-        shape = self.random.choice(("count", "total", "average")) if unit is None and numbers else (
-            "count" if unit is None else "total"
-        )  # fmt: skip
+        shape: Shape = "count" if unit is None else "total"
+        if unit is None and numbers:
+            shape = self.random.choice(("count", "total", "average"))
         if shape != "count" and not numbers:
             return None
         subject = self._group_subject(data, entity, cost)
@@ -179,27 +202,65 @@ class TermMaker:
             return None
         return self._group(shape, entity, data, subject, self.random.choice(numbers) if shape != "count" else None)
 
+    def _draw_one_of_group(self) -> Term | None:
+        return self._draw_top(self.random.choice(self.table.data.entities).name)
+
+    def _draw_top(self, entity: str) -> Term | None:
+        """The individual with the largest number of a group."""
+        groups = [data for data in self.toolkit.entity(entity).fields if data.kind in ("reference", "choice")]
+        numbers = self._entity_numbers(entity)
+        if not groups or not numbers:
+            return None
+        data, over = self.random.choice(groups), self.random.choice(numbers)
+        subject = self._group_subject(data, entity, 1)
+        assert subject is not None, "a group of its own name needs no reference"
+        members = self.table.members(entity, data.name, _as_value(subject.value))
+        figures = sorted((float(self.table.value(entity, name, over.name)) for name in members), reverse=True)
+        if len(figures) < 2 or figures[0] == figures[1]:
+            return None
+        texts = self.group_texts(entity, data, subject, over)
+        tool = self.toolkit.grouping("top", entity, data.name, over.name)
+        need = self.need("top", **texts)
+
+        def emit(draft: PlanDraft) -> str:
+            return draft.call(tool, need, {"target": subject.emit(draft)})
+
+        winner = max(members, key=lambda name: float(self.table.value(entity, name, over.name)))
+        text = fill_text(self.random.choice(self.words.tops), texts)
+        asks = tuple(fill_text(ask, texts) for ask in self.words.top_asks)
+        return Term(text, text.removeprefix("the "), winner, emit, 1, "text", asks)
+
+    def group_texts(self, entity: str, data: FieldData, subject: Term, over: FieldData | None = None) -> dict[str, str]:
+        """The gaps of texts about a group: {group} is "of row 3", or "whose variety is Cox"."""
+        words = self.toolkit.entity(entity)
+        target = spell_out(data.target) if data.target else self.draw_phrase(data.phrases)
+        whose = (f"whose {target} is {subject.text}", f"with {subject.text} as {target}")
+        return {
+            "phrase": self.draw_phrase(over.phrases) if over else "",
+            "entity": spell_out(entity),
+            "plural": spell_out(words.plural),
+            "x": subject.text,
+            "target": target,
+            "group": f"of {subject.text}" if data.target else self.random.choice(whose),
+        }
+
     def _group_subject(self, data: FieldData, entity: str, cost: int) -> Term | None:
         """Whose group it is: an individual by its name, or by another individual that refers to it."""
         if cost == 1:
             values = sorted({str(record[data.name]) for record in self.table.records[entity].values()})
-            return self._name_term(self.random.choice(values))
+            return self.name_term(self.random.choice(values))
         if not data.target:
             return None
-        back = [
-            (source.name, item)
-            for source in self.table.data.entities
-            for item in source.fields
-            if item.target == data.target
-        ]
-        source, item = self.random.choice(back)
+        back = self.refer(data.target)
+        assert back is not None, "the group's own field refers to it"
+        source, item = back
         for _ in range(8):
             name = self.random.choice(self.table.names(source))
             if self.table.members(entity, data.name, self.table.value(source, name, item.name)):
-                return self._extend(self._name_term(name), source, name, item)
+                return self.extend(self.name_term(name), source, name, item)
         return None
 
-    def _group(self, shape: str, entity: str, data: FieldData, subject: Term, over: FieldData | None) -> Term:
+    def _group(self, shape: Shape, entity: str, data: FieldData, subject: Term, over: FieldData | None) -> Term:
         members = self.table.members(entity, data.name, _as_value(subject.value))
         figures = [float(self.table.value(entity, name, over.name)) for name in members] if over else []
         value: JsonValue = len(members)
@@ -207,13 +268,10 @@ class TermMaker:
             value = sum(figures)
         elif shape == "average":
             value = sum(figures) / len(figures)
-        phrase = self.draw_phrase(over.phrases) if over else ""
-        words = self.toolkit.entity(entity)
-        target = _spoken(data.target) if data.target else self.draw_phrase(data.phrases)
-        texts = {"phrase": phrase, "plural": _spoken(words.plural), "x": subject.text, "target": target}
+        texts = self.group_texts(entity, data, subject, over)
         bank = {"count": self.words.counts, "total": self.words.totals, "average": self.words.averages}[shape]
         text = fill_text(self.random.choice(bank), texts)
-        tool = self.toolkit.grouping(shape, entity, data.name, over.name if over else "")  # type: ignore[arg-type]
+        tool = self.toolkit.grouping(shape, entity, data.name, over.name if over else "")
         need = self.need(shape, **texts)
 
         def emit(draft: PlanDraft) -> str:
@@ -221,7 +279,7 @@ class TermMaker:
 
         asks = tuple(fill_text(ask, texts) for ask in self.words.count_asks) if shape == "count" else ()
         return Term(text, text.removeprefix("the "), value, emit, subject.cost + 1, "number", asks,
-                    over.unit if over else "", subject.name, phrase)  # fmt: skip
+                    over.unit if over else "", subject.name, texts["phrase"])  # fmt: skip
 
     def _draw_note(self, kind: str, cost: int, unit: str | None) -> Term | None:
         """The figure in a passage of the notes: find the passage, read the number."""
@@ -234,21 +292,22 @@ class TermMaker:
         name = self.random.choice(self.table.names(data.entity))
         phrase = self.draw_phrase(data.phrases)
         finder, reader = self.toolkit.note_finder(topic), self.toolkit.reader()
-        texts = {"phrase": phrase, "x": name, "entity": _spoken(data.entity)}
+        written = self.spell(name)
+        texts = {"phrase": phrase, "x": written, "entity": spell_out(data.entity)}
 
         def emit(draft: PlanDraft) -> str:
-            by_role = {"name": name} if "name" in finder.roles else {"request": f"{phrase} {name}"}
+            by_role = {"name": written} if "name" in finder.roles else {"request": f"{phrase} {written}"}
             passage = draft.call(finder, self.need("note", **texts), by_role)
             if "instruction" not in reader.roles:
                 return draft.call(reader, self.need("read"), {"text": passage})
             sees = (int(passage[1:]),)
             return draft.call(reader, self.need("read"), {"instruction": "the number in the passage"}, sees)
 
-        asks = tuple(text.replace("{x}", name) for text in data.asks)
+        asks = tuple(text.replace("{x}", written) for text in data.asks)
         return Term(
             fill_text(self.random.choice(self.words.noun_phrases), texts),
             fill_text(self.random.choice(self.words.terse_phrases), texts),
-            self.table.notes[topic, name].figure, emit, 2, "number", asks, data.unit, name, phrase,
+            self.table.notes[topic, name].figure, emit, 2, "number", asks, data.unit, written, phrase,
         )  # fmt: skip
 
     def _entity_numbers(self, entity: str) -> list[FieldData]:
@@ -270,5 +329,5 @@ def _as_value(value: JsonValue) -> Value:
     return value
 
 
-def _spoken(name: str) -> str:
+def spell_out(name: str) -> str:
     return name.replace("_", " ")

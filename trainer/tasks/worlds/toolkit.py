@@ -20,7 +20,8 @@ from trainer.tasks.worlds.world_data import ConverterData, EntityData, FieldData
 
 MAX_NAME = 40
 MASKED_SHARE = 2 / 3  # of all names of workers
-MAX_RECORD_FIELDS = 4
+UNIT_SHARE = 0.3  # of the look-ups of a measure: the caller chooses the unit
+MAX_RECORD_FIELDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,11 @@ class Toolkit:
         return other
 
     @property
+    def abilities(self) -> frozenset[tuple[str, ...]]:
+        """What the tools can do."""
+        return frozenset(self._tools)
+
+    @property
     def specs(self) -> tuple[WorkerSpec, ...]:
         """The workers made so far."""
         return tuple(self._specs)
@@ -96,7 +102,7 @@ class Toolkit:
         return self._tools[ability]
 
     def grouping(self, shape: Shape, entity: str, field: str, over: str = "") -> Tool:
-        """The tool that lists, counts, adds up or averages the individuals with a value in a field."""
+        """The tool that lists, counts, adds up, averages or ranks the individuals with a value in a field."""
         ability = (shape, entity, field, over)
         return self._tools.get(ability) or self._make_grouping(ability, shape, entity, field, over)
 
@@ -163,11 +169,19 @@ class Toolkit:
         data = self.field(entity, field)
         texts = {**self._entity_texts(entity), "phrase": self._random.choice(data.phrases), "field": field}
         description = self._describe("get", texts)
-        if data.unit and self._random.random() < 0.5:
-            description = f"{description.rstrip('.')}, in {data.unit}."
+        config: dict[str, JsonValue] = {"entity": entity, "field": field}
         parameters = [self._name_parameter(entity)]
-        self._make(("get", entity, field), "get", description, self._words.names["get"], parameters, texts,
-                   {"entity": entity, "field": field})  # fmt: skip
+        spellings: dict[str, str] = {}
+        other = next((unit for unit in self._words.physical if data.unit in unit.words), None)
+        if other is not None and self._random.random() < UNIT_SHARE:
+            spellings = {"own": data.unit, "other": other.name}
+            choices = tuple(self._random.sample(list(spellings.values()), 2))
+            parameters.append(_Parameter("to", "the unit of the answer", choices[0], choices=choices))
+            config["units"] = [other.unit, other.to]
+        elif data.unit and self._random.random() < 0.5:
+            description = f"{description.rstrip('.')}, in {data.unit}."
+        self._make(("get", entity, field), "get", description, self._words.names["get"], parameters, texts, config,
+                   spellings)  # fmt: skip
 
     def _make_record(self, entity: str, fields: Sequence[str]) -> None:
         """One tool for several fields, which are told apart by an enum in one of several spellings."""
@@ -194,10 +208,10 @@ class Toolkit:
         examples = sorted({str(record[field]) for record in self.table.records[entity].values()})
         example = self._random.choice(examples)
         target = self._entities[data.target].name if data.target else data.phrases[0]
-        texts = {**self._entity_texts(entity), "target": _spoken(target), "x": example, "field": over or field}
+        texts = {**self._entity_texts(entity), "target": spell_out(target), "x": example, "field": over or field}
         if over:
             texts["phrase"] = self._random.choice(self.field(entity, over).phrases)
-        parameters = [_Parameter("target", f"the {_spoken(target)}", example)]
+        parameters = [_Parameter("target", f"the {spell_out(target)}", example)]
         config: dict[str, JsonValue] = {"entity": entity, "field": field, "over": over}
         return self._make(
             ability, shape, self._describe(shape, texts), self._words.names[shape], parameters, texts, config
@@ -336,14 +350,14 @@ class Toolkit:
     def _entity_texts(self, entity: str) -> dict[str, str]:
         data = self._entities[entity]
         return {
-            "entity": _spoken(data.name), "plural": _spoken(data.plural),
-            "alias": self._random.choice((_spoken(data.name), *data.aliases)),
+            "entity": spell_out(data.name), "plural": spell_out(data.plural),
+            "alias": self._random.choice((spell_out(data.name), *data.aliases)),
             "x": self._random.choice(self.table.names(entity)), "place": self.table.data.place,
         }  # fmt: skip
 
     def _name_parameter(self, entity: str) -> _Parameter:
         example = self._random.choice(self.table.names(entity))
-        return _Parameter("name", f"the {_spoken(entity)}", example)
+        return _Parameter("name", f"the {spell_out(entity)}", example)
 
     def _name_roles(self, parameters: Sequence[_Parameter], texts: Mapping[str, str], masked: bool) -> dict[str, str]:
         """A name for every parameter: what it is, or a masked one."""
@@ -397,6 +411,8 @@ class Toolkit:
         )()
 
 
+_VOWELS = frozenset("aeiou")
+_CONSONANTS = ("uni", "use", "usu", "eu", "one", "once", "ura")  # spoken with a consonant
 _PAIRS = frozenset({"start", "end", "name_a", "value_a", "name_b", "value_b", "left", "right"})
 _SPELLINGS: tuple[Callable[[str, str], str], ...] = (
     lambda name, _: name,
@@ -421,8 +437,11 @@ def _write_rule(parameter: _Parameter) -> dict[str, JsonValue]:
 
 
 def fill_text(template: str, texts: Mapping[str, str]) -> str:
-    """A template with its gaps filled; {Phrase} is {phrase} with a capital letter. A gap without a text stays."""
+    """A template with its gaps filled; {Phrase} is {phrase} with a capital letter, and "a" before a gap becomes "an"
+    where the text asks for it. A gap without a text stays."""
     for key, text in texts.items():
+        if text[:1].lower() in _VOWELS and not text.lower().startswith(_CONSONANTS):
+            template = template.replace(f" a {{{key}}}", f" an {text}").replace(f"A {{{key}}}", f"An {text}")
         template = template.replace(f"{{{key}}}", text)
         if f"{{{key.capitalize()}}}" in template:
             template = template.replace(f"{{{key.capitalize()}}}", _capitalize(text))
@@ -436,7 +455,8 @@ def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _spoken(name: str) -> str:
+def spell_out(name: str) -> str:
+    """The name of an entity or field as words."""
     return name.replace("_", " ")
 
 

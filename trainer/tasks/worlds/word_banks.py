@@ -45,6 +45,9 @@ class WorldWords(TaskData):
     averages: tuple[str, ...]
     counts: tuple[str, ...]
     count_asks: tuple[str, ...]
+    tops: tuple[str, ...]
+    top_asks: tuple[str, ...]
+    held_out_verbs: tuple[str, ...]  # no text of training holds one
     needs: dict[str, str]
     parameters: dict[str, tuple[str, ...]]
     operations: dict[str, tuple[str, ...]]

@@ -14,10 +14,11 @@ from pool_registry.actions import JsonValue, as_text
 from pool_registry.errors import BadCall, WorkerFault
 from pool_registry.strict_model import StrictModel
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+from pool_registry.workers.units import convert
 from trainer.tasks.worlds.tables import Value, WorldTable, fold_name, make_table
 
 Shape: TypeAlias = Literal[
-    "get", "record", "list", "count", "total", "average", "convert", "find_note", "note_about", "read_number",
+    "get", "record", "list", "count", "total", "average", "top", "convert", "find_note", "note_about", "read_number",
     "days_between", "add_days", "larger", "threshold", "arithmetic", "action",
 ]  # fmt: skip
 DIGITS = 6  # takes the noise off sums of floats
@@ -33,7 +34,8 @@ class WorldConfig(StrictModel):
     shape: Shape
     entity: str = ""
     field: str = ""
-    over: str = ""  # total and average: the number field; `field` is then the one that refers to the argument
+    units: tuple[str, ...] = ()  # get: the unit of the field and another one that the caller may choose
+    over: str = ""  # total, average and top: the number field; `field` is then the one that refers to the argument
     topic: int = 0
     roles: dict[str, str] = Field(default_factory=dict)
     spellings: dict[str, str] = Field(default_factory=dict)
@@ -78,7 +80,13 @@ def _find(table: WorldTable, entity: str, argument: JsonValue) -> str:
 
 
 def _get(table: WorldTable, config: WorldConfig, by_role: Mapping[str, JsonValue]) -> JsonValue:
-    return table.value(config.entity, _find(table, config.entity, by_role["name"]), config.field)
+    value = table.value(config.entity, _find(table, config.entity, by_role["name"]), config.field)
+    if "to" not in by_role:
+        return value
+    unit = config.spellings.get(as_text(by_role["to"]))
+    if unit is None:
+        raise BadCall(f"there is no unit {as_text(by_role['to'])[:60]!r}; use one of: {', '.join(config.spellings)}")
+    return value if unit == "own" else round(convert(float(value), *config.units), DIGITS)
 
 
 def _record(table: WorldTable, config: WorldConfig, by_role: Mapping[str, JsonValue]) -> JsonValue:
@@ -129,6 +137,14 @@ def _average(table: WorldTable, config: WorldConfig, by_role: Mapping[str, JsonV
     if not figures:
         raise WorkerFault("nothing_there", f"{as_text(by_role['target'])} has none, so there is no average")
     return round(sum(figures) / len(figures), DIGITS)
+
+
+def _top(table: WorldTable, config: WorldConfig, by_role: Mapping[str, JsonValue]) -> JsonValue:
+    """The individual with the largest number; the first of several."""
+    members = _members(table, config, by_role["target"])
+    if not members:
+        raise WorkerFault("nothing_there", f"{as_text(by_role['target'])} has none")
+    return max(members, key=lambda name: float(table.value(config.entity, name, config.over)))
 
 
 def _convert(table: WorldTable, config: WorldConfig, by_role: Mapping[str, JsonValue]) -> JsonValue:
@@ -233,7 +249,7 @@ def _act(_table: WorldTable, _config: WorldConfig, _by_role: Mapping[str, JsonVa
 
 
 _SHAPES: dict[Shape, Callable[[WorldTable, WorldConfig, Mapping[str, JsonValue]], JsonValue]] = {
-    "get": _get, "record": _record, "list": _list, "count": _count, "total": _total, "average": _average,
+    "get": _get, "record": _record, "list": _list, "count": _count, "total": _total, "average": _average, "top": _top,
     "convert": _convert, "find_note": _find_note, "note_about": _note_about, "read_number": _read_number,
     "days_between": _days_between, "add_days": _add_days, "larger": _larger, "threshold": _threshold,
     "arithmetic": _arithmetic, "action": _act,
