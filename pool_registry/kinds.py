@@ -91,6 +91,7 @@ _TARGETS = {
     "openapi": "pool_registry.workers.openapi:OpenApi",
     "space": "pool_registry.workers.space:Space",
     "world": "trainer.tasks.worlds.worker:World",
+    "everyday": "trainer.tasks.everyday.worker:Everyday",
     "orchestrator": "pool_registry.workers.orchestrator:Recursion",
 }
 KINDS = ExtensionTable("podium.workers", Kind, (Kind(name, target) for name, target in _TARGETS.items()), _make_kind)

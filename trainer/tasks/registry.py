@@ -101,6 +101,12 @@ def _open_gym(argument: str) -> TaskSource:
     return GymSource(f"reasoning_gym:{argument}", open_family(argument))
 
 
+def _open_everyday(argument: str) -> TaskSource:
+    from trainer.tasks.everyday.source import open_everyday
+
+    return open_everyday(argument)
+
+
 def _open_worlds(argument: str) -> TaskSource:
     from trainer.tasks.worlds.source import open_worlds
 
@@ -170,6 +176,13 @@ PROVIDERS = ExtensionTable(
             _open_worlds,
             "[:DOMAIN,...|:held_out]",
             "worlds",
+        ),
+        TaskProvider(
+            "everyday",
+            "Plain questions on ordinary tools; held_out are those that were written by hand.",
+            _open_everyday,
+            "[:held_out]",
+            "everyday",
         ),
     ),
     _make_provider,
