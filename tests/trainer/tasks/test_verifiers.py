@@ -19,7 +19,17 @@ from pool_registry.worker import NoConfig, Worker, WorkerSpec
 from tests.machine import needs
 from trainer.evaluation.grading import grade_answer
 from trainer.tasks.task import Task
-from trainer.tasks.verifier import ExactText, JudgeCheck, MatchesPattern, NumberWithin, OneOf, PythonCheck, SameSet
+from trainer.tasks.verifier import (
+    ExactText,
+    JudgeCheck,
+    MatchesPattern,
+    NumberWithin,
+    OneOf,
+    PythonCheck,
+    RefusalVerifier,
+    SameSet,
+    StatesAll,
+)
 
 pytestmark = pytest.mark.medium
 
@@ -28,6 +38,7 @@ ANSWERS = st.recursive(
     SCALARS, lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(), inner), st.tuples(inner))
 )
 PLAIN = [ExactText("a b"), OneOf(("a", "b")), SameSet(("a", 2)), MatchesPattern("a+"), NumberWithin(2, 0.1)]
+PLAIN += [StatesAll(("a", 2)), RefusalVerifier()]
 IN_SANDBOX = needs(asyncio.run(isolation()).level is not None, "sandbox")
 
 
@@ -74,6 +85,14 @@ def test_a_set_knows_its_own_members_in_any_order_as_list_and_as_text(members):
         (MatchesPattern(r"\d{4}-\d{2}-\d{2}"), " 2024-01-31 ", True),
         (MatchesPattern(r"\d{4}"), "in 2024", False),
         (MatchesPattern("("), "(", False),
+        (StatesAll(("Ines", 1234.5)), "Ines and 1,234.50", True),
+        (StatesAll((7, 7)), "7 and 7", True),
+        (StatesAll((7, 7)), "7", False),
+        (StatesAll(("Ines", 12)), "12 and Ines", False),
+        (StatesAll(("Ines", 2)), "Inessa and 2", False),
+        (StatesAll((2,)), "one of " + ", ".join(map(str, range(100))), False),
+        (RefusalVerifier(), "No worker of this pool can do this: the weather", True),
+        (RefusalVerifier(), "42", False),
     ],
 )
 def test_what_each_verifier_takes_for_right(verifier, answer, right):
