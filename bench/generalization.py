@@ -13,6 +13,7 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     held_out     the two families that nothing is trained on, on the starter pool
     worlds       generated worlds whose domains are held out, every task on a pool of its own
     everyday     questions written by hand, on the starter pool
+    words        tasks of the four families in a person's words (bench/data/own_words.yaml), on the starter pool
     refusals     questions that no worker of their pool can answer, of `worlds` and `everyday`
 Greedy, or k sampled plans with --samples. Intervals are 95 %, bootstrapped over tasks. `readable`: the share of turns
 that hold a plan. `workers`: the share of tasks whose plan calls the reference plan's workers, each as often.
@@ -33,6 +34,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import yaml
+
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.policies.registry import orchestrator_factory
@@ -43,7 +46,7 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.evaluation.trials import run_task
 from trainer.results.statistics import bootstrap_mean
-from trainer.tasks import list_held_out_families, list_train_families
+from trainer.tasks import find_task, list_held_out_families, list_train_families
 from trainer.tasks.pool_conditions import apply_condition_to_tasks
 from trainer.tasks.registry import open_source
 from trainer.tasks.suite import make_random
@@ -193,6 +196,13 @@ def take_subset(task: Task, random: Random) -> Pool:
     return pool.model_copy(update={"name": "subset", "workers": tuple(random.sample(workers, len(workers)))})
 
 
+def load_own_words(count: int) -> list[Task]:
+    """Tasks of the families in a person's words; at most as many as there are."""
+    rows = yaml.safe_load((Path(__file__).parent / "data" / "own_words.yaml").read_text(encoding="utf-8"))
+    named = [(name.split("/"), query) for name, query in rows]
+    return [replace(find_task(f, int(level), "test", int(k)), query=query) for (f, level, k), query in named][:count]
+
+
 def is_refused(task: Task) -> bool:
     return is_refusal(task.expected)
 
@@ -218,6 +228,7 @@ def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
     yield "held_out", lambda count: draw(",".join(list_held_out_families()), count)
     yield "worlds", leave_out_refusals("worlds:held_out")
     yield "everyday", leave_out_refusals("everyday:held_out")
+    yield "words", load_own_words
     yield "refusals", draw_refusals
 
 
