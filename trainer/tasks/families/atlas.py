@@ -183,7 +183,7 @@ def _make_plan(p: AtlasQuery) -> Turn:
 
 
 def _search(step: int, query: str, access: Sequence[int] = ()) -> Step:
-    return Step(step, "atlas_search", {"query": query}, tuple(access), need="facts about a country")
+    return Step(step, "atlas_search", {"query": query}, tuple(access), need="find a passage about a country")
 
 
 @cache

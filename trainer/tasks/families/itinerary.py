@@ -34,7 +34,7 @@ GAPS = {
     "country": "[A-Z]{2}",
 }
 FIRST_YEAR, LAST_YEAR = 1950, 2090  # of what a person may ask for
-CLOCK = "compute local times"
+CLOCK = "local time some minutes later in another place"
 MIN_KM = 300
 MAX_SPAN_DAYS = 400
 MIDNIGHT = timedelta(minutes=10)  # a landing closer to it is on a date that rounding decides
@@ -136,7 +136,12 @@ def _make_plan(p: ItineraryQuery) -> Turn:
         Step(k, "great_circle", {"route": " to ".join(p.stops[k - 1 : k + 1])}, need="distance between two airports")
         for k in range(1, p.level)
     ]
-    country = Step(p.level, "airports", {"request": f"country of {p.stops[-1]}"}, need="country of an airport")
+    country = Step(
+        p.level,
+        "airports",
+        {"request": f"country of {p.stops[-1]}"},
+        need="country, time zone or elevation of an airport",
+    )
     flight = f"{p.starts[0]} at {p.stops[0]} plus $1 km / {p.spans[0]} km/h, local at {p.stops[1]}"
     clocks = [Step(p.level + 1, "clock", {"request": flight}, (1,), need=CLOCK)]
     if p.level == 3:

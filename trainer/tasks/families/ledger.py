@@ -117,14 +117,14 @@ class Ledger(TemplateSuite[LedgerQuery]):
 
 def _make_plan(p: LedgerQuery) -> Turn:
     sqls = [
-        Step(k, "sql", {"query": _select(p, company)}, need="revenue of a company in the database")
+        Step(k, "sql", {"query": _select(p, company)}, need="figures of the company database")
         for k, company in enumerate(p.companies, start=1)
     ]
     if p.level == 1:
         return Turn((*sqls, calculate(2, f"round($1*{p.percent}/100, 2)", [1])), "$2")
     day = len(sqls) + 1
     request = f"last business day of Q{p.q} {p.year} in {p.desk}"
-    calendar = Step(day, "calendar", {"request": request}, need="last business day of a quarter")
+    calendar = Step(day, "calendar", {"request": request}, need="business day of a period")
     fixing = Step(day + 1, "fx_desk", {"day": f"${day}", "currency": p.currency}, (day,), need="exchange rate on a day")
     if p.level == 2:
         total = calculate(4, "round($1*$3, 2)", [1, 3])
