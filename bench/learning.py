@@ -37,9 +37,9 @@ from trainer.results.rows import ResultRow
 from trainer.results.statistics import bootstrap_mean
 from trainer.results.summary import summarize
 from trainer.tasks import SUITES, list_held_out_families, list_train_families
-from trainer.tasks.pool_conditions import apply_condition_to_tasks
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
+from trainer.tasks.task_conditions import apply_condition_to_tasks
 
 ORCHESTRATORS = ("base", "starter-sft", "starter-grpo")
 LEVELS = (1, 2, 3)

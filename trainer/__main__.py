@@ -20,6 +20,7 @@ from trainer.errors import TrainerError, UnknownTask
 from trainer.recipe import load_recipe
 from trainer.tasks import SUITES, find_task, get_suite
 from trainer.tasks.task import Task
+from trainer.tasks.task_conditions import CONDITIONS_TEXT
 
 if TYPE_CHECKING:
     from trainer.results.summary import Evaluation
@@ -100,7 +101,7 @@ def evaluate(
     concurrency: Annotated[int, typer.Option(help="Episodes at a time.", min=1, max=256)] = 8,
     condition: Annotated[
         str,
-        typer.Option(help="seen, memory, renamed, distractors, missing, flaky, priced, or without:WORKER[,WORKER]."),
+        typer.Option(help=f"{CONDITIONS_TEXT}."),
     ] = "seen",
     samples: Annotated[
         int, typer.Option(help="Episodes per task. One is greedy, several are sampled at temperature 1.", min=1, max=64)
@@ -169,7 +170,7 @@ async def run_evaluation(options: EvaluationOptions, tasks: list[Task], home: st
     from pool_registry.calls.live_pool import live_pool
     from trainer.evaluation.trials import evaluate_orchestrator as evaluate_tasks
     from trainer.run_recipe import load_pool
-    from trainer.tasks.pool_conditions import apply_condition_to_tasks
+    from trainer.tasks.task_conditions import apply_condition_to_tasks
 
     expect_many_episodes()
     with open_data_folder(home) as store:

@@ -8,16 +8,26 @@ are from arXiv 2512.04388, those marked "ParaManager" from arXiv 2604.17009.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from assets import asset
 from orchestrator.prompt import PromptStyle
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.worker import NAME_PATTERN
 from trainer.errors import InvalidRecipe
+from trainer.tasks.pool_settings import PoolSettings
+from trainer.tasks.task_conditions import CONDITIONS, CONDITIONS_TEXT
 
 PRESETS = "recipes"
 MAX_RECIPE_BYTES = 200_000
@@ -205,7 +215,6 @@ class GrpoSettings(RecipeSection):
         return self
 
 
-CONDITIONS = ("seen", "memory", "renamed", "distractors", "missing", "flaky", "priced")
 _NAME = NAME_PATTERN.strip("^$")
 PoolCondition = Annotated[str, Field(pattern=rf"^({'|'.join(CONDITIONS)}|without:{_NAME}(,{_NAME})*)$")]
 
@@ -235,7 +244,7 @@ class EvaluateSettings(RecipeSection):
         default=("seen",),
         min_length=1,
         max_length=64,
-        description=f"Of the pool: {', '.join(CONDITIONS)}, or without:WORKER[,WORKER].",
+        description=f"Of the pool: {CONDITIONS_TEXT}.",
     )
     seed: int = Field(default=0, ge=0, description="Of which tasks are drawn, of the conditions and of the samples.")
     max_cost: float | None = Field(
@@ -263,6 +272,9 @@ class Recipe(RecipeSection):
     pool: str = Field(default="starter", pattern=NAME_PATTERN, description="The pool it learns to orchestrate.")
     model: ModelSettings = ModelSettings()
     tasks: TaskSettings = TaskSettings()
+    pools: PoolSettings | None = Field(
+        default=None, description="Draws a pool for each task. Empty: every task runs on the pool as it is."
+    )
     sft: SftSettings | None = None
     grpo: GrpoSettings | None = None
     evaluate: EvaluateSettings | None = None
@@ -273,6 +285,20 @@ class Recipe(RecipeSection):
         if not self.stages:
             raise ValueError("a recipe needs an sft, a grpo or an evaluate section")
         return self
+
+    @model_validator(mode="after")
+    def _shows_what_varies(self) -> Recipe:
+        if self.pools is not None and self.model.prompt == "query" and (self.sft or self.grpo):
+            raise ValueError("with pools a model must be shown the pool: set model.prompt: full, or leave pools out")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _leave_out_pools(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Recipes without pools are written as they were before the section came."""
+        document: dict[str, Any] = serialize(self)
+        if self.pools is None:
+            del document["pools"]
+        return document
 
     @property
     def stages(self) -> tuple[str, ...]:

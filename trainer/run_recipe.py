@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,16 @@ from pool_registry.starter import seed_starter
 from trainer.errors import TrainingFailed, UnknownTask
 from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import EvaluateSettings, ModelSettings, Recipe, TaskSettings
+from trainer.results.statistics import mean
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
+from trainer.tasks.task_conditions import apply_condition_to_tasks
 
 if TYPE_CHECKING:
     from trainer.learner.load_and_save import TrainingContext
 
 log = logging.getLogger(__name__)
+MAX_TASK_POOLS = 64  # of those that tasks bring, as a source of distractors
 OnStage = Callable[[str, int], None]  # (stage, its steps or episodes), called as a stage begins
 
 
@@ -55,7 +58,8 @@ def _train(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_s
     with asyncio.Runner() as runner:
         live = runner.run(_open_pool(pool))
         try:
-            context = TrainingContext(recipe, tasks, live, store, job_folder, runner, check=measure_checkpoint)
+            others = load_distractor_pools(recipe, store, tasks)
+            context = TrainingContext(recipe, tasks, live, store, job_folder, runner, measure_checkpoint, others)
             return _run_training_stages(context, on_stage)
         finally:
             runner.run(live.close())
@@ -95,7 +99,9 @@ def _evaluate(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, o
     settings = recipe.complete_evaluate()
     newest = job_folder.find_newest_checkpoint()
     names = choose_orchestrators(settings, recipe.model, job_folder)
-    stage = EvaluationStage(settings, names, pool, store, job_folder, newest[0] if newest else 0)
+    others = load_distractor_pools(recipe, store, [])
+    step = newest[0] if newest else 0
+    stage = EvaluationStage(settings, names, pool, store, job_folder, step, recipe.pools, others)
     with asyncio.Runner() as runner:
         return runner.run(stage.run(lambda episodes: on_stage("evaluate", episodes)))
 
@@ -161,14 +167,27 @@ def load_pool(store: Store, name: str) -> Pool:
     return store.pools.latest(name).pool
 
 
+def load_distractor_pools(recipe: Recipe, store: Store, tasks: Sequence[Task]) -> list[Pool]:
+    """The pools whose workers may be distractors: those that the recipe names, and some that the tasks bring.
+
+    Raises PoolNotFound.
+    """
+    if recipe.pools is None:
+        return []
+    brought = {task.pool.name: task.pool for task in tasks if task.pool is not None}
+    return [*(load_pool(store, name) for name in recipe.pools.sources), *list(brought.values())[:MAX_TASK_POOLS]]
+
+
 async def _open_pool(pool: Pool) -> LivePool:
     return open_live_pool(pool)  # a coroutine: workers start on the runner's event loop
 
 
 def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, count: int) -> Mapping[str, float]:
-    """Let the model solve `count` validation tasks greedily.
+    """Let the model solve `count` validation tasks greedily; where the recipe varies pools, on renamed and unseen
+    pools too.
 
-    Returns `check/correct` (share of tasks) and `check/valid_turns` (share of turns that could be parsed).
+    Returns `check/correct` (share of tasks) and `check/valid_turns` (share of turns that could be parsed), and then
+    also the shares `check/seen`, `check/renamed` and `check/unseen`, of which `check/correct` is the mean.
     """
     from trainer.grpo.rollouts import RolloutEngine, compute_rollout_metrics
     from trainer.grpo.stage import make_episode_format
@@ -177,19 +196,39 @@ def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, co
     from trainer.learner.transformers_generator import TransformersGenerator
 
     recipe = training.recipe
-    tasks = _load_tasks(recipe.tasks, "validation", count)[:count]
     rounds = recipe.grpo.rollouts.max_rounds if recipe.grpo else 2
     generator = TransformersGenerator(model, tokenizer, SamplingParams(0.0))
     episode_format = replace(make_episode_format(recipe, rounds), max_length=1_000_000)
     engine = RolloutEngine("check", training.pool, ChatTokens(tokenizer), episode_format, {}, NoSink())
 
-    async def run() -> Mapping[str, float]:
+    async def measure(tasks: Sequence[Task]) -> Mapping[str, float]:
         groups = await asyncio.gather(*(engine.run_group(task, generator, 1) for task in tasks))
         return compute_rollout_metrics(groups, [], [])
 
     try:
-        measured = training.runner.run(run())
+        sets = load_check_tasks(recipe, training.pool.pool, count)
+        measured = {name: training.runner.run(measure(tasks)) for name, tasks in sets.items()}
     finally:
         training.runner.run(engine.close())
         generator.close()
-    return {"check/correct": measured["rollout/correct"], "check/valid_turns": measured["rollout/valid_turns"]}
+    figures = {
+        "check/correct": mean([figures["rollout/correct"] for figures in measured.values()]),
+        "check/valid_turns": mean([figures["rollout/valid_turns"] for figures in measured.values()]),
+    }
+    if recipe.pools is not None:
+        figures |= {f"check/{name}": each["rollout/correct"] for name, each in measured.items()}
+    return figures
+
+
+def load_check_tasks(recipe: Recipe, pool: Pool, count: int) -> dict[str, list[Task]]:
+    """The tasks that checkpoints are measured on: those of the validation split, and where the recipe varies pools
+    the same on renamed pools, and others on pools that training does not draw. Raises TrainingFailed or UnknownTask."""
+    tasks = _load_tasks(recipe.tasks, "validation", count)[:count]
+    if recipe.pools is None:
+        return {"seen": tasks}
+    changed, renamed, _ = apply_condition_to_tasks("renamed", pool, tasks)
+    sets = {"seen": tasks, "renamed": [task if task.pool else replace(task, pool=changed) for task in renamed]}
+    if recipe.pools.unseen:
+        unseen = recipe.tasks.model_copy(update={"source": recipe.pools.unseen})
+        sets["unseen"] = _load_tasks(unseen, "validation", count)[:count]
+    return sets

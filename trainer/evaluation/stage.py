@@ -28,9 +28,11 @@ from trainer.recipe import EvaluateSettings
 from trainer.results.rows import ResultRow, Slot, append_result, read_results, repair_last_line
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference
-from trainer.tasks.pool_conditions import MEMORY, apply_condition_to_tasks
+from trainer.tasks.pool_conditions import MEMORY
+from trainer.tasks.pool_settings import PoolSettings
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
+from trainer.tasks.task_conditions import apply_condition_to_tasks
 
 log = logging.getLogger(__name__)
 EVERY_AGENT = "direct:each"
@@ -113,7 +115,10 @@ class EvaluationCell:
 
 
 class EvaluationStage:
-    """Runs the stage. `names` are the orchestrators, `step` is the last step of training before it (0 without)."""
+    """Runs the stage. `names` are the orchestrators, `step` is the last step of training before it (0 without).
+
+    `variation` says how the condition `varied` draws pools, with distractors from `others`.
+    """
 
     def __init__(
         self,
@@ -123,7 +128,10 @@ class EvaluationStage:
         store: Store,
         job_folder: JobFolder,
         step: int = 0,
+        variation: PoolSettings | None = None,
+        others: Sequence[Pool] = (),
     ) -> None:
+        self._variation, self._others = variation, others
         self._settings = settings
         self._names, self._pool = expand_agents(names, pool), pool
         self._store, self._job_folder, self._step = store, job_folder, step
@@ -162,7 +170,9 @@ class EvaluationStage:
     async def _open_cells(self, condition: str, pools: AsyncExitStack) -> list[EvaluationCell]:
         """Open one cell per orchestrator. A changed pool is kept for the traces that refer to it, and not listed."""
         settings = self._settings
-        pool, tasks, renaming = apply_condition_to_tasks(condition, self._pool, self._tasks, settings.seed)
+        pool, tasks, renaming = apply_condition_to_tasks(
+            condition, self._pool, self._tasks, settings.seed, self._variation, self._others
+        )
         live = await pools.enter_async_context(live_pool(pool))
         if pool != self._pool:
             self._store.traces.keep_pool(pool, live.hash)

@@ -90,6 +90,7 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
         scale=settings.loss.scale,
         concurrency=settings.rollouts.concurrency,
         max_cost=settings.rollouts.max_cost,
+        vary=training.make_vary(settings.optimizer.seed),
     )
     engine.cost = _sum_cost(training)
     tasks = training.runner.run(select_fitting_tasks(training.tasks, engine.pools, chat, episode_format))

@@ -20,10 +20,13 @@ from orchestrator.checkpoints import Checkpoint, find_checkpoint, read_checkpoin
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.model_files import model_path, pick_device
+from pool_registry.pool import Pool
 from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder, new_manifest
 from trainer.recipe import LoraSettings, ModelSettings, OptimizerSettings, Recipe, SavingSettings
 from trainer.tasks.task import Task
+from trainer.tasks.task_pools import VaryTask
+from trainer.tasks.vary_pool import make_vary
 
 log = logging.getLogger(__name__)
 # (context, model, tokenizer, number of tasks) -> figures on validation tasks
@@ -41,6 +44,11 @@ class TrainingContext:
     job_folder: JobFolder
     runner: asyncio.Runner
     check: MeasureCheckpoint | None = None
+    others: Sequence[Pool] = ()  # pools whose workers may be distractors
+
+    def make_vary(self, seed: int) -> VaryTask:
+        """The function that draws the pool of each task as the recipe says."""
+        return make_vary(self.pool.pool, self.recipe.pools, seed, self.others)
 
 
 @dataclass(slots=True)

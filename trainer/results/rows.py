@@ -42,7 +42,7 @@ class Slot(NamedTuple):
 class ResultRow(BaseModel):
     """The figures of one finished episode.
 
-    `condition` is seen, renamed, distractors, missing, flaky, priced, or `without:WORKER[,WORKER]`.
+    `condition` is one of trainer.tasks.task_conditions.CONDITIONS, or `without:WORKER[,WORKER]`.
     `source` is "suite" for generated families and otherwise the name of the source. `episode` is the trace's id.
     `turns` counts turns, `turn_errors` those that could not be parsed. `depth` is the longest chain of steps that
     wait for each other, `width` the most steps that could run at once. `statuses` counts steps by status,

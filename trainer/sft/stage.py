@@ -85,8 +85,9 @@ def prepare_demonstrations(training: TrainingContext, settings: SftSettings) -> 
     )
     if options.file:
         rows += load_demonstrations(Path(options.file).expanduser())
+    seed = settings.optimizer.seed
     collector = DemonstrationCollector(
-        options, recipe.model, pool, training.store.traces, settings.optimizer.seed, rounds
+        options, recipe.model, pool, training.store.traces, seed, rounds, training.make_vary(seed)
     )
     rows += training.runner.run(_collect(collector, training.tasks, job_folder))
     if job_folder.stop_requested:

@@ -7,6 +7,7 @@ names; in `flaky` calls fail until another worker is asked.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,15 +20,17 @@ from pydantic import Field
 from orchestrator.plan import Turn
 from pool_registry.kinds import kind_of
 from pool_registry.pool import Pool, check_pool
+from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.errors import UnknownTask
 from trainer.tasks.suite import make_random
-from trainer.tasks.task import Task
 from trainer.tasks.task_data import TaskData, load_task_data
 
 Renaming: TypeAlias = Mapping[str, str]  # old name -> new name; who is not in it keeps its name
 Condition: TypeAlias = Callable[[Pool, int], tuple[Pool, Renaming]]
 
+# How a worker of a generated world is called and where its figures come from: nothing that tells two works apart.
+_WORLD_WORDS = ("domain", "seed", "roles", "spellings", "schema")
 WRAPPERS = ("flaky", "renamed_parameters")  # kinds that call another worker, which their configuration holds as `inner`
 FLAKY_RATE = 0.5
 FLAKY_STATUSES = ("EXEC_ERR", "EXEC_ERR", "EXEC_ERR", "TIMEOUT")
@@ -124,6 +127,12 @@ def set_prices(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     return with_workers(pool, workers), renaming
 
 
+def redescribe_workers(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
+    """Every worker of the starter pool under a description that no training uses; names and order stay."""
+    random = _make_random("redescribed", pool, seed)
+    return with_workers(pool, [describe_anew(spec, random, held_out=True) for spec in pool.workers]), {}
+
+
 def remove_workers(pool: Pool, names: Sequence[str]) -> Pool:
     """The pool with these workers switched off: what do they carry? Raises UnknownTask for one that is not there."""
     there = [spec.name for spec in pool.enabled]
@@ -143,33 +152,8 @@ CONDITIONS: dict[str, Condition] = {
     "missing": replace_tool,
     "flaky": make_flaky,
     "priced": set_prices,
+    "redescribed": redescribe_workers,
 }
-
-
-def apply_condition_to_tasks(
-    condition: str, pool: Pool, tasks: Sequence[Task], seed: int = 0
-) -> tuple[Pool, list[Task], Renaming]:
-    """A pool in this condition, under a name of its own; the tasks with their reference plans to match; and the new
-    names of the pool's workers.
-
-    A task that brings its own pool is given that one in this condition. Raises UnknownTask when there is no such
-    condition.
-    """
-    changed, renaming = apply_condition(condition, pool, seed)
-
-    def change_task(task: Task) -> Task:
-        if task.pool is None:
-            return rename_in_task(renaming, task)
-        own, own_renaming = apply_condition(condition, task.pool, seed)
-        return replace(rename_in_task(own_renaming, task), pool=own)
-
-    return changed, [change_task(task) for task in tasks], renaming
-
-
-def rename_in_task(renaming: Renaming, task: Task) -> Task:
-    """The task with a reference plan that calls workers by their new names."""
-    plan = task.oracle_turn
-    return task if plan is None else replace(task, oracle_turn=rename_in_turn(plan, renaming))
 
 
 def apply_condition(condition: str, pool: Pool, seed: int = 0) -> tuple[Pool, Renaming]:
@@ -222,6 +206,31 @@ def _reword(spec: WorkerSpec, random: Random) -> WorkerSpec:
     unknown = OtherWords(name=f"{spec.name[:44]}_two", description=spec.description)
     words = random.choice(load_condition_data().words.get(spec.name, (unknown,)))
     return spec.model_copy(update={"name": words.name, "description": words.description})
+
+
+def describe_anew(spec: WorkerSpec, random: Random, held_out: bool = False) -> WorkerSpec:
+    """The worker with a description of the bank, if it does the work of one of the starter pool's.
+
+    `held_out` draws from those that training does not use; else its own description may be drawn, too.
+    """
+    name = _starter_works().get(describe_work(spec))
+    if name is None:
+        return spec
+    bank = load_condition_data().descriptions[name]
+    texts = bank.test if held_out else (spec.description, *bank.train)
+    return spec.model_copy(update={"description": random.choice(texts)})
+
+
+def describe_work(spec: WorkerSpec) -> str:
+    """A key that is equal for workers that do the same work, whatever they are called."""
+    config = {key: value for key, value in spec.config.items() if key not in _WORLD_WORDS}
+    return json.dumps([spec.kind, config], sort_keys=True)
+
+
+@cache
+def _starter_works() -> Mapping[str, str]:
+    """The work of every worker of the starter pool -> its name."""
+    return {describe_work(spec): spec.name for spec in starter_pool().workers}
 
 
 def wrap_flaky(spec: WorkerSpec, seed: int, statuses: Sequence[str] = FLAKY_STATUSES) -> WorkerSpec:

@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from random import Random
 
 from orchestrator.plan import Step, Turn
 from pool_registry.kinds import kind_of, load_config, open_worker
 from pool_registry.pool import Pool
-from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.tasks.pool_conditions import (
     PRICES,
+    describe_anew,
+    describe_work,
     draw_half,
     list_tools,
     load_condition_data,
@@ -37,8 +38,6 @@ from trainer.tasks.task_pools import VaryTask
 VARIED = "varied"  # ends the name of every pool that is drawn here: one name, however many there are
 TRAIN_DISTRACTORS = 5  # of the bank; the others stand in the condition `distractors` alone
 MAX_PRICE_FACTOR = 10
-# How a worker of a generated world is called and where its figures come from: nothing that tells two works apart.
-_WORLD_WORDS = ("domain", "seed", "roles", "spellings", "schema")
 _ONSETS = "b br c cl d dr f fl g gr h j k l m n p pl qu r s sk sp st t tr v w z".split()  # noqa: SIM905
 _VOWELS = "a e i o u ai ea ia io oa ou".split()  # noqa: SIM905
 _CODAS = ["", "", "", "l", "m", "n", "r", "s", "t", "x", "nd", "rk"]
@@ -80,10 +79,7 @@ def vary_pool(task: Task, pool: Pool, settings: PoolSettings, seed: int, others:
 
     `others` are pools whose workers may serve as distractors. Raises InvalidPool.
     """
-    base = task.pool or pool
-    ref = task.ref
-    key = f"vary/{seed}/{ref.family}/{ref.level}/{ref.split}/{ref.index}/{task.query}"
-    draft = _Draft(base, list(base.enabled), frozenset(task.workers))
+    draft, key = _open_draft(task, pool), _make_key("vary", task, seed)
     _keep_subset(draft, settings, make_random(f"{key}/subset"))
     _redescribe(draft, settings, make_random(f"{key}/redescribe"))
     _substitute(draft, settings, make_random(f"{key}/substitute"))
@@ -94,7 +90,30 @@ def vary_pool(task: Task, pool: Pool, settings: PoolSettings, seed: int, others:
     _rename_parameters(draft, settings, make_random(f"{key}/parameters"))
     if settings.shuffle:
         make_random(f"{key}/shuffle").shuffle(draft.workers)
-    return replace(task, oracle_turn=_rewrite(task.oracle_turn, draft), pool=_finish(draft))
+    return _finish(task, draft, VARIED)
+
+
+def shuffle_subset(task: Task, pool: Pool, seed: int) -> Task:
+    """The task with a pool of the workers that it needs and up to eight others, in another order."""
+    draft, random = _open_draft(task, pool), make_random(_make_key("shuffled", task, seed))
+    _keep_subset(draft, PoolSettings(), random)
+    random.shuffle(draft.workers)
+    return _finish(task, draft, "shuffled")
+
+
+def add_late_worker(task: Task, pool: Pool, seed: int) -> Task:
+    """The task with a pool in which a tool that it needs is gone, and a new one does its work: another name, a
+    description and parameters that no training has shown."""
+    draft, random = _open_draft(task, pool), make_random(_make_key("added", task, seed))
+    tools = draft.list_needed_tools()
+    if tools:
+        gone = random.choice(tools)
+        late = describe_anew(gone, random, held_out=True)
+        late = late.model_copy(update={"name": make_up_name(random, draft.names)})
+        draft.workers = [spec for spec in draft.workers if spec is not gone] + [late]
+        draft.rename(gone.name, late.name)
+        _rename_parameters_of(draft, len(draft.workers) - 1, random)
+    return _finish(task, draft, "added")
 
 
 def make_vary(pool: Pool, settings: PoolSettings | None, seed: int, others: Sequence[Pool] = ()) -> VaryTask:
@@ -134,7 +153,7 @@ def _keep_subset(draft: _Draft, settings: PoolSettings, random: Random) -> None:
 
 def _redescribe(draft: _Draft, settings: PoolSettings, random: Random) -> None:
     if random.random() < settings.redescribe:
-        draft.workers = [_describe(spec, random) for spec in draft.workers]
+        draft.workers = [describe_anew(spec, random) for spec in draft.workers]
 
 
 def _substitute(draft: _Draft, settings: PoolSettings, random: Random) -> None:
@@ -164,9 +183,9 @@ def _make_flaky(draft: _Draft, settings: PoolSettings, random: Random) -> None:
 
 def _add_distractors(draft: _Draft, settings: PoolSettings, others: Sequence[Pool], random: Random) -> None:
     """Add workers of the bank and of other pools, none of which does the work of one that is there."""
-    works = {_describe_work(spec) for spec in draft.base.workers}
+    works = {describe_work(spec) for spec in draft.base.workers}
     strangers = [spec for pool in others for spec in pool.enabled if kind_of(spec).role == "tool"]
-    fresh = [spec for spec in strangers if _describe_work(spec) not in works]
+    fresh = [spec for spec in strangers if describe_work(spec) not in works]
     bank = load_condition_data().distractors[:TRAIN_DISTRACTORS]
     for _ in range(random.randint(0, settings.distractors)):
         choices = fresh if fresh and random.random() < len(fresh) / (len(fresh) + len(bank)) else bank
@@ -202,10 +221,14 @@ def _rename_parameters(draft: _Draft, settings: PoolSettings, random: Random) ->
     """Give the parameters of the tools other names: a plain word where there is one alone, else made-up ones."""
     if random.random() >= settings.rename_parameters:
         return
-    for place, spec in enumerate(draft.workers):
-        parameters = _list_parameters(spec.kind, json.dumps(spec.config, sort_keys=True))
-        if not parameters:
-            continue
+    for place in range(len(draft.workers)):
+        _rename_parameters_of(draft, place, random)
+
+
+def _rename_parameters_of(draft: _Draft, place: int, random: Random) -> None:
+    spec = draft.workers[place]
+    parameters = _list_parameters(spec.kind, json.dumps(spec.config, sort_keys=True))
+    if parameters:
         names = _draw_parameter_names(parameters, random)
         config = {"inner": spec.model_dump(mode="json"), "names": names}
         draft.workers[place] = spec.model_copy(update={"kind": "renamed_parameters", "config": config})
@@ -248,9 +271,22 @@ def _rewrite_step(step: Step, parameters: Mapping[str, Mapping[str, str]]) -> St
     return replace(step, arguments={names.get(name, name): value for name, value in step.arguments.items()})
 
 
-def _finish(draft: _Draft) -> Pool:
+def _open_draft(task: Task, pool: Pool) -> _Draft:
+    base = task.pool or pool
+    return _Draft(base, list(base.enabled), frozenset(task.workers))
+
+
+def _make_key(what: str, task: Task, seed: int) -> str:
+    """What the draws for a task depend on."""
+    ref = task.ref
+    return f"{what}/{seed}/{ref.family}/{ref.level}/{ref.split}/{ref.index}/{task.query}"
+
+
+def _finish(task: Task, draft: _Draft, ending: str) -> Task:
+    """The task with the pool of a draft, whose name gets this ending."""
     pool = mend_fallbacks(_pool_of(draft), draft.renaming)
-    return with_workers(pool.model_copy(update={"name": f"{draft.base.name[:40]}-{VARIED}"}), pool.workers)
+    pool = with_workers(pool.model_copy(update={"name": f"{draft.base.name[:38]}-{ending}"}), pool.workers)
+    return replace(task, oracle_turn=_rewrite(task.oracle_turn, draft), pool=pool)
 
 
 def _pool_of(draft: _Draft) -> Pool:
@@ -259,27 +295,4 @@ def _pool_of(draft: _Draft) -> Pool:
 
 def _make_twin(spec: WorkerSpec, draft: _Draft, random: Random) -> WorkerSpec:
     """A worker that does the same under another name and, where the bank has one, another description."""
-    return _describe(spec, random).model_copy(update={"name": make_up_name(random, draft.names)})
-
-
-def _describe(spec: WorkerSpec, random: Random) -> WorkerSpec:
-    """The worker with a description of the bank, if it is one of the starter pool's."""
-    texts = _find_descriptions(spec)
-    return spec.model_copy(update={"description": random.choice((spec.description, *texts))}) if texts else spec
-
-
-def _find_descriptions(spec: WorkerSpec) -> tuple[str, ...]:
-    name = _starter_works().get(_describe_work(spec))
-    return load_condition_data().descriptions[name].train if name else ()
-
-
-@cache
-def _starter_works() -> Mapping[str, str]:
-    """The work of every worker of the starter pool -> its name."""
-    return {_describe_work(spec): spec.name for spec in starter_pool().workers}
-
-
-def _describe_work(spec: WorkerSpec) -> str:
-    """A key that is equal for workers that do the same work, whatever they are called."""
-    config = {key: value for key, value in spec.config.items() if key not in _WORLD_WORDS}
-    return json.dumps([spec.kind, config], sort_keys=True)
+    return describe_anew(spec, random).model_copy(update={"name": make_up_name(random, draft.names)})

@@ -15,6 +15,10 @@ const ABOUT = {
   missing: "A worker is gone",
   flaky: "Calls fail now and then",
   priced: "Workers cost money",
+  redescribed: "Every worker has another description",
+  shuffled: "Some of the workers, in another order",
+  added: "A worker that the task needs came after training",
+  varied: "Every task has a pool of its own",
   "held-out family": "Tasks of families that no training has seen",
 };
 

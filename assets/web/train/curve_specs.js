@@ -8,6 +8,10 @@ export const CHARTS = [
     id: "solved", title: "Solved", about: "Share of episodes with the right answer",
     keys: [["rollout/correct", "rollouts"], ["check/correct", "validation"]], share: true,
   },
+  {
+    id: "pools", title: "Solved, by pool", about: "Validation tasks on the pool as it is, renamed, and on pools that training does not draw",
+    keys: [["check/seen", "seen"], ["check/renamed", "renamed"], ["check/unseen", "unseen"]], share: true,
+  },
   { id: "terms", title: "Reward terms", about: "Mean of each term before its weight", prefix: "term/", share: true },
   { id: "status", title: "Share of each Status", about: "How the steps of a round ended", prefix: "status/", share: true },
   { id: "workers", title: "Worker shares", about: "Which workers the steps go to", prefix: "worker/", share: true, tight: true },

@@ -7,7 +7,7 @@ import { makeField, resolveRule, wordsOf } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 
 const TITLES =
-  { sft: "Supervised fine-tuning", grpo: "Reinforcement learning", evaluate: "Evaluation", lora: "LoRA adapter", "": "General" };
+  { sft: "Supervised fine-tuning", grpo: "Reinforcement learning", evaluate: "Evaluation", pools: "Pools that vary", lora: "LoRA adapter", "": "General" };
 const OPEN = new Set(["", "model", "tasks", "sft", "grpo", "grpo.rewards"]);
 let ids = 0;
 

@@ -17,8 +17,9 @@ from studio.pages.train.commands import parse_draft, submit
 from studio.pages.train.preflight import find_gaps
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
-from trainer.recipe import CONDITIONS, Recipe, dump_recipe
+from trainer.recipe import Recipe, dump_recipe
 from trainer.tasks import SUITES, find_task, list_held_out_families
+from trainer.tasks.task_conditions import CONDITIONS
 
 MOST = 4
 FEWEST = 2

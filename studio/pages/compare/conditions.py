@@ -7,12 +7,12 @@ from typing import Any
 
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
 from studio.pages.compare.suite import SEEN, list_choices, list_estimate, summarize_cell
-from trainer.recipe import CONDITIONS
 from trainer.results.by_task import estimate_mean, group_by_task
 from trainer.results.figures import compute_figures, group_rows
 from trainer.results.paired import compute_difference
 from trainer.results.rows import ResultRow
 from trainer.tasks import is_held_out, list_held_out_families
+from trainer.tasks.task_conditions import CONDITIONS
 
 WITHOUT = "without:"
 HELD_OUT = "held-out family"

@@ -49,6 +49,7 @@ def find_gaps(recipe: Recipe, store: Store) -> list[LaunchGap]:
     return [
         *gaps,
         *_tasks_missing(recipe, pool),
+        *_pools_missing(recipe, store),
         *_model_missing(recipe),
         *_backend_missing(recipe),
         *_files_missing(recipe),
@@ -91,6 +92,21 @@ def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
             f"/pool?pool={pool.name}",
             blocks=oracle,
         )
+
+
+def _pools_missing(recipe: Recipe, store: Store) -> Iterator[LaunchGap]:
+    """Pools and tasks that the section `pools` names and that are not there."""
+    if recipe.pools is None:
+        return
+    names = sorted({*store.pools.names(), "starter"})
+    for name in recipe.pools.sources:
+        if name not in names:
+            yield LaunchGap("pools.sources", f"There is no pool {name!r}; there are: {', '.join(names)}.", "/pool")
+    if recipe.pools.unseen:
+        try:
+            open_source(recipe.pools.unseen)
+        except TrainerError as error:
+            yield LaunchGap("pools.unseen", _sentence(error))
 
 
 def _file_time(source: str) -> float:

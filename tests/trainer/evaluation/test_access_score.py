@@ -19,7 +19,8 @@ from pool_registry.starter import starter_pool
 from trainer.evaluation.access_score import identify_work, match_steps, score_access
 from trainer.evaluation.trials import run_task
 from trainer.tasks import SUITES
-from trainer.tasks.pool_conditions import CONDITIONS, apply_condition, rename_in_task
+from trainer.tasks.pool_conditions import CONDITIONS, apply_condition
+from trainer.tasks.task_conditions import rename_in_task
 
 
 def call(k: int, worker: str, text: str, *access: int) -> Step:

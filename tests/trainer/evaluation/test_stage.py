@@ -35,10 +35,10 @@ from trainer.evaluation.trials import make_task_key, plan_trials
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import read_lines
 from trainer.jobs.queue import JobStore
-from trainer.recipe import CONDITIONS, dump_recipe, parse_recipe
+from trainer.recipe import dump_recipe, parse_recipe
 from trainer.results.rows import append_result, read_results, repair_last_line
 from trainer.results.tables import build_tables, render_csv, render_markdown
-from trainer.tasks import find_task, pool_conditions
+from trainer.tasks import find_task, pool_conditions, task_conditions
 from trainer.tasks.pool_conditions import apply_condition
 
 pytestmark = pytest.mark.medium
@@ -277,7 +277,7 @@ def test_direct_each_is_every_agent_alone():
 
 
 def test_recipe_and_engine_know_the_same_conditions():
-    assert tuple(pool_conditions.CONDITIONS) == CONDITIONS
+    assert (*pool_conditions.CONDITIONS, *task_conditions.TASK_CONDITIONS, "varied") == task_conditions.CONDITIONS
     for wrong in ("without:", "without:A b", "sunny", "without:a,", "seen:x"):
         with pytest.raises(InvalidRecipe, match="conditions"):
             parse_recipe(json.dumps({"evaluate": {"conditions": [wrong]}}))

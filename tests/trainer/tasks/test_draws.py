@@ -54,6 +54,7 @@ POOL_DIGESTS: dict[str, str] = {
     "missing": "a3d8028a0deb8df1f4778eb5c11d4abd",
     "flaky": "137715a4b796a6ac7515dc1150e6acc2",
     "priced": "186aa5978fb3b889f18b9aab3c9dbdd0",
+    "redescribed": "610874b244b6004f52a8e2cab5aabcae",
     "without:sql,units": "95f6cbdcb6406db7565ea81ace4df476",
 }
 COPY_DIGESTS: dict[int, str] = {

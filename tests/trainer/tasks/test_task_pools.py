@@ -21,8 +21,9 @@ from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.recipe import DemonstrationSettings, ModelSettings
 from trainer.sft.collect import DemonstrationCollector
 from trainer.tasks import find_task
-from trainer.tasks.pool_conditions import apply_condition, rename_in_task
+from trainer.tasks.pool_conditions import apply_condition
 from trainer.tasks.task import Task
+from trainer.tasks.task_conditions import rename_in_task
 from trainer.tasks.task_pools import TaskPools
 
 HOME = Pool(name="home", workers=(WorkerSpec(name="calculator", kind="calculator", description="adds"),))
