@@ -87,6 +87,7 @@ class Turn:
     `text` is the raw output, `prompt` the orchestrating model's input. `failed`: the orchestrator itself could not
     answer (its endpoint is down ...), so there is no point in asking again. An episode's first turn holds `shown`
     where not all workers were in the prompt, and `recalled` where the pool's failure memory is on.
+    `note`: what of the request the model could not do.
     """
 
     steps: tuple[Step, ...] = ()
@@ -98,6 +99,7 @@ class Turn:
     failed: bool = False
     shown: ShownWorkers | None = None
     recalled: RecalledLessons | None = None
+    note: str = ""
 
     @property
     def has_answer(self) -> bool:

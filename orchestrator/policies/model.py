@@ -11,6 +11,7 @@ from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
+from orchestrator.grammars.turn_grammar import turn_grammar
 from orchestrator.plan import Turn
 from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.prompt import PromptStyle, build_messages
@@ -31,6 +32,7 @@ class ModelPolicy:
 
     `max_rounds` is how many turns it was trained to take: the prompt of the last one says so.
     `draw` says how turns are sampled; without it as the model is configured (a checkpoint: greedily).
+    `constrained`: a turn is held to the grammar of its dialect on this pool, so that it can always be read.
     `memory` gives lessons of earlier failures; a model trained on the query alone (style `query`) gets none.
     """
 
@@ -44,6 +46,7 @@ class ModelPolicy:
         turn_tokens: int = TURN_TOKENS,
         max_rounds: int | None = None,
         draw: Draw | None = None,
+        constrained: bool = False,
     ) -> None:
         self.name = name
         self._pool = pool
@@ -52,6 +55,7 @@ class ModelPolicy:
         self._style = style
         self._turn_tokens = turn_tokens
         self._draw = draw
+        self._constrained = constrained
         self.memory: FailureMemory | None = None
         allowed = pool.pool.limits.max_rounds
         self._max_rounds = min(allowed, max_rounds or allowed)
@@ -68,8 +72,9 @@ class ModelPolicy:
         if recalled is None and self.memory is not None and self.reads_memory:
             recalled = await self.memory.recall(episode.query)
         messages = build_messages(episode, pool, self._dialect, self._rounds(episode), self._style, recalled)
+        grammar = turn_grammar(self._dialect.name, episode, pool) if self._constrained else None
         completion = await self._model.complete(
-            messages, self._dialect.tools(pool), self._turn_tokens, _with_round_seed(self._draw, episode)
+            messages, self._dialect.tools(pool), self._turn_tokens, _with_round_seed(self._draw, episode), grammar
         )
         turn = self._dialect.parse(completion.text, episode.next_step_id, list(pool.workers))
         return Turn(
@@ -79,6 +84,7 @@ class ModelPolicy:
             turn.text,
             prompt=completion.prompt,
             usage=completion.usage,
+            note=completion.note,
             shown=None if episode.shown else shown,
             recalled=None if episode.recalled else recalled,
         )
@@ -116,7 +122,7 @@ def checkpoint_policy(pool: LivePool, name: str, draw: Draw | None = None) -> Mo
         return ReaderPolicy(name, pool, model, checkpoint.turn_tokens, draw)
     dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
-    return ModelPolicy(name, pool, model, dialect, *learnt, draw=draw)
+    return ModelPolicy(name, pool, model, dialect, *learnt, draw=draw, constrained=True)
 
 
 async def warm_up(name: str) -> None:

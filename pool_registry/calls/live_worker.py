@@ -23,7 +23,14 @@ from pool_registry.actions import Failure, JsonValue, Observation, Status, Usage
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, breaker_of
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
 from pool_registry.kinds import kind_of
-from pool_registry.language_models.completion import Completion, CompletionOptions, Draw, LanguageModel, Message
+from pool_registry.language_models.completion import (
+    Completion,
+    CompletionOptions,
+    Draw,
+    Grammar,
+    LanguageModel,
+    Message,
+)
 from pool_registry.schemas.output_check import BadOutput, OutputChecker, compile_schema
 from pool_registry.secrets import redact, redact_value
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
@@ -96,15 +103,16 @@ class LiveWorker:
         tools: Sequence[Mapping[str, JsonValue]] | None = None,
         room: int = 0,
         draw: Draw | None = None,
+        grammar: Grammar | None = None,
     ) -> Completion:
         """Ask the model behind this worker directly, as an orchestrator does: same queue, rate, time-out,
         retries and prices as a call. The reply may have `room` tokens, or more where the worker is
-        configured so, and is drawn as `draw` says, where that is given. Raises WorkerFault."""
+        configured so, is drawn as `draw` says, where that is given, and held to `grammar`. Raises WorkerFault."""
         model = self.worker
         if not isinstance(model, LanguageModel):
             raise WorkerFault("not_a_model", f"{self.spec.name} is no language model; choose an agent")
         limit = max(room, getattr(self.worker.config, "max_tokens", 0)) or None
-        options = CompletionOptions(tools, limit, draw)
+        options = CompletionOptions(tools, limit, draw, grammar)
         async with self._slots:
             if self._rate is not None:
                 await self._rate.acquire()

@@ -1,7 +1,8 @@
 """Transformers checkpoints in memory: loaded once, shared, run in batches.
 
 Several workers share one set of weights, and adapters of one base share that base (lora_adapters.py). Requests that
-arrive while a batch runs are generated together in the next one, those with the same adapter and sampling.
+arrive while a batch runs are generated together in the next one, those with the same adapter and sampling; each may
+have a grammar of its own (token_masks.py).
 """
 
 from __future__ import annotations
@@ -15,12 +16,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pool_registry.actions import Usage
 from pool_registry.errors import WorkerFault
+from pool_registry.language_models.completion import Grammar
 from pool_registry.language_models.lora_adapters import Adapters
 from pool_registry.language_models.model_files import be_quiet, pick_device, pick_dtype
+from pool_registry.load_once import LoadOnce
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
+
+    from pool_registry.language_models.token_masks import GrammarCompiler
 
 MAX_BATCH = 16
 END_S = 20.0  # for a prompt that is being read when the process ends
@@ -41,13 +49,15 @@ class Sampling:
 
 @dataclass(slots=True, eq=False)
 class QueuedPrompt:
-    """One prompt on its way through the batcher. `adapter` is the folder of the one to generate with."""
+    """One prompt on its way through the batcher. `adapter` is the folder of the one to generate with, `matcher` holds
+    the reply to its grammar."""
 
     ids: list[int]
     max_tokens: int
     sampling: Sampling
     adapter: Path | None
     finish: Callable[[str | BaseException, int], None]
+    matcher: LLMatcher | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     def fits(self, other: QueuedPrompt) -> bool:
@@ -72,7 +82,9 @@ class LoadedModel:
         )
         self.model.to(self.device).eval()
         self.adapters = Adapters(self.model)
+        self.ends = _end_tokens(self.model, self.tokenizer)
         self.context = int(getattr(self.model.config, "max_position_embeddings", 2048))
+        self.compiler = LoadOnce(self._make_compiler)
         self._requests: queue.SimpleQueue[QueuedPrompt | None] = queue.SimpleQueue()
         self.start()
 
@@ -95,10 +107,12 @@ class LoadedModel:
         sampling: Sampling,
         tools: Sequence[Any] | None = None,
         adapter: Path | None = None,
+        grammar: Grammar | None = None,
     ) -> tuple[str, Usage]:
-        """Generate the reply to a chat with this adapter; return it with its usage.
+        """Generate the reply to a chat with this adapter, held to this grammar; return it with its usage. A reply that
+        reaches the limit before its grammar ends is closed as shortly as the grammar lets it.
 
-        Raises WorkerFault: `context_overflow`, or why the adapter cannot be used.
+        Raises WorkerFault: `context_overflow`, `no_grammar` and `bad_grammar`, or why the adapter cannot be used.
         """
         ids = self._encode(messages, tools)
         if len(ids) + max_tokens > self.context:
@@ -107,6 +121,7 @@ class LoadedModel:
                 f"the prompt has {len(ids):,} tokens; with {max_tokens} for the reply it exceeds the model's "
                 f"context of {self.context:,}. Show it fewer or shorter outputs",
             )
+        matcher = await asyncio.to_thread(self._make_matcher, grammar) if grammar is not None else None
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[tuple[str, int]] = loop.create_future()
 
@@ -114,13 +129,21 @@ class LoadedModel:
             with suppress(RuntimeError):  # the caller's loop is closed
                 loop.call_soon_threadsafe(_settle, reply, text, count)
 
-        request = QueuedPrompt(ids, max_tokens, sampling, adapter, finish)
+        request = QueuedPrompt(ids, max_tokens, sampling, adapter, finish, matcher)
         self._requests.put(request)
         try:
             text, count = await reply
         finally:
             request.cancelled.set()
         return text, Usage(len(ids), count)
+
+    def _make_matcher(self, grammar: Grammar) -> LLMatcher:
+        return self.compiler().make_matcher(grammar)
+
+    def _make_compiler(self) -> GrammarCompiler:
+        from pool_registry.language_models.token_masks import GrammarCompiler, read_tokenizer
+
+        return GrammarCompiler(read_tokenizer(self.tokenizer, int(self.model.config.vocab_size), self.ends))
 
     def _encode(self, messages: Sequence[dict[str, str]], tools: Sequence[Any] | None) -> list[int]:
         template = self.tokenizer.chat_template or ""
@@ -158,41 +181,51 @@ class LoadedModel:
 
     def _texts(self, batch: list[QueuedPrompt]) -> list[tuple[str, int]]:
         import torch
-        from transformers import StoppingCriteriaList
+        from transformers import LogitsProcessorList, StoppingCriteriaList
+
+        from pool_registry.language_models.token_masks import TokenMasks
 
         padded = self.tokenizer.pad(
             {"input_ids": [request.ids for request in batch]}, return_tensors="pt", padding=True
         ).to(self.device)
-        drawn = _sampling_arguments([request.sampling for request in batch])
+        start = padded["input_ids"].shape[1]
+        sampling = [request.sampling for request in batch]
+        masks = TokenMasks([request.matcher for request in batch], self.ends, start, _is_over(batch))
         with torch.inference_mode():
             output = self.model.generate(
                 **padded,
-                **drawn,
+                **_sampling_arguments(sampling),
+                logits_processor=LogitsProcessorList([masks, *_noise(sampling)]),  # a draw is among what is left
+                eos_token_id=self.ends or None,
                 max_new_tokens=max(request.max_tokens for request in batch),
                 pad_token_id=self.tokenizer.pad_token_id,
-                stopping_criteria=StoppingCriteriaList([_stop_when_done(batch, padded["input_ids"].shape[1])]),
+                stopping_criteria=StoppingCriteriaList([_stop_when_done(batch, start)]),
             )
-        new = output[:, padded["input_ids"].shape[1] :].tolist()
+        new = output[:, start:].tolist()
         return [self._decode(ids, request) for ids, request in zip(new, batch, strict=True)]
 
     def _decode(self, ids: list[int], request: QueuedPrompt) -> tuple[str, int]:
         kept = ids[: request.max_tokens]
-        ends = [kept.index(end) + 1 for end in _end_tokens(self.model) if end in kept]
-        kept = kept[: min(ends)] if ends else kept
+        ends = [kept.index(end) + 1 for end in self.ends if end in kept]
+        if ends:
+            kept = kept[: min(ends)]
+        elif request.matcher is not None:
+            kept = kept + self.compiler().close(request.matcher, kept)
         return self.tokenizer.decode(kept, skip_special_tokens=True).strip(), len(kept)
 
 
 def _sampling_arguments(batch: Sequence[Sampling]) -> dict[str, Any]:
-    """Build the arguments of `generate` for requests that share a batch."""
+    """Build the arguments of `generate` for requests that share a batch; with seeds the noise makes the draw."""
     temperature = batch[0].temperature
-    if temperature == 0:
+    if temperature == 0 or batch[0].seed is not None:
         return {"do_sample": False}
-    seeds = [sampling.seed for sampling in batch if sampling.seed is not None]
-    if not seeds:
-        return {"do_sample": True, "temperature": temperature}
-    from transformers import LogitsProcessorList
+    return {"do_sample": True, "temperature": temperature}
 
-    return {"do_sample": False, "logits_processor": LogitsProcessorList([_with_noise(seeds, temperature)])}
+
+def _noise(batch: Sequence[Sampling]) -> list[Callable[..., Any]]:
+    """The noise that makes seeded draws; none for requests without seeds, or greedy ones."""
+    seeds = [sampling.seed for sampling in batch if sampling.seed is not None]
+    return [_with_noise(seeds, batch[0].temperature)] if seeds and batch[0].temperature else []
 
 
 def _with_noise(seeds: Sequence[int], temperature: float) -> Callable[..., Any]:
@@ -210,21 +243,29 @@ def _with_noise(seeds: Sequence[int], temperature: float) -> Callable[..., Any]:
     return noisy
 
 
+def _is_over(batch: list[QueuedPrompt]) -> Callable[[int, int], bool]:
+    """Build the function that says whether a row with so many new tokens gets no more: its limit is reached, or its
+    caller has gone."""
+    return lambda row, made: batch[row].cancelled.is_set() or made >= batch[row].max_tokens
+
+
 def _stop_when_done(batch: list[QueuedPrompt], prompt_length: int) -> Callable[..., Any]:
     """Build a stopping criterion per row: its own token limit, or that its caller has gone."""
+    is_over = _is_over(batch)
 
     def stop(ids: Any, _scores: Any, **_: Any) -> Any:
         import torch
 
         made = ids.shape[1] - prompt_length
-        over = [request.cancelled.is_set() or made >= request.max_tokens for request in batch]
+        over = [is_over(row, made) for row in range(len(batch))]
         return torch.tensor(over, dtype=torch.bool, device=ids.device)
 
     return stop
 
 
-def _end_tokens(model: Any) -> list[int]:
+def _end_tokens(model: Any, tokenizer: Any) -> list[int]:
     end = model.generation_config.eos_token_id
+    end = tokenizer.eos_token_id if end is None else end
     return [] if end is None else list(end) if isinstance(end, list) else [end]
 
 

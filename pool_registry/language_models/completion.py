@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text
@@ -33,12 +33,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model wrote. Structured tool calls are in `text` as `<tool_call>` blocks."""
+    """What a model wrote. Structured tool calls are in `text` as `<tool_call>` blocks. `note` says what of the request
+    the model could not do: it was not held to its grammar."""
 
     text: str
     usage: Usage = NO_USAGE
     prompt: str = ""
     finish: str = "stop"
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,23 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
+class Grammar:
+    """The form of a reply. `lark` is llguidance's Lark text, for a model whose tokens can be masked. `json_schema` is
+    for endpoints that take one: it may accept more; None where the reply is no JSON object."""
+
+    lark: str
+    json_schema: Mapping[str, JsonValue] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class CompletionOptions:
     """What one request sets: function definitions for the model's own tool calls; the limit and the sampling in the
-    place of those that the worker is configured with."""
+    place of those that the worker is configured with; the grammar that the reply is held to."""
 
     tools: Sequence[Mapping[str, JsonValue]] | None = None
     max_tokens: int | None = None
     draw: Draw | None = None
+    grammar: Grammar | None = None
 
 
 DEFAULT_OPTIONS = CompletionOptions()
