@@ -164,3 +164,11 @@ def test_held_out_domains_are_reached_by_that_name_only():
             UnknownTask, match=rf"no domain '{argument}' to learn from; use held_out or some of: .*orchard"
         ):
             open_worlds(argument)
+
+
+def test_every_shape_has_at_least_eight_wordings_besides_those_held_out_and_says_what_it_does_at_once():
+    for shape, bank in load_words().descriptions.items():
+        assert len(learnt_texts(bank)) >= 8, shape
+        assert len(set(bank)) == len(bank), shape
+        # a listing shows the first sentence
+        assert [text for text in bank if re.match(r"(Input|Output)[^.]*\.", text) and "output" not in text] == []
