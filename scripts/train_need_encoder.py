@@ -1,6 +1,6 @@
 """Train the adapter with which needs are bound to workers: assets/need-encoder.
 
-    python scripts/train_need_encoder.py [--source worlds] [--tasks 12000] [--out assets/need-encoder]
+    python scripts/train_need_encoder.py [--source ...] [--tasks 12000] [--out assets/need-encoder]
 
 all-MiniLM-L6-v2 with LoRA; for every need of a reference plan the worker that serves it is to be nearer than every
 other one of the task's pool (softmax over the pool, InfoNCE of arXiv 1807.03748 with hard negatives only). Reports
@@ -72,6 +72,7 @@ def train(options: argparse.Namespace) -> None:
             print(f"step {step + 1} of {steps}, loss {sum(losses[-100:]) / 100:.3f}, {seconds:.0f} s", flush=True)
     model.eval()
     print("after", measure(tokenizer, model, validation), measure(tokenizer, model, held_out), flush=True)
+    model.peft_config["default"].base_model_name_or_path = "sentence-transformers/all-MiniLM-L6-v2"  # no local path
     model.half().save_pretrained(options.out)
     (options.out / "README.md").unlink(missing_ok=True)
 

@@ -373,6 +373,7 @@ export interface StepDetail {
   role: "agent" | "tool" | "recursion";
   icon: string;
   description: string;
+  need: string;
   round: number;
   status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
   error: string | null;
@@ -406,6 +407,8 @@ export interface StepNode {
   role: "agent" | "tool" | "recursion";
   icon: string;
   instruction: string;
+  /** What a reader said that the step is for, before a worker was chosen; else empty. */
+  need: string;
   round: number;
   layer: number;
   /** The steps whose outputs it may see. */

@@ -81,6 +81,7 @@ class StepNode(CallFigures):
     role: Role
     icon: str
     instruction: str
+    need: str = Field(description="What a reader said that the step is for, before a worker was chosen; else empty.")
     round: int
     layer: int
     access: list[int] = Field(description="The steps whose outputs it may see.")
@@ -194,6 +195,7 @@ class StepDetail(CallFigures):
     role: Role
     icon: str
     description: str
+    need: str
     round: int
     status: StepStatus
     error: str | None

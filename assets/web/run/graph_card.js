@@ -12,7 +12,7 @@ export function makeCard(node) {
   const foot = el("div.run-graph-foot", {}, time, tokens);
   const card = el(
     "button.run-graph-card", { type: "button", "data-id": node.id, "data-role": node.role }, head,
-    el("div.run-graph-text", {}, node.instruction), foot,
+    el("div.run-graph-text", {}, node.need ? `${node.need}: ${node.instruction}` : node.instruction), foot,
   );
   return { node: card, status, time, tokens };
 }

@@ -77,6 +77,7 @@ function stepParts(detail) {
   if (detail.cached) facts.push("recorded at an earlier equal call");
   const parts = [head(`Step ${detail.id} · ${detail.worker || "?"}`, detail, facts)];
   if (detail.description) parts.push(el("p.run-inspector-about", {}, detail.description));
+  if (detail.need) parts.push(el("p.run-inspector-about", {}, `Needed: “${detail.need}”; ${detail.worker} fits it best.`));
   if (detail.error) parts.push(problem(detail.code, detail.error));
   if (detail.answered_by) parts.push(el("p.run-inspector-about.run-inspector-instead", {}, tookOver(detail)));
   if (detail.child) parts.push(childLink(detail.child));

@@ -1,0 +1,40 @@
+"""Needs find the worker that serves them, also in a pool under other names and in other words."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.reader.bind_needs import rank_workers
+from orchestrator.reader.needs import Need
+from orchestrator.retrieval import sentence_vectors
+from pool_registry.calls.live_pool import open_live_pool
+from pool_registry.starter import starter_pool
+from trainer.tasks.pool_conditions import apply_condition
+
+pytestmark = pytest.mark.medium
+
+NEEDS = {
+    "evaluate an arithmetic expression": "calculator",
+    "convert units of measure": "units",
+    "distance between two airports": "great_circle",
+    "find a passage about a country": "atlas_search",
+    "the number in a passage": "reader",
+    "molar mass of a compound": "elements",
+    "business days between two dates": "calendar",
+    "exchange rate on a day": "fx_desk",
+}
+
+
+@pytest.mark.parametrize("condition", ["seen", "renamed"])
+def test_needs_find_their_workers_whatever_these_are_called(condition):
+    pool, renaming = apply_condition(condition, starter_pool(), 3)
+    workers = list(open_live_pool(pool).workers.values())
+    bound = {need: rank_workers(Need(need), workers)[0].worker for need in NEEDS}
+    right = [need for need, name in NEEDS.items() if bound[need] == renaming.get(name, name)]
+    assert len(right) >= len(NEEDS) - 1, bound
+
+
+def test_without_the_sentence_model_shared_words_decide(monkeypatch):
+    monkeypatch.setattr(sentence_vectors, "find_weights", lambda: None)
+    workers = list(open_live_pool(starter_pool()).workers.values())
+    assert rank_workers(Need("distance between two airports"), workers)[0].worker == "great_circle"
