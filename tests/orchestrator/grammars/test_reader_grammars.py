@@ -96,3 +96,10 @@ def test_every_accepted_list_of_needs_can_be_read(seed, steps):
         match = re.fullmatch(rf"{number}\. ([^()]+?)(?: \(([0-9, ]+)\))?", line)
         assert match is not None
         assert all(1 <= int(k) < number for k in (match[2] or "").split(", ") if k)
+
+
+def test_a_refusal_takes_the_place_of_a_plan():
+    assert accepts(needs_grammar(2, "No worker"), "No worker") and accepts(needs_grammar(2, "No worker"), "1. a")
+    grammar = fill_grammar([ROUTE], ["No worker: a", "No worker"])
+    assert accepts(grammar, "= No worker: a") and accepts(grammar, '1. {"route": "x"}\n= $1')
+    assert not accepts(grammar, '1. {"route": "x"}\n= No worker: b'[:17] + "\n") and not accepts(grammar, "= yes")
