@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -10,10 +11,65 @@ from orchestrator.reader.refusal import is_refusal
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.pool import check_pool
 from pool_registry.starter import starter_pool
+from pool_registry.starter.ledger import REGIONS
 from trainer.errors import UnknownTask
 from trainer.evaluation.trials import evaluate_orchestrator
+from trainer.tasks.everyday.everyday_data import HELD_OUT_TEXTS, load_everyday
+from trainer.tasks.everyday.questions import FACT_UNITS, FACT_WORDS, STATUS_WORDS
 from trainer.tasks.registry import open_source
+from trainer.tasks.task import normalize_query
 from trainer.tasks.verifier import RefusalVerifier
+from trainer.tasks.wordings import expand_choices
+
+# The plainest questions of all are put as everybody puts them; their wordings are in the training bank, too.
+PLAINEST = frozenset(
+    normalize_query(query).casefold()
+    for query in (
+        "What is 17 * 23?", "Convert 5 miles to km", "How far is LHR from JFK?", "What is 15% of 80?",
+        "What is the capital of France?", "What is the population of Germany?",
+        "How many days are there between 2024-03-01 and 2024-05-10?", "What day of the week was July 4, 2024?",
+        "What is the molar mass of water, H2O?", "What is the square root of 144?",
+        "When it is 9:30 on 2025-04-20 in London, what time is it in Tokyo?",
+        "Convert 100 degrees Fahrenheit to Celsius",
+    )
+)  # fmt: skip
+NUMBERS = ("a", "b", "c", "d", "p", "v", "n", "company")
+FACT_TARGETS = [name for _, targets in FACT_UNITS.values() for name in targets]
+
+
+def list_patterns() -> set[str]:
+    """What every text that training draws from may become, in small letters; a gap holds up to five words."""
+    texts = [
+        text
+        for bank in every_bank(load_everyday())
+        for choice in bank[:-HELD_OUT_TEXTS]
+        for text in expand_choices(choice)
+    ]
+    units = load_everyday().units
+    spellings = [name for group in (*units.groups, units) for unit in list_units(group) for name in unit]
+    words = {"from": spellings, "to": spellings, "unit": FACT_TARGETS, "status": STATUS_WORDS, "region": REGIONS}
+    words |= {"fact": [word for names in FACT_WORDS.values() for word in names], "which": ("first", "last")}
+    number = r"[$€]?-?[0-9][0-9,.]*"
+
+    def write_gap(match: re.Match[str]) -> str:
+        if match[1] in NUMBERS:
+            return number
+        choices = "|".join(re.escape(word.casefold()) for word in words.get(match[1], ()))
+        return f"(?:{choices})" if choices else r"\S+(?: \S+){0,2}"
+
+    return {re.sub(r"\\\{(\w+)\\\}", write_gap, re.escape(normalize_query(text).casefold())) for text in texts}
+
+
+def list_units(group) -> tuple[tuple[str, ...], ...]:
+    return group.units if hasattr(group, "units") else group.temperatures
+
+
+def every_bank(data) -> list[tuple[str, ...]]:
+    sections = (
+        data.sums, data.lists, data.dates, data.zones, data.distances, data.airports, data.facts, data.compared,
+        data.molecules, data.company, data.exchange, data.mixtures, data.refusals,
+    )  # fmt: skip
+    return [bank.texts for section in sections for bank in section] + [data.units.texts, data.units.temperature_texts]
 
 
 def draw(split: str, count: int, seed: int = 0, **rest):
@@ -35,9 +91,9 @@ def test_four_tasks_in_a_row_share_one_pool():
 
 
 def test_half_of_the_pools_are_a_part_of_the_starter_pool():
-    workers = set(starter_pool().workers)
+    workers = {spec.name: spec for spec in starter_pool().workers}
     tasks = draw("train", 400)
-    share = sum(set(task.pool.workers) <= workers for task in tasks) / 400
+    share = sum(all(workers.get(spec.name) == spec for spec in task.pool.workers) for task in tasks) / 400
     assert 0.35 < share < 0.65
 
 
@@ -77,6 +133,17 @@ def test_reference_plans_earn_their_answers_through_the_real_workers(split):
 
     result = asyncio.run(scored())
     assert (result.mean, set(result.statuses), result.turn_errors) == (1.0, {"OK"}, 0)
+
+
+def test_the_questions_written_by_hand_are_many_and_no_template_matches_them():
+    tasks = open_source("everyday:held_out").tasks("test", 1000)
+    queries = [normalize_query(task.query).casefold() for task in tasks]
+    assert len(set(queries)) == len(queries) >= 200
+    assert 15 <= sum(isinstance(task.verifier, RefusalVerifier) for task in tasks) <= 30
+    patterns = [re.compile(pattern) for pattern in list_patterns()]
+    assert len(patterns) > 500
+    matches = {query for query in queries for pattern in patterns if pattern.fullmatch(query)}
+    assert matches <= PLAINEST, sorted(matches - PLAINEST)
 
 
 def test_the_plans_of_the_questions_written_by_hand_earn_their_answers():

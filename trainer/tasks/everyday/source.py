@@ -162,13 +162,18 @@ class _Group:
         return (query, _need_of(question.asks[0].work)), frozenset(gone)
 
     def _draw_refusal(self) -> tuple[str, str]:
-        bank = self._random.choice(load_everyday().refusals)
-        text = self._random.choice(expand_choices(self._random.choice(choose_texts(bank.texts, self._split))))
-        gaps = {
-            "city": self._random.choice(list_cities_by_name()),
-            "country": self._random.choice(list_countries("area")),
-        }
-        return write_query(EverydayQuestion(text, gaps, (), True), self._random), bank.need
+        """A query that no ordinary pool can answer, and what it needs."""
+        for _ in range(MAX_DRAWS):
+            bank = self._random.choice(load_everyday().refusals)
+            text = self._random.choice(expand_choices(self._random.choice(choose_texts(bank.texts, self._split))))
+            gaps = {
+                "city": self._random.choice(list_cities_by_name()),
+                "country": self._random.choice(list_countries("area")),
+            }
+            question = EverydayQuestion(text, gaps, (), True)
+            if self._belongs_here(question):
+                return write_query(question, self._random), bank.need
+        raise AssertionError(f"{MAX_DRAWS} draws without a question to refuse")
 
     def _make_task(self, place: int, question: EverydayQuestion, pool: EverydayPool) -> Task:
         calls = expand(question.asks, pool.uses.keys())
