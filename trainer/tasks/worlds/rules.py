@@ -262,7 +262,7 @@ def _convert_physical(maker: TermMaker, steps: int) -> _Asked | None:
     if term is None:
         return None
     tool = maker.toolkit.general("units")
-    need = maker.need("convert", **{"from": written, "to": unit.name})
+    need = maker.need("units")
 
     def emit(draft: PlanDraft) -> JsonValue:
         return draft.call(tool, need, {"value": term.emit(draft), "from": unit.unit, "to": unit.to})
@@ -350,7 +350,7 @@ def _calculate(
             }  # fmt: skip
         else:
             by_role = {"expression": formula.format(*figures)}
-        return draft.call(tool, maker.need("calculate"), by_role)
+        return draft.call(tool, maker.need("arithmetic" if plain else "calculate"), by_role)
 
     return _Asked(_name_terms(terms), emit, make_verifier(value))
 

@@ -108,9 +108,8 @@ class Toolkit:
 
     def note_finder(self, topic: int) -> Tool:
         """The tool that returns the passage on a topic."""
-        if self.covers("find_note"):
-            return self._tools["find_note",]
-        return self._tools.get(("note_about", str(topic))) or self._make_note_finder(topic)
+        own = self._tools.get(("note_about", str(topic)))
+        return own or self._tools.get(("find_note",)) or self._make_note_finder(topic)
 
     def reader(self) -> Tool:
         """The tool that reads the number in a passage."""
