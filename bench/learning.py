@@ -5,7 +5,8 @@
 
 `matrix` scores the shipped checkpoints (or --orchestrators) greedily on every family of the test split, levels 1
 to 3 in turn: the four families of the recipe on the seen and on the renamed pool, and the two held-out families,
-with at most two turns an episode, as in the recipe.
+with at most two turns an episode, as in the recipe. The group `missing` has one tool replaced by another that does the
+same; `--unbound` measures every row also without binding learnt workers by description (orchestrator/binding).
 Intervals are 95 %, bootstrapped over tasks. `words`: a third of the tasks are worded as no training task is.
 
 `seeds` takes jobs with a GRPO stage and different seeds and compares, for each, the mean reward of sampled episodes
@@ -25,6 +26,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from orchestrator.binding.bind_workers import BindingSettings
 from orchestrator.checkpoints import find_checkpoint, read_checkpoint
 from orchestrator.engine.episode_loop import NoSink
 from pool_registry.calls.caching_pool import CachingPool
@@ -46,6 +48,7 @@ LEVELS = (1, 2, 3)
 GROUPS = {
     "seen": ("seen", list_train_families()),
     "renamed": ("renamed", list_train_families()),
+    "missing": ("missing", list_train_families()),
     "held-out": ("seen", list_held_out_families()),
 }
 
@@ -56,7 +59,10 @@ def main() -> None:
     matrix_of = commands.add_parser("matrix")
     matrix_of.add_argument("--tasks", type=int, default=300, help="of each family")
     matrix_of.add_argument("--orchestrators", nargs="+", default=ORCHESTRATORS)
-    matrix_of.add_argument("--groups", nargs="+", choices=GROUPS, default=tuple(GROUPS))
+    matrix_of.add_argument("--groups", nargs="+", choices=GROUPS, default=("seen", "renamed", "held-out"))
+    matrix_of.add_argument("--levels", nargs="+", type=int, default=LEVELS)
+    matrix_of.add_argument("--unbound", action="store_true", help="measure each row without binding, too")
+    matrix_of.add_argument("--seed", type=int, default=0, help="of the condition")
     matrix_of.add_argument("--concurrency", type=int, default=64)
     seeds_of = commands.add_parser("seeds")
     seeds_of.add_argument("jobs", nargs="+")
@@ -77,24 +83,30 @@ def main() -> None:
 async def matrix(options: argparse.Namespace) -> dict[str, Any]:
     """One row per orchestrator and group of tasks."""
     rows = []
-    share = options.tasks // len(LEVELS)
+    share = options.tasks // len(options.levels)
     for group in options.groups:
         condition, families = GROUPS[group]
-        tasks = [SUITES[name].task(level, "test", i) for name in families for level in LEVELS for i in range(share)]
-        pool, remapped, _ = apply_condition_to_tasks(condition, two_turns(starter_pool()), tasks)
+        tasks = [
+            SUITES[name].task(level, "test", i) for name in families for level in options.levels for i in range(share)
+        ]
+        pool, remapped, _ = apply_condition_to_tasks(condition, two_turns(starter_pool()), tasks, options.seed)
         for name in options.orchestrators:
-            started = time.perf_counter()
             async with live_pool(pool) as live:
-                done = await greedy(name, remapped, CachingPool(live), options.concurrency)
-            row = {"group": group, **row_of(name, done), "wall_s": round(time.perf_counter() - started, 1)}
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-    return {"tasks_per_family": share * len(LEVELS), "levels": LEVELS, "rows": rows}
+                for bound in (True, False) if options.unbound else (True,):
+                    started = time.perf_counter()
+                    done = await greedy(name, remapped, CachingPool(live), options.concurrency, bound)
+                    wall_s = round(time.perf_counter() - started, 1)
+                    row = {"group": group, "binding": bound, **row_of(name, done), "wall_s": wall_s}
+                    rows.append(row)
+                    print(json.dumps(row), flush=True)
+    return {"tasks_per_family": share * len(options.levels), "levels": options.levels, "rows": rows}
 
 
-async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int) -> list[ResultRow]:
-    """`evaluate` on the trainer's generator, which lets a new episode in as soon as another has ended."""
+async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int, bound: bool = True) -> list[ResultRow]:
+    """`evaluate` on the trainer's generator, which lets a new episode in as soon as another has ended. `bound`: the
+    workers that a checkpoint learnt are bound to those of the pool by description."""
     from orchestrator.dialects import find_dialect
+    from orchestrator.policies.model import plan_binding
     from trainer.grpo.rollouts import EpisodeFormat, LearningPolicy
     from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.generator import SamplingParams
@@ -109,10 +121,11 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int)
     episode_format = EpisodeFormat(
         find_dialect(manifest.dialect), manifest.prompt, manifest.turn_tokens, 2048, pool.pool.limits.max_rounds
     )
+    binding = plan_binding(pool, name, BindingSettings(bound))
     rows: list[ResultRow] = []
 
     def make(_: Trial) -> LearningPolicy:
-        return LearningPolicy(name, pool, generator, chat, episode_format)
+        return LearningPolicy(name, pool, generator, chat, episode_format, binding)
 
     try:
         await run_trials(plan_trials(name, tasks), pool, make, rows.append, concurrency=concurrency)

@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from assets import asset
+from orchestrator.binding.learnt_worker import LearntWorker, describe_starter
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.prompt import PromptStyle
 from pool_registry.actions import JsonValue
@@ -50,11 +51,18 @@ class FileMark(BaseModel):
 
 
 class TrainedPool(BaseModel):
-    """The pool version that a checkpoint was trained on."""
+    """The pool version that a checkpoint was trained on. `specs` says what its workers do and take; manifests of
+    earlier versions have none."""
 
     name: str
     hash: str
     workers: tuple[str, ...]
+    specs: tuple[LearntWorker, ...] = ()
+
+    @property
+    def learnt(self) -> tuple[LearntWorker, ...]:
+        """Its workers for a binding; () where neither this manifest nor the starter pool knows them."""
+        return self.specs or describe_starter(self.hash)
 
 
 class Checkpoint(StrictModel):
@@ -116,6 +124,21 @@ def is_complete(folder: Path) -> bool:
     except UnknownOrchestrator:
         return False
     return True
+
+
+def spell_checkpoint(name: str) -> str:
+    """The one name under which settings of a checkpoint are stored: a starter's, `JOB@STEP`, or its folder's path.
+
+    Raises UnknownOrchestrator when there is no such checkpoint.
+    """
+    folder, _ = find_checkpoint(name)
+    starters = [starter for starter in STARTERS if starter_checkpoint(starter) == folder]
+    if starters:
+        return starters[0]
+    jobs = find_home().jobs
+    if folder.parent.name == "checkpoints" and folder.parent.parent.parent == jobs:
+        return f"{folder.parent.parent.name}@{folder.name}"
+    return str(folder.resolve())
 
 
 def checkpoint_names() -> list[str]:

@@ -81,12 +81,27 @@ class RecalledLessons:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundStep:
+    """A step whose worker was bound by description (binding/): the name that the model wrote, the worker at hand that
+    it stands for ("" where none is like it), how alike their descriptions are, and who chose: the equal name, meaning,
+    words, or a person. `parameters` are those that are called otherwise at hand, as {learnt: at hand}."""
+
+    step: int
+    asked: str
+    worker: str
+    likeness: float
+    by: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """The output of an orchestrator: `steps` and/or `answer`, or `error` where it could not be parsed.
 
     `text` is the raw output, `prompt` the orchestrating model's input. `failed`: the orchestrator itself could not
     answer (its endpoint is down ...), so there is no point in asking again. An episode's first turn holds `shown`
-    where not all workers were in the prompt, and `recalled` where the pool's failure memory is on.
+    where not all workers were in the prompt, and `recalled` where the pool's failure memory is on. `bindings` has the
+    steps whose worker's name the model learnt on another pool.
     `note`: what of the request the model could not do.
     """
 
@@ -100,6 +115,7 @@ class Turn:
     shown: ShownWorkers | None = None
     recalled: RecalledLessons | None = None
     note: str = ""
+    bindings: tuple[BoundStep, ...] = ()
 
     @property
     def has_answer(self) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from orchestrator.binding.bind_workers import BindingSettings
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, Sink, check_query, new_episode_id, run_episode
@@ -78,8 +79,13 @@ def prepare_run(
 
 
 def make_orchestrator_with_memory(store: Store, pool: LivePool, name: str, task: Task | None = None) -> Orchestrator:
-    """Make the orchestrator called `name`, with the pool's failure memory. Raises UnknownOrchestrator."""
-    orchestrator = make_orchestrator(name, pool, task.oracle_turn if task else None)
+    """Make the orchestrator called `name`, with the pool's failure memory and with the binding that is stored for it.
+
+    Raises UnknownOrchestrator.
+    """
+    orchestrator = make_orchestrator(
+        name, pool, task.oracle_turn if task else None, binding=BindingSettings(read_edits=store.bindings.read)
+    )
     return with_memory(orchestrator, find_memory(pool.pool, store.lessons))
 
 

@@ -107,6 +107,10 @@ def evaluate(
         int, typer.Option(help="Episodes per task. One is greedy, several are sampled at temperature 1.", min=1, max=64)
     ] = 1,
     seed: Annotated[int, typer.Option(help="Of the condition, a source's draw and the samples.", min=0)] = 0,
+    binding: Annotated[
+        bool,
+        typer.Option(help="Call another pool's workers by their descriptions where a checkpoint learnt one pool."),
+    ] = True,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
@@ -124,7 +128,7 @@ def evaluate(
     chosen = load_source_tasks(source, family, level, split, tasks, seed)
     if not chosen:
         chosen = load_family_tasks(family or "", level, split, tasks)
-    options = EvaluationOptions(orchestrator, pool, condition, concurrency, samples, seed)
+    options = EvaluationOptions(orchestrator, pool, condition, concurrency, samples, seed, binding)
     result = asyncio.run(run_evaluation(options, chosen, home))
     if as_json:
         typer.echo(result.model_dump_json(indent=1))
@@ -142,6 +146,7 @@ class EvaluationOptions:
     concurrency: int
     samples: int
     seed: int
+    binding: bool
 
 
 def load_source_tasks(
@@ -166,9 +171,11 @@ def load_family_tasks(family: str, level: int, split: str, count: int) -> list[T
 
 async def run_evaluation(options: EvaluationOptions, tasks: list[Task], home: str | None) -> Evaluation:
     """Evaluate on the data folder's pool and record traces there. Returns when every event is on disk."""
+    from orchestrator.binding.bind_workers import BindingSettings
     from orchestrator.engine.gc_settings import expect_many_episodes
     from pool_registry.calls.live_pool import live_pool
     from trainer.evaluation.trials import evaluate_orchestrator as evaluate_tasks
+    from trainer.evaluation.trials import make_by_name
     from trainer.run_recipe import load_pool
     from trainer.tasks.task_conditions import apply_condition_to_tasks
 
@@ -188,6 +195,7 @@ async def run_evaluation(options: EvaluationOptions, tasks: list[Task], home: st
                 samples=options.samples,
                 seed=options.seed,
                 condition=options.condition,
+                make=make_by_name(live, binding=BindingSettings(options.binding, store.bindings.read)),
             )
         store.traces.flush()
     return result

@@ -254,6 +254,11 @@ class EvaluateSettings(RecipeSection):
         default=None, ge=1, le=64, description="Turns per episode; empty for those of GRPO, or the pool's limit."
     )
     concurrency: int = Field(default=32, ge=1, le=256, description="Episodes at a time.")
+    binding: bool = Field(
+        default=True,
+        description="Whether a checkpoint that learnt one pool calls another's workers by their descriptions. Without, "
+        "it calls them by the names that it learnt.",
+    )
 
     @property
     def episodes(self) -> int:

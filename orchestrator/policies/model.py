@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.checkpoints import Checkpoint, find_checkpoint
+from orchestrator.binding.bind_turn import bind_turn
+from orchestrator.binding.bind_workers import BY_DESCRIPTION, Binding, BindingSettings, bind_workers
+from orchestrator.checkpoints import Checkpoint, find_checkpoint, spell_checkpoint
 from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
@@ -19,6 +21,7 @@ from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.kinds import open_worker
 from pool_registry.language_models.completion import CompletionOptions, Draw, LanguageModel, Message
+from pool_registry.load_once import LoadOnce
 from pool_registry.worker import WorkerSpec
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ class ModelPolicy:
     `draw` says how turns are sampled; without it as the model is configured (a checkpoint: greedily).
     `constrained`: a turn is held to the grammar of its dialect on this pool, so that it can always be read.
     `memory` gives lessons of earlier failures; a model trained on the query alone (style `query`) gets none.
+    `binding` says which workers the names that it learnt stand for.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class ModelPolicy:
         max_rounds: int | None = None,
         draw: Draw | None = None,
         constrained: bool = False,
+        binding: LoadOnce[Binding] | None = None,
     ) -> None:
         self.name = name
         self._pool = pool
@@ -56,6 +61,7 @@ class ModelPolicy:
         self._turn_tokens = turn_tokens
         self._draw = draw
         self._constrained = constrained
+        self._binding = binding
         self.memory: FailureMemory | None = None
         allowed = pool.pool.limits.max_rounds
         self._max_rounds = min(allowed, max_rounds or allowed)
@@ -72,22 +78,27 @@ class ModelPolicy:
         if recalled is None and self.memory is not None and self.reads_memory:
             recalled = await self.memory.recall(episode.query)
         messages = build_messages(episode, pool, self._dialect, self._rounds(episode), self._style, recalled)
-        grammar = turn_grammar(self._dialect.name, episode, pool) if self._constrained else None
+        binding = await self._load_binding()
+        vocabulary = pool if binding is None else binding.vocabulary
+        grammar = turn_grammar(self._dialect.name, episode, vocabulary) if self._constrained else None
         completion = await self._model.complete(
-            messages, self._dialect.tools(pool), self._turn_tokens, _with_round_seed(self._draw, episode), grammar
+            messages, self._dialect.tools(vocabulary), self._turn_tokens, _with_round_seed(self._draw, episode), grammar
         )
-        turn = self._dialect.parse(completion.text, episode.next_step_id, list(pool.workers))
-        return Turn(
-            turn.steps,
-            turn.answer,
-            turn.error,
-            turn.text,
+        turn = self._dialect.parse(completion.text, episode.next_step_id, list(vocabulary.workers))
+        return replace(
+            turn if binding is None else bind_turn(turn, binding),
             prompt=completion.prompt,
             usage=completion.usage,
             note=completion.note,
             shown=None if episode.shown else shown,
             recalled=None if episode.recalled else recalled,
         )
+
+    async def _load_binding(self) -> Binding | None:
+        if self._binding is None:
+            return None
+        await self._binding.ready()
+        return self._binding()
 
     def _rounds(self, episode: Episode) -> int:
         """The number of turns that the episode can have, by its limits and by the model's training."""
@@ -114,7 +125,9 @@ def agent_policy(pool: LivePool, agent: str, dialect: Dialect, draw: Draw | None
     return ModelPolicy(f"model:{agent}:{dialect.name}", pool, pool.workers[agent], dialect, draw=draw)
 
 
-def checkpoint_policy(pool: LivePool, name: str, draw: Draw | None = None) -> ModelPolicy | ReaderPolicy:
+def checkpoint_policy(
+    pool: LivePool, name: str, draw: Draw | None = None, binding: LoadOnce[Binding] | None = None
+) -> ModelPolicy | ReaderPolicy:
     """A trained checkpoint as the orchestrator. Raises UnknownOrchestrator when no checkpoint has this name."""
     folder, checkpoint = find_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
@@ -122,7 +135,22 @@ def checkpoint_policy(pool: LivePool, name: str, draw: Draw | None = None) -> Mo
         return ReaderPolicy(name, pool, model, checkpoint.turn_tokens, draw)
     dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
-    return ModelPolicy(name, pool, model, dialect, *learnt, draw=draw, constrained=True)
+    return ModelPolicy(name, pool, model, dialect, *learnt, draw=draw, constrained=True, binding=binding)
+
+
+def plan_binding(pool: LivePool, name: str, settings: BindingSettings = BY_DESCRIPTION) -> LoadOnce[Binding] | None:
+    """The binding of a checkpoint to a pool, made when its first turn needs it. None where no binding is used: the
+    model reads the pool in its prompt, nothing is known of the pool that it learnt, or the settings say so.
+
+    Raises UnknownOrchestrator when no checkpoint has this name.
+    """
+    _, checkpoint = find_checkpoint(name)
+    if not settings.enabled or checkpoint.prompt != "query" or checkpoint.pool is None:
+        return None
+    learnt = checkpoint.pool.learnt
+    if not learnt:
+        return None
+    return LoadOnce(lambda: bind_workers(learnt, pool, settings.read_edits(spell_checkpoint(name), pool.hash)))
 
 
 async def warm_up(name: str) -> None:

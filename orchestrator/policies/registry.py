@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orchestrator.binding.bind_workers import BY_DESCRIPTION, Binding, BindingSettings
 from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.errors import UnknownOrchestrator
@@ -22,7 +23,7 @@ from orchestrator.policies.cascade import CascadePolicy, sort_by_price
 from orchestrator.policies.direct import DirectPolicy
 from orchestrator.policies.fan_out import FanOutPolicy
 from orchestrator.policies.group_chat import GroupChatPolicy, choose_chair
-from orchestrator.policies.model import agent_policy, checkpoint_policy
+from orchestrator.policies.model import agent_policy, checkpoint_policy, plan_binding
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.policies.pipeline import PipelinePolicy
 from orchestrator.policies.random_plan import RandomPlanPolicy
@@ -205,34 +206,45 @@ def explain_stay(name: str) -> str:
 
 
 def make_orchestrator(
-    name: str, pool: LivePool, reference: Turn | None = None, draw: Draw | None = None
+    name: str,
+    pool: LivePool,
+    reference: Turn | None = None,
+    draw: Draw | None = None,
+    binding: BindingSettings = BY_DESCRIPTION,
 ) -> Orchestrator:
     """The orchestrator called `name` on an open pool; `reference` is the oracle's plan, `draw` how it samples.
+    `binding` says how a checkpoint that learnt another pool is bound to this one.
 
     Raises UnknownOrchestrator saying which names there are or what the pool lacks.
     """
-    return orchestrator_factory(name, pool)(reference, draw)
+    return orchestrator_factory(name, pool, binding=binding)(reference, draw)
 
 
 def orchestrator_factory(
-    name: str, pool: LivePool, record: Callable[[], TrackRecord] | None = None
+    name: str,
+    pool: LivePool,
+    record: Callable[[], TrackRecord] | None = None,
+    binding: BindingSettings = BY_DESCRIPTION,
 ) -> OrchestratorFactory:
-    """`make_orchestrator` for many episodes: the traces that a policy goes by are read once, when the first of them
-    needs them, so that the episodes themselves do not change its choices. `record` gives another track record than
-    this data folder's of now."""
+    """`make_orchestrator` for many episodes: the traces that a policy goes by, and the binding of a checkpoint, are
+    read once, when the first of them needs them, so that the episodes themselves do not change its choices. `record`
+    gives another track record than this data folder's of now."""
     parsed = OrchestratorName.parse(name)
     policy = POLICIES.get(parsed.policy)
     if policy is None:
-        return lambda _, draw: _open_checkpoint(name, pool, draw)
+        bind_once = LoadOnce(lambda: plan_binding(pool, name.strip(), binding))
+        return lambda _, draw: _open_checkpoint(name, pool, draw, bind_once)
     read_once = LoadOnce(record or (lambda: _read_track_record(pool)))
     return lambda reference, draw: policy.make(
         PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once)
     )
 
 
-def _open_checkpoint(name: str, pool: LivePool, draw: Draw | None) -> Orchestrator:
+def _open_checkpoint(
+    name: str, pool: LivePool, draw: Draw | None, plan: Callable[[], LoadOnce[Binding] | None]
+) -> Orchestrator:
     try:
-        return checkpoint_policy(pool, name.strip(), draw)
+        return checkpoint_policy(pool, name.strip(), draw, plan())
     except UnknownOrchestrator as error:
         problem = POLICIES.problems.get(OrchestratorName.parse(name).policy)
         if problem:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from sqlalchemy import ColumnElement, Engine, or_
 from sqlmodel import Session, col, select
 
+from orchestrator.binding.stored_edits import BindingEdits
 from orchestrator.engine.episode import Episode, replay
 from orchestrator.engine.events import Event, load_event
 from orchestrator.engine.process_identity import is_alive
@@ -198,6 +199,7 @@ class Store:
     pools: PoolStore
     traces: TraceStore
     lessons: LessonStore
+    bindings: BindingEdits
 
     def close(self) -> None:
         self.traces.close()
@@ -206,7 +208,7 @@ class Store:
 def open_store(home: Home) -> Store:
     """The migrated store of a data folder. Raises StorageError saying what to do."""
     engine = open_engine(home)
-    return Store(home, engine, PoolStore(engine), TraceStore(engine), LessonStore(engine))
+    return Store(home, engine, PoolStore(engine), TraceStore(engine), LessonStore(engine), BindingEdits(engine))
 
 
 def _filter_conditions(criteria: TraceFilter) -> Iterable[ColumnElement[bool]]:

@@ -30,6 +30,7 @@ OPTIONAL = frozenset({"orchestrator.retrieval.sentence_vectors"})
 NEEDS_DATABASE = frozenset(
     {
         "orchestrator.traces.store",
+        "orchestrator.binding.stored_edits",
         "orchestrator.failure_memory.lessons",
         "orchestrator.traces.agent_track_record",
         "pool_registry.storage.pool_store",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
+from orchestrator.binding.bind_workers import BY_DESCRIPTION, BindingSettings
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.policies.registry import POLICIES, find_policy
@@ -91,6 +92,7 @@ class EvaluationCell:
     trials: Sequence[Trial]
     renaming: Mapping[str, str]
     past: FrozenPast | None = None
+    binding: BindingSettings = BY_DESCRIPTION
 
     @property
     def title(self) -> str:
@@ -104,7 +106,7 @@ class EvaluationCell:
 
     def maker(self) -> MakeForTrial:
         """Return the function that makes its orchestrator, a new one for every trial."""
-        return make_by_name(self.pool, self.rename_orchestrator, self.past)
+        return make_by_name(self.pool, self.rename_orchestrator, self.past, self.binding)
 
     def rename_orchestrator(self, name: str) -> str:
         """Rename the worker in an orchestrator's name as in this pool: direct:solver where solver has a new name."""
@@ -177,6 +179,8 @@ class EvaluationStage:
         if pool != self._pool:
             self._store.traces.keep_pool(pool, live.hash)
 
+        binding = BindingSettings(settings.binding, self._store.bindings.read)
+
         def cell(name: str) -> EvaluationCell:
             trials = plan_trials(
                 name,
@@ -187,7 +191,7 @@ class EvaluationStage:
                 temperature=settings.temperature,
                 seed=settings.seed,
             )
-            return EvaluationCell(name, condition, live, trials, renaming)
+            return EvaluationCell(name, condition, live, trials, renaming, binding=binding)
 
         return [cell(name) for name in self._names]
 

@@ -17,6 +17,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from orchestrator.binding.bind_workers import BY_DESCRIPTION, BindingSettings
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, NoSink, Orchestrator, Sink, run_episode
 from orchestrator.engine.events import Graded
@@ -125,21 +126,27 @@ def make_task_key(task: Task, source: str = GENERATED) -> TaskKey:
     return TaskKey(source, ref.family, ref.level, ref.split, ref.index)
 
 
-def make_by_name(pool: LivePool, rename: Callable[[str], str] = str, past: FrozenPast | None = None) -> MakeForTrial:
+def make_by_name(
+    pool: LivePool,
+    rename: Callable[[str], str] = str,
+    past: FrozenPast | None = None,
+    binding: BindingSettings = BY_DESCRIPTION,
+) -> MakeForTrial:
     """Return the function that makes the orchestrator named in a trial's slot, a new one for every trial (the oracle
     needs the task's plan).
 
     `rename` turns that name into the one on this pool, where workers may have other names. Traces that a policy reads
     and lessons that trials in the condition `memory` are shown are read once, so that the episodes of an evaluation
-    do not influence it; both come from `past` where it is given.
+    do not influence it; both come from `past` where it is given. `binding` says how checkpoints that learnt one pool
+    are bound to another.
     """
     record = _open_record(past) if past is not None else None
-    make = cache(lambda name: orchestrator_factory(name, pool, record))
+    make = cache(lambda name: orchestrator_factory(name, pool, record, binding))
     lessons = cache(lambda: _load_lessons(pool.pool.name, past))
 
     def make_for(trial: Trial, own: LivePool | None = None, /) -> Orchestrator:
         name = trial.slot.orchestrator
-        factory = make(rename(name)) if own is None else orchestrator_factory(name, own, record)
+        factory = make(rename(name)) if own is None else orchestrator_factory(name, own, record, binding)
         orchestrator = factory(trial.task.oracle_turn, trial.draw)
         return with_memory(orchestrator, lessons()) if trial.slot.condition == MEMORY else orchestrator
 

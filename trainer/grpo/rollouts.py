@@ -13,6 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from orchestrator.binding.bind_turn import bind_turn
+from orchestrator.binding.bind_workers import Binding, bind_workers
+from orchestrator.binding.learnt_worker import describe_learnt_pool
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
@@ -22,6 +25,7 @@ from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import JsonValue, Status, Usage
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import strip_special
+from pool_registry.load_once import LoadOnce
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.grpo.curriculum import Curriculum
@@ -131,9 +135,16 @@ class LearningPolicy:
     """The learning model as the orchestrator of one episode; keeps every token it saw and wrote."""
 
     def __init__(
-        self, name: str, pool: LivePool, generator: Generator, chat: ChatTokens, episode_format: EpisodeFormat
+        self,
+        name: str,
+        pool: LivePool,
+        generator: Generator,
+        chat: ChatTokens,
+        episode_format: EpisodeFormat,
+        binding: LoadOnce[Binding] | None = None,
     ) -> None:
         self.name = name
+        self._binding = binding
         self._pool, self._generator, self._chat, self._format = pool, generator, chat, episode_format
         self.transcript = Transcript([])
         self.logprobs: list[float] | None = []
@@ -152,8 +163,15 @@ class LearningPolicy:
         ids = made.ids or [self._chat.tokenizer.eos_token_id]
         self._add(ids, made.logprobs if made.ids else [0.0], learn=True)
         text = self._chat.decode(ids)
-        turn = self._format.dialect.parse(text, episode.next_step_id, list(pool.workers))
+        turn = await self._parse(text, episode.next_step_id, pool)
         return replace(turn, usage=Usage(len(context), len(ids)), shown=None if episode.shown else shown)
+
+    async def _parse(self, text: str, first_id: int, pool: LivePool) -> Turn:
+        if self._binding is None:
+            return self._format.dialect.parse(text, first_id, list(pool.workers))
+        await self._binding.ready()
+        binding = self._binding()
+        return bind_turn(self._format.dialect.parse(text, first_id, list(binding.vocabulary.workers)), binding)
 
     def _read(self, episode: Episode, pool: LivePool) -> None:
         """Put in front of the next turn what it answers to."""
@@ -236,7 +254,8 @@ class RolloutEngine:
         task = self.pools.vary(task)
         # A TaskGroup: the first failure of a backend cancels the other episodes of the group.
         async with self.pools.open(task) as pool, asyncio.TaskGroup() as running:
-            started = [running.create_task(self.run_episode(task, generator, pool)) for _ in range(size)]
+            binding = self._plan_binding(pool)
+            started = [running.create_task(self.run_episode(task, generator, pool, binding)) for _ in range(size)]
         group = RolloutGroup(task, [episode.result() for episode in started])
         scored = score_group([rollout.sample for rollout in group.rollouts], self.terms)
         for rollout, terms in zip(group.rollouts, scored, strict=True):
@@ -246,7 +265,19 @@ class RolloutEngine:
             rollout.advantage = advantage
         return group
 
-    async def run_episode(self, task: Task, generator: Generator, pool: LivePool | None = None) -> Rollout:
+    def _plan_binding(self, pool: LivePool) -> LoadOnce[Binding] | None:
+        """The binding of a model that knows the job's pool by heart to the pool of a task; None where none is used."""
+        if self.episode_format.style != "query" or pool.hash == self.pool.hash:
+            return None
+        return LoadOnce(lambda: bind_workers(describe_learnt_pool(self.pool), pool))
+
+    async def run_episode(
+        self,
+        task: Task,
+        generator: Generator,
+        pool: LivePool | None = None,
+        binding: LoadOnce[Binding] | None = None,
+    ) -> Rollout:
         """One episode on `pool` (default: the job's), graded.
 
         Raises TrainingFailed when the backend fails or the spend cap is reached.
@@ -254,7 +285,7 @@ class RolloutEngine:
         async with self._slots:
             self._check_cost()  # here, not before the queue: what ran meanwhile has cost something
             pool = pool or self.pool
-            policy = LearningPolicy(self.name, pool, generator, self.chat, self.episode_format)
+            policy = LearningPolicy(self.name, pool, generator, self.chat, self.episode_format, binding)
             spec = EpisodeSpec(task.query, task=task.ref)
             guarded = _FailureGuard(policy)
             episode = await run_episode(

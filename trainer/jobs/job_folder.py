@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from orchestrator.binding.learnt_worker import describe_learnt_pool
 from orchestrator.checkpoints import Checkpoint, TrainedPool, complete_steps, read_checkpoint, seal
 from orchestrator.errors import UnknownOrchestrator
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import write_atomically
-from pool_registry.pool import Pool
+from pool_registry.calls.live_pool import LivePool
 from trainer.recipe import Recipe
 from trainer.results.rows import RESULTS, append_line
 
@@ -190,7 +191,7 @@ def read_lines(path: Path, offset: int = 0) -> list[dict[str, JsonValue]]:
     return rows
 
 
-def new_manifest(recipe: Recipe, pool: Pool, stage: str, step: int, adapter: bool, base: str) -> Checkpoint:
+def new_manifest(recipe: Recipe, pool: LivePool, stage: str, step: int, adapter: bool, base: str) -> Checkpoint:
     """Build the manifest of a checkpoint of this job; `seal` adds the hashes of its files."""
     return Checkpoint.model_validate(
         {
@@ -203,7 +204,12 @@ def new_manifest(recipe: Recipe, pool: Pool, stage: str, step: int, adapter: boo
             "prompt": recipe.model.prompt,
             "turn_tokens": recipe.model.turn_tokens,
             "max_rounds": recipe.grpo.rollouts.max_rounds if recipe.grpo else None,
-            "pool": TrainedPool(name=pool.name, hash=pool.hash, workers=tuple(spec.name for spec in pool.enabled)),
+            "pool": TrainedPool(
+                name=pool.pool.name,
+                hash=pool.hash,
+                workers=tuple(pool.workers),
+                specs=describe_learnt_pool(pool),
+            ),
             "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "recipe": recipe.model_dump(mode="json"),
         }

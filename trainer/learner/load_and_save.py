@@ -221,7 +221,7 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
             count = self.saving.check_tasks
             figures = dict(self.training.check(self.training, model, self.learner.tokenizer, count))
             self.job_folder.append_metrics(self.stage, step, figures)
-        recipe, pool = self.training.recipe, self.training.pool.pool
+        recipe, pool = self.training.recipe, self.training.pool
         manifest = new_manifest(recipe, pool, self.stage, step, self.learner.adapter, self.learner.base).model_copy(
             update={"metrics": {**self._figures, **figures}}
         )

@@ -1,0 +1,52 @@
+"""A person's choices in bindings, stored for a checkpoint and one version of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Engine, delete
+from sqlmodel import Field, Session, SQLModel, col, select
+
+from pool_registry.storage.pool_store import writing
+
+
+class BindingEditRow(SQLModel, table=True):
+    """One choice: `worker` is the one at hand that `learnt` stands for, "" for none. `pool_hash` is that of the
+    version."""
+
+    __tablename__ = "binding_edit"
+
+    checkpoint: str = Field(primary_key=True)
+    pool_hash: str = Field(primary_key=True)
+    learnt: str = Field(primary_key=True)
+    worker: str
+
+
+class BindingEdits:
+    """The choices for all checkpoints. They are named as `spell_checkpoint` does."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def read(self, checkpoint: str, pool_hash: str) -> Mapping[str, str]:
+        """What was chosen: learnt worker -> worker at hand, or "" for none."""
+        query = select(BindingEditRow).where(
+            BindingEditRow.checkpoint == checkpoint, BindingEditRow.pool_hash == pool_hash
+        )
+        with Session(self._engine) as session:
+            return {row.learnt: row.worker for row in session.exec(query.order_by(col(BindingEditRow.learnt)))}
+
+    def choose(self, checkpoint: str, pool_hash: str, learnt: str, worker: str) -> None:
+        """Store a choice; it replaces an earlier one."""
+        with writing(self._engine) as session:
+            session.merge(BindingEditRow(checkpoint=checkpoint, pool_hash=pool_hash, learnt=learnt, worker=worker))
+
+    def forget(self, checkpoint: str, pool_hash: str, learnt: str | None = None) -> int:
+        """Delete one choice, or all of a checkpoint for this version; returns how many there were."""
+        chosen = delete(BindingEditRow).where(
+            col(BindingEditRow.checkpoint) == checkpoint, col(BindingEditRow.pool_hash) == pool_hash
+        )
+        if learnt is not None:
+            chosen = chosen.where(col(BindingEditRow.learnt) == learnt)
+        with writing(self._engine) as session:
+            return session.connection().execute(chosen).rowcount
