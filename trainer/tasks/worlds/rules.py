@@ -356,8 +356,8 @@ def _calculate(
 
 
 def _draw_number(maker: TermMaker, steps: int, unit: str | None = None) -> Term | None:
-    """A number in `steps` steps: a term, or where there are enough steps the difference or sum of two."""
-    if steps >= 3 or (steps == 3 and maker.random.random() < 0.5):
+    """A number in `steps` steps: a term, or where there are enough steps the sum of several."""
+    if steps >= 3:
         terms = _draw_like(maker, _split_any(maker.random, steps - 1), unit)
         if terms is None:
             return None

@@ -13,7 +13,7 @@ from random import Random
 from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
-from trainer.tasks.worlds.tables import Value, WorldTable
+from trainer.tasks.worlds.tables import WorldTable
 from trainer.tasks.worlds.word_banks import held_out_texts, learnt_texts, load_words
 from trainer.tasks.worlds.worker import Shape
 from trainer.tasks.worlds.world_data import ConverterData, EntityData, FieldData
@@ -323,7 +323,7 @@ class Toolkit:
     ) -> Tool:
         """A worker of the kind `world`. `spellings` are the enum's choices by what they stand for."""
         masked = self._random.random() < MASKED_SHARE
-        name = self._draw_name([_fill(pattern, texts or {}) for pattern in names], masked)
+        name = self._draw_name([fill_text(pattern, texts or {}) for pattern in names], masked)
         roles = self._name_roles(parameters, texts or {}, masked and self._random.random() < 0.5)
         rules = {roles[item.role]: _write_rule(item) for item in parameters}
         arguments = {"type": "object", "properties": rules, "required": list(rules), "additionalProperties": False}
@@ -344,7 +344,7 @@ class Toolkit:
     def _describe(self, shape: str, texts: Mapping[str, str]) -> str:
         texts_of_all = self._words.descriptions[shape]
         bank = held_out_texts(texts_of_all) if self._held_out else learnt_texts(texts_of_all)
-        return _capitalize(_fill(self._random.choice(bank), texts))
+        return _capitalize(fill_text(self._random.choice(bank), texts))
 
     def _entity_texts(self, entity: str) -> dict[str, str]:
         data = self._entities[entity]
@@ -368,7 +368,7 @@ class Toolkit:
             bank = item.names or self._words.parameters[item.role]
             # pairs such as start and end take the same place of their banks
             pair = item.role in _PAIRS
-            name = _to_name(_fill(bank[place % len(bank)] if pair else self._random.choice(bank), texts))
+            name = _to_name(fill_text(bank[place % len(bank)] if pair else self._random.choice(bank), texts))
             if masked:
                 name = self._mask_parameter(style, number)
             while name in taken:
@@ -447,9 +447,6 @@ def fill_text(template: str, texts: Mapping[str, str]) -> str:
     return template
 
 
-_fill = fill_text
-
-
 def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -464,8 +461,3 @@ def _to_name(text: str) -> str:
     name = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in text.casefold())
     name = "_".join(part for part in name.split("_") if part)
     return (name if name[:1].isalpha() else f"x_{name}")[:MAX_NAME].rstrip("_")
-
-
-def format_value(value: Value) -> str:
-    """A value as a text."""
-    return str(value)
