@@ -31,7 +31,9 @@ STARTERS = {
     "starter-grpo": "tiny-grpo",
     "smollm2-sft": "smollm2-sft",
     "smollm2-grpo": "smollm2-grpo",
+    "smollm2-reader": "smollm2-reader",
 }
+READER = "smollm2-reader"  # plans for any pool
 # The files of a checkpoint that are copied and published: weights as safetensors, and texts beside them. Other formats
 # of weights can hold code.
 WEIGHTS = re.compile(r"(adapter_)?model(-\d{5}-of-\d{5})?\.safetensors")

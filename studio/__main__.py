@@ -14,6 +14,7 @@ from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
 from studio.cli import export, memory, publish, serve, what_if
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
+from studio.cli.result import print_result
 from trainer.cli.table_help import POLICY_NAMES, TableHelp
 
 app = typer.Typer(
@@ -56,19 +57,21 @@ def run(
     pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",
     orchestrator: Annotated[
         str,
-        typer.Option(help=f"{POLICY_NAMES}, or a checkpoint."),
-    ] = "oracle",
+        typer.Option(help=f"{POLICY_NAMES}, or a checkpoint. Default: what the Run page chooses for the pool."),
+    ] = "",
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
     """Run one query without the page. Exit code 0: answered, 1: not answered, 2: bad input."""
     from studio.headless import run_once
+    from studio.orchestrators.default import choose_default
 
     with open_prepared_store(home) as store:
-        document = asyncio.run(run_once(store, pool, orchestrator, query))
+        name = orchestrator or choose_default(store.pools.latest(pool).pool)
+        document = asyncio.run(run_once(store, pool, name, query))
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else document["answer"])
+    print_result(document)
     if document["outcome"] != "answered":
-        typer.echo(f"{document['outcome']}: {document['reason']}", err=True)
         raise typer.Exit(1)
 
 

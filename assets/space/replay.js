@@ -13,7 +13,7 @@ const LONGEST_S = 2;
 const PLAY = "M8 5l11 7-11 7z";
 const PAUSE = "M8 5v14 M16 5v14";
 const STATES = {
-  answered: "Answered", stopped: "Stopped", deadline: "Out of time", max_rounds: "Out of rounds", max_tokens: "Out of tokens",
+  answered: "Answered", stopped: "Stopped", deadline: "Out of time", gave_up: "Gave up", max_rounds: "Out of rounds", max_tokens: "Out of tokens",
   max_cost: "Out of budget", orchestrator_failed: "Failed",
 };
 
@@ -61,7 +61,7 @@ class Page {
   card(recorded) {
     const { episode, totals } = recorded.view;
     const word = episode.verdict ? (episode.verdict.correct ? "Correct" : "Wrong") : STATES[episode.outcome] || "Recorded";
-    const kind = episode.verdict ? (episode.verdict.correct ? "good" : "bad") : episode.outcome === "answered" ? "good" : "odd";
+    const kind = episode.verdict ? (episode.verdict.correct ? "good" : "bad") : ["answered", "stopped", null].includes(episode.outcome) ? "odd" : "bad";
     const foot = el(
       "span.space-card-foot", {}, el("b", { "data-kind": kind }, word), el("span", {}, `${totals.steps} steps · ${seconds(totals.wall_s)}`),
     );

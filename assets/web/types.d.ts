@@ -53,7 +53,7 @@ export interface EpisodeHead {
   pool_version: number | null;
   orchestrator: string;
   state: "running" | "ended" | "interrupted";
-  outcome: "answered" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | null;
+  outcome: "answered" | "gave_up" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | null;
   reason: string | null;
   answer: string | null;
   started_at: string;
@@ -339,7 +339,7 @@ export interface SmallGraph {
   rounds: number;
   failed: number;
   answer_text: string | null;
-  outcome: "answered" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | null;
+  outcome: "answered" | "gave_up" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | null;
   nodes: SmallNode[];
   edges: SmallEdge[];
   answer: SmallAnswer | null;

@@ -38,6 +38,7 @@ from pool_registry.pool import Limits
 from pool_registry.worker import Reply, Visible
 
 MAX_QUERY_CHARS = 1_000_000
+MAX_USELESS_TURNS = 2  # a small model that failed twice fails again, at the same price
 
 
 class Orchestrator(Protocol):
@@ -143,6 +144,7 @@ class _Loop:
         return self.episode
 
     async def _run_rounds(self) -> tuple[Outcome, JsonValue, str | None]:
+        useless = 0
         for number in range(1, self.limits.max_rounds + 1):
             reached = self.budget.check_limits()
             if reached is not None:
@@ -154,6 +156,10 @@ class _Loop:
                 await self._run_steps(turn)
                 if turn.has_answer and self._can_answer(turn):
                     return "answered", self._resolve_answer(turn), None
+            useless += _is_useless(turn)
+            more = number < self.limits.max_rounds and self.budget.check_limits() is None
+            if useless == MAX_USELESS_TURNS and more:
+                return "gave_up", None, _explain_useless(turn)
         reached = self.budget.check_limits() or "max_rounds"
         return reached, None, explain_outcome(reached, self.limits)
 
@@ -289,6 +295,18 @@ class EpisodeScope:
             sentence = f"the inner episode ended without an answer: {ended.reason}"
             raise WorkerFault(ended.outcome, sentence, episode=inner.id)
         return Reply(ended.answer, usage=inner.usage, episode=inner.id)
+
+
+def _is_useless(turn: Turn) -> bool:
+    """Whether nothing can come of a turn that did not end its episode: it could not be read, none of its steps could
+    be run, or its answer quotes steps that failed."""
+    return turn.error is not None or turn.has_answer or all(step.problem for step in turn.steps)
+
+
+def _explain_useless(turn: Turn) -> str:
+    problems = [step.problem for step in turn.steps if step.problem]
+    last = turn.error or next(iter(problems), "its answer quotes a step that failed")
+    return f"{MAX_USELESS_TURNS} of its turns could not be used, so it was not asked again; the last one: {last}"
 
 
 def with_context(query: str, visible: tuple[Visible, ...]) -> str:

@@ -17,7 +17,9 @@ from orchestrator.engine.edits import WhatIf
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, Observation, clean_text
 
-Outcome = Literal["answered", "max_rounds", "max_tokens", "max_cost", "deadline", "stopped", "orchestrator_failed"]
+Outcome = Literal[
+    "answered", "gave_up", "max_rounds", "max_tokens", "max_cost", "deadline", "stopped", "orchestrator_failed"
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,9 +179,15 @@ POLICIES = ExtensionTable(
 )
 
 
+REFERENCE_ONLY = " (a suite's query only)"
+
+
 def policy_names() -> str:
     """Every policy with its parameters in one line, as help texts and errors list them."""
-    return ", ".join(f"{policy.name}{policy.parameters}" for policy in POLICIES.values())
+    return ", ".join(
+        f"{policy.name}{policy.parameters}{REFERENCE_ONLY if policy.needs_reference else ''}"
+        for policy in POLICIES.values()
+    )
 
 
 def find_policy(name: str) -> Policy | None:

@@ -22,7 +22,9 @@ tokens = typer.Typer(help="Tokens for clients of served models.", no_args_is_hel
 
 def serve(
     pool: Annotated[str, typer.Option(help="Name of the pool.")] = "starter",
-    orchestrator: Annotated[str, typer.Option(help=f"A checkpoint, {POLICY_NAMES}.")] = "starter-grpo",
+    orchestrator: Annotated[
+        str, typer.Option(help=f"A checkpoint, {POLICY_NAMES}. Default: what the Run page chooses for the pool.")
+    ] = "",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
     host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need a token.")] = "127.0.0.1",
     name: Annotated[str, typer.Option(help="Name of the model for clients. Default: podium-POOL.")] = "",

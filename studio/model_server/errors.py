@@ -10,7 +10,14 @@ from orchestrator.engine.events import EpisodeEnded
 TRACE_HEADER = "x-podium-trace"
 # Official clients repeat a failed request twice. An episode costs time and money, so they are told not to.
 NO_RETRY = {"x-should-retry": "false"}
-_STATUS = {"deadline": 504, "stopped": 503, "orchestrator_failed": 502, "max_cost": 422, "max_rounds": 422}
+_STATUS = {
+    "deadline": 504,
+    "stopped": 503,
+    "orchestrator_failed": 502,
+    "max_cost": 422,
+    "max_rounds": 422,
+    "gave_up": 422,
+}
 
 
 class ApiError(Exception):

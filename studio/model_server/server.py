@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from studio.access.request_guards import LOOPBACK
 from studio.frame.ports import HOST, check_port
 from studio.model_server.server_record import ServerRecord, remove_record, write_record
 from studio.model_server.service import ServedModel, Service
+from studio.orchestrators.default import choose_default
 from studio.prepare import open_chosen_store
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def serve_http(model: ServedModel, options: ServeOptions) -> None:
     check_port(options.port, options.host)
     store = open_chosen_store(options.home)
     try:
+        model = _choose_orchestrator(store, model)
         app = _create_app(store, model, options)
     except BaseException:
         store.close()
@@ -64,7 +66,7 @@ def serve_stdio(model: ServedModel, home: str | None) -> None:
     expect_many_episodes()
 
     async def main() -> None:
-        service = Service(store, model)
+        service = Service(store, _choose_orchestrator(store, model))
         try:
             await create_mcp_server(lambda: service).run_stdio_async()
         finally:
@@ -88,6 +90,13 @@ def _create_app(store: Store, model: ServedModel, options: ServeOptions) -> Fast
     from studio.model_server.app import create_model_app
 
     return create_model_app(store, model, loopback=options.loopback, references=options.tokens)
+
+
+def _choose_orchestrator(store: Store, model: ServedModel) -> ServedModel:
+    """The model with an orchestrator, where none was named."""
+    if model.orchestrator:
+        return model
+    return replace(model, orchestrator=choose_default(store.pools.latest(model.pool).pool))
 
 
 async def _check_model(store: Store, model: ServedModel) -> None:

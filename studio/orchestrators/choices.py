@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from orchestrator.checkpoints import STARTERS, checkpoint_names
+from orchestrator.checkpoints import READER, STARTERS, checkpoint_names
 from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.policies.registry import POLICIES
 from studio.orchestrators.notes import checkpoint_label
 
-STARTER = "starter"
-SHIPPED = "starter-grpo"
 FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
 
 
@@ -30,17 +28,16 @@ def split_orchestrator_name(name: str) -> tuple[str, str | None, str]:
     return parsed.policy, parsed.worker or None, parsed.dialect or "plan"
 
 
-def default_orchestrator(pool: str | None) -> str:
-    """The shipped checkpoint on the pool that it was trained on; the oracle on any other."""
-    return SHIPPED if pool == STARTER and SHIPPED in checkpoint_names() else "oracle"
-
-
-def orchestrator_choices() -> list[tuple[str, str]]:
-    """(label, name): the policies, then checkpoints of jobs with the newest first, then those that ship."""
+def orchestrator_choices(with_reference: bool = True) -> list[tuple[str, str]]:
+    """(label, name): the reader that ships, the policies, then checkpoints of jobs with the newest first, then the
+    others that ship. Without a reference plan those that only replay one are left out."""
     names = checkpoint_names()
     made = [name for name in names if name not in STARTERS]
-    ships = [name for name in names if name in STARTERS]
+    ships = [name for name in names if name in STARTERS and name != READER]
+    reader = [name for name in names if name == READER]
+    policies = [policy for policy in POLICIES.values() if with_reference or not policy.needs_reference]
     return [
-        *((policy.label, name) for name, policy in POLICIES.items()),
+        *((checkpoint_label(name), name) for name in reader),
+        *((policy.label, policy.name) for policy in policies),
         *((checkpoint_label(name), name) for name in [*made, *ships]),
     ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from orchestrator.checkpoints import Checkpoint, find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.failure_memory.lessons import OFF
 from orchestrator.policies.registry import find_policy
 from pool_registry.pool import Pool
+from trainer.tasks import SUITES
 
 STARTER_LABELS = {
     "base": "Tiny, before training",
@@ -14,6 +17,7 @@ STARTER_LABELS = {
     "starter-grpo": "Tiny after SFT and GRPO",
     "smollm2-sft": "SmolLM2 after SFT",
     "smollm2-grpo": "SmolLM2 after SFT and GRPO",
+    "smollm2-reader": "SmolLM2, reads any pool",
 }
 MAX_NAMES = 4  # of workers in a note; the others are counted
 
@@ -31,7 +35,29 @@ def checkpoint_note(name: str, pool: Pool) -> str:
         return ""
     if checkpoint.stage == "base":
         return "This model has not been trained: it repeats texts and writes no plans, so expect PARSE_ERR turns."
+    if checkpoint.prompt == "reader":
+        return "It reads any pool: it says what each step needs and binds that to the worker that serves it best."
     return f"{_describe_pool_difference(checkpoint, pool)} {_describe_prompt(checkpoint)}".strip()
+
+
+def suite_note(name: str, family: str) -> str:
+    """Whether a checkpoint was trained for a suite's queries; empty where it was, or where it is no checkpoint."""
+    try:
+        _, checkpoint = find_checkpoint(name)
+    except UnknownOrchestrator:
+        return ""
+    families = list_learnt_families(checkpoint)
+    if not families or family in families:
+        return ""
+    return f"It was not trained on queries of the suite {family}, only on {_join_names(families)}."
+
+
+def list_learnt_families(checkpoint: Checkpoint) -> list[str]:
+    """The suites that a checkpoint's recipe draws its tasks from; empty where that is not recorded."""
+    tasks = checkpoint.recipe.get("tasks")
+    source = str(tasks.get("source")) if isinstance(tasks, dict) else ""
+    words = re.findall(r"[\w-]+", source)
+    return [family for family in SUITES if family in words] if checkpoint.stage != "base" else []
 
 
 def memory_note(name: str, pool: Pool) -> str:

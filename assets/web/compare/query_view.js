@@ -8,11 +8,8 @@ import { differenceChips, DIFFERENCES, differencesLegend, SideGraph } from "./gr
 import { StepsSideBySide } from "./steps.js";
 import { all, one, put, query } from "./address.js";
 import { ACTIONS } from "../lib/icons.js";
+import { outcomeChip } from "../lib/outcome.js";
 
-const OUTCOMES = {
-  answered: "Answered", max_rounds: "Out of rounds", max_tokens: "Out of tokens", max_cost: "Out of budget", deadline: "Out of time",
-  stopped: "Stopped", orchestrator_failed: "Orchestrator failed",
-};
 const ARRANGEMENTS = [["side", "Side by side"], ["stack", "Stacked"]];
 
 export class QueryView {
@@ -205,7 +202,7 @@ export class QueryView {
     const dot = el("i.compare-query-dot");
     dot.style.background = `var(--podium-series-${place + 1})`;
     const line = el(
-      "div.compare-query-title", {}, dot, el("h3", { title: episode.orchestrator }, this.page.label(episode.orchestrator)), pill(episode),
+      "div.compare-query-title", {}, dot, el("h3", { title: episode.orchestrator }, this.page.label(episode.orchestrator)), outcomeChip(episode),
     );
     const facts = el("div.compare-query-facts", {}, answer(episode), ...(episode.verdict ? [verdict(episode.verdict)] : []));
     const figures = el("div.compare-query-figures");
@@ -347,15 +344,6 @@ function nameSide(place, label) {
   const dot = el("i.compare-query-dot");
   dot.style.background = `var(--podium-series-${place + 1})`;
   return el("span.compare-query-named", {}, dot, label);
-}
-
-function pill(episode) {
-  const running = episode.state === "running";
-  const word = running ? "Running" : episode.state === "interrupted" ? "Interrupted" : OUTCOMES[episode.outcome] || episode.outcome;
-  return el(
-    "span.run-summary-pill",
-    { "data-state": running ? "running" : episode.outcome === "answered" ? "answered" : "ended", "data-testid": "state" }, word,
-  );
 }
 
 function answer(episode) {

@@ -75,7 +75,7 @@ class PublishPage {
     const names = [...reply.checkpoints, ...reply.policies];
     const preset = recall("orchestrator");
     if (preset && !names.some(([name]) => name === preset)) names.unshift([preset, preset]);
-    const first = preset || (names.some(([name]) => name === "starter-grpo") ? "starter-grpo" : names[0]?.[0]);
+    const first = preset || (names.some(([name]) => name === reply.suggestion) ? reply.suggestion : names[0]?.[0]);
     const orchestrator = select(names, first, () => this.onChoice());
     this.fields.pool = valued(labelField("Pool", pool), pool);
     this.fields.orchestrator = valued(labelField("Orchestrator", orchestrator), orchestrator);

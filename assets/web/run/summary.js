@@ -3,17 +3,8 @@
 import { copyButton, count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { exportMenu } from "../lib/export_menu.js";
 import { ACTIONS } from "../lib/icons.js";
+import { outcomeChip } from "../lib/outcome.js";
 import { SAVE, STAR, starButton } from "../lib/star.js";
-
-const OUTCOMES = {
-  answered: "Answered",
-  max_rounds: "Out of rounds",
-  max_tokens: "Out of tokens",
-  max_cost: "Out of budget",
-  deadline: "Out of time",
-  stopped: "Stopped",
-  orchestrator_failed: "Orchestrator failed",
-};
 
 export class Summary {
   /** `onTurn(round)` shows a turn in the inspector. */
@@ -90,21 +81,13 @@ export class Summary {
  * @param {*} lines
  */
 function heading(episode, actions, lines) {
-  const line = el("div.run-summary-line", {}, pill(episode), ...parentLink(episode));
+  const line = el("div.run-summary-line", {}, outcomeChip(episode), ...parentLink(episode));
   const version = episode.pool_version ? ` v${episode.pool_version}` : "";
   line.append(el("span.run-summary-about", {}, `${episode.orchestrator} on ${episode.pool}${version}`));
   if (episode.task) line.append(el("span.run-summary-about", {}, `${episode.task.family} level ${episode.task.level}`));
   line.append(...lines);
   line.append(el("div.run-summary-actions", {}, ...actions));
   return el("div.run-summary-heading", {}, line, el("p.run-summary-query", { tabindex: "0" }, episode.query));
-}
-
-/** @param {import("../types").EpisodeHead} episode */
-function pill(episode) {
-  const running = episode.state === "running";
-  const word = running ? "Running" : episode.state === "interrupted" ? "Interrupted" : OUTCOMES[episode.outcome] || episode.outcome;
-  const state = running ? "running" : episode.outcome === "answered" ? "answered" : "ended";
-  return el("span.run-summary-pill", { "data-state": state, "data-testid": "state" }, word);
 }
 
 /** @param {import("../types").EpisodeHead} episode */

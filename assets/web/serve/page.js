@@ -46,7 +46,10 @@ class ServePage {
   take(state) {
     this.state = state;
     this.fill(this.pool, state.pools.map((name) => [name, name]), recall("pool") || "starter");
-    this.fill(this.orchestrator, state.orchestrators.map(([label, name]) => [name, label]), recall("orchestrator") || "starter-grpo");
+    const suggestion = state.defaults[this.pool.value];
+    const choices = state.orchestrators.map(([label, name]) => [name, label]);
+    if (suggestion && !choices.some(([name]) => name === suggestion)) choices.unshift([suggestion, suggestion]);
+    this.fill(this.orchestrator, choices, recall("orchestrator") || suggestion);
     if (document.activeElement !== this.port && !this.portTouched) this.port.value = state.port;
     this.drawServers();
     this.drawTokens();

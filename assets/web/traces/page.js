@@ -7,9 +7,11 @@ import { starButton } from "../lib/star.js";
 const FILTERS = ["text", "pool", "orchestrator", "state", "user", "nested"];
 const REFRESH_MS = 4000;
 const WORDS = {
-  max_rounds: "out of rounds", max_tokens: "out of tokens", max_cost: "out of budget", deadline: "out of time",
+  gave_up: "gave up", max_rounds: "out of rounds", max_tokens: "out of tokens", max_cost: "out of budget", deadline: "out of time",
   orchestrator_failed: "orchestrator failed",
 };
+// Of a result, for its colour: an answer that nothing verified is odd, and so is a run that somebody cut short.
+const KINDS = { correct: "good", answered: "odd", stopped: "odd", interrupted: "odd", running: "running" };
 
 export function mount(root) {
   new TracesPage(root).start();
@@ -143,8 +145,7 @@ function cell(name, content) {
 
 function result(trace) {
   const state = trace.correct === true ? "correct" : trace.correct === false ? "wrong" : trace.state;
-  const good = ["correct", "answered"].includes(state);
-  const kind = good ? "good" : state === "running" ? "running" : state === "wrong" ? "bad" : "odd";
+  const kind = KINDS[state] || "bad";
   const word = trace.state === "answered" || trace.correct === null ? state : `${WORDS[trace.state] || trace.state}`;
   const box = el("span.traces-result", {}, el("span.traces-pill", { "data-kind": kind }, WORDS[word] || word));
   if (trace.answer) box.append(el("span.traces-answer", { title: trace.answer }, trace.answer));

@@ -11,7 +11,8 @@ from orchestrator.errors import OrchestratorError
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import InvalidPool, PoolError, StorageError, WorkerFault
 from studio.frame.commands import Fields, PageCommands, PageReply
-from studio.orchestrators.choices import FIRST_QUERY, STARTER
+from studio.orchestrators.choices import FIRST_QUERY
+from studio.orchestrators.default import STARTER, choose_default, suggest_orchestrators
 from studio.orchestrators.notes import checkpoint_label
 from studio.pages.train.commands import parse_draft, submit
 from studio.pages.train.preflight import find_gaps
@@ -23,7 +24,6 @@ from trainer.tasks.task_conditions import CONDITIONS
 
 MOST = 4
 FEWEST = 2
-DEFAULTS = ("starter-grpo", "oracle")  # what the page opens with, where they are
 
 
 class CompareCommands(PageCommands):
@@ -48,12 +48,11 @@ class CompareCommands(PageCommands):
         orchestrators = self._orchestrators(pool)
         names = [orchestrator["name"] for orchestrator in orchestrators]
         family, level, index = FIRST_QUERY
-        begins = [name for name in DEFAULTS if name in names]
         document = {
             "pools": pools,
             "pool": pool,
             "orchestrators": orchestrators,
-            "begins": begins if pool == STARTER and len(begins) >= FEWEST else names[:FEWEST],
+            "begins": self._choose_first(pool, names),
             "workers": self._workers(pool),
             "query": find_task(family, level, "test", index).query,
             "suites": [{"family": name, "level": level} for name, suite in SUITES.items() for level in suite.levels],
@@ -64,6 +63,16 @@ class CompareCommands(PageCommands):
             "fewest": FEWEST,
         }
         return PageReply(fields=document)
+
+    def _choose_first(self, pool: str, names: Sequence[str]) -> list[str]:
+        """Whom the page opens with: the default of the pool and, on the starter pool, the reference of the query that
+        it opens with."""
+        if not pool:
+            return list(names[:FEWEST])
+        stored = self._runtime.store.pools.latest(pool).pool
+        reference = ["oracle"] if pool == STARTER else []
+        wishes = [choose_default(stored), *reference, *suggest_orchestrators(stored), *names]
+        return [name for name in dict.fromkeys(wishes) if name in names][:FEWEST]
 
     def _orchestrators(self, pool: str) -> list[dict[str, str]]:
         """Every orchestrator as {name, label, group}; those that take an agent once for each of the pool."""
@@ -77,7 +86,8 @@ class CompareCommands(PageCommands):
                 labels = [(f"{name}:{agent}", f"{policy.label}, {agent}") for agent in agents]
                 baselines += [{"name": key, "label": label, "group": "Baselines"} for key, label in labels]
             else:
-                baselines.append({"name": name, "label": policy.label, "group": "Baselines"})
+                label = f"{policy.label}, for queries of a suite" if policy.needs_reference else policy.label
+                baselines.append({"name": name, "label": label, "group": "Baselines"})
         names = checkpoint_names()
         made = [name for name in names if name not in STARTERS]
         ships = [name for name in names if name in STARTERS]

@@ -15,7 +15,7 @@ from studio.frame.commands import Command, Fields, PageReply, text, version
 from studio.pages.pool.gallery_commands import Save
 from studio.runtime import Runtime
 
-FAILED = ("wrong", "max_rounds", "max_tokens", "max_cost", "deadline", "orchestrator_failed")
+FAILED = ("wrong", "gave_up", "max_rounds", "max_tokens", "max_cost", "deadline", "orchestrator_failed")
 LEARN_FROM = 50  # recorded failures at once: an agent that writes takes seconds for each
 
 

@@ -15,9 +15,11 @@ from typing import Any
 from orchestrator.checkpoints import checkpoint_names
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import SecretNotFound
+from pool_registry.pool import Pool
 from pool_registry.secrets import resolve
 from studio.episode_documents.static_page import static_page
 from studio.frame.commands import Fields, PageCommands, PageReply, table, text
+from studio.orchestrators.default import STARTER, choose_default
 from studio.orchestrators.notes import checkpoint_label
 from studio.publish.bundle import Bundle, Entry
 from studio.publish.plan import PublishPlan, make_plan
@@ -89,6 +91,7 @@ class PublishCommands(PageCommands):
             fields={
                 "pools": self._store.pools.names(),
                 "checkpoints": [[name, checkpoint_label(name)] for name in checkpoint_names()],
+                "suggestion": choose_default(Pool(name=STARTER)),
                 "policies": [[name, policy.label] for name, policy in POLICIES.items()],
                 "hardware": HARDWARE,
                 "licences": LICENCES,

@@ -12,26 +12,27 @@ from typing import Any
 
 import gradio as gr
 
+from orchestrator.checkpoints import checkpoint_names
 from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
+from orchestrator.policies.registry import needs_reference
 from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
+from pool_registry.pool import Pool
 from studio.frame.navigation import draw_frame
 from studio.orchestrators.choices import (
     FIRST_QUERY,
-    SHIPPED,
-    STARTER,
-    default_orchestrator,
     orchestrator_choices,
     orchestrator_name,
     split_orchestrator_name,
     takes_agent,
 )
-from studio.orchestrators.notes import checkpoint_note, memory_note
+from studio.orchestrators.default import STARTER, choose_default
+from studio.orchestrators.notes import checkpoint_note, memory_note, suite_note
 from studio.pages.run.component import run_view
 from studio.pages.run.routes import routes
 from studio.runtime import Runtime
-from trainer.tasks import SUITES, find_task
+from trainer.tasks import SUITES, find_task, recognize_task
 
 __all__ = ["build", "routes"]
 
@@ -52,7 +53,6 @@ def build(runtime: Runtime) -> None:
                 orchestrator = gr.Dropdown(
                     label="Orchestrator",
                     choices=orchestrator_choices(),
-                    value=default_orchestrator(STARTER),
                     elem_id="run-orchestrator",
                     min_width=140,
                 )
@@ -92,14 +92,19 @@ def build(runtime: Runtime) -> None:
 
     private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
-    def tell(policy: str | None, pool_name: str | None) -> str:
-        return _note(runtime, policy, pool_name)
+    def tell(policy: str | None, pool_name: str | None, suite_choice: str | None) -> str:
+        return _note(runtime, policy, pool_name, suite_choice)
+
+    def offer(text: str | None, policy: str | None, pool_name: str | None) -> tuple[Any, ...]:
+        return _offer_choices(runtime, text, policy, pool_name)
 
     page.load(open_page, None, [pool, orchestrator, agent, dialect, suite, query, view, note, run], **private)
     pool.change(lambda name: _agents(runtime, name), pool, agent, **private)
     orchestrator.change(_parts, orchestrator, [agent, dialect], **private)
-    gr.on([pool.change, orchestrator.change], tell, [orchestrator, pool], note, **private)
-    draw.click(_draw_query, suite, query, **private)
+    gr.on([pool.change, orchestrator.change, suite.change], tell, [orchestrator, pool, suite], note, **private)
+    offer_inputs, offer_outputs = [query, orchestrator, pool], [orchestrator, agent, dialect]
+    draw.click(_draw_query, suite, query, **private).then(offer, offer_inputs, offer_outputs, **private)
+    query.blur(offer, offer_inputs, offer_outputs, **private)
     start_inputs = [pool, orchestrator, agent, dialect, query]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
@@ -109,20 +114,40 @@ def _problem(text: str) -> str:
     return f'<p role="alert"><b>The run did not start.</b> {escape(text[:1].upper() + text[1:])}</p>'
 
 
-def _note(runtime: Runtime, policy: str | None, pool: str | None) -> str:
-    """What to expect of a checkpoint on this pool, and whether the pool's failure memory reaches the orchestrator."""
+def _note(runtime: Runtime, policy: str | None, pool: str | None, suite: str | None) -> str:
+    """What to expect of a checkpoint on this pool and this suite, and whether the pool's failure memory reaches the
+    orchestrator."""
     if not (policy and pool):
         return ""
     stored = runtime.store.pools.latest(pool).pool
-    text = f"{checkpoint_note(policy, stored)} {memory_note(policy, stored)}".strip()
+    family = (suite or "").rpartition(" ")[0]
+    notes = [checkpoint_note(policy, stored), suite_note(policy, family), memory_note(policy, stored)]
+    text = " ".join(filter(None, notes))
     return f"<p>{escape(text)}</p>" if text else ""
+
+
+def _offer_choices(runtime: Runtime, query: str | None, policy: str | None, pool: str | None) -> tuple[Any, ...]:
+    """The orchestrators that can run this query: those that replay a reference plan only where it has one."""
+    with_reference = recognize_task(query or "") is not None
+    choices = gr.update(choices=orchestrator_choices(with_reference))
+    if with_reference or not (policy and needs_reference(policy)):
+        return choices, gr.skip(), gr.skip()
+    policy, agent, dialect = split_orchestrator_name(_choose_default(runtime, pool))
+    return (
+        gr.update(choices=orchestrator_choices(with_reference), value=policy),
+        gr.update(value=agent, visible=takes_agent(policy)),
+        gr.update(value=dialect, visible=policy == "model"),
+    )
+
+
+def _choose_default(runtime: Runtime, pool: str | None) -> str:
+    """The orchestrator for a pool where none is named."""
+    return choose_default(runtime.store.pools.latest(pool).pool if pool else Pool(name=STARTER))
 
 
 def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     """What the page shows first: the linked episode with its own settings, or a query ready to run."""
     names = runtime.store.pools.names()
-    choices = orchestrator_choices()
-    names_to_choose = {name for _, name in choices}
     episode = request.query_params.get("episode") or ""
     chosen = request.query_params.get("pool") or ""
     policy_in_link, agent, dialect = split_orchestrator_name(request.query_params.get("orchestrator") or "")
@@ -135,12 +160,15 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     if row is not None:
         chosen, text = row.pool, row.query
         policy_in_link, agent, dialect = split_orchestrator_name(row.orchestrator)
+    choices = orchestrator_choices(recognize_task(text) is not None)
     chosen = chosen or _last_pool(runtime)
     pool = chosen if chosen in names else (names[0] if names else None)
     # Training's own episodes and pruned checkpoints cannot be chosen again.
-    policy = policy_in_link if policy_in_link in names_to_choose else default_orchestrator(pool)
+    policy = policy_in_link
+    if policy not in {name for _, name in choices}:
+        policy, agent, dialect = split_orchestrator_name(_choose_default(runtime, pool))
     agents = _agent_names(runtime, pool)
-    if policy == SHIPPED:
+    if policy in checkpoint_names():
         runtime.warm_up(policy)
     return (
         gr.update(choices=names, value=pool),
@@ -150,7 +178,7 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(value=f"{family} {level}"),
         gr.update(value=text),
         gr.update(value=episode),
-        gr.update(value=_note(runtime, policy, pool)),
+        gr.update(value=_note(runtime, policy, pool, f"{family} {level}")),
         gr.update(interactive=True),
     )
 

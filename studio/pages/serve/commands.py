@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from orchestrator.policies.registry import needs_reference
 from pool_registry.errors import InvalidPool, StorageError
 from studio.access.accounts import Tokens
 from studio.frame.commands import Fields, PageCommands, PageReply, text, words
 from studio.frame.ports import check_port
 from studio.model_server import server_record
 from studio.orchestrators.choices import orchestrator_choices
+from studio.orchestrators.default import choose_default
 from studio.runtime import Runtime
 
 START_S = 120.0
@@ -48,7 +48,8 @@ class ServeCommands(PageCommands):
             "servers": [{**server.model_dump(exclude={"owner"}), "url": server.url} for server in served],
             "tokens": [{"name": token.name, "created_at": token.created_at} for token in self._tokens.list()],
             "pools": self._pools.names(),
-            "orchestrators": [[label, name] for label, name in orchestrator_choices() if not needs_reference(name)],
+            "orchestrators": [[label, name] for label, name in orchestrator_choices(with_reference=False)],
+            "defaults": {name: choose_default(self._pools.latest(name).pool) for name in self._pools.names()},
             "port": _free_port({server.port for server in served}),
             "python": sys.executable,
             "home": str(self._home.root),

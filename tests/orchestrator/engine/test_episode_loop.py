@@ -77,6 +77,38 @@ def test_step_numbers_used_twice_are_an_error_and_no_dead_end():
     assert episode.ended.outcome == "max_rounds" and time.perf_counter() - started < 5
 
 
+def unreadable(text: str) -> Turn:
+    return Turn(error=text, text="hm")
+
+
+@pytest.mark.parametrize(
+    ("turns", "reason"),
+    [
+        ((unreadable("no JSON"), unreadable("no plan")), "no plan"),
+        ((Turn((step(1, "x", "nobody"),)), Turn((step(2, "x", "somebody"),))), "somebody"),
+        ((Turn((step(1),), "$1"), Turn((step(2),), "$2")), "quotes a step that failed"),
+        ((Turn((step(1, "x", "nobody"),)), Turn((step(2),)), unreadable("no JSON")), "no JSON"),
+    ],
+)
+def test_a_second_useless_turn_ends_the_episode(turns, reason):
+    parts = {1: ("fault", 0.0), 2: ("fault", 0.0)}
+    episode = play_turns(*turns, Turn(answer="too late"), parts=parts if "quotes" in reason else {}, max_rounds=6)
+    assert episode.ended.outcome == "gave_up" and len(episode.rounds) == len(turns)
+    assert "not asked again" in episode.ended.reason and reason in episode.ended.reason
+
+
+def test_failed_steps_alone_do_not_end_an_episode():
+    """An orchestrator may look around: its workers fail, but it has not tried to answer yet."""
+    turns = [Turn((step(1),)), Turn((step(2),)), Turn((step(3),)), Turn(answer="$3")]
+    episode = play_turns(*turns, parts={1: ("fault", 0.0), 2: ("fault", 0.0)}, max_rounds=4)
+    assert episode.answer == canary(3)
+
+
+def test_in_the_last_round_the_limit_is_the_reason():
+    episode = play_turns(unreadable("no JSON"), unreadable("no JSON"), max_rounds=2)
+    assert episode.ended.outcome == "max_rounds"
+
+
 def test_rounds_are_limited():
     episode = play_turns(lambda e: Turn((step(e.next_step_id),)), max_rounds=3)
     assert episode.ended.outcome == "max_rounds" and len(episode.rounds) == 3 and "3 rounds" in episode.ended.reason

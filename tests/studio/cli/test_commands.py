@@ -41,15 +41,15 @@ def test_one_query_headless_prints_its_trace(tmp_path):
     trace = json.loads(done.stdout)
     assert trace["correct"] is True and trace["outcome"] == "answered"
     assert trace["events"][0]["type"] == "episode_started"
-    plain = studio("run", QUERY, "--home", str(tmp_path))
-    assert plain.stdout.strip() == str(trace["answer"])
+    plain = studio("run", QUERY, "--orchestrator", "oracle", "--home", str(tmp_path))
+    assert plain.stdout.strip() == str(trace["answer"]) and "Correct." in plain.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("run", ""), "empty"),
-        (("run", "x" * 100_000), "oracle"),
+        (("run", "x" * 100_000, "--orchestrator", "oracle"), "oracle"),
         (("run", "Who are you?", "--orchestrator", "oracle"), "oracle"),
         (("run", QUERY, "--orchestrator", "nope"), "nope"),
         (("run", QUERY, "--pool", "nope"), "nope"),
@@ -82,7 +82,7 @@ def test_a_read_only_data_folder_is_told(tmp_path):
 
 
 def test_a_database_of_a_newer_version_is_left_alone(tmp_path):
-    assert studio("run", QUERY, "--home", str(tmp_path)).returncode == 0
+    assert studio("run", QUERY, "--orchestrator", "oracle", "--home", str(tmp_path)).returncode == 0
     database = next(tmp_path.glob("*.db"))
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("update alembic_version set version_num = '9999'")
@@ -92,7 +92,7 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path):
 
 
 def test_a_database_that_is_none_is_told_and_kept(tmp_path):
-    assert studio("run", QUERY, "--home", str(tmp_path)).returncode == 0
+    assert studio("run", QUERY, "--orchestrator", "oracle", "--home", str(tmp_path)).returncode == 0
     database = next(tmp_path.glob("*.db"))
     for extra in tmp_path.glob("*.db-*"):
         extra.unlink()

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.checkpoints import Checkpoint, TrainedPool, seal
 from pool_registry.pool import Limits, Pool
 from pool_registry.starter import starter_pool
-from studio.orchestrators.notes import checkpoint_note
+from studio.orchestrators.notes import checkpoint_note, suite_note
 
 POOL = starter_pool()
 
@@ -51,3 +51,15 @@ def test_other_settings_alone_are_told_apart(trained):
 def test_a_model_that_reads_the_pool_is_not_said_to_know_it_by_heart(trained):
     note = checkpoint_note(trained(None, prompt="full"), POOL)
     assert "not recorded" in note and "reads the pool" in note and "bare query" not in note
+
+
+def test_a_reader_says_that_it_reads_any_pool(trained):
+    note = checkpoint_note(trained(POOL, prompt="reader"), Pool(name="mine"))
+    assert "reads any pool" in note and "lacks" not in note
+
+
+def test_a_suite_that_a_checkpoint_was_not_trained_for_is_named():
+    assert (
+        suite_note("starter-grpo", "ledger") == suite_note("oracle", "dossier") == suite_note("base", "dossier") == ""
+    )
+    assert "not trained on queries of the suite dossier" in suite_note("starter-grpo", "dossier")

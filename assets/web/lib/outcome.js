@@ -1,0 +1,33 @@
+// How an episode ended, as a chip: green only where a task's verifier found the answer right, amber where nothing
+// verified it, red where it is wrong or there is none.
+
+import { el } from "./dom.js";
+
+const OUTCOMES = {
+  answered: "Answered",
+  gave_up: "Gave up",
+  max_rounds: "Out of rounds",
+  max_tokens: "Out of tokens",
+  max_cost: "Out of budget",
+  deadline: "Out of time",
+  stopped: "Stopped",
+  orchestrator_failed: "Orchestrator failed",
+};
+
+/** @param {import("../types").EpisodeHead} episode */
+export function outcomeChip(episode) {
+  const [state, word] = describe(episode);
+  return el("span.run-summary-pill", { "data-state": state, "data-testid": "state" }, word);
+}
+
+/** The kind of result, which gives the colour, and its words.
+ * @param {import("../types").EpisodeHead} episode */
+function describe({ state, outcome, verdict, task }) {
+  if (state === "running") return ["running", "Running"];
+  if (state === "interrupted") return ["stopped", "Interrupted"];
+  const word = OUTCOMES[outcome] || outcome;
+  if (outcome === "stopped") return ["stopped", word];
+  if (outcome !== "answered") return ["failed", word];
+  if (verdict) return [verdict.correct ? "correct" : "wrong", word];
+  return ["unverified", task ? word : `${word}, not verified`]; // the verdict of a task is on its way
+}

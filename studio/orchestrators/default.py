@@ -1,0 +1,37 @@
+"""The orchestrator that the Run page, Compare, the command line and the server use where a person names none."""
+
+from __future__ import annotations
+
+from orchestrator.checkpoints import READER, checkpoint_names
+from orchestrator.orchestrator_name import OrchestratorName
+from pool_registry.pool import Pool
+
+STARTER = "starter"
+SMALLEST = "starter-grpo"  # a demonstration of training: only where nothing else can plan
+CHAT_KIND = "chat"
+
+
+def choose_default(pool: Pool) -> str:
+    """The orchestrator for a pool: the reader that ships, else a chat model of the pool. Without either the smallest
+    checkpoint on the starter pool, which it was trained on, and a local model of any other pool."""
+    suggestions = suggest_orchestrators(pool)
+    if suggestions:
+        return suggestions[0]
+    agents = pool.agents()
+    return write_model_name(agents[0].name) if agents and pool.name != STARTER else SMALLEST
+
+
+def suggest_orchestrators(pool: Pool) -> list[str]:
+    """The orchestrators that can plan for this pool whatever the query, the best first."""
+    reader = [READER] if READER in checkpoint_names() else []
+    return reader + [write_model_name(agent) for agent in list_chat_models(pool)]
+
+
+def list_chat_models(pool: Pool) -> list[str]:
+    """The names of a pool's enabled models behind an API."""
+    return [spec.name for spec in pool.agents() if spec.kind == CHAT_KIND]
+
+
+def write_model_name(agent: str) -> str:
+    """The name of the orchestrator that lets an agent of the pool write the plans."""
+    return str(OrchestratorName("model", agent, "plan"))

@@ -1,0 +1,54 @@
+"""Which orchestrator is used where a person names none."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.checkpoints import READER
+from pool_registry.pool import Pool
+from pool_registry.starter import starter_pool
+from pool_registry.worker import WorkerSpec
+from studio.orchestrators import default
+from studio.orchestrators.choices import orchestrator_choices
+from studio.orchestrators.default import SMALLEST, choose_default, suggest_orchestrators
+
+
+def agent(name: str, kind: str) -> WorkerSpec:
+    config = {"base_url": "http://127.0.0.1:9/v1", "model": "m"} if kind == "chat" else {"model": "starter:smollm2"}
+    return WorkerSpec(name=name, kind=kind, description="Answers.", config=config)
+
+
+LOCAL, CHAT = agent("near", "local_model"), agent("far", "chat")
+MINE = Pool(name="mine", workers=(LOCAL, CHAT))
+
+
+@pytest.fixture
+def checkpoints(monkeypatch):
+    """A function that says which checkpoints there are."""
+    return lambda *names: monkeypatch.setattr(default, "checkpoint_names", lambda: list(names))
+
+
+@pytest.mark.parametrize("pool", [starter_pool(), MINE, Pool(name="empty")])
+def test_the_reader_is_the_default_of_every_pool(checkpoints, pool):
+    checkpoints(READER, SMALLEST)
+    assert choose_default(pool) == READER
+
+
+def test_without_the_reader_a_chat_model_plans(checkpoints):
+    checkpoints(SMALLEST)
+    assert choose_default(MINE) == "model:far:plan"
+    assert choose_default(Pool(name="mine", workers=(LOCAL,))) == "model:near:plan"
+    assert choose_default(starter_pool()) == SMALLEST
+
+
+def test_the_training_demo_is_never_suggested(checkpoints):
+    checkpoints(SMALLEST)
+    assert suggest_orchestrators(starter_pool()) == [] and suggest_orchestrators(MINE) == ["model:far:plan"]
+    checkpoints(SMALLEST, READER)
+    assert suggest_orchestrators(MINE) == [READER, "model:far:plan"]
+
+
+def test_the_oracle_is_offered_only_where_there_is_a_reference_plan():
+    names = [name for _, name in orchestrator_choices()]
+    without = [name for _, name in orchestrator_choices(with_reference=False)]
+    assert [name for name in names if name not in without] == ["oracle"]
