@@ -49,7 +49,8 @@ def test_a_text_with_an_unknown_gap_names_its_place():
 
 def test_every_family_has_a_file_and_every_file_is_used():
     files = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in asset("tasks").glob("*.yaml")}
-    assert set(files) == {*SUITES, "joined", "pool_conditions", "worlds"}
+    everyday = {"everyday", "everyday_tools", "everyday_held_out"}
+    assert set(files) == {*SUITES, "joined", "pool_conditions", "worlds", *everyday}
 
 
 @pytest.mark.medium
