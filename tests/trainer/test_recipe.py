@@ -33,6 +33,7 @@ from trainer.recipe import (
     load_recipe,
     parse_recipe,
 )
+from trainer.tasks.pool_settings import PoolSettings
 
 TEXT = st.text(max_size=30) | st.sampled_from(["\x85", "a\u2028é", "no", "1e3", "- a: b", "\ufeff", "\x00"])
 SHARE = st.floats(0, 1)
@@ -80,6 +81,15 @@ GRPOS = st.builds(
     curriculum=st.builds(CurriculumSettings, target=SHARE),
     loss=st.builds(LossSettings, beta=st.floats(0, 1e6), type=st.sampled_from(["dapo", "gspo"])),
 )
+POOLS = st.builds(
+    PoolSettings,
+    sources=st.lists(NAMES, max_size=2).map(tuple),
+    subset=st.none() | st.integers(0, 64),
+    shuffle=st.booleans(),
+    distractors=st.integers(0, 5),
+    rename=SHARE,
+    unseen=TEXT,
+)
 RECIPES = st.builds(
     Recipe,
     name=NAMES,
@@ -87,6 +97,7 @@ RECIPES = st.builds(
     pool=NAMES,
     model=MODELS,
     tasks=st.builds(TaskSettings, source=TEXT.filter(bool), levels=st.lists(st.integers(), max_size=4).map(tuple)),
+    pools=st.none() | POOLS,
     sft=SFTS,
     grpo=st.none() | GRPOS,
     evaluate=st.none() | st.builds(EvaluateSettings, orchestrators=st.lists(TEXT, max_size=2).map(tuple)),
@@ -103,6 +114,27 @@ def problems(text: str) -> dict[str, str]:
 @given(RECIPES)
 def test_a_recipe_survives_being_written_and_read(recipe):
     assert parse_recipe(dump_recipe(recipe)) == recipe
+
+
+def test_a_recipe_without_pools_is_written_as_before_the_section_came():
+    recipe = parse_recipe("sft: {}")
+    assert recipe.pools is None and "pools" not in recipe.model_dump() and "pools" not in dump_recipe(recipe)
+    assert " ".join(recipe.model_dump()) == "name title pool model tasks sft grpo evaluate threads"
+    assert parse_recipe("{sft: {}, pools: {}}").pools == PoolSettings()
+    assert parse_recipe("{sft: {}, pools: null}") == recipe
+
+
+def test_pools_vary_only_where_the_model_is_shown_them():
+    assert "must be shown the pool" in problems("{sft: {}, pools: {}, model: {prompt: query}}")[""]
+    assert parse_recipe("{evaluate: {conditions: [varied]}, pools: {}, model: {prompt: query}}").pools is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["{rename: 2}", "{distractors: 6}", "{subset: -1}", "{sources: [No Name]}", "{color: red}"]
+)
+def test_a_wrong_setting_of_pools_is_told_by_its_key(text):
+    (key,) = problems(f"{{sft: {{}}, pools: {text}}}")
+    assert key.startswith("pools.")
 
 
 @settings(deadline=None)

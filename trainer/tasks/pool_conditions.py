@@ -95,9 +95,12 @@ def add_distractors(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
 
 
 def replace_tool(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
-    """One tool is gone; another of the same kind does its work under another name and description."""
-    random = _make_random("missing", pool, seed)
-    gone = random.choice(list_tools(pool))
+    """One tool is gone; another of the same kind does its work under another name and description. A pool without
+    tools stays as it is."""
+    random, tools = _make_random("missing", pool, seed), list_tools(pool)
+    if not tools:
+        return pool, {}
+    gone = random.choice(tools)
     substitute = _reword(gone, random)
     workers = [spec for spec in pool.workers if spec.name != gone.name]
     workers.insert(random.randint(0, len(workers)), substitute)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,7 +120,7 @@ def a_pool(**changes: Any) -> LivePool:
 
 def an_engine(chat: ChatTokens, pool: LivePool, **changes: Any) -> RolloutEngine:
     episode_format = {"turn_tokens": 200, "max_length": 4000, "max_rounds": 6, "style": "query", **changes}
-    limits = {key: episode_format.pop(key) for key in ("concurrency", "max_cost") if key in episode_format}
+    limits = {key: episode_format.pop(key) for key in ("concurrency", "max_cost", "vary") if key in episode_format}
     terms = load_rewards([RewardSettings(term="accuracy")])
     return RolloutEngine(
         "learner", pool, chat, EpisodeFormat(find_dialect("plan"), **episode_format), terms, NoSink(), **limits
@@ -265,6 +266,34 @@ def test_a_slow_worker_does_not_hold_up_another_episode(chat):
 
     asked = asyncio.run(run())
     assert asked.index(("quick", 3)) < asked.index(("slow", 2))
+
+
+def test_a_group_has_one_pool_and_the_next_group_another(chat):
+    def vary(task: Task) -> Task:
+        spec = WorkerSpec(name=f"own_{task.ref.index}", kind="repeats", description="of this task alone")
+        return replace(task, pool=Pool(name="own", workers=(spec,)))
+
+    def turn(query: str, _: int) -> str:
+        step = {"worker": f"own_{query}", "arguments": {"text": "x"}, "access": []}
+        return json.dumps({"steps": [step], "answer": "right"})
+
+    async def run():
+        home = a_pool()
+        engine = an_engine(chat, home, vary=vary)
+        groups = [await engine.run_group(a_task(str(index), index), Written(chat, turn), 3) for index in range(2)]
+        await engine.close()
+        return groups, home
+
+    groups, home = asyncio.run(run())
+    pools = [{rollout.sample.episode.started.pool_hash for rollout in group.rollouts} for group in groups]
+    assert [len(hashes) for hashes in pools] == [1, 1] and not pools[0] & pools[1]
+    assert home.hash not in pools[0] | pools[1]
+    for index, group in enumerate(groups):
+        assert group.success == 1.0 and group.task.workers == ()
+        steps = [run.step.worker for rollout in group.rollouts for run in rollout.sample.episode.steps.values()]
+        assert steps == [f"own_{index}"] * 3
+    metrics = compute_rollout_metrics(groups, [], [])
+    assert [key for key in metrics if key.startswith("worker/")] == ["worker/repeats"], "made-up names make no curves"
 
 
 def test_a_group_is_scored_against_itself(chat):
