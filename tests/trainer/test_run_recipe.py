@@ -310,6 +310,33 @@ def test_sft_is_measured_where_grpo_is_not(fresh, tiny_base):
     assert checked == [("sft", 1)]
 
 
+def test_pools_vary_in_both_stages_and_fill_no_list(fresh, tiny_base):
+    checks = {"every": 1, "check_tasks": 2}
+    sft = {"steps": 1, "batch": 1, "demonstrations": {"faults": 0.5}, "saving": checks, "max_length": 4000}
+    rollouts = {"prompts": 2, "group": 2, "max_rounds": 1, "mixed_only": False}
+    grpo = {"steps": 1, "micro_batch": 2, "rollouts": rollouts, "saving": {"check_tasks": 0}}
+    evaluate = {"count": 2, "orchestrators": ["oracle"], "conditions": ["seen", "renamed", "varied"]}
+    model = {"base": str(tiny_base), "turn_tokens": 16}
+    pools = {"unseen": "worlds:held_out"}
+    recipe = small(tiny_base, model=model, pools=pools, sft=sft, grpo=grpo, evaluate=evaluate)
+    jobs, key = run_here(recipe, fresh)
+    assert jobs.get(key).state == "done", jobs.get(key)
+
+    (checked,) = [row for row in read_lines(jobs.folder(key).metrics) if "check/correct" in row]
+    scores = [checked[f"check/{name}"] for name in ("seen", "renamed", "unseen")]
+    assert checked["check/correct"] == pytest.approx(sum(scores) / 3)
+    assert fresh.pools.names() == ["starter"]
+    rows = fresh.traces.search(TraceFilter(limit=1000))
+    by_pool = {name: [row for row in rows if row.pool == name] for name in {row.pool for row in rows}}
+    assert set(by_pool) == {"starter", "starter-renamed", "starter-varied"}
+    for row in by_pool["starter-varied"]:
+        pool = fresh.pools.by_hash(row.pool, row.pool_hash).pool
+        called = {run.step.worker for run in fresh.traces.episode(row.id).steps.values() if run.observation.ok}
+        assert called <= {spec.name for spec in pool.enabled}
+    results = read_lines(jobs.folder(key).results)
+    assert [(row["condition"], row["correct"]) for row in results].count(("varied", True)) == 2
+
+
 def test_an_adapter_is_trained_saved_and_orchestrates(fresh, tiny_base):
     model = {"base": str(tiny_base), "prompt": "query", "turn_tokens": 16, "lora": {"rank": 2}}
     evaluate = {"count": 2, "source": "forge"}
