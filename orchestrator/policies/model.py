@@ -15,7 +15,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.grammars.turn_grammar import turn_grammar
 from orchestrator.plan import Turn
-from orchestrator.policies.reader import ReaderPolicy
+from orchestrator.policies.reader import ReaderPolicy, ask_model
 from orchestrator.prompt import PromptStyle, build_messages
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -132,7 +132,7 @@ def checkpoint_policy(
     folder, checkpoint = find_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
     if checkpoint.prompt == "reader":
-        return ReaderPolicy(name, pool, model, checkpoint.turn_tokens, draw)
+        return ReaderPolicy(name, pool, ask_model(model, checkpoint.turn_tokens, draw))
     dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
     return ModelPolicy(name, pool, model, dialect, *learnt, draw=draw, constrained=True, binding=binding)

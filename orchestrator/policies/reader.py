@@ -7,7 +7,9 @@ Steps that fail are tried once more with the next best worker that takes the sam
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import ShownWorkers, Step, Turn, renumber_quotes, renumber_step
@@ -22,19 +24,30 @@ from pool_registry.language_models.completion import Completion, Draw, Message
 
 TURN_TOKENS = 384
 CANDIDATES = 3  # workers that a need is tried with before it counts as one that no worker serves
+WriteText: TypeAlias = Callable[[list[Message]], Awaitable[Completion]]
+
+
+def ask_model(model: LiveWorker, turn_tokens: int = TURN_TOKENS, draw: Draw | None = None) -> WriteText:
+    """The function that has a worker's language model continue a conversation."""
+
+    async def write(messages: list[Message]) -> Completion:
+        return await model.complete(messages, None, turn_tokens, draw)
+
+    return write
 
 
 class ReaderPolicy:
-    """Writes one plan for the query, and a second one for what failed in it."""
+    """Writes one plan for the query, and a second one for what failed in it.
 
-    def __init__(
-        self, name: str, pool: LivePool, model: LiveWorker, turn_tokens: int = TURN_TOKENS, draw: Draw | None = None
-    ) -> None:
+    `write` asks the model: for the needs, and then, with these and the cards of the bound workers added to the
+    conversation, for the arguments. Where the model refuses a card, for the arguments again: with other cards in the
+    place of those that it was shown.
+    """
+
+    def __init__(self, name: str, pool: LivePool, write: WriteText) -> None:
         self.name = name
         self._pool = pool
-        self._model = model
-        self._turn_tokens = turn_tokens
-        self._draw = draw
+        self._write = write
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
@@ -46,7 +59,7 @@ class ReaderPolicy:
         shown = await choose_shown(episode, self._pool)
         listed = narrow_pool(self._pool, shown).workers.values()
         opening = open_conversation(episode.query, listed)
-        first = await self._complete(opening)
+        first = await self._write(opening)
         if is_refusal(first.text):
             return _finish(Turn(answer=first.text, text=first.text), [first], shown)
         needs = parse_needs(first.text)
@@ -57,7 +70,7 @@ class ReaderPolicy:
         while True:
             bound = [candidates[0] for candidates in ranked]
             chosen = [self._pool.workers[item.worker] for item in bound]
-            completions.append(await self._complete(continue_conversation(opening, first.text, chosen)))
+            completions.append(await self._write(continue_conversation(opening, first.text, chosen)))
             turn = parse_fill(completions[-1].text, bound, episode.next_step_id)
             place = _find_need(read_refused_need(turn.answer), needs)
             if place is None or len(ranked[place]) == 1:
@@ -70,9 +83,6 @@ class ReaderPolicy:
         """The workers that may be shown for each need, the most likely first."""
         workers = list(self._pool.workers.values())
         return [rank_workers(need, workers)[:CANDIDATES] for need in needs]
-
-    async def _complete(self, messages: list[Message]) -> Completion:
-        return await self._model.complete(messages, None, self._turn_tokens, self._draw)
 
 
 def _finish(turn: Turn, completions: list[Completion], shown: ShownWorkers | None) -> Turn:

@@ -17,9 +17,10 @@ INTRODUCTION = "Workers:"
 
 def open_conversation(query: str, listed: Iterable[LiveWorker]) -> list[Message]:
     """What the model sees before it writes the needs."""
-    return [Message("system", f"{INTRODUCTION}\n{format_listing(listed)}"), Message("user", strip_special(query))]
+    listing = strip_special(format_listing(listed))
+    return [Message("system", f"{INTRODUCTION}\n{listing}"), Message("user", strip_special(query))]
 
 
 def continue_conversation(opening: Sequence[Message], needs: str, workers: Sequence[LiveWorker]) -> list[Message]:
     """What the model sees before it writes the arguments: its needs, and the card of the worker for each."""
-    return [*opening, Message("assistant", needs), Message("user", format_cards(workers))]
+    return [*opening, Message("assistant", needs), Message("user", strip_special(format_cards(workers)))]

@@ -49,8 +49,9 @@ def parse_fill(text: str, bound: Sequence[BoundNeed], first_id: int) -> Turn:
     """
     text = clean_text(text[:MAX_FILL_CHARS])
     arguments, answer = _split_lines(text)
-    if is_refusal(answer):
-        return Turn(answer=answer, text=text)
+    refused = answer or text.strip()  # a refusal stands alone, without the mark of an answer, too
+    if is_refusal(refused):
+        return Turn(answer=refused, text=text)
     if not arguments:
         return Turn(error='no line of arguments, such as 1. {"instruction": "..."}', text=text)
     ids = {place: first_id + place - 1 for place in range(1, len(bound) + 1)}

@@ -20,7 +20,8 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TypeAlias
 
-from orchestrator.engine.episode import Episode
+from orchestrator.engine.episode import Episode, Round
+from orchestrator.prompt import PromptStyle
 from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals
 from pool_registry.actions import Status
 from pool_registry.extension_table import ExtensionTable
@@ -32,24 +33,31 @@ from trainer.tasks.task import Task
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One episode of a group, finished and graded."""
+    """One episode of a group, finished and graded. `style` is that of the model's prompt."""
 
     task: Task
     episode: Episode
     limits: Limits
     totals: EpisodeTotals
+    style: PromptStyle = "full"
 
     @property
     def correct(self) -> bool:
         return self.episode.graded is not None and self.episode.graded.correct
+
+    @property
+    def written_rounds(self) -> list[Round]:
+        """The rounds whose turn the model wrote: of a reader's the first, its second plan is made by code."""
+        rounds = [done for done in self.episode.rounds if done.turn is not None]
+        return rounds[:1] if self.style == "reader" else rounds
 
 
 RewardFunction: TypeAlias = Callable[[Sample, Sequence[Sample]], float | None]
 WeightedReward: TypeAlias = tuple[RewardFunction, float]
 
 
-def make_sample(task: Task, episode: Episode, limits: Limits) -> Sample:
-    return Sample(task, episode, limits, compute_totals(episode))
+def make_sample(task: Task, episode: Episode, limits: Limits, style: PromptStyle = "full") -> Sample:
+    return Sample(task, episode, limits, compute_totals(episode), style)
 
 
 def accuracy_reward(sample: Sample, _group: Sequence[Sample]) -> float:
@@ -60,16 +68,32 @@ def accuracy_reward(sample: Sample, _group: Sequence[Sample]) -> float:
 def format_reward(sample: Sample, _group: Sequence[Sample]) -> float:
     """Share of turns that are turns, times share of steps that are well-formed calls; 0 without either.
 
-    Conductor: nothing when the workflow does not parse.
+    Conductor: nothing when the workflow does not parse. Of a reader: whether needs and arguments could be read.
     """
-    turns = [done.turn for done in sample.episode.rounds if done.turn is not None]
+    turns = [done.turn for done in sample.written_rounds if done.turn is not None]
     valid = [turn for turn in turns if turn.error is None]
     if not valid:
         return 0.0  # an episode without a turn earns nothing, whatever its (absent) steps
     # Only calls that the model got wrong count (PARSE_ERR); a worker's failure or time-out is not its doing.
-    statuses = [run.observation.status for run in sample.episode.steps.values() if run.observation is not None]
+    runs = [run for done in sample.written_rounds for run in done.steps]
+    statuses = [run.observation.status for run in runs if run.observation is not None]
     formed = sum(status is not Status.PARSE_ERR for status in statuses) / len(statuses) if statuses else 1.0
     return len(valid) / len(turns) * formed
+
+
+def binding_reward(sample: Sample, _group: Sequence[Sample]) -> float | None:
+    """1 when a right answer's first plan calls the workers of the reference plan, each as often.
+
+    Whether a reader's needs led to the workers that they were meant for. Nothing for a wrong answer, whatever it
+    called; does not apply to tasks without a reference plan.
+    """
+    plan = sample.task.oracle_turn
+    if plan is None:
+        return None
+    first = next((done.turn for done in sample.written_rounds if done.turn is not None), None)
+    if first is None or not sample.correct:
+        return 0.0
+    return float(Counter(step.worker for step in first.steps) == Counter(step.worker for step in plan.steps))
 
 
 def diversity_reward(sample: Sample, group: Sequence[Sample]) -> float:
@@ -134,6 +158,7 @@ REWARDS = ExtensionTable(
         RewardTerm("format", format_reward),
         RewardTerm("diversity", diversity_reward),
         RewardTerm("efficiency", efficiency_reward),
+        RewardTerm("binding", binding_reward),
     ),
     _make_term,
 )

@@ -21,14 +21,16 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from orchestrator.plan import Turn
 from orchestrator.prompt import PromptStyle, observation_text, opening_messages
+from orchestrator.reader.conversation import open_conversation
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import JsonValue, Status, Usage
 from pool_registry.calls.live_pool import LivePool
-from pool_registry.language_models.completion import strip_special
+from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.load_once import LoadOnce
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.grpo.curriculum import Curriculum
+from trainer.grpo.learning_reader import LearningReader
 from trainer.grpo.rewards import (
     Sample,
     WeightedReward,
@@ -40,6 +42,7 @@ from trainer.grpo.rewards import (
     sum_weighted,
 )
 from trainer.grpo.token_transcript import ChatTokens, Transcript
+from trainer.grpo.token_writer import TokenWriter
 from trainer.learner.generator import Generator
 from trainer.results.statistics import mean
 from trainer.tasks.pool_conditions import unwrap_worker
@@ -113,12 +116,13 @@ class EpisodeFormat:
 async def select_fitting_tasks(
     tasks: Sequence[Task], pools: TaskPools, chat: ChatTokens, episode_format: EpisodeFormat
 ) -> list[Task]:
-    """The tasks whose prompt leaves room for a whole turn. Raises TrainingFailed when none does."""
+    """The tasks whose prompt leaves room for a whole turn: a reader's is two texts with cards between them, which the
+    room for two texts holds. Raises TrainingFailed when none does."""
+    room = episode_format.turn_tokens * (2 if episode_format.style == "reader" else 1)
 
     async def measure(task: Task) -> int:
         async with pools.open(pools.vary(task)) as pool:
-            opened = opening_messages(task.query, pool, episode_format.dialect, episode_format.style)
-            return len(chat.encode_prompt(opened)) + episode_format.turn_tokens
+            return len(chat.encode_prompt(_open_prompt(task.query, pool, episode_format))) + room
 
     sizes = [await measure(task) for task in tasks]
     kept = [task for task, tokens in zip(tasks, sizes, strict=True) if tokens <= episode_format.max_length]
@@ -131,8 +135,15 @@ async def select_fitting_tasks(
     return kept
 
 
+def _open_prompt(query: str, pool: LivePool, episode_format: EpisodeFormat) -> list[Message]:
+    """What the model sees before it writes anything."""
+    if episode_format.style == "reader":
+        return open_conversation(query, pool.workers.values())
+    return opening_messages(query, pool, episode_format.dialect, episode_format.style)
+
+
 class LearningPolicy:
-    """The learning model as the orchestrator of one episode; keeps every token it saw and wrote."""
+    """The learning model as the orchestrator of one episode, in the styles `full` and `query`."""
 
     def __init__(
         self,
@@ -145,26 +156,21 @@ class LearningPolicy:
     ) -> None:
         self.name = name
         self._binding = binding
-        self._pool, self._generator, self._chat, self._format = pool, generator, chat, episode_format
-        self.transcript = Transcript([])
-        self.logprobs: list[float] | None = []
+        self._pool, self._chat, self._format = pool, chat, episode_format
+        self.writer = TokenWriter(generator, chat, episode_format.turn_tokens, episode_format.max_length)
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises TrainingFailed when the backend does; the episode then ends as orchestrator_failed."""
         shown = await choose_shown(episode, self._pool) if self._format.style == "full" else None
         pool = narrow_pool(self._pool, shown)
         self._read(episode, pool)
-        context = self.transcript.ids
-        room = min(self._format.turn_tokens, self._format.max_length - len(context))
-        if room < 1:
-            return Turn(error=f"the episode has {len(context):,} tokens; its limit is reached", failed=True)
-        made = await self._generator.generate(context, room)
-        # An empty turn still ends: without an end token the template's next part would stand inside it.
-        ids = made.ids or [self._chat.tokenizer.eos_token_id]
-        self._add(ids, made.logprobs if made.ids else [0.0], learn=True)
+        context = len(self.writer.transcript.ids)
+        if self.writer.room < 1:
+            return Turn(error=f"the episode has {context:,} tokens; its limit is reached", failed=True)
+        ids = await self.writer.write()
         text = self._chat.decode(ids)
         turn = await self._parse(text, episode.next_step_id, pool)
-        return replace(turn, usage=Usage(len(context), len(ids)), shown=None if episode.shown else shown)
+        return replace(turn, usage=Usage(context, len(ids)), shown=None if episode.shown else shown)
 
     async def _parse(self, text: str, first_id: int, pool: LivePool) -> Turn:
         if self._binding is None:
@@ -175,22 +181,11 @@ class LearningPolicy:
 
     def _read(self, episode: Episode, pool: LivePool) -> None:
         """Put in front of the next turn what it answers to."""
-        if not self.transcript.prompt:
-            opened = opening_messages(episode.query, pool, self._format.dialect, self._format.style)
-            self.transcript.prompt = self._chat.encode_prompt(opened)
+        if not self.writer.transcript.prompt:
+            self.writer.transcript.prompt = self._chat.encode_prompt(_open_prompt(episode.query, pool, self._format))
             return
         last = episode.rounds[-2]  # the present round has been opened and is empty
-        if self.transcript.completion[-1] != self._chat.tokenizer.eos_token_id:  # cut off at its limit
-            self._add([self._chat.tokenizer.eos_token_id], [0.0], learn=False)
-        observation = observation_text(last, self._format.max_rounds - last.number)
-        ids = self._chat.encode_between(strip_special(observation))
-        self._add(ids, [0.0] * len(ids), learn=False)
-
-    def _add(self, ids: Sequence[int], logprobs: Sequence[float] | None, learn: bool) -> None:
-        self.transcript.add(ids, learn)
-        # One backend call without log-probabilities spoils the episode's: TRL needs them for every token or for none.
-        if self.logprobs is not None:
-            self.logprobs = None if logprobs is None else [*self.logprobs, *logprobs]
+        self.writer.read(strip_special(observation_text(last, self._format.max_rounds - last.number)))
 
 
 class RolloutEngine:
@@ -285,7 +280,7 @@ class RolloutEngine:
         async with self._slots:
             self._check_cost()  # here, not before the queue: what ran meanwhile has cost something
             pool = pool or self.pool
-            policy = LearningPolicy(self.name, pool, generator, self.chat, self.episode_format, binding)
+            policy = self._make_policy(pool, generator, binding)
             spec = EpisodeSpec(task.query, task=task.ref)
             guarded = _FailureGuard(policy)
             episode = await run_episode(
@@ -295,7 +290,18 @@ class RolloutEngine:
                 raise guarded.failure
             await grade_episode(episode, task, self.sink, self.pool)
         self.cost += episode.usage.cost
-        return Rollout(make_sample(task, episode, self.limits), policy.transcript, policy.logprobs)
+        sample = make_sample(task, episode, self.limits, self.episode_format.style)
+        return Rollout(sample, policy.writer.transcript, policy.writer.logprobs)
+
+    def _make_policy(
+        self, pool: LivePool, generator: Generator, binding: LoadOnce[Binding] | None
+    ) -> LearningPolicy | LearningReader:
+        """The learning model as the orchestrator of one episode."""
+        learner = self.episode_format
+        if learner.style == "reader":
+            writer = TokenWriter(generator, self.chat, learner.turn_tokens, learner.max_length)
+            return LearningReader(self.name, pool, writer, self.chat)
+        return LearningPolicy(self.name, pool, generator, self.chat, learner, binding)
 
     async def close(self) -> None:
         """Close the pools that tasks brought with them."""
@@ -309,7 +315,7 @@ class RolloutEngine:
 class _FailureGuard:
     """Lets a backend's failure end the job instead of being one episode's bad turn."""
 
-    def __init__(self, policy: LearningPolicy) -> None:
+    def __init__(self, policy: LearningPolicy | LearningReader) -> None:
         self.name = policy.name
         self._policy = policy
         self.failure: TrainingFailed | None = None
@@ -330,7 +336,7 @@ def compute_rollout_metrics(
     samples = [rollout.sample for rollout in rollouts]
     statuses = Counter(status for sample in samples for status in _list_statuses(sample.episode))
     steps = max(1, sum(statuses.values()))
-    turns = [done for sample in samples for done in sample.episode.rounds if done.turn is not None]
+    turns = [done for sample in samples for done in sample.written_rounds]
     metrics = {
         "rollout/correct": mean([float(sample.correct) for sample in samples]),
         "rollout/turns": mean([sample.totals.rounds for sample in samples]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,3 +84,10 @@ def test_a_refusal_names_the_need():
     assert read_refused_need(refuse("apple prices")) == "apple prices" and read_refused_need("No apples") == ""
     turn = parse_fill(f"= {refuse('apple prices')}", [BoundNeed(Need("apple prices"), "w", 0.1)], 1)
     assert turn.answer == refuse("apple prices") and not turn.steps
+
+
+@pytest.mark.parametrize("mark", ["", "= "])
+def test_a_refusal_in_the_place_of_arguments_is_an_answer(mark):
+    bound = [BoundNeed(Need("distance"), "miles", 0.9)]
+    turn = parse_fill(f"{mark}{refuse('distance')}\n", bound, 1)
+    assert (turn.error, turn.steps, read_refused_need(turn.answer)) == (None, (), "distance")
