@@ -1,7 +1,13 @@
-"""What training the tiny model costs on a CPU: a step, ours against TRL's; a turn; and how long torch's threads spin.
+"""What training costs on a CPU: a step, ours against TRL's; a turn; and how long torch's threads spin.
 
-    python bench/cpu_training.py [--json] [--out bench/results/cpu_training.json]
+    python bench/cpu_training.py [--only sft] [--json] [--out bench/results/cpu_training.json]
 
+`sft`: CPU milliseconds of one thread, and wall milliseconds, for each token of the demonstrations in a step of SFT
+with an adapter on SmolLM2-135M. 8 rows: two listings of workers (180 tokens), below each 4 conversations (150 tokens,
+70 of them learnt). With TRL's SFTTrainer in float32 (`trl`), with logits for learnt tokens only and bfloat16 autocast
+(`autocast`), and as the SFT stage trains with `precision: bfloat16` (`stage`), in one process. `bound` is what the
+frozen layers' products alone cost at the rate of a bfloat16 product measured beside each step: forward and the
+gradient of the input, once for every row token; `packed_bound` counts each shared token once.
 `grpo`: seconds of the learning part of a step (no episodes are sampled) over 32 episodes of unlike lengths, with TRL's
 GRPOTrainer and with trainer/learner/cpu_trainers.py, in turns in one process; medians and their ratio.
 `decoding`: seconds in which the shipped tiny-sft writes the first turns of 64 test tasks, all at once, with
@@ -30,24 +36,23 @@ from typing import Any
 
 SPINS = (1_000, 10_000, 300_000)
 EPISODES, GROUP, STEPS, ROUNDS, PASSES = 32, 8, 4, 2, 8
+SFT_ARMS = ("trl", "autocast", "stage")
+FROZEN_PRODUCTS = 424e6  # operations a token: 2 for each of 106 million weights outside the embedding, both ways
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--only", choices=PARTS, action="append", help="measure this part, keep the others of --out")
     parser.add_argument("--pass", dest="one", action="store_true", help="time passes in this process")
     options = parser.parse_args()
     if options.one:
         print(json.dumps(passes()))
         return
-    report = {
-        "cores": os.cpu_count(),
-        "load": os.getloadavg()[0],
-        "grpo": grpo(),
-        "decoding": decoding(),
-        "spin": spin(),
-    }
+    kept = json.loads(options.out.read_text()) if options.only and options.out else {}
+    figures = {name: measure() for name, measure in PARTS.items() if name in (options.only or PARTS)}
+    report = {**kept, "cores": os.cpu_count(), "load": os.getloadavg()[0], **figures}
     text = json.dumps(report, indent=1)
     if options.out:
         options.out.write_text(text + "\n")
@@ -55,17 +60,143 @@ def main() -> None:
 
 
 def format_report(report: dict[str, Any]) -> str:
-    steps = report["grpo"]
-    turns = report["decoding"]
-    lines = [
-        f"GRPO step: TRL {steps['trl_s']:.2f} s, ours {steps['ours_s']:.2f} s, ratio {steps['ratio']:.2f}",
-        f"64 turns: DynamicCache {turns['dynamic_s']:.2f} s, ours {turns['roomy_s']:.2f} s, ratio {turns['ratio']:.2f}",
-    ]
+    lines = []
+    if "sft" in report:
+        lines += [
+            f"SFT {name:>8}: {row['cpu_ms']:.2f} CPU-ms a token, {row['wall_ms']:.2f} wall, ratio {row['ratio']:.2f}"
+            for name, row in report["sft"]["arms"].items()
+        ]
+        lines.append(
+            f"SFT bound: {report['sft']['bound_ms']:.2f} CPU-ms, packed {report['sft']['packed_bound_ms']:.2f}"
+        )
+    if "grpo" in report:
+        steps = report["grpo"]
+        lines.append(f"GRPO step: TRL {steps['trl_s']:.2f} s, ours {steps['ours_s']:.2f} s, ratio {steps['ratio']:.2f}")
+    if "decoding" in report:
+        turns = report["decoding"]
+        lines.append(
+            f"64 turns: DynamicCache {turns['dynamic_s']:.2f} s, ours {turns['roomy_s']:.2f} s, "
+            f"ratio {turns['ratio']:.2f}"
+        )
     lines += [
         f"spin {row['spin']:>7,}: free cores {row['free_s']:.2f} s, busy {row['busy_s']:.2f} s"
-        for row in report["spin"]
+        for row in report.get("spin", [])
     ]
     return "\n".join(lines)
+
+
+def sft() -> dict[str, Any]:
+    """The three trainers in turns, a step to warm up and one to measure, and the bound beside each."""
+    import torch
+
+    from trainer.learner.load_and_save import configure_libraries
+
+    configure_libraries(1)  # the CPU time of one thread holds no waiting for another
+    rows = listing_rows()
+    tokens, packed = sum(len(row["input_ids"]) for row in rows), count_packed(rows)
+    rate, arms = [], {}
+    for name in SFT_ARMS:
+        rate.append(product_rate())
+        wall, cpu = sft_step(name, rows)
+        arms[name] = {"cpu_ms": round(cpu / tokens * 1e3, 2), "wall_ms": round(wall / tokens * 1e3, 2)}
+    for arm in arms.values():
+        arm["ratio"] = round(arm["cpu_ms"] / arms["autocast"]["cpu_ms"], 2)
+    bound = FROZEN_PRODUCTS / median(rate) * 1e3
+    torch.set_num_threads(os.cpu_count() or 1)
+    return {
+        "row_tokens": tokens,
+        "packed_tokens": packed,
+        "gflops": round(median(rate) / 1e9),
+        "bound_ms": round(bound, 2),
+        "packed_bound_ms": round(bound * packed / tokens, 2),
+        "arms": arms,
+    }
+
+
+def listing_rows() -> list[dict[str, list[int]]]:
+    """Rows like those of a reader of pools: listing, query, needs (learnt), cards, arguments (learnt)."""
+    random = Random(0)
+
+    def draw(count: int) -> list[int]:
+        return [random.randint(100, 40_000) for _ in range(count)]
+
+    rows = []
+    for listing in (draw(180), draw(180)):
+        for _ in range(4):
+            query, needs, cards, fill = draw(40), draw(40), draw(40), draw(30)
+            labels = [*[-100] * 220, *needs, *[-100] * 40, *fill]
+            rows.append({"input_ids": [*listing, *query, *needs, *cards, *fill], "labels": labels})
+    return rows
+
+
+def count_packed(rows: list[dict[str, list[int]]]) -> int:
+    from trainer.learner.shared_openings import collate_trees
+
+    return int(collate_trees(rows)["input_ids"].numel())
+
+
+def product_rate() -> float:
+    """Operations a CPU second of a bfloat16 product of the shape that occurs most."""
+    import torch
+    from torch.nn.functional import linear
+
+    x, weight = torch.randn(1560, 576).bfloat16(), torch.randn(1536, 576).bfloat16()
+    linear(x, weight)
+    started = time.process_time()
+    for _ in range(30):
+        linear(x, weight)
+    return 30 * 2 * 1560 * 576 * 1536 / (time.process_time() - started)
+
+
+def sft_step(name: str, rows: list[dict[str, list[int]]]) -> tuple[float, float]:
+    """Wall and CPU seconds of the second step of a training."""
+    from datasets import Dataset
+    from transformers import PrinterCallback, TrainerCallback
+    from trl import SFTConfig, SFTTrainer
+
+    from trainer.learner.cpu_trainers import CpuSftTrainer
+    from trainer.learner.load_and_save import load_learner
+    from trainer.recipe import LoraSettings, ModelSettings
+
+    class LabelledOnly(CpuSftTrainer):
+        """Rows as TRL pads them and layers as PEFT multiplies them."""
+
+        def __init__(self, *arguments: Any, **more: Any) -> None:
+            SFTTrainer.__init__(self, *arguments, **more)
+            self._trees = False
+
+    class Clock(TrainerCallback):
+        """Keeps when each step began and the last one ended."""
+
+        def __init__(self) -> None:
+            self.times: list[tuple[float, float]] = []
+
+        def on_step_begin(self, *_: Any, **__: Any) -> None:
+            self.times.append((time.perf_counter(), time.process_time()))
+
+        on_step_end = on_step_begin
+
+    kind = {"trl": SFTTrainer, "autocast": LabelledOnly, "stage": CpuSftTrainer}[name]
+    precision = "bfloat16" if name == "stage" else "float32"
+    learner = load_learner(ModelSettings(base="starter:smollm2", precision=precision, lora=LoraSettings()), 0)
+    clock = Clock()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = SFTConfig(
+            output_dir=folder, max_steps=2, per_device_train_batch_size=len(rows), max_length=1024,
+            save_strategy="no", report_to=[], disable_tqdm=True, use_cpu=True, bf16=name == "autocast",
+            gradient_checkpointing=False, dataloader_pin_memory=False,
+        )  # fmt: skip
+        trainer = kind(
+            model=learner.model,
+            args=settings,
+            train_dataset=Dataset.from_list(rows),
+            processing_class=learner.tokenizer,
+            callbacks=[clock],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    (wall, cpu), (wall_end, cpu_end) = clock.times[-2:]
+    return wall_end - wall, cpu_end - cpu
 
 
 def grpo() -> dict[str, float]:
@@ -232,6 +363,8 @@ def busy_cores() -> Iterator[None]:
             counter.kill()
             counter.wait()
 
+
+PARTS = {"sft": sft, "grpo": grpo, "decoding": decoding, "spin": spin}
 
 if __name__ == "__main__":
     main()

@@ -93,9 +93,9 @@ class Part:
         return own if self.root == self.root_end else torch.cat([tensor[:, self.root : self.root_end], own], 1)
 
     def scatter(self, target: torch.Tensor, grad: torch.Tensor) -> None:
-        """Add the gradient of what `gather` took to `target`."""
+        """Put the gradient of what `gather` took into `target`, in which parts follow their opening."""
         opening = self.root_end - self.root
-        target[:, self.start : self.end] += grad[:, opening:]
+        target[:, self.start : self.end] = grad[:, opening:]
         if opening:
             target[:, self.root : self.root_end] += grad[:, :opening]
 
@@ -137,7 +137,7 @@ class TreeAttention(torch.autograd.Function):  # type: ignore[misc]  # torch is 
     def backward(context: Any, *grads: torch.Tensor) -> Any:
         query, key, value, *weights = context.saved_tensors
         grad_query = torch.empty_like(query)
-        grad_key, grad_value = torch.zeros_like(key), torch.zeros_like(value)
+        grad_key, grad_value = torch.empty_like(key), torch.empty_like(value)
         for part, weight in zip(context.parts, weights, strict=True):
             own = grad_query[:, part.start : part.end]
             above, asked = (_stack(tensor[:, part.start : part.end], key) for tensor in (grads[0], query))

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import nll_loss
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from trl import GRPOTrainer, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
@@ -120,17 +120,16 @@ class CpuSftTrainer(SFTTrainer):
                 without_labels |= _prepare_trees(model, spans)
             states, head = _compute_states(model, labels != -100, **without_labels)  # -100: no loss, as in transformers
         # float32 also for a bfloat16 model: the softmax over the vocabulary needs the precision.
-        logits, targets = head(states).float(), labels[:, 1:][labels[:, 1:] != -100]
+        log_p, targets = head(states).float().log_softmax(-1), labels[:, 1:][labels[:, 1:] != -100]
         count = len(targets) if num_items_in_batch is None else num_items_in_batch
-        self._record_metrics(logits.detach(), targets, inputs)
-        return cross_entropy(logits, targets, reduction="sum") / torch.as_tensor(count).clamp(min=1)
+        self._record_metrics(log_p.detach(), targets, inputs)
+        return nll_loss(log_p, targets, reduction="sum") / torch.as_tensor(count).clamp(min=1)
 
-    def _record_metrics(self, logits: torch.Tensor, targets: torch.Tensor, inputs: dict[str, Any]) -> None:
+    def _record_metrics(self, log_p: torch.Tensor, targets: torch.Tensor, inputs: dict[str, Any]) -> None:
         """Store what TRL logs: entropy (nats), share of tokens that were the most likely one, tokens so far."""
         metrics, count = self._metrics["train"], max(1, len(targets))
-        log_p = logits.log_softmax(-1)
-        metrics["entropy"].append(-(log_p.exp() * log_p).sum().item() / count)
-        metrics["mean_token_accuracy"].append((logits.argmax(-1) == targets).sum().item() / count)
+        metrics["entropy"].append(-torch.linalg.vecdot(log_p.exp(), log_p).sum().item() / count)
+        metrics["mean_token_accuracy"].append((log_p.argmax(-1) == targets).sum().item() / count)
         # Packed batches come without a mask: every position is a token.
         tokens = inputs["attention_mask"].sum() if "attention_mask" in inputs else inputs["position_ids"].numel()
         self._total_train_tokens += int(tokens)

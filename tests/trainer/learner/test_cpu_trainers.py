@@ -226,3 +226,52 @@ def test_rows_with_one_opening_train_as_rows_of_their_own(tiny_base: Path) -> No
     assert loss.item() == pytest.approx(total, rel=1e-5)
     for name, gradient in collect_gradients().items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-3, atol=1e-5)
+
+
+def train_shared(base: Path, out: Path, resume: Path | None = None) -> Any:
+    import torch
+    from datasets import Dataset
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
+    from trl import SFTConfig
+
+    from trainer.learner.cpu_trainers import choose_sft_trainer
+
+    set_seed(5)
+    frozen = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
+    model = get_peft_model(frozen, LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM"))
+    other = [{**row, "input_ids": [7, *row["input_ids"][1:]]} for row in SHARED]
+    settings = {**SETTINGS, "max_steps": 4, "save_strategy": "steps", "save_steps": 2}
+    trainer = choose_sft_trainer(model)(
+        model=model,
+        args=SFTConfig(output_dir=str(out), per_device_train_batch_size=4, max_length=128, **settings),
+        train_dataset=Dataset.from_list([*SHARED, *other]),
+        processing_class=AutoTokenizer.from_pretrained(base),
+    )
+    trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    return trainer
+
+
+def test_a_bfloat16_model_resumes_where_it_stopped_and_its_adapter_is_an_ordinary_one(
+    tiny_base: Path, tmp_path: Path
+) -> None:
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    through = train_shared(tiny_base, tmp_path / "through")
+    assert through.state.log_history[0]["num_tokens"] < 90  # four rows of 73 to 76 tokens, one opening
+    resumed = train_shared(tiny_base, tmp_path / "resumed", resume=tmp_path / "through" / "checkpoint-2")
+    losses = [[row["loss"] for row in done.state.log_history if "loss" in row] for done in (through, resumed)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+    assert losses[0][-1] < losses[0][0]
+
+    base = AutoModelForCausalLM.from_pretrained(tiny_base, dtype=torch.bfloat16)
+    loaded = PeftModel.from_pretrained(base, tmp_path / "through" / "checkpoint-4")
+    trained_weights = dict(through.model.named_parameters())
+    adapter = {name: weight for name, weight in loaded.named_parameters() if "lora" in name}
+    assert {weight.dtype for weight in adapter.values()} == {torch.float32}
+    for name, weight in adapter.items():
+        assert torch.equal(weight, trained_weights[name]), name
+    ids = torch.tensor([SHARED[0]["input_ids"]])
+    torch.testing.assert_close(loaded.eval()(ids).logits, through.model.eval()(ids).logits)
