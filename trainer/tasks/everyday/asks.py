@@ -38,13 +38,14 @@ def evaluate(expression: str) -> Ask:
 
 
 def find_fact(country: str, fact: str) -> Ask:
-    """A fact about a country; without a table of facts, a passage is found and read."""
+    """A fact about a country: by a tool for that fact, or from a table of facts, or a passage is found and read."""
     read = "read_text" if fact in TEXT_FACTS else "read_number"
-    return Ask(
+    table = Ask(
         "country_fact",
         {"country": country, "fact": fact},
         (Ask("find_passage", {"query": f"{country} {FACTS[fact]}"}), Ask(read, {"text": "$-1"})),
     )
+    return Ask(fact, {"country": country}, (table,)) if fact in load_tools() else table
 
 
 def convert_units(value: JsonValue, source: str, target: str) -> Ask:
@@ -70,8 +71,10 @@ def expand(asks: Sequence[Ask], works: Collection[str]) -> list[Ask] | None:
 
 def list_ways(ask: Ask) -> list[tuple[Ask, ...]]:
     """The ways to do an ask: directly, and by other work."""
-    alone = Ask(ask.work, ask.parts)
-    return [(alone,), ask.instead] if ask.instead else [(alone,)]
+    alone = (Ask(ask.work, ask.parts),)
+    if not ask.instead:
+        return [alone]
+    return [alone, *(list_ways(ask.instead[0]) if len(ask.instead) == 1 else [ask.instead])]
 
 
 def _choose_way(ask: Ask, works: Collection[str]) -> tuple[Ask, ...] | None:

@@ -22,6 +22,7 @@ CUTS = (
     ("evaluate", "arithmetic"), ("evaluate", "percent_of"), ("evaluate", "share"), ("evaluate", "sum"),
     ("evaluate", "mean"), ("convert", "convert_text"), ("find_passage", "country_fact"), ("select", "revenue"),
     ("distance", "distance_miles"), ("add_days", "subtract_days"),
+    ("country_fact", "capital"), ("country_fact", "population"), ("country_fact", "area"),
 )  # fmt: skip
 ALTERNATIVES = (("convert", "convert_text"), ("find_passage", "country_fact"))  # never both
 HELPERS = {"find_passage": ("read_number", "read_text")}

@@ -105,8 +105,8 @@ def _run(work: str, parts: Mapping[str, JsonValue]) -> JsonValue:
     return run_operation(work, fit_arguments(parts, schema))
 
 
-def _solve_fact(_work: str, parts: Mapping[str, JsonValue]) -> JsonValue:
-    country, fact = str(parts["country"]), str(parts["fact"])
+def _solve_fact(work: str, parts: Mapping[str, JsonValue]) -> JsonValue:
+    country, fact = str(parts["country"]), str(parts.get("fact", work))
     if fact == "capital":
         return load_facts().capitals[country]
     value = load_facts().values[LABELS[fact]][country]
@@ -133,7 +133,7 @@ def _solve_rate(_work: str, parts: Mapping[str, JsonValue]) -> JsonValue:
 
 
 _SOLVERS: dict[str, Callable[[str, Mapping[str, JsonValue]], JsonValue]] = {
-    "country_fact": _solve_fact,
+    **dict.fromkeys(("country_fact", "capital", "population", "area"), _solve_fact),
     "select": lambda _work, parts: _run_select(str(parts["query"])),
     "revenue": _solve_revenue,
     "rate": _solve_rate,

@@ -48,7 +48,8 @@ MAX_DRAWS = 400
 # Work that nothing else in an ordinary pool can stand in for: without it the right answer is a refusal.
 IRREPLACEABLE = frozenset(
     {"distance", "local_time", "arrival", "molar_mass", "select", "rate", "airport_fact", "business_days",
-     "edge_business_day", "next_business_day", "is_holiday", "next_holiday", "country_fact", "find_passage"}
+     "edge_business_day", "next_business_day", "is_holiday", "next_holiday", "country_fact", "find_passage",
+     "capital", "population", "area"}
 )  # fmt: skip
 
 
