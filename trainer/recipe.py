@@ -91,7 +91,12 @@ class DemonstrationSettings(RecipeSection):
         description="oracle, a policy, an agent as model:AGENT, a checkpoint.",
         examples=["oracle", "model:solver", "starter-grpo"],
     )
-    samples: int = Field(default=1, ge=1, le=64, description="Trajectories per task, of which one is kept.")
+    samples: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Trajectories per task, of which one is kept. Several of a model are drawn at temperature 1.",
+    )
     faults: Share = Field(default=0.1, description="Share with an injected failure, to show recovery.")
     variants: int = Field(
         default=0,

@@ -17,10 +17,12 @@ from orchestrator.engine.episode_loop import Orchestrator, Sink
 from orchestrator.policies.registry import make_orchestrator
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool
-from trainer.evaluation.trials import run_task
+from pool_registry.language_models.completion import Draw
+from trainer.evaluation.trials import SAMPLING_TEMPERATURE, run_task
 from trainer.recipe import DemonstrationSettings, ModelSettings
-from trainer.sft.demonstrations import Demonstration, make_demonstration
+from trainer.sft.demonstrations import Demonstration, can_demonstrate, make_demonstration
 from trainer.sft.fault_injection import Fault, FaultyPool, RecoveringTeacher
+from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools, VaryTask, keep_task
 
@@ -44,6 +46,7 @@ class DemonstrationCollector:
         self._model = model
         self._pools = TaskPools(pool, sink, vary)
         self._sink = sink
+        self._seed = seed
         self._random = Random(seed)  # noqa: S311
         self._rounds = rounds or pool.pool.limits.max_rounds
         self._used: Counter[str] = Counter()
@@ -69,7 +72,7 @@ class DemonstrationCollector:
                 task = self._pools.vary(tasks[index])
                 faults = [_move_fault(fault, tasks[index], task) for fault in plans[index]]
                 async with self._pools.open(task) as pool:
-                    episodes = [await self._sample(task, pool, fault) for fault in faults]
+                    episodes = [await self._sample(task, pool, *drawn) for drawn in enumerate(faults)]
             kept[index] = self._keep(episodes, pool)
             done += 1
             progress(done, len(tasks))
@@ -93,24 +96,36 @@ class DemonstrationCollector:
             kinds += [Fault(worker, slip="bad_arguments"), Fault(worker, slip="wrong_worker")]
         return self._random.choice(kinds)
 
-    async def _sample(self, task: Task, pool: LivePool, fault: Fault | None) -> Episode:
+    async def _sample(self, task: Task, pool: LivePool, number: int, fault: Fault | None) -> Episode:
         failing = FaultyPool(pool, fault) if fault is not None else pool
-        teacher = self._teacher(task, pool, fault)
+        teacher = self._teacher(task, pool, number, fault)
         self.tried += 1
         return await run_task(task, teacher, failing, self._sink, grader=self._pools.home)
 
-    def _teacher(self, task: Task, pool: LivePool, fault: Fault | None) -> Orchestrator:
+    def _teacher(self, task: Task, pool: LivePool, number: int, fault: Fault | None) -> Orchestrator:
         if self._settings.teacher == "oracle" and task.oracle_turn is not None:
             return RecoveringTeacher(task.oracle_turn, fault, list(task.workers))
-        return make_orchestrator(self._settings.teacher, pool, task.oracle_turn)
+        return make_orchestrator(self._settings.teacher, pool, task.oracle_turn, self._draw_of(task, number))
+
+    def _draw_of(self, task: Task, number: int) -> Draw | None:
+        """How a model writes one of several trajectories; a single one is written as the model is configured."""
+        if self._settings.samples == 1:
+            return None
+        return Draw(SAMPLING_TEMPERATURE, make_random(f"teacher/{self._seed}/{task.query}/{number}").randrange(2**31))
 
     def _keep(self, episodes: Sequence[Episode], pool: LivePool) -> Demonstration | None:
-        """ParaManager's filter: correct, then recovered, then seldom-used workers, then short."""
+        """ParaManager's filter: correct, then recovered, then seldom-used workers, then short. A reader does not write
+        recoveries: for it a trajectory that needed none goes first."""
+        style = self._model.prompt
         correct = [episode for episode in episodes if episode.graded is not None and episode.graded.correct]
-        if not correct:
+        self.correct += bool(correct)
+        usable = [episode for episode in correct if can_demonstrate(episode, pool, style)]
+        if not usable:
             return None
-        self.correct += 1
-        best = min(correct, key=lambda one: (not has_recovered(one), self._familiarity(one), len(one.steps)))
+        best = min(
+            usable,
+            key=lambda one: (has_recovered(one) == (style == "reader"), self._familiarity(one), len(one.steps)),
+        )
         self.recovered += has_recovered(best)
         self._used.update(run.step.worker for run in best.steps.values())
         return make_demonstration(best, pool, self._model.dialect, self._model.prompt, self._rounds, "teacher")

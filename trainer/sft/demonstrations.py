@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.dialects import find_dialect
-from orchestrator.engine.episode import Episode, Round
-from orchestrator.plan import Step, Turn
+from orchestrator.engine.episode import Episode, Round, StepRun
+from orchestrator.plan import Step, Turn, references, renumber_quotes, renumber_step
 from orchestrator.prompt import PromptStyle, observation_text, opening_messages
 from orchestrator.reader.bind_needs import rank_workers
 from orchestrator.reader.cards import describe_briefly
@@ -104,13 +105,50 @@ def make_demonstration(
 
 
 def make_reader_demonstration(episode: Episode, pool: LivePool, source: str) -> Demonstration:
-    """The first plan of an episode as the conversation in which a reader would have made it."""
-    turn = next(done.turn for done in episode.rounds if done.turn is not None)
+    """The plan of an episode as the conversation in which a reader would have made it. Raises TrainingFailed when the
+    episode has none (find_plan)."""
+    plan = find_plan(episode, pool)
+    if plan is None:
+        raise TrainingFailed("demonstrations", f"the episode {episode.id} has no plan that a reader could learn")
     messages = [
         DemonstrationMessage(role=message.role, content=message.content, learn=message.role == "assistant")
-        for message in write_reader_conversation(episode.query, turn, pool)
+        for message in write_reader_conversation(episode.query, plan, pool)
     ]
     return Demonstration(messages=messages, query=episode.query, episode=episode.id, source=source)
+
+
+def find_plan(episode: Episode, pool: LivePool) -> Turn | None:
+    """The plan that led to an episode's answer, as one turn with steps that count from 1.
+
+    Of several rounds it is the steps that the answer goes back to: a call that failed is left out with what repeated
+    it in, so that a reader learns the worker that could do it. None where there is no such plan: a step of it was a
+    mistake or calls a worker that the pool lacks, or the answer was written after the outputs had been read.
+    """
+    turns = [done.turn for done in episode.rounds if done.turn is not None and done.turn.error is None]
+    if not turns:
+        return None
+    plan = turns[0] if len(turns) == 1 else _join_turns(turns)
+    if plan is None:
+        return None
+    runs = [episode.steps[step.id] for step in plan.steps if step.id in episode.steps]
+    if any(run.step.worker not in pool.workers or _is_mistake(run) for run in runs):
+        return None
+    ids = {step.id: place for place, step in enumerate(plan.steps, start=1)}
+    return replace(
+        plan, steps=tuple(renumber_step(step, ids) for step in plan.steps), answer=renumber_quotes(plan.answer, ids)
+    )
+
+
+def _join_turns(turns: Sequence[Turn]) -> Turn | None:
+    """The last turn with all the steps that its answer goes back to; None where it quotes none."""
+    steps = {step.id: step for turn in turns for step in turn.steps}
+    needed: set[int] = set()
+    todo = list(references(turns[-1].answer))
+    while todo:
+        if (k := todo.pop()) not in needed:
+            needed.add(k)
+            todo += {*steps[k].access, *steps[k].references}
+    return replace(turns[-1], steps=tuple(steps[k] for k in sorted(needed))) if needed else None
 
 
 def write_reader_conversation(query: str, turn: Turn, pool: LivePool) -> list[Message]:
@@ -152,17 +190,29 @@ def _pick_unfit(need: Need, pool: LivePool, fitting: Sequence[str]) -> LiveWorke
 
 def _has_own_error(done: Round) -> bool:
     """Whether a turn holds an error of its own, as far as its observations tell."""
-    failures = [run.observation.error for run in done.steps if run.observation is not None and not run.observation.ok]
-    return any(failure is not None and failure.code not in NOT_ITS_FAULT for failure in failures)
+    return any(map(_is_mistake, done.steps))
+
+
+def _is_mistake(run: StepRun) -> bool:
+    """Whether a call failed by the orchestrator's own doing."""
+    failure = run.observation.error if run.observation is not None and not run.observation.ok else None
+    return failure is not None and failure.code not in NOT_ITS_FAULT
+
+
+def can_demonstrate(episode: Episode, pool: LivePool, style: PromptStyle) -> bool:
+    """Whether a model with prompts of this style can learn from an episode."""
+    return style != "reader" or find_plan(episode, pool) is not None
 
 
 def load_starred_demonstrations(
     traces: TraceStore, pool: LivePool, model: ModelSettings, rounds: int
 ) -> Iterator[Demonstration]:
-    """The traces on this pool that a person starred. Those without an answer are left out."""
+    """The traces on this pool that a person starred. Those without an answer are left out, and for readers those
+    without a plan."""
     for key in traces.list_starred(pool.pool.name):
         episode = traces.episode(key)
-        if episode.ended is not None and episode.ended.outcome == "answered":
+        answered = episode.ended is not None and episode.ended.outcome == "answered"
+        if answered and can_demonstrate(episode, pool, model.prompt):
             yield make_demonstration(episode, pool, model.dialect, model.prompt, rounds, "starred")
 
 
