@@ -12,7 +12,7 @@ import typer
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
-from studio.cli import export, memory, publish, serve, what_if
+from studio.cli import binding, export, memory, publish, serve, what_if
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 from studio.cli.result import print_result
 from trainer.cli.table_help import POLICY_NAMES, TableHelp
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command(cls=TableHelp)(serve.serve)
 app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
+app.command()(binding.binding)
 app.add_typer(export.commands, name="export")
 app.add_typer(memory.commands, name="memory")
 app.add_typer(serve.users, name="users")
@@ -63,6 +64,7 @@ def run(
     home: HomeOption = None,
 ) -> None:
     """Run one query without the page. Exit code 0: answered, 1: not answered, 2: bad input."""
+    from studio.episode_documents.trace import describe_bindings
     from studio.headless import run_once
     from studio.orchestrators.default import choose_default
 
@@ -70,6 +72,9 @@ def run(
         name = orchestrator or choose_default(store.pools.latest(pool).pool)
         document = asyncio.run(run_once(store, pool, name, query))
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else document["answer"])
+    if not as_json:
+        for line in describe_bindings(document):
+            typer.echo(line, err=True)
     print_result(document)
     if document["outcome"] != "answered":
         raise typer.Exit(1)

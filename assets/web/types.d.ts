@@ -355,6 +355,18 @@ export interface SmallNode {
   worker: string;
 }
 
+/** The worker that the model asked for by the name it learnt, and how it came to the one that was called. */
+export interface StepBinding {
+  asked: string;
+  /** Empty where no worker here is like it. */
+  worker: string;
+  likeness: number;
+  /** name, meaning, words or person. */
+  by: string;
+  /** Those that are called otherwise here, by their learnt names. */
+  parameters: Record<string, string>;
+}
+
 /** Everything about one step: what it was allowed to see, what was sent, what came back. */
 export interface StepDetail {
   latency_s: number | null;
@@ -374,6 +386,7 @@ export interface StepDetail {
   icon: string;
   description: string;
   need: string;
+  binding: StepBinding | null;
   round: number;
   status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
   error: string | null;

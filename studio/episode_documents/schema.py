@@ -186,6 +186,16 @@ class ReusedStep(PageDocument):
     step: int
 
 
+class StepBinding(PageDocument):
+    """The worker that the model asked for by the name it learnt, and how it came to the one that was called."""
+
+    asked: str
+    worker: str = Field(description="Empty where no worker here is like it.")
+    likeness: float
+    by: str = Field(description="name, meaning, words or person.")
+    parameters: dict[str, str] = Field(description="Those that are called otherwise here, by their learnt names.")
+
+
 class StepDetail(CallFigures):
     """Everything about one step: what it was allowed to see, what was sent, what came back."""
 
@@ -196,6 +206,7 @@ class StepDetail(CallFigures):
     icon: str
     description: str
     need: str
+    binding: StepBinding | None
     round: int
     status: StepStatus
     error: str | None

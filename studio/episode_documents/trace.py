@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -32,3 +33,17 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "totals": asdict(compute_totals(episode)),
         "events": events,
     }
+
+
+def describe_bindings(document: Mapping[str, Any]) -> list[str]:
+    """A line for each step of a trace whose worker the model asked for by a name of another pool."""
+    turns = [event["turn"] for event in document["events"] if event["type"] == "turn_taken"]
+    return [_describe_binding(bound) for turn in turns for bound in turn.get("bindings", ())]
+
+
+def _describe_binding(bound: Mapping[str, Any]) -> str:
+    asked = f"step {bound['step']}: asked for {bound['asked']}"
+    if not bound["worker"]:
+        return f"{asked}, bound to no worker of this pool"
+    how = "chosen by a person" if bound["by"] == "person" else f"{bound['likeness']:.2f}"
+    return f"{asked}, bound to {bound['worker']}, {how}"

@@ -35,6 +35,7 @@ from studio.episode_documents.schema import (
     SeenStep,
     ShownWorker,
     ShownWorkersDetail,
+    StepBinding,
     StepDetail,
     StepNode,
     StepStatus,
@@ -250,6 +251,7 @@ def build_step_detail(episode: Episode, step_id: int, pool: Pool | None) -> Step
         icon=icon_of(spec.kind) if spec else "",
         description=spec.description if spec else "",
         need=run.step.need,
+        binding=_find_binding(episode, run),
         round=run.round,
         status=_status(run),
         error=observation.error.message if observation and observation.error else None,
@@ -261,6 +263,21 @@ def build_step_detail(episode: Episode, step_id: int, pool: Pool | None) -> Step
         instead_of=observation.instead_of if observation else None,
         reused=_find_reused(episode, step_id),
         **_call_figures(observation),
+    )
+
+
+def _find_binding(episode: Episode, run: StepRun) -> StepBinding | None:
+    """How a step came to its worker, where its turn asked for another."""
+    turns = (played.turn for played in episode.rounds if played.number == run.round)
+    bound = next((item for turn in turns if turn for item in turn.bindings if item.step == run.step.id), None)
+    if bound is None:
+        return None
+    return StepBinding(
+        asked=bound.asked,
+        worker=bound.worker,
+        likeness=bound.likeness,
+        by=bound.by,
+        parameters=dict(bound.parameters),
     )
 
 

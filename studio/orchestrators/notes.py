@@ -95,8 +95,10 @@ def _describe_pool_difference(checkpoint: Checkpoint, pool: Pool) -> str:
 
 def _describe_prompt(checkpoint: Checkpoint) -> str:
     if checkpoint.prompt == "query":
+        bound = checkpoint.pool is not None and bool(checkpoint.pool.learnt)
         return (
             "It was trained on the bare query and does not read the pool's description: "
+            f"{'workers here stand for those that it learnt (Pool page, Binding); ' if bound else ''}"
             "it does not call new workers, and fails on queries unlike its training tasks."
         )
     return "It reads the pool's description with every query."

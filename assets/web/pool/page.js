@@ -6,6 +6,7 @@ import { plain } from "../lib/reply.js";
 import { Drawer, button, select } from "../lib/controls.js";
 import { el, heading, icon, recall, remember } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
+import { openBinding } from "./binding.js";
 import { workerCard } from "./card.js";
 import { Gallery } from "./gallery.js";
 import { openMemory } from "./memory.js";
@@ -128,6 +129,7 @@ class PoolPage {
         setKey(button(`Version ${pool.version}`, () => openVersions(this), "page-version"), "versions"),
         setKey(button("Limits", () => openLimits(this)), "limits"),
         setKey(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
+        setKey(button("Binding", () => openBinding(this)), "binding"),
         setKey(
           el("a.page-button", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"),
           "export",

@@ -1,6 +1,6 @@
 """The commands of the Pool page; most return the page's new state.
 
-Those of the gallery, the importers and the failure memory have files of their own.
+Those of the gallery, the importers, the failure memory and bindings have files of their own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
 from pool_registry.pool import Limits, Pool, disarm_pool, import_pool
 from pool_registry.storage.pool_store import StoredPool
 from studio.frame.commands import Fields, PageCommands, PageReply, table, text, version, words
+from studio.pages.pool.binding_commands import BindingCommands
 from studio.pages.pool.documents import build_page_state, runs_program
 from studio.pages.pool.forms import parse_worker, place_worker, rename_pool
 from studio.pages.pool.gallery_commands import GalleryCommands
@@ -46,6 +47,7 @@ class PoolCommands(PageCommands):
             **GalleryCommands(runtime, self._save).commands,
             **ImportCommands(runtime, self._save).commands,
             **MemoryCommands(runtime, self._save).commands,
+            **BindingCommands(runtime).commands,
         }
 
     # State

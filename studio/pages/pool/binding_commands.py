@@ -1,0 +1,142 @@
+"""The Pool page's commands on bindings: which workers here stand for those that a checkpoint learnt on another pool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from orchestrator.binding.bind_turn import explain_unbound
+from orchestrator.binding.bind_workers import BY_PERSON, NONE, Binding, bind_workers, list_choices
+from orchestrator.binding.learnt_worker import LearntWorker
+from orchestrator.checkpoints import checkpoint_names, find_checkpoint, spell_checkpoint
+from pool_registry.calls.live_pool import LivePool, live_pool
+from pool_registry.errors import InvalidPool
+from pool_registry.pool import Pool
+from pool_registry.storage.pool_store import StoredPool
+from studio.frame.commands import Command, Fields, PageReply, text, version, words
+from studio.orchestrators.notes import checkpoint_label
+from studio.runtime import Runtime
+
+
+class BindingCommands:
+    """Commands by name. What a person chooses is kept with the version of the pool."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._edits = runtime.store.bindings
+        self.commands: dict[str, Command] = {
+            "binding": self._show,
+            "bind": self._bind,
+            "reset_binding": self._reset,
+        }
+
+    def _stored(self, fields: Fields) -> StoredPool:
+        name, pools = text(fields, "pool"), self._runtime.store.pools
+        return pools.get(name, version(fields)) if fields.get("version") else pools.latest(name)
+
+    def _show(self, fields: Fields) -> PageReply:
+        return self._reply(self._stored(fields), words(fields, "checkpoint"))
+
+    def _bind(self, fields: Fields) -> PageReply:
+        stored, name = self._stored(fields), spell_checkpoint(text(fields, "checkpoint"))
+        learnt, worker = find_learnt(name, text(fields, "learnt")), words(fields, "worker")
+        choices = self._runtime.run(_list_choices(learnt, stored.pool))
+        if worker != NONE and worker not in choices:
+            raise InvalidPool([("worker", _explain_refusal(learnt, worker, choices))])
+        self._edits.choose(name, stored.pool.hash, learnt.name, worker)
+        return self._reply(stored, name, f"{learnt.name} is bound to {worker or 'no worker'}")
+
+    def _reset(self, fields: Fields) -> PageReply:
+        stored, name = self._stored(fields), spell_checkpoint(text(fields, "checkpoint"))
+        learnt = words(fields, "learnt")
+        gone = self._edits.forget(name, stored.pool.hash, find_learnt(name, learnt).name if learnt else None)
+        return self._reply(stored, name, f"Reset {gone} {'choice' if gone == 1 else 'choices'}")
+
+    def _reply(self, stored: StoredPool, checkpoint: str, message: str = "") -> PageReply:
+        names = list_bindable()
+        chosen = checkpoint or next(iter(names), "")
+        document: dict[str, Any] = {"checkpoints": [[name, checkpoint_label(name)] for name in names]}
+        if chosen:
+            name = spell_checkpoint(chosen)
+            if name not in names:
+                document["checkpoints"].append([name, checkpoint_label(name)])
+            edits = self._edits.read(name, stored.pool.hash)
+            document |= self._runtime.run(_describe(name, stored.pool, edits))
+        return PageReply(message, {"binding": {**document, "pool": stored.pool.name, "version": stored.version}})
+
+
+def list_bindable() -> list[str]:
+    """The checkpoints of this machine that learnt one pool and know what its workers did."""
+    return [name for name in checkpoint_names() if find_learnt_workers(name)]
+
+
+def find_learnt_workers(checkpoint: str) -> tuple[LearntWorker, ...]:
+    """The workers that a checkpoint learnt by heart; () for one that reads its pool, or whose pool is not known."""
+    manifest = find_checkpoint(checkpoint)[1]
+    return manifest.pool.learnt if manifest.pool is not None and manifest.prompt == "query" else ()
+
+
+def find_learnt(checkpoint: str, learnt: str) -> LearntWorker:
+    """One of them. Raises InvalidPool when there is none of this name."""
+    workers = {worker.name: worker for worker in find_learnt_workers(checkpoint)}
+    if not workers:
+        raise InvalidPool([("checkpoint", f"{checkpoint} is not bound to pools: {_explain_none(checkpoint)}")])
+    if learnt not in workers:
+        raise InvalidPool([("learnt", f"{checkpoint} learnt no worker {learnt!r}; it learnt: {', '.join(workers)}")])
+    return workers[learnt]
+
+
+def _explain_none(checkpoint: str) -> str:
+    if find_checkpoint(checkpoint)[1].prompt != "query":
+        return "it reads the pool in its prompt"
+    return "its podium.json does not say what the workers of its training pool did"
+
+
+def _explain_refusal(learnt: LearntWorker, worker: str, choices: list[str]) -> str:
+    can = f"it can be: {', '.join(choices)}, or none" if choices else "no worker of this pool can"
+    return f"{worker!r} cannot stand for {learnt.name}: another role, or other arguments, or not there; {can}"
+
+
+async def _list_choices(learnt: LearntWorker, pool: Pool) -> list[str]:
+    async with live_pool(pool) as live:
+        return list_choices(learnt, live)
+
+
+async def _describe(checkpoint: str, pool: Pool, edits: Mapping[str, str]) -> dict[str, Any]:
+    async with live_pool(pool) as live:
+        return await asyncio.to_thread(build_binding_document, checkpoint, live, edits)
+
+
+def build_binding_document(checkpoint: str, pool: LivePool, edits: Mapping[str, str]) -> dict[str, Any]:
+    """What the page shows of a checkpoint's binding, a row a learnt worker. Blocks while texts are compared."""
+    learnt = find_learnt_workers(checkpoint)
+    if not learnt:
+        return {"checkpoint": checkpoint, "rows": [], "reason": _explain_none(checkpoint), "changes_nothing": True}
+    binding = bind_workers(learnt, pool, edits)
+    automatic = bind_workers(learnt, pool) if edits else binding
+    return {
+        "checkpoint": checkpoint,
+        "reason": "",
+        "changes_nothing": binding.changes_nothing,
+        "rows": [_build_row(item, binding, automatic, pool) for item in learnt],
+    }
+
+
+def _build_row(learnt: LearntWorker, binding: Binding, automatic: Binding, pool: LivePool) -> dict[str, Any]:
+    bound = binding.workers[learnt.name]
+    worker = pool.workers.get(bound.worker)
+    return {
+        "learnt": learnt.name,
+        "role": learnt.role,
+        "description": learnt.description,
+        "worker": bound.worker,
+        "worker_description": worker.spec.description if worker else "",
+        "likeness": bound.likeness,
+        "by": bound.by,
+        "edited": bound.by == BY_PERSON,
+        "automatic": automatic.workers[learnt.name].worker,
+        "parameters": list(bound.parameters.items()),
+        "choices": list_choices(learnt, pool),
+        "problem": explain_unbound(bound) if bound.worker == NONE else "",
+    }
