@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 from assets import asset
 from orchestrator.binding.learnt_worker import LearntWorker, describe_starter
 from orchestrator.errors import UnknownOrchestrator
+from orchestrator.orchestrator_name import split_options
 from orchestrator.prompt import PromptStyle
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import flush_to_disk, write_atomically
@@ -92,11 +93,11 @@ class Checkpoint(StrictModel):
 
 
 def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:
-    """The folder and manifest of a checkpoint: a starter's name, `JOB`, `JOB@STEP` or a folder.
+    """The folder and manifest of a checkpoint: a starter's name, `JOB`, `JOB@STEP` or a folder. Options are ignored.
 
     Raises UnknownOrchestrator saying which there are.
     """
-    folder = _find_folder(name)
+    folder = _find_folder(split_options(name)[0])
     if folder is None:
         raise UnknownOrchestrator(f"there is no checkpoint {name!r}; there are: {', '.join(checkpoint_names())}")
     return folder, read_checkpoint(folder)

@@ -1,9 +1,30 @@
-"""How orchestrators are called: `policy`, `policy:worker` or `policy:worker:dialect`, or the name of a checkpoint."""
+"""How orchestrators are called: `policy`, `policy:worker` or `policy:worker:dialect`, or the name of a checkpoint.
+
+Behind the name of a language model may stand how its turns are written: `smollm2-sft+samples=4`,
+`model:solver:plan+constrained`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Self
+
+MAX_SAMPLES = 64
+_OPTION = re.compile(r"\+(?:samples=([1-9][0-9]?)|(un)?constrained)$")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOptions:
+    """How a language model's turns are written. `samples` plans are tried for a turn, of which one is taken
+    (policies/voting.py). `constrained`: held to the grammar of the pool; None is the policy's own way."""
+
+    samples: int = 1
+    constrained: bool | None = None
+
+    def __str__(self) -> str:
+        samples = f"+samples={self.samples}" if self.samples > 1 else ""
+        return samples + {None: "", True: "+constrained", False: "+unconstrained"}[self.constrained]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +35,35 @@ class OrchestratorName:
     policy: str
     worker: str = ""  # the agent that the policy takes, or its seed
     dialect: str = ""
+    options: TurnOptions = TurnOptions()
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """The parts of a name. Never fails: whether there is such an orchestrator is for the pool to say."""
-        policy, _, rest = text.strip().partition(":")
+        name, options = split_options(text)
+        policy, _, rest = name.partition(":")
         worker, _, dialect = rest.partition(":")
-        return cls(policy, worker, dialect)
+        return cls(policy, worker, dialect, options)
 
     def __str__(self) -> str:
-        return f"{self.policy}:{self.worker}:{self.dialect}".rstrip(":")
+        return f"{self.policy}:{self.worker}:{self.dialect}".rstrip(":") + str(self.options)
+
+
+def split_options(text: str) -> tuple[str, TurnOptions]:
+    """A name without its options, and these."""
+    name, options = text.strip(), TurnOptions()
+    while match := _OPTION.search(name):
+        name = name[: match.start()]
+        if match[1]:
+            options = replace(options, samples=min(int(match[1]), MAX_SAMPLES))
+        else:
+            options = replace(options, constrained=not match[2])
+    return name, options
+
+
+def add_options(text: str, options: TurnOptions) -> str:
+    """A name with these options in the place of its own; options that are not set leave those of the name."""
+    name, old = split_options(text)
+    samples = options.samples if options.samples > 1 else old.samples
+    constrained = old.constrained if options.constrained is None else options.constrained
+    return f"{name}{TurnOptions(samples, constrained)}"

@@ -95,6 +95,20 @@ class BoundStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Vote:
+    """How a turn was chosen among `sampled` drawn ones (policies/voting.py): how many could not be read, failed when
+    they were tried, and were not tried because a step may have effects; `votes` agreed with the chosen one. `answers`
+    counts the votes of every answer."""
+
+    sampled: int
+    unreadable: int
+    failed: int
+    untried: int
+    votes: int
+    answers: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """The output of an orchestrator: `steps` and/or `answer`, or `error` where it could not be parsed.
 
@@ -102,7 +116,7 @@ class Turn:
     answer (its endpoint is down ...), so there is no point in asking again. An episode's first turn holds `shown`
     where not all workers were in the prompt, and `recalled` where the pool's failure memory is on. `bindings` has the
     steps whose worker's name the model learnt on another pool.
-    `note`: what of the request the model could not do.
+    `note`: what of the request the model could not do. `vote`: how it was chosen among several.
     """
 
     steps: tuple[Step, ...] = ()
@@ -116,6 +130,7 @@ class Turn:
     recalled: RecalledLessons | None = None
     note: str = ""
     bindings: tuple[BoundStep, ...] = ()
+    vote: Vote | None = None
 
     @property
     def has_answer(self) -> bool:

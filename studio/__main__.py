@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.errors import OrchestratorError
+from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
 from pool_registry.errors import PoolError
 from studio.cli import binding, export, memory, publish, serve, what_if
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
@@ -60,6 +61,14 @@ def run(
         str,
         typer.Option(help=f"{POLICY_NAMES}, or a checkpoint. Default: what the Run page chooses for the pool."),
     ] = "",
+    samples: Annotated[
+        int,
+        typer.Option(help="Plans that a language model draws for a turn; tried and voted on.", min=1, max=MAX_SAMPLES),
+    ] = 1,
+    constrained: Annotated[
+        bool | None,
+        typer.Option(help="Hold its turns to a grammar of the pool. Without: checkpoints are, agents are not."),
+    ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
@@ -70,6 +79,7 @@ def run(
 
     with open_prepared_store(home) as store:
         name = orchestrator or choose_default(store.pools.latest(pool).pool)
+        name = add_options(name, TurnOptions(samples, constrained))
         document = asyncio.run(run_once(store, pool, name, query))
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else document["answer"])
     if not as_json:

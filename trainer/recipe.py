@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from assets import asset
+from orchestrator.orchestrator_name import MAX_SAMPLES
 from orchestrator.prompt import PromptStyle
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.worker import NAME_PATTERN
@@ -242,6 +243,15 @@ class EvaluateSettings(RecipeSection):
     split: Literal["validation", "test"] = Field(default="test", description="Which part of the tasks.")
     count: int = Field(default=60, ge=1, le=100_000, description="How many tasks.")
     samples: int = Field(default=1, ge=1, le=64, description="Episodes per task; pass^k is meaningful from 8 on.")
+    turn_samples: tuple[Annotated[int, Field(ge=1, le=MAX_SAMPLES)], ...] = Field(
+        default=(1,),
+        min_length=1,
+        max_length=8,
+        description="Plans that a language model draws for a turn, tried and voted on; several measure it with each.",
+    )
+    constrained: bool = Field(
+        default=True, description="Off: the turns of checkpoints are not held to a grammar of the pool."
+    )
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Of a model's turns. Empty: 0 (greedy) for one sample, 1 for several."
     )
@@ -268,7 +278,7 @@ class EvaluateSettings(RecipeSection):
     @property
     def episodes(self) -> int:
         """The most episodes that this section asks for; a source may hold fewer tasks."""
-        return len(self.orchestrators) * self.count * self.samples * len(self.conditions)
+        return len(self.orchestrators) * len(self.turn_samples) * self.count * self.samples * len(self.conditions)
 
 
 STAGES = ("sft", "grpo", "evaluate")

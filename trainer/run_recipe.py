@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.checkpoints import complete_steps, read_checkpoint
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.gc_settings import expect_many_episodes
+from orchestrator.orchestrator_name import TurnOptions, add_options
+from orchestrator.policies.registry import draws_plans
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.language_models.model_files import TINY
@@ -107,7 +109,20 @@ def _evaluate(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, o
 
 
 def choose_orchestrators(settings: EvaluateSettings, model: ModelSettings, job_folder: JobFolder) -> list[str]:
-    """Name what the evaluate stage measures: the recipe's list, or else the start and the last of every stage."""
+    """Name what the evaluate stage measures: the recipe's list, or else the start and the last of every stage; those
+    that draw plans with each of the options."""
+    names = list_orchestrators(settings, model, job_folder)
+    constrained = None if settings.constrained else False
+    options = [TurnOptions(samples, constrained) for samples in dict.fromkeys(settings.turn_samples)]
+    return [
+        choice
+        for name in names
+        for choice in ([add_options(name, option) for option in options] if draws_plans(name) else [name])
+    ]
+
+
+def list_orchestrators(settings: EvaluateSettings, model: ModelSettings, job_folder: JobFolder) -> list[str]:
+    """The recipe's list, or else the start and the last of every stage."""
     if settings.orchestrators:
         return list(settings.orchestrators)
     job = job_folder.path.name

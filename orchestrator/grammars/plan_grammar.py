@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from orchestrator.grammars.json_rules import QUOTE, JsonRules, Quotes, join_choices, write_text
+from orchestrator.plan import Step, Turn
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Grammar
@@ -94,3 +96,16 @@ def _closed(properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def drop_nulls(turn: Turn, pool: LivePool) -> Turn:
+    """The turn without the nulls that stand for optional arguments where a JSON Schema asks for all of them."""
+    return replace(turn, steps=tuple(_drop_step_nulls(step, pool) for step in turn.steps))
+
+
+def _drop_step_nulls(step: Step, pool: LivePool) -> Step:
+    worker = pool.workers.get(step.worker)
+    required = worker.parameters.get("required") if worker is not None else None
+    needed = required if isinstance(required, list) else []
+    kept = {name: value for name, value in step.arguments.items() if value is not None or name in needed}
+    return step if len(kept) == len(step.arguments) else replace(step, arguments=kept)

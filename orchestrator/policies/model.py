@@ -13,9 +13,11 @@ from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
+from orchestrator.grammars.plan_grammar import drop_nulls
 from orchestrator.grammars.turn_grammar import turn_grammar
 from orchestrator.plan import Turn
 from orchestrator.policies.reader import ReaderPolicy, ask_model
+from orchestrator.policies.voting import VotingPolicy
 from orchestrator.prompt import PromptStyle, build_messages
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -59,8 +61,8 @@ class ModelPolicy:
         self._dialect = dialect
         self._style = style
         self._turn_tokens = turn_tokens
-        self._draw = draw
-        self._constrained = constrained
+        self.draw = draw
+        self.constrained = constrained
         self._binding = binding
         self.memory: FailureMemory | None = None
         allowed = pool.pool.limits.max_rounds
@@ -72,6 +74,10 @@ class ModelPolicy:
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
+        return await self.draw_turn(episode, self.draw)
+
+    async def draw_turn(self, episode: Episode, draw: Draw | None) -> Turn:
+        """A turn drawn in this way. Raises WorkerFault."""
         shown = await choose_shown(episode, self._pool) if self._style == "full" else None
         pool = narrow_pool(self._pool, shown)
         recalled = episode.recalled
@@ -80,11 +86,12 @@ class ModelPolicy:
         messages = build_messages(episode, pool, self._dialect, self._rounds(episode), self._style, recalled)
         binding = await self._load_binding()
         vocabulary = pool if binding is None else binding.vocabulary
-        grammar = turn_grammar(self._dialect.name, episode, vocabulary) if self._constrained else None
+        grammar = turn_grammar(self._dialect.name, episode, vocabulary) if self.constrained else None
         completion = await self._model.complete(
-            messages, self._dialect.tools(vocabulary), self._turn_tokens, _with_round_seed(self._draw, episode), grammar
+            messages, self._dialect.tools(vocabulary), self._turn_tokens, _with_round_seed(draw, episode), grammar
         )
         turn = self._dialect.parse(completion.text, episode.next_step_id, list(vocabulary.workers))
+        turn = drop_nulls(turn, vocabulary) if grammar is not None else turn
         return replace(
             turn if binding is None else bind_turn(turn, binding),
             prompt=completion.prompt,
@@ -115,6 +122,9 @@ def _with_round_seed(draw: Draw | None, episode: Episode) -> Draw | None:
 
 def with_memory(orchestrator: Orchestrator, memory: FailureMemory | None) -> Orchestrator:
     """`orchestrator` with this failure memory, if it reads one: a language model whose prompt holds the pool."""
+    if isinstance(orchestrator, VotingPolicy):
+        with_memory(orchestrator.sampler, memory)
+        return orchestrator
     if isinstance(orchestrator, ModelPolicy) and orchestrator.reads_memory:
         orchestrator.memory = memory
     return orchestrator
@@ -132,7 +142,7 @@ def checkpoint_policy(
     folder, checkpoint = find_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
     if checkpoint.prompt == "reader":
-        return ReaderPolicy(name, pool, ask_model(model, checkpoint.turn_tokens, draw))
+        return ReaderPolicy(name, pool, ask_model(model, checkpoint.turn_tokens), draw)
     dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
     return ModelPolicy(name, pool, model, dialect, *learnt, draw=draw, constrained=True, binding=binding)

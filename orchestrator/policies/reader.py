@@ -12,26 +12,28 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from orchestrator.engine.episode import Episode, StepRun
+from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.plan import ShownWorkers, Step, Turn, renumber_quotes, renumber_step
 from orchestrator.reader.bind_needs import rank_workers
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import BoundNeed, parse_fill
-from orchestrator.reader.needs import Need, parse_needs
-from orchestrator.reader.refusal import is_refusal, read_refused_need
+from orchestrator.reader.needs import MAX_NEEDS, Need, parse_needs
+from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
-from pool_registry.language_models.completion import Completion, Draw, Message
+from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
 
 TURN_TOKENS = 384
 CANDIDATES = 3  # workers that a need is tried with before it counts as one that no worker serves
-WriteText: TypeAlias = Callable[[list[Message]], Awaitable[Completion]]
+# (conversation, the grammar that its continuation is held to, how it is drawn) -> the continuation
+WriteText: TypeAlias = Callable[[list[Message], Grammar | None, Draw | None], Awaitable[Completion]]
 
 
-def ask_model(model: LiveWorker, turn_tokens: int = TURN_TOKENS, draw: Draw | None = None) -> WriteText:
+def ask_model(model: LiveWorker, turn_tokens: int = TURN_TOKENS) -> WriteText:
     """The function that has a worker's language model continue a conversation."""
 
-    async def write(messages: list[Message]) -> Completion:
-        return await model.complete(messages, None, turn_tokens, draw)
+    async def write(messages: list[Message], grammar: Grammar | None, draw: Draw | None) -> Completion:
+        return await model.complete(messages, None, turn_tokens, draw, grammar)
 
     return write
 
@@ -41,36 +43,48 @@ class ReaderPolicy:
 
     `write` asks the model: for the needs, and then, with these and the cards of the bound workers added to the
     conversation, for the arguments. Where the model refuses a card, for the arguments again: with other cards in the
-    place of those that it was shown.
+    place of those that it was shown. `constrained`: both are held to grammars, so that they can always be read.
     """
 
-    def __init__(self, name: str, pool: LivePool, write: WriteText) -> None:
+    def __init__(
+        self, name: str, pool: LivePool, write: WriteText, draw: Draw | None = None, constrained: bool = True
+    ) -> None:
         self.name = name
+        self.draw = draw
+        self.constrained = constrained
         self._pool = pool
         self._write = write
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
+        return await self.draw_turn(episode, self.draw)
+
+    async def draw_turn(self, episode: Episode, draw: Draw | None) -> Turn:
+        """A turn drawn in this way. Raises WorkerFault."""
         if any(done.turn is not None for done in episode.rounds):
             return await asyncio.to_thread(recover_turn, episode, self._pool)
-        return await self._plan(episode)
+        return await self._plan(episode, draw)
 
-    async def _plan(self, episode: Episode) -> Turn:
+    async def _plan(self, episode: Episode, draw: Draw | None) -> Turn:
         shown = await choose_shown(episode, self._pool)
         listed = narrow_pool(self._pool, shown).workers.values()
         opening = open_conversation(episode.query, listed)
-        first = await self._write(opening)
+        first = await self._write(opening, needs_grammar(MAX_NEEDS, REFUSAL) if self.constrained else None, draw)
         if is_refusal(first.text):
             return _finish(Turn(answer=first.text, text=first.text), [first], shown)
         needs = parse_needs(first.text)
         if not needs:
             return _finish(Turn(error="the model named no need", text=first.text), [first], shown)
         completions = [first]
+        refusals = [REFUSAL, *(refuse(need.text) for need in needs)]
         ranked = await asyncio.to_thread(self._rank, needs)
         while True:
             bound = [candidates[0] for candidates in ranked]
             chosen = [self._pool.workers[item.worker] for item in bound]
-            completions.append(await self._write(continue_conversation(opening, first.text, chosen)))
+            schemas = [worker.parameters for worker in chosen]
+            grammar = fill_grammar(schemas, refusals) if self.constrained else None
+            messages = continue_conversation(opening, first.text, chosen)
+            completions.append(await self._write(messages, grammar, draw))
             turn = parse_fill(completions[-1].text, bound, episode.next_step_id)
             place = _find_need(read_refused_need(turn.answer), needs)
             if place is None or len(ranked[place]) == 1:

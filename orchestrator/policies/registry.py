@@ -2,7 +2,8 @@
 
 A name is `policy`, `policy:worker` or `policy:worker:dialect`: `fan_out`, `direct:solver`,
 `model:solver:plan`; `random_plan:7` names a seed. Any other name is a checkpoint's: `starter-grpo`, `JOB@STEP`, a
-folder. POLICIES is the one place to register a policy; help texts, pickers and what may be published follow from its
+folder. Behind a language model's name may stand options: `starter-grpo+samples=4`.
+POLICIES is the one place to register a policy; help texts, pickers and what may be published follow from its
 rows. Another package adds one by an entry point in the group `podium.policies`, whose value is an object of class
 Policy (pool_registry/extension_table.py).
 """
@@ -17,18 +18,20 @@ from orchestrator.binding.bind_workers import BY_DESCRIPTION, Binding, BindingSe
 from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.orchestrator_name import OrchestratorName
+from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
 from orchestrator.plan import Turn
 from orchestrator.policies.cascade import CascadePolicy, sort_by_price
 from orchestrator.policies.direct import DirectPolicy
 from orchestrator.policies.fan_out import FanOutPolicy
 from orchestrator.policies.group_chat import GroupChatPolicy, choose_chair
-from orchestrator.policies.model import agent_policy, checkpoint_policy, plan_binding
+from orchestrator.policies.model import ModelPolicy, agent_policy, checkpoint_policy, plan_binding
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.policies.pipeline import PipelinePolicy
 from orchestrator.policies.random_plan import RandomPlanPolicy
 from orchestrator.policies.react import react_policy
+from orchestrator.policies.reader import ReaderPolicy
 from orchestrator.policies.router import RouterPolicy
+from orchestrator.policies.voting import VotingPolicy
 from pool_registry.calls.live_pool import LivePool
 from pool_registry.extension_table import ExtensionTable
 from pool_registry.language_models.completion import Draw
@@ -195,6 +198,12 @@ def find_policy(name: str) -> Policy | None:
     return POLICIES.get(OrchestratorName.parse(name).policy)
 
 
+def draws_plans(name: str) -> bool:
+    """Whether an orchestrator is a language model that plans, and takes the options of one: a checkpoint, an agent."""
+    policy = find_policy(name)
+    return policy is None or policy.name == "model"
+
+
 def needs_reference(name: str) -> bool:
     """Whether an orchestrator runs only tasks that bring a plan of their own."""
     policy = find_policy(name)
@@ -238,12 +247,30 @@ def orchestrator_factory(
     parsed = OrchestratorName.parse(name)
     policy = POLICIES.get(parsed.policy)
     if policy is None:
-        bind_once = LoadOnce(lambda: plan_binding(pool, name.strip(), binding))
-        return lambda _, draw: _open_checkpoint(name, pool, draw, bind_once)
+        plain = split_options(name)[0]
+        bind_once = LoadOnce(lambda: plan_binding(pool, plain, binding))
+        return lambda _, draw: set_options(_open_checkpoint(plain, pool, draw, bind_once), pool, parsed.options)
     read_once = LoadOnce(record or (lambda: _read_track_record(pool)))
-    return lambda reference, draw: policy.make(
-        PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once)
+    return lambda reference, draw: set_options(
+        policy.make(PolicyRequest(parsed.worker, parsed.dialect, pool, reference, draw, read_once)),
+        pool,
+        parsed.options,
     )
+
+
+def set_options(orchestrator: Orchestrator, pool: LivePool, options: TurnOptions) -> Orchestrator:
+    """The orchestrator with its turns written as the options say. Raises UnknownOrchestrator where it is no language
+    model that plans."""
+    if options == TurnOptions():
+        return orchestrator
+    if not isinstance(orchestrator, ModelPolicy | ReaderPolicy):
+        raise UnknownOrchestrator(
+            f"{orchestrator.name} takes no option {options}: only checkpoints and model:AGENT draw plans"
+        )
+    if options.constrained is not None:
+        orchestrator.constrained = options.constrained
+        orchestrator.name += str(TurnOptions(constrained=options.constrained))
+    return VotingPolicy(orchestrator, pool, options.samples) if options.samples > 1 else orchestrator
 
 
 def _open_checkpoint(

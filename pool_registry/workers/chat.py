@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from pool_registry.language_models.completion import (
     DEFAULT_OPTIONS,
     Completion,
     CompletionOptions,
+    Grammar,
     Message,
     prompt_text,
 )
@@ -25,6 +27,7 @@ from pool_registry.network.http_values import KeyReference, ServerUrl
 from pool_registry.workers._agent_base import DEFAULT_ROLE, Agent, AgentConfig
 
 MAX_TOKENS = 10**9  # per call; who counts more is lying
+MAX_NOTE_CHARS = 500
 
 
 class ChatConfig(AgentConfig):
@@ -39,6 +42,11 @@ class ChatConfig(AgentConfig):
     )
     token_limit: Literal["max_tokens", "max_completion_tokens"] = Field(
         default="max_tokens", description="What the endpoint calls the limit; OpenAI's newer models want the second."
+    )
+    grammars: Literal["json_schema", "vllm", "off"] = Field(
+        default="json_schema",
+        description="How a turn is held to the pool's grammar, where that is asked for: json_schema sends a "
+        "response_format; vllm sends the grammar itself, for a vLLM server with backend guidance.",
     )
     extra: dict[str, Any] = Field(
         default_factory=dict, description="More fields of the request body; null leaves one out, also temperature."
@@ -59,7 +67,8 @@ class Chat(Agent[ChatConfig]):
     sample = {"instruction": "Say hello in one word."}
 
     async def complete(self, messages: Sequence[Message], options: CompletionOptions = DEFAULT_OPTIONS) -> Completion:
-        """Ask the endpoint. A seed is not sent: some refuse a request that has one. Raises WorkerFault."""
+        """Ask the endpoint. A seed is not sent: some refuse a request that has one. Where the endpoint refuses the
+        grammar, it is asked without, and the completion's note says so. Raises WorkerFault."""
         config = self.config
         body: dict[str, JsonValue] = {
             "model": config.model,
@@ -71,13 +80,29 @@ class Chat(Agent[ChatConfig]):
         body = {name: value for name, value in body.items() if value is not None}
         if options.tools:
             body["tools"] = list(options.tools)
-        url = f"{config.base_url}/chat/completions"
-        headers = endpoints.key_header(config.api_key)
-        answer = await http_client.ask_json("POST", url, headers, self.spec.timeout_s, body, config.reach)
+        if options.grammar is None:
+            return _completion(await self._ask(body), prompt_text(messages))
+        held = _write_grammar(options.grammar, config.grammars)
+        if not held:
+            note = f"{self.spec.name} takes no such grammar: this reply was not held to one"
+            return replace(_completion(await self._ask(body), prompt_text(messages)), note=note)
+        try:
+            return _completion(await self._ask({**body, **held}), prompt_text(messages))
+        except WorkerFault as fault:
+            if fault.code != "bad_request":
+                raise
+            note = f"{self.spec.name} refused the grammar of this reply, which was not held to it: {fault}"
+            return replace(_completion(await self._ask(body), prompt_text(messages)), note=note[:MAX_NOTE_CHARS])
+
+    async def _ask(self, body: dict[str, JsonValue]) -> Any:
+        """Send one request. Raises WorkerFault, also for a failure inside an answer."""
+        url = f"{self.config.base_url}/chat/completions"
+        headers = endpoints.key_header(self.config.api_key)
+        answer = await http_client.ask_json("POST", url, headers, self.spec.timeout_s, body, self.config.reach)
         fault = provider_errors.fault_within(urlsplit(url).netloc, url, answer)
         if fault is not None:
             raise fault
-        return _completion(answer, prompt_text(messages))
+        return answer
 
     async def check(self) -> str:
         models = await endpoints.models(self.config.base_url, self.config.api_key, self.config.reach)
@@ -86,6 +111,16 @@ class Chat(Agent[ChatConfig]):
                 "not_found", f"the endpoint has no model {self.config.model!r}; it has: {', '.join(models[:8])}"
             )
         return f"answers; {len(models)} models"
+
+
+def _write_grammar(grammar: Grammar, how: str) -> dict[str, JsonValue]:
+    """The fields of a request that hold its reply to a grammar; none where there is no way."""
+    if how == "vllm":
+        return {"structured_outputs": {"grammar": grammar.lark}}
+    if how == "off" or grammar.json_schema is None:
+        return {}
+    schema: dict[str, JsonValue] = {"name": "turn", "strict": True, "schema": dict(grammar.json_schema)}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
 def _completion(answer: Any, prompt: str) -> Completion:

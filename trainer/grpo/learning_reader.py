@@ -13,7 +13,7 @@ from orchestrator.plan import Turn
 from orchestrator.policies.reader import ReaderPolicy
 from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import LivePool
-from pool_registry.language_models.completion import Completion, Message
+from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.grpo.token_writer import TokenWriter
 
@@ -25,7 +25,7 @@ class LearningReader:
         self.name = name
         self.writer = writer
         self._chat = chat
-        self._reader = ReaderPolicy(name, pool, self._write)
+        self._reader = ReaderPolicy(name, pool, self._write, constrained=False)
         self._needs_end: int | None = None  # where the needs end in the completion, once they are written
 
     async def turn(self, episode: Episode) -> Turn:
@@ -35,7 +35,8 @@ class LearningReader:
         except _NoRoom as error:
             return Turn(error=str(error), failed=True)
 
-    async def _write(self, messages: list[Message]) -> Completion:
+    async def _write(self, messages: list[Message], _grammar: Grammar | None, _draw: Draw | None) -> Completion:
+        """Unmasked, as the log-probabilities are: a mask would make them those of another distribution."""
         transcript = self.writer.transcript
         if self._needs_end is None:
             transcript.prompt = self._chat.encode_prompt(messages)

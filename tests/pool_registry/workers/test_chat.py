@@ -15,8 +15,10 @@ import stamina
 
 from pool_registry.actions import Action, Observation, Status
 from pool_registry.calls.live_pool import live_pool, open_live_pool
-from pool_registry.errors import InvalidPool
-from pool_registry.language_models.completion import Message
+from pool_registry.errors import InvalidPool, WorkerFault
+from pool_registry.kinds import open_worker
+from pool_registry.language_models.completion import CompletionOptions, Grammar, Message
+from pool_registry.network import http_client
 from pool_registry.pool import Pool
 from pool_registry.worker import Visible, WorkerSpec
 from tests.pool_registry.support.peer import Peer, peer
@@ -162,3 +164,33 @@ def test_nothing_but_egress_and_the_official_clients_transports_imports_an_http_
         "pool_registry/network/http_client.py",
         "studio/publish/hub.py",  # to name what the Hub's own client raises
     ]
+
+
+SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("how", "refused", "field", "note"),
+    [
+        ("json_schema", False, "response_format", ""),
+        ("vllm", False, "structured_outputs", ""),
+        ("json_schema", True, "response_format", "refused the grammar"),
+        ("off", False, None, "takes no such grammar"),
+    ],
+)
+def test_an_endpoint_gets_the_grammar_and_a_refusal_is_noted(monkeypatch, how, refused, field, note):
+    bodies = []
+
+    async def answer(_method, _url, _headers, _timeout, body, _reach):
+        bodies.append(body)
+        if refused and len(bodies) == 1:
+            raise WorkerFault("bad_request", "response_format is not supported")
+        return {"choices": [{"message": {"content": "{}"}}]}
+
+    monkeypatch.setattr(http_client, "ask_json", answer)
+    grammar = Grammar('start: "{}"', SCHEMA)
+    worker = open_worker(spec("http://127.0.0.1:9/v1", config={"grammars": how, "api_key": ""}))
+    completion = asyncio.run(worker.complete([Message("user", "?")], CompletionOptions(grammar=grammar)))
+    assert note in completion.note if note else completion.note == ""
+    assert (field in bodies[0]) if field else not {"response_format", "structured_outputs"} & bodies[0].keys()
+    assert "response_format" not in bodies[-1] or not refused

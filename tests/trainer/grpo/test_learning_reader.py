@@ -99,7 +99,7 @@ class Script:
         made = self._chat.encode_turn(self._texts[len(self.prompts) - 1])[: -1 if self._cut else None]
         return GeneratedTokens(made, [-float(len(self.prompts))] * len(made))
 
-    async def write(self, messages: list[Message]) -> Completion:
+    async def write(self, messages: list[Message], _grammar: object, _draw: object) -> Completion:
         self.messages.append(messages)
         return Completion(self._texts[len(self.messages) - 1])
 

@@ -1,0 +1,169 @@
+"""Execution-guided choice: several plans are sampled for a turn and tried, and the answer that most of them agree on
+decides which one is taken.
+
+Tried are plans whose steps all go to workers without effects (`Worker.cacheable`), through a cache of observations, so
+that an equal call is made once. A plan that cannot be read, or whose steps fail, is dropped. A plan with another step
+(an agent, a tool that may change something) is not run: it votes as it is written. The first plan is greedy; it wins
+ties, and stands where no other does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+from orchestrator.engine.budget import Budget
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.executor import Recorder, RoundRun
+from orchestrator.plan import Turn, Vote, check_turn, references, substitute
+from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage, as_text
+from pool_registry.calls.caching_pool import CachingPool
+from pool_registry.calls.live_pool import LivePool
+from pool_registry.language_models.completion import Draw
+
+TEMPERATURE = 0.7
+DIGITS = 9  # of numbers that count as equal
+MAX_SEEDS = 1000  # of one query
+MAX_ANSWER_CHARS = 80  # of an answer in the record
+
+
+@runtime_checkable
+class PlanSampler(Protocol):
+    """An orchestrator whose turns can be drawn: a language model."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def draw(self) -> Draw | None: ...
+
+    async def turn(self, episode: Episode) -> Turn: ...
+
+    async def draw_turn(self, episode: Episode, draw: Draw | None) -> Turn: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TriedTurn:
+    """A sampled turn with what came of it: `key` is equal for turns that agree, None for one that is dropped;
+    `answer` is how the record names it."""
+
+    turn: Turn
+    key: str | None
+    answer: str = ""
+    usage: Usage = NO_USAGE
+    ran: bool = False
+
+
+class VotingPolicy:
+    """Takes the turn of `sampler` that wins a vote among `samples` drawn ones."""
+
+    def __init__(self, sampler: PlanSampler, pool: LivePool, samples: int) -> None:
+        self.name = f"{sampler.name}+samples={samples}"
+        self.sampler = sampler
+        self._pool = pool if isinstance(pool, CachingPool) else CachingPool(pool)
+        self._safe = _list_safe_workers(pool)
+        self._samples = samples
+
+    async def turn(self, episode: Episode) -> Turn:
+        """Raises WorkerFault when the model cannot be asked."""
+        draws = make_draws(self.sampler.draw, self._samples, episode)
+        turns = await asyncio.gather(*(self.sampler.draw_turn(episode, draw) for draw in draws))
+        tried = await asyncio.gather(*(self._try(turn, episode) for turn in turns))
+        return choose_turn(tried)
+
+    async def _try(self, turn: Turn, episode: Episode) -> TriedTurn:
+        """Run a sampled turn as far as that has no effect."""
+        earlier = {
+            k: (run.step.worker, run.observation) for k, run in episode.steps.items() if run.observation is not None
+        }
+        checked = check_turn(turn, self._pool, earlier)
+        if checked.error is not None or any(step.problem for step in checked.steps):
+            return TriedTurn(turn, None)
+        if any(step.worker not in self._safe for step in checked.steps):
+            return TriedTurn(turn, write_plan(checked), "a plan that was not run")
+        seen = dict(earlier)
+        spent: list[Usage] = []
+        recorder = Recorder(started=lambda *_: None, ended=lambda _, observation: spent.append(observation.usage))
+        await RoundRun(checked.steps, seen, self._pool, Budget(self._pool.pool.limits), recorder).run()
+        usage = sum(spent, NO_USAGE)
+        value = _find_result(checked, seen)
+        if value is None:
+            return TriedTurn(turn, None, usage=usage, ran=True)
+        return TriedTurn(turn, normalize(value), as_text(value)[:MAX_ANSWER_CHARS], usage, ran=True)
+
+
+def make_draws(base: Draw | None, samples: int, episode: Episode) -> list[Draw]:
+    """A greedy draw, then seeded ones: the same for the same query and the same seed of `base`."""
+    seed = base.seed if base is not None and base.seed is not None else 0
+    heat = base.temperature if base is not None and base.temperature > 0 else TEMPERATURE
+    query = episode.started.query if episode.started is not None else ""
+    first = int.from_bytes(hashlib.sha256(f"{seed} {query}".encode()).digest()[:4]) * MAX_SEEDS
+    return [Draw(0.0, seed), *(Draw(heat, first + place) for place in range(1, samples))]
+
+
+def choose_turn(tried: Sequence[TriedTurn]) -> Turn:
+    """The turn that most agree with, with the record of the vote and the cost of all. Of equally many the one that was
+    drawn first."""
+    votes: dict[str, list[TriedTurn]] = {}
+    for item in tried:
+        if item.key is not None:
+            votes.setdefault(item.key, []).append(item)
+    winners = max(votes.values(), key=len) if votes else []
+    chosen = winners[0] if winners else next((item for item in tried if item.turn.error is None), tried[0])
+    usage = sum((item.turn.usage + item.usage for item in tried), NO_USAGE)
+    unreadable = sum(item.turn.error is not None for item in tried)
+    vote = Vote(
+        sampled=len(tried),
+        unreadable=unreadable,
+        failed=sum(item.key is None for item in tried) - unreadable,
+        untried=sum(item.key is not None and not item.ran for item in tried),
+        votes=len(winners),
+        answers=_count_answers(votes),
+    )
+    return replace(chosen.turn, usage=usage, vote=vote)
+
+
+def normalize(value: JsonValue) -> str:
+    """A text that is equal for answers that agree: numbers by value, texts without case and spacing."""
+    text = " ".join(as_text(value).casefold().split())
+    try:
+        number = float(text.replace(",", ""))
+    except ValueError:
+        return text
+    return f"{number:.{DIGITS}g}"
+
+
+def write_plan(turn: Turn) -> str:
+    """A text that is equal for equal plans."""
+    steps = [[step.worker, dict(step.arguments), list(step.access)] for step in turn.steps]
+    return json.dumps([steps, turn.answer], sort_keys=True)
+
+
+def _find_result(turn: Turn, seen: Mapping[int, tuple[str, Observation]]) -> JsonValue:
+    """The answer of a turn that was run, or the outputs of its last steps; None where one failed."""
+    read = {k for step in turn.steps for k in step.access}
+    last = {step.id for step in turn.steps} - read
+    needed = references(turn.answer) if turn.has_answer else last
+    if not all(k in seen and seen[k][1].ok for k in needed):
+        return None
+    values = {k: seen[k][1].value for k in needed}
+    return substitute(turn.answer, values) if turn.has_answer else [values[k] for k in sorted(needed)]
+
+
+def _list_safe_workers(pool: LivePool) -> frozenset[str]:
+    """The workers whose calls have no effect, those that take over for them included."""
+    safe = {name for name, worker in pool.workers.items() if worker.worker.cacheable}
+    while risky := {name for name in safe if (other := pool.workers[name].spec.fallback) and other not in safe}:
+        safe -= risky
+    return frozenset(safe)
+
+
+def _count_answers(votes: Mapping[str, Sequence[TriedTurn]]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for items in votes.values():
+        counts[items[0].answer] = counts.get(items[0].answer, 0) + len(items)
+    return counts
