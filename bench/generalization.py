@@ -6,10 +6,12 @@
 Every cell is a set of tasks of the test split with the pools that they are run on:
     seen         the four families on the starter pool
     renamed      on the starter pool with every worker under another name and description, in another order
+    redescribed  on the starter pool with descriptions that no training uses
+    shuffled     on the needed workers and up to eight others, in another order
     distractors  with two to five more workers that look useful
     missing      one tool is gone, a substitute does its work under another name
     flaky        about half of the tools fail on some calls; each has a twin that does not
-    subset       the needed workers and up to eight others, in another order
+    added        with a worker that was added after training, which the task needs
     held_out     the two families that nothing is trained on, on the starter pool
     worlds       generated worlds whose domains are held out, every task on a pool of its own
     everyday     questions written by hand, on the starter pool
@@ -31,7 +33,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import yaml
@@ -47,11 +48,11 @@ from pool_registry.starter import starter_pool
 from trainer.evaluation.trials import run_task
 from trainer.results.statistics import bootstrap_mean
 from trainer.tasks import find_task, list_held_out_families, list_train_families
-from trainer.tasks.pool_conditions import apply_condition_to_tasks
 from trainer.tasks.registry import open_source
-from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
+from trainer.tasks.task_conditions import apply_condition_to_tasks
 
+CONDITIONS = ("renamed", "redescribed", "shuffled", "distractors", "missing", "flaky", "added")
 POOLS = 5  # pools of a condition: every fifth task has another seed
 ROUNDS = 2
 
@@ -176,24 +177,11 @@ def apply_to_families(condition: str) -> Callable[[int], list[Task]]:
         tasks = draw_families(count)
         made = []
         for seed in range(POOLS):
-            pool, changed = apply_condition_to_tasks(condition, starter_pool(), tasks[seed::POOLS], seed)
-            made += [replace(task, pool=pool) for task in changed]
+            pool, changed, _ = apply_condition_to_tasks(condition, starter_pool(), tasks[seed::POOLS], seed)
+            made += [replace(task, pool=task.pool or pool) for task in changed]
         return made
 
     return make
-
-
-def take_subsets(count: int) -> list[Task]:
-    """Tasks of the families on the workers that they need and up to eight others, shuffled."""
-    return [replace(task, pool=take_subset(task, make_random(f"subset/{task.query}"))) for task in draw_families(count)]
-
-
-def take_subset(task: Task, random: Random) -> Pool:
-    pool = starter_pool()
-    others = [spec for spec in pool.enabled if spec.name not in task.workers]
-    kept = {*task.workers, *(spec.name for spec in random.sample(others, random.randint(1, 8)))}
-    workers = [spec.model_copy(update={"fallback": ""}) for spec in pool.enabled if spec.name in kept]
-    return pool.model_copy(update={"name": "subset", "workers": tuple(random.sample(workers, len(workers)))})
 
 
 def load_own_words(count: int) -> list[Task]:
@@ -222,9 +210,8 @@ def leave_out_refusals(source: str) -> Callable[[int], list[Task]]:
 def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
     """Every cell with the function that draws so many of its tasks."""
     yield "seen", draw_families
-    for condition in ("renamed", "distractors", "missing", "flaky"):
+    for condition in CONDITIONS:
         yield condition, apply_to_families(condition)
-    yield "subset", take_subsets
     yield "held_out", lambda count: draw(",".join(list_held_out_families()), count)
     yield "worlds", leave_out_refusals("worlds:held_out")
     yield "everyday", leave_out_refusals("everyday:held_out")
