@@ -14,10 +14,12 @@ from pool_registry.text import one_line, shorten
 LISTED_CHARS = 72  # of a description in the listing: about 15 tokens
 CARD_CHARS = 400  # of a description on a card
 COMPARED_CHARS = 160  # of a description, and of names, where a worker is compared with a need
-HINT_CHARS = 40  # of a parameter's description
+HINT_CHARS = 40  # of a parameter's description,
+FORM_CHARS = 480  # or of the only one of a worker, which may say how to write a request
 MAX_CHOICES = 24
 _TYPES = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}
 _WORD = re.compile(r"[^\W_]+")
+_QUOTED = re.compile(r"(?<!\w)'[^']{3,}'(?!\w)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
@@ -54,7 +56,7 @@ def format_cards(workers: Sequence[LiveWorker]) -> str:
 def format_card(worker: LiveWorker) -> str:
     """A worker in one line: description, name, parameters, and an example where its kind has one and the description
     quotes none."""
-    example = {} if "'" in worker.spec.description else worker.worker.sample
+    example = {} if _QUOTED.search(worker.spec.description) else worker.worker.sample
     shown = f" e.g. {json.dumps(example, ensure_ascii=False)}" if example else ""
     signature = f"{worker.spec.name}({format_parameters(worker.parameters)})"
     return f"{shorten(_clean(worker.spec.description), CARD_CHARS)} {signature}{shown}"
@@ -67,10 +69,11 @@ def format_parameters(schema: Mapping[str, JsonValue]) -> str:
         return ""
     required = schema.get("required")
     needed = required if isinstance(required, list | tuple) else ()
-    return ", ".join(_format_parameter(name, rule, name in needed) for name, rule in properties.items())
+    room = FORM_CHARS if len(properties) == 1 else HINT_CHARS
+    return ", ".join(_format_parameter(name, rule, name in needed, room) for name, rule in properties.items())
 
 
-def _format_parameter(name: str, rule: JsonValue, needed: bool) -> str:
+def _format_parameter(name: str, rule: JsonValue, needed: bool, room: int) -> str:
     rule = rule if isinstance(rule, Mapping) else {}
     choices = rule.get("enum")
     if isinstance(choices, list | tuple) and choices:
@@ -78,7 +81,7 @@ def _format_parameter(name: str, rule: JsonValue, needed: bool) -> str:
     else:
         kind = _TYPES.get(str(rule.get("type")), str(rule.get("type", "any")))
     hint = _clean(str(rule.get("description", "")))
-    about = f" {shorten(hint, HINT_CHARS)}" if hint else ""
+    about = f" {shorten(hint, room)}" if hint else ""
     return f"{name}{'' if needed else '?'}: {kind}{about}"
 
 
