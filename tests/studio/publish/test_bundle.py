@@ -161,6 +161,8 @@ def test_a_published_checkpoint_is_one_and_names_no_folder_of_this_machine(tmp_p
         "file": "[a file of the author's machine]", "more": ["[a file of the author's machine]", "ledger"],
     }  # fmt: skip
     assert {entry.path for entry in found.entries} >= {"model.safetensors", "tokenizer.json", MANIFEST}
+    (manifest,) = (entry for entry in found.entries if entry.path == MANIFEST)
+    assert json.loads(manifest.content)["pool"]["specs"][0]["name"] == "calculator", "others can bind it to their pools"
     assert b"/home/" not in b"".join(data for entry in found.entries for data in entry.chunks())
 
 

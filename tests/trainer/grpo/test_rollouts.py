@@ -18,11 +18,13 @@ from orchestrator.dialects import find_dialect
 from orchestrator.engine.episode_loop import NoSink
 from orchestrator.engine.events import TaskRef
 from orchestrator.prompt import build_messages
+from orchestrator.retrieval import sentence_vectors
 from orchestrator.retrieval.choose_workers import narrow_pool
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
 from pool_registry.kinds import KINDS, add_kind
 from pool_registry.pool import Limits, Pool
+from pool_registry.starter import starter_pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
@@ -40,6 +42,7 @@ from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
 from trainer.learner.vllm_generator import ColocatedGenerator
 from trainer.recipe import CurriculumSettings, ModelSettings, OptimizerSettings, RewardSettings
+from trainer.tasks.pool_conditions import apply_condition
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools
 from trainer.tasks.verifier import ExactText
@@ -239,6 +242,20 @@ def test_when_no_prompt_fits_the_job_ends_with_what_to_change(chat):
     with pytest.raises(TrainingFailed, match=r"max_length.*prompt: query") as caught:
         asyncio.run(select_fitting_tasks([a_task()], TaskPools(a_pool()), chat, episode_format))
     assert caught.value.code == "max_length"
+
+
+def test_a_model_that_knows_the_jobs_pool_by_heart_is_bound_to_the_pool_of_a_task(chat, monkeypatch):
+    monkeypatch.setattr(sentence_vectors, "find_weights", lambda: None)
+    job = open_live_pool(starter_pool())
+    terms = load_rewards([RewardSettings(term="accuracy")])
+    other, renaming = apply_condition("missing", starter_pool(), 4)
+    for style, bound in (("query", renaming["sql"]), ("full", None)):
+        engine = RolloutEngine(
+            "learner", job, chat, EpisodeFormat(find_dialect("plan"), style, 200, 900, 2), terms, NoSink()
+        )
+        assert engine._plan_binding(job) is None, "its own pool needs none"
+        binding = engine._plan_binding(open_live_pool(other))
+        assert (binding and binding().workers["sql"].worker) == bound
 
 
 def test_observations_cannot_forge_turns(chat):
