@@ -1,6 +1,6 @@
 """Train the adapter with which needs are bound to workers: assets/need-encoder.
 
-    python scripts/train_need_encoder.py [--source ...] [--tasks 12000] [--out assets/need-encoder]
+    python scripts/train_need_encoder.py [--source ...] [--tasks 12000] [--start ADAPTER] [--seed 1] [--out FOLDER]
 
 all-MiniLM-L6-v2 with LoRA; for every need of a reference plan the worker that serves it is to be nearer than every
 other one of the task's pool (softmax over the pool, InfoNCE of arXiv 1807.03748 with hard negatives only). Reports
@@ -35,7 +35,9 @@ def main() -> None:
     parser.add_argument("--source", default="worlds*6 + everyday*2 + ledger,atlas,forge,itinerary")
     parser.add_argument("--held-out", default="worlds:held_out")
     parser.add_argument("--tasks", type=int, default=12_000)
+    parser.add_argument("--start", type=Path, help="an adapter to go on from")
     parser.add_argument("--rank", type=int, default=16)
+    parser.add_argument("--seed", type=int, default=0, help="of the tasks drawn")
     parser.add_argument("--learning-rate", type=float, default=5e-4)
     parser.add_argument("--out", type=Path, default=Path("assets/need-encoder"))
     options = parser.parse_args()
@@ -44,15 +46,19 @@ def main() -> None:
 
 def train(options: argparse.Namespace) -> None:
     import torch
-    from peft import LoraConfig, get_peft_model
+    from peft import LoraConfig, PeftModel, get_peft_model
 
     torch.manual_seed(0)
     tokenizer, model = load_encoder()
     held_out = list(make_examples(open_source(options.held_out).tasks("test", 240)))
     validation = list(make_examples(open_source(options.source).tasks("validation", 240)))
     print("before", measure(tokenizer, model, validation), measure(tokenizer, model, held_out), flush=True)
-    model = get_peft_model(model, LoraConfig(r=options.rank, lora_alpha=2 * options.rank, target_modules="all-linear"))
-    examples = list(make_examples(open_source(options.source).tasks("train", options.tasks)))
+    if options.start is not None:
+        model = PeftModel.from_pretrained(model, options.start, is_trainable=True, autocast_adapter_dtype=True)
+    else:
+        config = LoraConfig(r=options.rank, lora_alpha=2 * options.rank, target_modules="all-linear")
+        model = get_peft_model(model, config)
+    examples = list(make_examples(open_source(options.source).tasks("train", options.tasks, options.seed)))
     Random(0).shuffle(examples)
     steps = len(examples) // POOLS_PER_STEP
     optimizer = torch.optim.AdamW((p for p in model.parameters() if p.requires_grad), options.learning_rate)
