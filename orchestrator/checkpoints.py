@@ -18,6 +18,7 @@ from assets import asset
 from orchestrator.binding.learnt_worker import LearntWorker, describe_starter
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import split_options
+from orchestrator.out_of_depth.learnt_queries import FILE as LEARNT_QUERIES
 from orchestrator.prompt import PromptStyle
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import flush_to_disk, write_atomically
@@ -35,13 +36,13 @@ STARTERS = {
     "smollm2-reader": "smollm2-reader",
 }
 READER = "smollm2-reader"  # plans for any pool
-# The files of a checkpoint that are copied and published: weights as safetensors, and texts beside them. Other formats
-# of weights can hold code.
+# The files of a checkpoint that are copied and published: weights as safetensors, and texts and numbers beside them.
+# Other formats of weights can hold code.
 WEIGHTS = re.compile(r"(adapter_)?model(-\d{5}-of-\d{5})?\.safetensors")
 TEXTS = frozenset(
     {"config.json", "generation_config.json", "adapter_config.json", "model.safetensors.index.json", "tokenizer.json",
      "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
-     "tokenizer.model", "chat_template.jinja"}
+     "tokenizer.model", "chat_template.jinja", LEARNT_QUERIES}
 )  # fmt: skip
 _OF_JOB = re.compile(r"([a-z0-9][a-z0-9-]{2,60})(?:@([0-9]{1,9}))?")
 

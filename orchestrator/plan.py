@@ -109,13 +109,25 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
+class OutOfDepth:
+    """How unlike everything that a checkpoint learnt a query and its pool are (out_of_depth/), judged before its first
+    turn: a calibrated probability, the cosine of the most similar learnt query, and the share of the learnt workers
+    for which the pool has none."""
+
+    probability: float
+    nearest: float
+    missing: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """The output of an orchestrator: `steps` and/or `answer`, or `error` where it could not be parsed.
 
     `text` is the raw output, `prompt` the orchestrating model's input. `failed`: the orchestrator itself could not
     answer (its endpoint is down ...), so there is no point in asking again. An episode's first turn holds `shown`
-    where not all workers were in the prompt, and `recalled` where the pool's failure memory is on. `bindings` has the
-    steps whose worker's name the model learnt on another pool.
+    where not all workers were in the prompt, `recalled` where the pool's failure memory is on, and `out_of_depth` where
+    it is known what the orchestrator learnt. `bindings` has the steps whose worker's name the model learnt on another
+    pool.
     `note`: what of the request the model could not do. `vote`: how it was chosen among several.
     """
 
@@ -131,6 +143,7 @@ class Turn:
     note: str = ""
     bindings: tuple[BoundStep, ...] = ()
     vote: Vote | None = None
+    out_of_depth: OutOfDepth | None = None
 
     @property
     def has_answer(self) -> bool:

@@ -19,8 +19,8 @@ from pool_registry.atomic_write import draft_folder
 from pool_registry.storage.data_folder import choose_home
 
 KEPT = {
-    "full": ("*.json", "*.safetensors", "*.jinja"),
-    "adapter": ("adapter_config.json", "adapter_model.safetensors"),  # everything else is its base's
+    "full": ("*.json", "*.safetensors", "*.jinja", "*.npz"),
+    "adapter": ("adapter_config.json", "adapter_model.safetensors", "*.npz"),  # everything else is its base's
 }
 RESUMING = ("trainer_state.json",)
 

@@ -76,16 +76,18 @@ def run(
     from studio.episode_documents.trace import describe_bindings
     from studio.headless import run_once
     from studio.orchestrators.default import choose_default
+    from studio.orchestrators.offers import list_offers
 
     with open_prepared_store(home) as store:
-        name = orchestrator or choose_default(store.pools.latest(pool).pool)
-        name = add_options(name, TurnOptions(samples, constrained))
+        stored = store.pools.latest(pool).pool
+        name = add_options(orchestrator or choose_default(stored), TurnOptions(samples, constrained))
         document = asyncio.run(run_once(store, pool, name, query))
+        episode = store.traces.episode(document["id"])
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else document["answer"])
     if not as_json:
         for line in describe_bindings(document):
             typer.echo(line, err=True)
-    print_result(document)
+    print_result(document, episode, list_offers(episode, stored))
     if document["outcome"] != "answered":
         raise typer.Exit(1)
 

@@ -36,6 +36,11 @@ class RecordedRun:
     _task: Task | None
     _start: Callable[[], Awaitable[Episode]]
 
+    @property
+    def pool(self) -> Pool:
+        """The pool that it runs on."""
+        return self._pool.pool
+
     async def run(self) -> Episode:
         """Run the episode to its end and grade its answer."""
         episode = await self._start()

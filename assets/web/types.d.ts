@@ -62,6 +62,8 @@ export interface EpisodeHead {
   what_if_of: string | null;
   task: TaskRef | null;
   verdict: Verdict | null;
+  out_of_depth: OutOfDepthView | null;
+  offers: Offer[];
 }
 
 export interface EpisodeTotals {
@@ -267,6 +269,23 @@ export interface MachineLoad {
   available: number;
   total: number;
   gpus: GpuLoad[];
+}
+
+/** Something to try next: a run of `query` with `orchestrator`, or the page at `href`; `command` is for a shell. */
+export interface Offer {
+  text: string;
+  orchestrator: string;
+  query: string;
+  href: string;
+  command: string;
+}
+
+/** How unlike everything that its checkpoint learnt an episode's query and pool are. */
+export interface OutOfDepthView {
+  probability: number;
+  sentence: string;
+  /** Whether to warn. */
+  beyond: boolean;
 }
 
 export interface ParentStep {

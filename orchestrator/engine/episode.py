@@ -19,7 +19,7 @@ from orchestrator.engine.events import (
     TurnTaken,
 )
 from orchestrator.errors import DamagedTrace
-from orchestrator.plan import RecalledLessons, ShownWorkers, Step, Turn
+from orchestrator.plan import OutOfDepth, RecalledLessons, ShownWorkers, Step, Turn
 from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
 
 
@@ -101,6 +101,12 @@ class Episode:
         """The lessons of earlier failures that the orchestrator was shown; None without a failure memory."""
         turns = (done.turn for done in self.rounds)
         return next((turn.recalled for turn in turns if turn is not None and turn.recalled is not None), None)
+
+    @property
+    def out_of_depth(self) -> OutOfDepth | None:
+        """How far out of its depth the orchestrator is; None where it is not known what it learnt."""
+        turns = (done.turn for done in self.rounds)
+        return next((turn.out_of_depth for turn in turns if turn is not None and turn.out_of_depth is not None), None)
 
     def observations(self) -> dict[int, Observation]:
         """All observations so far by step id."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.binding.bind_turn import bind_turn
-from orchestrator.binding.bind_workers import BY_DESCRIPTION, Binding, BindingSettings, bind_workers
+from orchestrator.binding.bind_workers import BY_DESCRIPTION, NONE, Binding, BindingSettings, bind_workers
 from orchestrator.checkpoints import Checkpoint, find_checkpoint, spell_checkpoint
 from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
@@ -15,6 +15,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import Orchestrator
 from orchestrator.grammars.plan_grammar import drop_nulls
 from orchestrator.grammars.turn_grammar import turn_grammar
+from orchestrator.out_of_depth.gauge import DepthGauge, find_gauge
 from orchestrator.plan import Turn
 from orchestrator.policies.reader import ReaderPolicy, ask_model
 from orchestrator.policies.voting import VotingPolicy
@@ -39,7 +40,7 @@ class ModelPolicy:
     `draw` says how turns are sampled; without it as the model is configured (a checkpoint: greedily).
     `constrained`: a turn is held to the grammar of its dialect on this pool, so that it can always be read.
     `memory` gives lessons of earlier failures; a model trained on the query alone (style `query`) gets none.
-    `binding` says which workers the names that it learnt stand for.
+    `binding` says which workers the names that it learnt stand for, `gauge` whether a query is like those it learnt.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ModelPolicy:
         draw: Draw | None = None,
         constrained: bool = False,
         binding: LoadOnce[Binding] | None = None,
+        gauge: DepthGauge | None = None,
     ) -> None:
         self.name = name
         self._pool = pool
@@ -64,6 +66,7 @@ class ModelPolicy:
         self.draw = draw
         self.constrained = constrained
         self._binding = binding
+        self._gauge = gauge
         self.memory: FailureMemory | None = None
         allowed = pool.pool.limits.max_rounds
         self._max_rounds = min(allowed, max_rounds or allowed)
@@ -86,6 +89,7 @@ class ModelPolicy:
         messages = build_messages(episode, pool, self._dialect, self._rounds(episode), self._style, recalled)
         binding = await self._load_binding()
         vocabulary = pool if binding is None else binding.vocabulary
+        depth = await self._gauge.measure(episode, _share_missing(binding)) if self._gauge else None
         grammar = turn_grammar(self._dialect.name, episode, vocabulary) if self.constrained else None
         completion = await self._model.complete(
             messages, self._dialect.tools(vocabulary), self._turn_tokens, _with_round_seed(draw, episode), grammar
@@ -99,6 +103,7 @@ class ModelPolicy:
             note=completion.note,
             shown=None if episode.shown else shown,
             recalled=None if episode.recalled else recalled,
+            out_of_depth=depth,
         )
 
     async def _load_binding(self) -> Binding | None:
@@ -111,6 +116,13 @@ class ModelPolicy:
         """The number of turns that the episode can have, by its limits and by the model's training."""
         limits = episode.started.limits if episode.started else {}
         return min(self._max_rounds, int(str(limits.get("max_rounds", self._max_rounds))))
+
+
+def _share_missing(binding: Binding | None) -> float:
+    """The share of the learnt workers that stand for none at hand."""
+    if binding is None or not binding.workers:
+        return 0.0
+    return sum(bound.worker == NONE for bound in binding.workers.values()) / len(binding.workers)
 
 
 def _with_round_seed(draw: Draw | None, episode: Episode) -> Draw | None:
@@ -142,10 +154,12 @@ def checkpoint_policy(
     folder, checkpoint = find_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
     if checkpoint.prompt == "reader":
-        return ReaderPolicy(name, pool, ask_model(model, checkpoint.turn_tokens), draw)
+        return ReaderPolicy(name, pool, ask_model(model, checkpoint.turn_tokens), draw, gauge=find_gauge(folder))
     dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
-    return ModelPolicy(name, pool, model, dialect, *learnt, draw=draw, constrained=True, binding=binding)
+    return ModelPolicy(
+        name, pool, model, dialect, *learnt, draw=draw, constrained=True, binding=binding, gauge=find_gauge(folder)
+    )
 
 
 def plan_binding(pool: LivePool, name: str, settings: BindingSettings = BY_DESCRIPTION) -> LoadOnce[Binding] | None:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
+from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Step, Turn, renumber_quotes, renumber_step
 from orchestrator.reader.bind_needs import rank_workers
 from orchestrator.reader.conversation import continue_conversation, open_conversation
@@ -47,13 +48,20 @@ class ReaderPolicy:
     """
 
     def __init__(
-        self, name: str, pool: LivePool, write: WriteText, draw: Draw | None = None, constrained: bool = True
+        self,
+        name: str,
+        pool: LivePool,
+        write: WriteText,
+        draw: Draw | None = None,
+        constrained: bool = True,
+        gauge: DepthGauge | None = None,
     ) -> None:
         self.name = name
         self.draw = draw
         self.constrained = constrained
         self._pool = pool
         self._write = write
+        self._gauge = gauge
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
@@ -63,7 +71,8 @@ class ReaderPolicy:
         """A turn drawn in this way. Raises WorkerFault."""
         if any(done.turn is not None for done in episode.rounds):
             return await asyncio.to_thread(recover_turn, episode, self._pool)
-        return await self._plan(episode, draw)
+        depth = await self._gauge.measure(episode) if self._gauge is not None else None
+        return replace(await self._plan(episode, draw), out_of_depth=depth)
 
     async def _plan(self, episode: Episode, draw: Draw | None) -> Turn:
         shown = await choose_shown(episode, self._pool)

@@ -1,17 +1,28 @@
-"""What a shell is told of a run beside its answer: how it ended, and whether anything verified it."""
+"""What a shell is told of a run beside its answer: how it ended, whether anything verified it, and what to try next."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from orchestrator.engine.episode import Episode
+    from studio.episode_documents.schema import Offer
 
-def print_result(document: Mapping[str, Any]) -> None:
+
+def print_result(document: Mapping[str, Any], episode: Episode, offers: list[Offer]) -> None:
     """Say on stderr how a run ended, in the colours of the Run page."""
+    from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
+    from studio.orchestrators.offers import format_offers
+
+    if episode.out_of_depth is not None and is_beyond(episode.out_of_depth):
+        typer.secho(describe_depth(episode.out_of_depth, document["orchestrator"]), fg=typer.colors.YELLOW, err=True)
     sentence, colour = describe_result(document)
     typer.secho(sentence, fg=colour, err=True)
+    if offers:
+        typer.echo(format_offers(offers), err=True)
 
 
 def describe_result(document: Mapping[str, Any]) -> tuple[str, str]:

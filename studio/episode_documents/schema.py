@@ -27,6 +27,24 @@ class Verdict(PageDocument):
     expected: str
 
 
+class OutOfDepthView(PageDocument):
+    """How unlike everything that its checkpoint learnt an episode's query and pool are."""
+
+    probability: float
+    sentence: str
+    beyond: bool = Field(description="Whether to warn.")
+
+
+class Offer(PageDocument):
+    """Something to try next: a run of `query` with `orchestrator`, or the page at `href`; `command` is for a shell."""
+
+    text: str
+    orchestrator: str
+    query: str
+    href: str
+    command: str
+
+
 class EpisodeHead(PageDocument):
     """What stands above an episode's graph."""
 
@@ -45,6 +63,8 @@ class EpisodeHead(PageDocument):
     what_if_of: str | None
     task: TaskRef | None
     verdict: Verdict | None
+    out_of_depth: OutOfDepthView | None
+    offers: list[Offer]
 
 
 class Lane(PageDocument):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import networkx as nx
@@ -18,7 +18,8 @@ from orchestrator.graphs.layered_layout import (
     compute_layout,
     svg_path,
 )
-from orchestrator.plan import ShownWorkers, Turn
+from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
+from orchestrator.plan import OutOfDepth, ShownWorkers, Turn
 from orchestrator.traces.episode_totals import compute_totals
 from pool_registry.actions import NO_USAGE, Observation, as_text
 from pool_registry.kinds import icon_of, role_of
@@ -31,6 +32,8 @@ from studio.episode_documents.schema import (
     EpisodeView,
     Graph,
     Lane,
+    Offer,
+    OutOfDepthView,
     ReusedStep,
     SeenStep,
     ShownWorker,
@@ -54,28 +57,35 @@ LANE_PADDING = 14
 
 
 def build_episode_view(
-    episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None, aligned: AlignedGraph | None = None
+    episode: Episode,
+    row: EpisodeRow,
+    pool: Pool | None,
+    version: int | None,
+    aligned: AlignedGraph | None = None,
+    offers: Sequence[Offer] = (),
 ) -> EpisodeView:
     """The whole view of an episode so far; `aligned` places its steps beside those of other episodes."""
     graph = aligned.graph if aligned else episode_graph(episode, pool)
     return EpisodeView(
         clock_s=episode.last_at,
-        episode=_head(episode, row, version),
+        episode=_head(episode, row, version, offers),
         graph=_graph(graph, aligned.layout if aligned else compute_layout(graph), _find_kept(episode)),
         turns=[_turn(turn) for turn in episode.rounds],
         totals=compute_totals(episode),
     )
 
 
-def build_view_patch(episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None) -> ViewPatch:
+def build_view_patch(
+    episode: Episode, row: EpisodeRow, pool: Pool | None, version: int | None, offers: Sequence[Offer] = ()
+) -> ViewPatch:
     """What may change without the graph changing its shape: states, times, totals."""
-    view = build_episode_view(episode, row, pool, version)
+    view = build_episode_view(episode, row, pool, version, offers=offers)
     return ViewPatch(
         clock_s=view.clock_s, episode=view.episode, turns=view.turns, totals=view.totals, nodes=view.graph.nodes
     )
 
 
-def _head(episode: Episode, row: EpisodeRow, version: int | None) -> EpisodeHead:
+def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequence[Offer]) -> EpisodeHead:
     started, ended, graded = episode.started, episode.ended, episode.graded
     return EpisodeHead(
         id=episode.id,
@@ -93,6 +103,16 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None) -> EpisodeHead
         what_if_of=started.what_if.episode if started and started.what_if else None,
         task=started.task if started else None,
         verdict=Verdict(correct=graded.correct, expected=graded.expected) if graded else None,
+        out_of_depth=_out_of_depth(episode.out_of_depth, row.orchestrator),
+        offers=list(offers),
+    )
+
+
+def _out_of_depth(depth: OutOfDepth | None, orchestrator: str) -> OutOfDepthView | None:
+    if depth is None:
+        return None
+    return OutOfDepthView(
+        probability=depth.probability, sentence=describe_depth(depth, orchestrator), beyond=is_beyond(depth)
     )
 
 

@@ -118,7 +118,7 @@ async def _await_response(request: Request, episode: ServedEpisode, document: Ma
         if not result.done():
             return Response(status_code=CLIENT_CLOSED_REQUEST)
         finished, ended = result.result()
-        if (error := episode_error(ended, episode.id)) is not None:
+        if (error := episode_error(ended, finished, episode.pool)) is not None:
             raise error
         return JSONResponse(document(finished, ended), headers={TRACE_HEADER: episode.id})
     finally:

@@ -51,7 +51,7 @@ class ChatCompletion:
                 elif (line := progress.describe(event)) is not None:
                     yield self._chunk({"reasoning_content": line})
             episode, ended = await served.result()
-            error = episode_error(ended, served.id)
+            error = episode_error(ended, episode, served.pool)
             if error is not None:
                 yield message(error.document)
                 return

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded
+from pool_registry.pool import Pool
+from studio.orchestrators.offers import format_offers, list_offers
 
 TRACE_HEADER = "x-podium-trace"
 # Official clients repeat a failed request twice. An episode costs time and money, so they are told not to.
@@ -51,13 +54,14 @@ def invalid_value(param: str, message: str) -> ApiError:
     return ApiError(400, message, "invalid_value", param)
 
 
-def episode_error(ended: EpisodeEnded, episode: str) -> ApiError | None:
-    """Why an episode has no answer to send, or None.
+def episode_error(ended: EpisodeEnded, episode: Episode, pool: Pool) -> ApiError | None:
+    """Why an episode has no answer to send and what can be tried next, or None.
 
     `max_tokens` is not an error: the API has its own term for it (`length`, `incomplete`).
     """
     if ended.outcome in ("answered", "max_tokens"):
         return None
     message = ended.reason or ended.outcome
-    headers = {TRACE_HEADER: episode, **NO_RETRY}
-    return ApiError(_STATUS[ended.outcome], f"{message} The trace is {episode}.", ended.outcome, headers=headers)
+    headers = {TRACE_HEADER: episode.id, **NO_RETRY}
+    lines = [f"{message} The trace is {episode.id}.", format_offers(list_offers(episode, pool))]
+    return ApiError(_STATUS[ended.outcome], "\n".join(filter(None, lines)), ended.outcome, headers=headers)

@@ -53,7 +53,7 @@ def create_mcp_server(service: Callable[[], Service]) -> MCPServer[None]:
             episode, ended = await served.result()
         finally:
             served.stop()
-        error = episode_error(ended, served.id)
+        error = episode_error(ended, episode, served.pool)
         if error is not None:
             raise ToolError(f"{error.code}: {error}")
         if ended.outcome != "answered":

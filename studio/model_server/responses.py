@@ -74,7 +74,7 @@ class ModelResponse:
                 yield self._summary_event("part.done", part=_summary_text(reasoning))
                 yield self._item_event("done", 0, self._reasoning(reasoning))
             episode, ended = await served.result()
-            error = episode_error(ended, served.id)
+            error = episode_error(ended, episode, served.pool)
             if error is not None:
                 yield self._next_event("failed", response=self._error_document(error, reasoning))
                 return

@@ -21,6 +21,7 @@ from pool_registry.calls.call_cache import CallCache
 from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.live_pool import LivePool, open_live_pool
 from pool_registry.errors import WorkerFault
+from pool_registry.pool import Pool
 from studio.episodes import RecordedRun, make_orchestrator_with_memory, prepare_run
 from studio.model_server.errors import ApiError
 from studio.model_server.request import RequestLimits, tighten_limits
@@ -64,6 +65,12 @@ class ServedEpisode:
     def id(self) -> str:
         assert self._run is not None, "the service starts a run before it hands this out"
         return self._run.id
+
+    @property
+    def pool(self) -> Pool:
+        """The pool that it runs on."""
+        assert self._run is not None, "the service starts a run before it hands this out"
+        return self._run.pool
 
     def append(self, episode_id: str, event: Event) -> None:
         """Record an event. Those of this episode, not of episodes inside it, also go to `events`."""

@@ -11,6 +11,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from pool_registry.language_models.model_files import model_path, pick_device
 from pool_registry.pool import Pool
 from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder, new_manifest
+from trainer.learner.fit_depth import fit_learnt_queries
 from trainer.recipe import LoraSettings, ModelSettings, OptimizerSettings, Recipe, SavingSettings
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import VaryTask
@@ -195,6 +197,7 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         self.saving = saving
         self.stopped = False
         self._figures: dict[str, float] = {}
+        self._learnt_queries = cache(lambda: fit_learnt_queries(training.recipe.tasks))
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         step = state.global_step
@@ -225,6 +228,8 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         manifest = new_manifest(recipe, pool, self.stage, step, self.learner.adapter, self.learner.base).model_copy(
             update={"metrics": {**self._figures, **figures}}
         )
+        if (learnt := self._learnt_queries()) is not None:
+            learnt.save(drafted)
         self.job_folder.save_checkpoint(drafted, manifest)
         self.job_folder.prune_checkpoints(self.saving.keep)
         log.info("checkpoint %d saved%s", step, f": {figures}" if figures else "")

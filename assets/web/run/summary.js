@@ -5,12 +5,14 @@ import { exportMenu } from "../lib/export_menu.js";
 import { ACTIONS } from "../lib/icons.js";
 import { outcomeChip } from "../lib/outcome.js";
 import { SAVE, STAR, starButton } from "../lib/star.js";
+import { offerList } from "./offers.js";
 
 export class Summary {
   /** `onTurn(round)` shows a turn in the inspector. */
   constructor(onTurn) {
     this.onTurn = onTurn;
     this.more = () => []; // further actions on an episode
+    this.onStarted = (_id) => {}; // hears of a run that an offer starts
     this.root = el("section.run-summary", { "aria-label": "Summary" });
   }
 
@@ -38,7 +40,8 @@ export class Summary {
     const actions = this.kept.actions.filter((node) => episode.state !== "running" || !node.dataset.whenOver);
     this.root.replaceChildren(
       heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)),
-      result(episode), figures(totals, episode, clock),
+      ...depthLine(episode), result(episode), figures(totals, episode, clock),
+      ...(episode.offers.length ? [offerList(episode, this.onStarted)] : []),
     );
   }
 
@@ -88,6 +91,13 @@ function heading(episode, actions, lines) {
   line.append(...lines);
   line.append(el("div.run-summary-actions", {}, ...actions));
   return el("div.run-summary-heading", {}, line, el("p.run-summary-query", { tabindex: "0" }, episode.query));
+}
+
+/** How unlike everything that the orchestrator learnt the query is.
+ * @param {import("../types").EpisodeHead} episode */
+function depthLine({ out_of_depth: depth }) {
+  if (!depth) return [];
+  return [el("p.run-summary-depth", { "data-beyond": String(depth.beyond), "data-testid": "depth" }, depth.sentence)];
 }
 
 /** @param {import("../types").EpisodeHead} episode */

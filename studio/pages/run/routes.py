@@ -13,8 +13,9 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel
 
-from orchestrator.errors import DamagedTrace, EpisodeNotFound
+from orchestrator.errors import DamagedTrace, EpisodeNotFound, OrchestratorError
 from orchestrator.traces.store import EpisodeRow
+from pool_registry.errors import PoolError
 from studio.episode_documents.trace import build_trace_document
 from studio.episode_documents.view import build_step_detail, build_turn_detail
 from studio.frame import sse
@@ -24,6 +25,13 @@ from studio.pages.run.what_if_routes import what_if_routes
 from studio.runtime import Runtime
 
 T = TypeVar("T")
+
+
+class Again(BaseModel):
+    """A recorded query once more with another orchestrator, or another query; "" for the recorded one."""
+
+    orchestrator: str
+    query: str = ""
 
 
 class Star(BaseModel):
@@ -71,6 +79,15 @@ def routes(runtime: Runtime) -> APIRouter:
         find_row(runtime, episode_id)
         detail = build_turn_detail(_read(store.traces.episode, episode_id), number)
         return _respond(detail, f"episode {episode_id} has no round {number}")
+
+    @router.post("/{episode_id}/again")
+    def again(episode_id: str, change: Again) -> JSONResponse:
+        row = find_row(runtime, episode_id)
+        try:
+            started = runtime.start_episode(row.pool, change.orchestrator, change.query or row.query)
+        except (PoolError, OrchestratorError) as error:
+            raise HTTPException(409, str(error)) from error
+        return JSONResponse({"episode": started})
 
     router.include_router(what_if_routes(runtime))
     return router

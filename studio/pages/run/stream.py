@@ -12,6 +12,7 @@ from orchestrator.engine.events import EpisodeEnded, Event, TurnTaken
 from orchestrator.traces.store import EpisodeRow, Store
 from studio.episode_documents.view import build_episode_view, build_view_patch
 from studio.frame.sse import message
+from studio.orchestrators.offers import list_offers
 
 POLL_S = 0.1
 LOOK_FOR_DEAD_S = 5.0  # how long an episode is quiet before we ask whether its process still lives
@@ -40,7 +41,8 @@ class EpisodeFollower:
         if not change:
             return []
         build = build_episode_view if change == "view" else build_view_patch
-        document = build(self.episode, self.row, self.pool, self.version)
+        offers = list_offers(self.episode, self.pool)
+        document = build(self.episode, self.row, self.pool, self.version, offers=offers)
         return [message(document.to_json(), change, str(self._last_id))]
 
     def take_events(self) -> str:

@@ -138,3 +138,12 @@ def test_pages_load_nothing_from_elsewhere(client):
         "/gradio_api/file=/etc/passwd",
     ):
         assert client.get(path).status_code in (403, 404)
+
+
+def test_a_recorded_query_can_be_run_again_with_another_orchestrator(client, runtime):
+    first = runtime.start_episode("starter", "random_plan", TASK.query)
+    reply = client.post(f"/api/episodes/{first}/again", json={"orchestrator": "oracle"})
+    row = runtime.store.traces.row(reply.json()["episode"])
+    assert (row.query, row.pool, row.orchestrator) == (TASK.query, "starter", "oracle")
+    refused = client.post(f"/api/episodes/{first}/again", json={"orchestrator": "oracle", "query": "Who are you?"})
+    assert refused.status_code == 409 and "reference plan" in refused.json()["detail"]

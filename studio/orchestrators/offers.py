@@ -1,0 +1,102 @@
+"""What can be tried next when a run has no answer, or none that can be trusted: in words, each with one click or one
+command."""
+
+from __future__ import annotations
+
+import shlex
+from urllib.parse import urlencode
+
+from orchestrator.checkpoints import READER, find_checkpoint
+from orchestrator.engine.episode import Episode
+from orchestrator.errors import UnknownOrchestrator
+from orchestrator.orchestrator_name import split_options
+from orchestrator.out_of_depth.gauge import is_beyond
+from orchestrator.reader.refusal import is_refusal, read_refused_need
+from pool_registry.pool import Pool
+from studio.episode_documents.schema import Offer
+from studio.orchestrators.default import STARTER, list_chat_models, suggest_orchestrators
+from studio.orchestrators.notes import list_learnt_families
+from trainer.tasks import find_task
+
+EXAMPLES = 2
+EXAMPLE_LEVEL = 1
+STUDIO = "podium"
+
+
+def list_offers(episode: Episode, pool: Pool | None) -> list[Offer]:
+    """What to try next; nothing while a run goes on, where a person stopped it, or where its answer is good."""
+    started = episode.started
+    if started is None or pool is None or not needs_offers(episode):
+        return []
+    offers = _offer_worker(read_refused_need(episode.answer), pool.name) if is_refusal(episode.answer) else []
+    own, _ = split_options(started.orchestrator)
+    names = [name for name in suggest_orchestrators(pool) if name != own]
+    offers += [_offer_orchestrator(name, pool.name, started.query) for name in names]
+    if not list_chat_models(pool):
+        offers.append(_offer_key(pool.name))
+    return offers + [
+        _offer_example(started.orchestrator, pool.name, query) for query in find_examples(started.orchestrator, pool)
+    ]
+
+
+def needs_offers(episode: Episode) -> bool:
+    """Whether a run has no answer, a refusal, a wrong answer, or an unverified one from out of its depth."""
+    ended = episode.ended
+    if ended is None or ended.outcome == "stopped":
+        return False
+    if ended.outcome != "answered" or is_refusal(ended.answer):
+        return True
+    if episode.graded is not None:
+        return not episode.graded.correct
+    return episode.out_of_depth is not None and is_beyond(episode.out_of_depth)
+
+
+def find_examples(orchestrator: str, pool: Pool) -> list[str]:
+    """Queries like those that a checkpoint was trained for; none on a pool that their tasks are not made for."""
+    try:
+        _, checkpoint = find_checkpoint(orchestrator)
+    except UnknownOrchestrator:
+        return []
+    families = list_learnt_families(checkpoint) if pool.name == STARTER else []
+    return [find_task(family, EXAMPLE_LEVEL, "test", 0).query for family in families[:EXAMPLES]]
+
+
+def format_offers(offers: list[Offer]) -> str:
+    """The offers as lines for a terminal or an error message; "" for none."""
+    return "\n".join(["Try next:", *(f"- {offer.text}: {offer.command}" for offer in offers)]) if offers else ""
+
+
+def _offer_orchestrator(name: str, pool: str, query: str) -> Offer:
+    about = ", which reads any pool" if name == READER else ", a model of this pool"
+    return Offer(
+        text=f"Ask {name}{about}", orchestrator=name, query=query, href="", command=_write_command(pool, name, query)
+    )
+
+
+def _offer_example(orchestrator: str, pool: str, query: str) -> Offer:
+    return Offer(
+        text=f"Ask {orchestrator} something that it can answer: {query}",
+        orchestrator=orchestrator,
+        query=query,
+        href="",
+        command=_write_command(pool, orchestrator, query),
+    )
+
+
+def _offer_worker(need: str, pool: str) -> list[Offer]:
+    goal = f"a worker for {need!r}" if need else "a worker that can do this"
+    return [_offer_page(f"Add {goal} on the Pool page", pool)]
+
+
+def _offer_key(pool: str) -> Offer:
+    return _offer_page("Add a chat model with a key on the Pool page", pool)
+
+
+def _offer_page(text: str, pool: str) -> Offer:
+    href = f"/pool?{urlencode({'pool': pool})}"
+    return Offer(text=text, orchestrator="", query="", href=href, command=f"{STUDIO}   (then {href})")
+
+
+def _write_command(pool: str, orchestrator: str, query: str) -> str:
+    words = [STUDIO, "run", query, "--orchestrator", orchestrator]
+    return shlex.join(words if pool == STARTER else [*words, "--pool", pool])

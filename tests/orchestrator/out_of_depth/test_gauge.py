@@ -1,0 +1,76 @@
+"""Whether a query is unlike everything that a checkpoint learnt."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from orchestrator.checkpoints import find_checkpoint
+from orchestrator.engine.episode import Episode, Round
+from orchestrator.engine.events import EpisodeStarted
+from orchestrator.out_of_depth.gauge import DepthGauge, describe_depth, find_gauge, is_beyond, measure_depth
+from orchestrator.out_of_depth.learnt_queries import FILE, LearntQueries, load_learnt_queries
+from orchestrator.plan import OutOfDepth, Turn
+from orchestrator.retrieval import sentence_vectors
+
+SHIPPED = ("starter-grpo", "starter-sft", "smollm2-sft")
+AXES = {"east": [1.0, 0.0], "north": [0.0, 1.0], "north-east": [0.7, 0.7]}
+
+
+@pytest.fixture
+def gauge(tmp_path, monkeypatch):
+    """The gauge of a checkpoint that has learnt to go east; sentences are directions."""
+    monkeypatch.setattr(sentence_vectors, "find_weights", lambda: tmp_path)
+    monkeypatch.setattr(sentence_vectors, "embed", lambda texts: np.array([AXES[text] for text in texts]))
+    LearntQueries(np.array([AXES["east"]]), intercept=10.0, slope=-20.0).save(tmp_path)
+    return DepthGauge(tmp_path)
+
+
+def episode(query: str) -> Episode:
+    begun = Episode("e")
+    begun.apply(EpisodeStarted(query, "p", "h", "o", {}, "2026-01-01T00:00:00+00:00"))
+    begun.rounds.append(Round(1, 0.0))
+    return begun
+
+
+def test_a_query_is_judged_by_the_most_similar_learnt_one(gauge):
+    near, far = (asyncio.run(gauge.measure(episode(query))) for query in ("east", "north"))
+    assert near.nearest == 1 and near.probability < 0.001 and not is_beyond(near)
+    assert far.nearest == 0 and far.probability > 0.999 and is_beyond(far)
+
+
+def test_missing_workers_count_and_an_empty_pool_is_always_beyond(gauge):
+    score = measure_depth(gauge.folder, "east", missing=0.25)
+    assert score.probability == pytest.approx(0.25, abs=0.01)
+    assert measure_depth(gauge.folder, "east", missing=1.0).probability == 1
+
+
+def test_only_the_first_turn_is_judged(gauge):
+    later = episode("north")
+    later.rounds[0].turn = Turn(answer="x")
+    assert asyncio.run(gauge.measure(later)) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"\x93NUMPY"])
+def test_a_damaged_file_gives_no_score(gauge, content):
+    (gauge.folder / FILE).write_bytes(content)
+    load_learnt_queries.cache_clear()
+    assert measure_depth(gauge.folder, "east") is None
+
+
+def test_the_sentence_names_what_is_foreign():
+    assert describe_depth(OutOfDepth(0.9712, 0.2), "mine") == ("This query is unlike anything that mine learnt (97 %).")
+    assert "lacks workers" in describe_depth(OutOfDepth(0.9, 0.95, 0.8), "mine")
+    assert "like those that mine learnt (3 % out of its depth)" in describe_depth(OutOfDepth(0.03, 0.9), "mine")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_checkpoints_carry_what_they_learnt(name):
+    folder, checkpoint = find_checkpoint(name)
+    learnt = load_learnt_queries(folder)
+    assert learnt is not None and FILE in checkpoint.files
+    assert (folder / FILE).stat().st_size <= 1_000_000
+    assert learnt.judge(0.95) < 0.1 < 0.9 < learnt.judge(0.1)
+    assert (find_gauge(folder) is None) == (sentence_vectors.find_weights() is None)
