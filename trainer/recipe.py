@@ -396,6 +396,8 @@ def list_presets() -> list[str]:
     order = [
         "cpu-first-steps",
         "cpu-smollm2",
+        "reader-cpu",
+        "reader-gpu",
         "single-gpu-24gb",
         "single-gpu-80gb",
         "conductor-paper",

@@ -348,6 +348,40 @@ def test_an_adapter_is_trained_saved_and_orchestrates(fresh, tiny_base):
     assert [row["orchestrator"] for row in read_lines(jobs.folder(key).evaluations)] == [f"{key}@2"]
 
 
+def reader_job(base: Path) -> dict:
+    """The sections of a job that trains a reader on worlds and on tasks of the job's pool."""
+    sft = {"steps": 2, "batch": 2, "max_length": 4096, "demonstrations": {"faults": 0}}
+    rollouts = {"prompts": 1, "group": 2, "max_rounds": 2, "max_length": 3000, "redraws": 0}
+    rewards = [{"term": "accuracy"}, {"term": "format", "weight": 0.2}, {"term": "binding", "weight": 0.1}]
+    grpo = {"steps": 1, "micro_batch": 2, "rollouts": rollouts, "rewards": rewards, "saving": {"check_tasks": 0}}
+    return {
+        "model": {"base": str(base), "prompt": "reader", "turn_tokens": 24},
+        "tasks": {"source": "worlds + forge", "levels": [1], "count": 4},
+        "sft": {**sft, "saving": {"every": 2, "check_tasks": 2}},
+        "grpo": grpo,
+        "evaluate": {"count": 2},
+    }
+
+
+@pytest.mark.slow
+def test_a_reader_learns_from_plans_then_from_episodes_and_is_measured(fresh, tiny_base, monkeypatch):
+    monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.find_weights", lambda: None)
+    jobs, key = run_here(small(tiny_base, **reader_job(tiny_base)), fresh)
+    assert jobs.get(key).state == "done", jobs.get(key)
+    rows = list(read_lines(jobs.folder(key).metrics))
+    assert any({"check/correct", "check/valid_turns"} <= row.keys() for row in rows)
+    assert any("term/binding" in row for row in rows)
+    _, about = find_checkpoint(f"{key}@3")
+    assert (about.stage, about.prompt) == ("grpo", "reader")
+    assert [row["orchestrator"] for row in read_lines(jobs.folder(key).evaluations)] == [f"{key}@2", f"{key}@3"]
+
+    sft = {"steps": 1, "batch": 2, "max_length": 4096, "saving": {"every": 1, "check_tasks": 0}}
+    teacher = {"teacher": f"{key}@3", "samples": 2, "faults": 0}  # it has learnt nothing: what counts is that it plays
+    recipe = small(tiny_base, **{**reader_job(tiny_base), "sft": {**sft, "demonstrations": teacher}})
+    again, second = run_here(recipe.with_only("sft"), fresh)
+    assert "solved none" in again.get(second).message or again.get(second).state == "done"
+
+
 def test_the_recipe_in_a_job_folder_is_the_one_that_was_given(fresh, tiny_base):
     jobs = JobStore(fresh.engine, fresh.home)
     recipe = small(tiny_base)

@@ -49,21 +49,10 @@ class ChatTokens:
         self.tokenizer = tokenizer
         if not tokenizer.chat_template or tokenizer.eos_token is None:
             raise TrainingFailed("chat_template", "the base model has no chat template; choose an instruct model")
-        question = [Message("user", "q")]
-        # The template is taken apart by rendering one exchange with and without its answer: what the longer text adds
-        # behind the answer is what stands after every turn.
-        opened = self._render(question, True)
-        answered = self._render([*question, Message("assistant", "a")], False)
-        if not answered.startswith(opened + "a"):
-            raise TrainingFailed(
-                "chat_template", "the chat template rewrites what the model wrote; choose another base"
-            )
-        after = answered.removeprefix(opened + "a")
-        # The end token is the model's own to write, so it belongs to the turn; the rest is context.
-        if not after.startswith(tokenizer.eos_token):
-            raise TrainingFailed("chat_template", f"turns do not end with the end token {tokenizer.eos_token}")
-        self._after_turn = after.removeprefix(tokenizer.eos_token)
-        self._answered = answered
+        # The template is taken apart by rendering one exchange: what stands behind its answer stands after every turn.
+        # The answer is never the last message, before which some templates put empty thoughts that they drop later.
+        self._opened = self._render([Message("user", "q")], True) + "a"
+        self.encode_between("o")
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """Everything before the first turn, ready to be continued."""
@@ -77,10 +66,15 @@ class ChatTokens:
         """What stands between the end token of one turn and the start of the next."""
         messages = [Message("user", "q"), Message("assistant", "a"), Message("user", observation)]
         text = self._render(messages, True)
-        if not text.startswith(self._answered):
+        if not text.startswith(self._opened):
             raise TrainingFailed("chat_template", "the chat template rewrites earlier turns; choose another base")
+        after = text.removeprefix(self._opened)
+        # The end token is the model's own to write, so it belongs to the turn; the rest is context.
+        if not after.startswith(self.tokenizer.eos_token):
+            end = self.tokenizer.eos_token
+            raise TrainingFailed("chat_template", f"turns do not end with the end token {end}; choose another base")
         # Encoded alone, not with the conversation: no token reaches across a turn's end, where the model stopped.
-        return self._encode(self._after_turn + text.removeprefix(self._answered))
+        return self._encode(after.removeprefix(self.tokenizer.eos_token))
 
     def decode(self, ids: Sequence[int]) -> str:
         """What the model wrote, without control tokens."""
