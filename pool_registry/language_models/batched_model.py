@@ -207,11 +207,10 @@ class LoadedModel:
     def _decode(self, ids: list[int], request: QueuedPrompt) -> tuple[str, int]:
         kept = ids[: request.max_tokens]
         ends = [kept.index(end) + 1 for end in self.ends if end in kept]
-        if ends:
-            kept = kept[: min(ends)]
-        elif request.matcher is not None:
-            kept = kept + self.compiler().close(request.matcher, kept)
-        return self.tokenizer.decode(kept, skip_special_tokens=True).strip(), len(kept)
+        kept = kept[: min(ends)] if ends else kept
+        # What closes a reply is code's, not the model's: it costs nothing.
+        closing = self.compiler().close(request.matcher, kept) if request.matcher is not None and not ends else []
+        return self.tokenizer.decode(kept + closing, skip_special_tokens=True).strip(), len(kept)
 
 
 def _sampling_arguments(batch: Sequence[Sampling]) -> dict[str, Any]:
