@@ -38,11 +38,15 @@ from pool_registry.pool import Limits
 from pool_registry.worker import Reply, Visible
 
 MAX_QUERY_CHARS = 1_000_000
-MAX_USELESS_TURNS = 2  # a small model that failed twice fails again, at the same price
+MAX_USELESS_TURNS = 2  # of an orchestrator that gives up: it would fail again, at the same price
 
 
 class Orchestrator(Protocol):
-    """A policy: from the episode so far to the next turn. A trained model, an API model or a fixed baseline."""
+    """A policy: from the episode so far to the next turn. A trained model, an API model or a fixed baseline.
+
+    One with an attribute `gives_up` that is true does not recover from its mistakes: after MAX_USELESS_TURNS turns that
+    could not be used it is not asked again.
+    """
 
     @property
     def name(self) -> str: ...
@@ -157,11 +161,15 @@ class _Loop:
                 if turn.has_answer and self._can_answer(turn):
                     return "answered", self._resolve_answer(turn), None
             useless += _is_useless(turn)
-            more = number < self.limits.max_rounds and self.budget.check_limits() is None
-            if useless == MAX_USELESS_TURNS and more:
+            if useless >= MAX_USELESS_TURNS and self._gives_up(number):
                 return "gave_up", None, _explain_useless(turn)
         reached = self.budget.check_limits() or "max_rounds"
         return reached, None, explain_outcome(reached, self.limits)
+
+    def _gives_up(self, number: int) -> bool:
+        """Whether the orchestrator's mistakes, and not a limit, end the episode after this round."""
+        more = number < self.limits.max_rounds and self.budget.check_limits() is None
+        return more and getattr(self.orchestrator, "gives_up", False)
 
     async def _take_turn(self, number: int) -> Turn:
         """Take the orchestrator's next turn and check it against the pool; the deadline and `stop()` cut it off."""

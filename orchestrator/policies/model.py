@@ -41,6 +41,7 @@ class ModelPolicy:
     `constrained`: a turn is held to the grammar of its dialect on this pool, so that it can always be read.
     `memory` gives lessons of earlier failures; a model trained on the query alone (style `query`) gets none.
     `binding` says which workers the names that it learnt stand for, `gauge` whether a query is like those it learnt.
+    `gives_up`: it is not asked again after two turns that could not be used (a checkpoint).
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class ModelPolicy:
         constrained: bool = False,
         binding: LoadOnce[Binding] | None = None,
         gauge: DepthGauge | None = None,
+        gives_up: bool = False,
     ) -> None:
         self.name = name
         self._pool = pool
@@ -67,6 +69,7 @@ class ModelPolicy:
         self.constrained = constrained
         self._binding = binding
         self._gauge = gauge
+        self.gives_up = gives_up
         self.memory: FailureMemory | None = None
         allowed = pool.pool.limits.max_rounds
         self._max_rounds = min(allowed, max_rounds or allowed)
@@ -158,8 +161,9 @@ def checkpoint_policy(
     dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
     return ModelPolicy(
-        name, pool, model, dialect, *learnt, draw=draw, constrained=True, binding=binding, gauge=find_gauge(folder)
-    )
+        name, pool, model, dialect, *learnt, draw=draw, constrained=True, binding=binding, gauge=find_gauge(folder),
+        gives_up=True,
+    )  # fmt: skip
 
 
 def plan_binding(pool: LivePool, name: str, settings: BindingSettings = BY_DESCRIPTION) -> LoadOnce[Binding] | None:

@@ -47,6 +47,8 @@ class ReaderPolicy:
     place of those that it was shown. `constrained`: both are held to grammars, so that they can always be read.
     """
 
+    gives_up = True
+
     def __init__(
         self,
         name: str,

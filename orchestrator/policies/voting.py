@@ -68,6 +68,10 @@ class VotingPolicy:
         self._safe = _list_safe_workers(pool)
         self._samples = samples
 
+    @property
+    def gives_up(self) -> bool:
+        return getattr(self.sampler, "gives_up", False)
+
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked."""
         draws = make_draws(self.sampler.draw, self._samples, episode)

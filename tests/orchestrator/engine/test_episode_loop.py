@@ -77,6 +77,12 @@ def test_step_numbers_used_twice_are_an_error_and_no_dead_end():
     assert episode.ended.outcome == "max_rounds" and time.perf_counter() - started < 5
 
 
+class GivingUp(Scripted):
+    """An orchestrator that does not recover from its mistakes."""
+
+    gives_up = True
+
+
 def unreadable(text: str) -> Turn:
     return Turn(error=text, text="hm")
 
@@ -92,7 +98,8 @@ def unreadable(text: str) -> Turn:
 )
 def test_a_second_useless_turn_ends_the_episode(turns, reason):
     parts = {1: ("fault", 0.0), 2: ("fault", 0.0)}
-    episode = play_turns(*turns, Turn(answer="too late"), parts=parts if "quotes" in reason else {}, max_rounds=6)
+    orchestrator = GivingUp(*turns, Turn(answer="too late"))
+    episode = play_turns(orchestrator, parts=parts if "quotes" in reason else {}, max_rounds=6)
     assert episode.ended.outcome == "gave_up" and len(episode.rounds) == len(turns)
     assert "not asked again" in episode.ended.reason and reason in episode.ended.reason
 
@@ -100,13 +107,18 @@ def test_a_second_useless_turn_ends_the_episode(turns, reason):
 def test_failed_steps_alone_do_not_end_an_episode():
     """An orchestrator may look around: its workers fail, but it has not tried to answer yet."""
     turns = [Turn((step(1),)), Turn((step(2),)), Turn((step(3),)), Turn(answer="$3")]
-    episode = play_turns(*turns, parts={1: ("fault", 0.0), 2: ("fault", 0.0)}, max_rounds=4)
+    episode = play_turns(GivingUp(*turns), parts={1: ("fault", 0.0), 2: ("fault", 0.0)}, max_rounds=4)
     assert episode.answer == canary(3)
 
 
 def test_in_the_last_round_the_limit_is_the_reason():
-    episode = play_turns(unreadable("no JSON"), unreadable("no JSON"), max_rounds=2)
+    episode = play_turns(GivingUp(unreadable("no JSON"), unreadable("no JSON")), max_rounds=2)
     assert episode.ended.outcome == "max_rounds"
+
+
+def test_an_orchestrator_that_reads_its_mistakes_may_go_on():
+    turns = [unreadable("no JSON"), unreadable("no plan"), Turn(answer=1)]
+    assert play_turns(*turns, max_rounds=3).answer == 1
 
 
 def test_rounds_are_limited():
