@@ -135,7 +135,9 @@ async def greedy(name: str, tasks: list[Task], pool: LivePool, concurrency: int,
 
 
 def two_turns(pool: Pool) -> Pool:
-    return pool.model_copy(update={"limits": pool.limits.model_copy(update={"max_rounds": 2})})
+    """The pool with two turns an episode and no deadline: on a slow machine a large batch takes longer than that."""
+    limits = pool.limits.model_copy(update={"max_rounds": 2, "deadline_s": 86_400.0})
+    return pool.model_copy(update={"limits": limits})
 
 
 def row_of(name: str, rows: Sequence[ResultRow]) -> dict[str, Any]:
