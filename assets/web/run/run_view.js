@@ -14,7 +14,10 @@ import { Timeline } from "./timeline.js";
 export function mount(root, { onState = () => {}, onStarted = () => {} } = {}) {
   const view = new RunView(root, onState);
   import("../what_if/panel.js").then((module) => module.attach(view, onStarted)); // not where there is no server
-  view.summary.onStarted = onStarted;
+  view.summary.onStarted = (id) => {
+    onStarted(id);
+    view.show(id);
+  };
   const linked = recall("episode");
   if (linked) view.show(linked);
   return view;
