@@ -105,6 +105,8 @@ def _addresses(config: BaseModel) -> Iterator[str]:
 def _not_installable(kind: Kind) -> str:
     """Why a Space cannot install the package that adds a kind: it was installed from a folder of this machine."""
     if not kind.distribution:
+        if kind.module.startswith("trainer."):
+            return "its kind belongs to generated training tasks, and Spaces do not carry the trainer"
         return "" if kind.module.startswith("pool_registry.") else "its kind is no part of an installed package"
     origin = json.loads(distribution(kind.distribution).read_text("direct_url.json") or "{}")
     if str(origin.get("url", "")).startswith("file:"):

@@ -21,6 +21,7 @@ from studio.publish.model_repo import Weights, checkpoint_entries, without_paths
 from studio.publish.portable_pool import stays_because, travellers
 from studio.publish.request import InvalidPublication, Publication, PublishError, parse_publication
 from studio.publish.secret_scan import check_bundles, scan_entry
+from trainer.tasks.worlds.source import open_worlds
 
 KEY = "sk-canary/4711+env=secret&x"
 ASKED = Publication(pool="starter", orchestrator="starter-grpo", repo="tiny")
@@ -86,10 +87,17 @@ def test_what_travels_has_env_secrets_no_private_reach_and_no_fallback_that_stay
     assert [name for name, _ in going.stays] == ["near"]
 
 
+def test_the_tools_of_generated_tasks_stay():
+    (task,) = open_worlds().tasks("train", 1)
+    assert task.pool is not None
+    tools = [spec for spec in task.pool.workers if spec.kind == "world"]
+    assert tools and all("trainer" in stays_because(spec) for spec in tools)
+
+
 def test_the_code_that_travels_is_complete_by_its_own_imports():
     """Every import at the top of a file that travels is another such file, a pinned package or the standard library."""
-    modules = [*ENGINE, *(kind.module for kind in KINDS.values())]
-    files = engine_sources(modules)
+    travelling = [kind for kind in KINDS.values() if not kind.module.startswith("trainer.")]
+    files = engine_sources([*ENGINE, *(kind.module for kind in travelling)])
     for path, file in files.items():
         assert path.endswith(".py") and not path.startswith(("trainer/", "tests/"))
         for node in ast.parse(file.read_text()).body:
