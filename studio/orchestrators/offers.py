@@ -35,7 +35,9 @@ def list_offers(episode: Episode, pool: Pool | None) -> list[Offer]:
     if not list_chat_models(pool):
         offers.append(_offer_key(pool.name))
     return offers + [
-        _offer_example(started.orchestrator, pool.name, query) for query in find_examples(started.orchestrator, pool)
+        _offer_example(started.orchestrator, pool.name, query)
+        for query in find_examples(started.orchestrator, pool)
+        if query != started.query
     ]
 
 
