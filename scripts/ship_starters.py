@@ -1,9 +1,10 @@
 """Copies the checkpoints of a finished job into assets/starters, without what only resuming needs.
 
     python scripts/ship_starters.py JOB [--prefix tiny] [--home FOLDER]
+    python scripts/ship_starters.py JOB --name smollm2-reader [--home FOLDER]
 
-Weights are stored in half precision and loaded in single precision.
-The last checkpoint of each stage is taken.
+Weights are stored in half precision and loaded in single precision. The last checkpoint of each stage is taken, under
+the name PREFIX-STAGE; with --name the job's last one alone. Folders of this machine do not stay in the manifest.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from assets import asset
 from orchestrator.checkpoints import complete_steps, read_checkpoint, seal
+from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import draft_folder
 from pool_registry.storage.data_folder import choose_home
 
@@ -29,16 +31,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job")
     parser.add_argument("--prefix", default="tiny")
+    parser.add_argument("--name", help="of the job's last checkpoint, shipped alone")
     parser.add_argument("--home")
     options = parser.parse_args()
     checkpoints = choose_home(options.home).jobs / options.job / "checkpoints"
     shipped: set[str] = set()
     for _, folder in complete_steps(checkpoints):
-        stage = read_checkpoint(folder, verify=True).stage
-        if stage not in shipped:
-            shipped.add(stage)
-            size = ship(folder, asset("starters") / f"{options.prefix}-{stage}")
-            print(f"{options.prefix}-{stage}: {size / 1e6:.1f} MB")
+        name = options.name or f"{options.prefix}-{read_checkpoint(folder, verify=True).stage}"
+        if name not in shipped:
+            shipped.add(name)
+            size = ship(folder, asset("starters") / name)
+            print(f"{name}: {size / 1e6:.1f} MB")
 
 
 def ship(folder: Path, place: Path) -> int:
@@ -55,8 +58,16 @@ def ship(folder: Path, place: Path) -> int:
             amend(draft / "config.json", dtype="float32")
         else:  # instead of a folder of this machine
             amend(draft / "adapter_config.json", base_model_name_or_path=checkpoint.base)
-        seal(draft, checkpoint.model_copy(update={"name": place.name}))
+        seal(draft, checkpoint.model_copy(update={"name": place.name, "recipe": without_folders(checkpoint.recipe)}))
     return sum(file.stat().st_size for file in place.iterdir())
+
+
+def without_folders(recipe: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The recipe, without the folder that its training went on from."""
+    model = recipe.get("model")
+    if not isinstance(model, dict) or "/" not in str(model.get("start", "")):
+        return recipe
+    return {**recipe, "model": {**model, "start": ""}}
 
 
 def amend(file: Path, **settings: str) -> None:

@@ -1,0 +1,46 @@
+"""Plain questions, typed into the Run page as it opens, are answered by the orchestrator that it offers."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.slow
+
+QUESTIONS = Path(__file__).parents[2] / "bench" / "data" / "plain_questions.yaml"
+NEEDED = 24
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+ENDED = re.compile("answered|failed|limit|stopped|refused", re.IGNORECASE)
+
+
+def ask(page: Page, url: str, question: str) -> str:
+    """Type a question into the page as it opens and press Run; the answer that it shows, "" without one."""
+    page.goto(f"{url}/")
+    page.locator("#query textarea").fill(question)
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_test_id("state")).to_have_text(ENDED, timeout=60_000)
+    answer = page.get_by_test_id("answer")
+    return answer.inner_text() if answer.count() else ""
+
+
+def is_right(answer: str, expected: float | str, tolerance: float) -> bool:
+    if isinstance(expected, str):
+        return expected.casefold() in answer.casefold()
+    number = NUMBER.search(answer)
+    return number is not None and math.isclose(
+        float(number[0].replace(",", "")), expected, rel_tol=1e-6, abs_tol=tolerance
+    )
+
+
+def test_most_plain_questions_are_answered_by_the_orchestrator_that_the_page_offers(page, studio_url):
+    page.goto(f"{studio_url}/")
+    expect(page.locator("#run-orchestrator input")).to_have_value(re.compile("smollm2-reader"))
+    rows = yaml.safe_load(QUESTIONS.read_text(encoding="utf-8"))
+    answers = {question: ask(page, studio_url, question) for question, _, _ in rows}
+    wrong = {q: answers[q] for q, expected, tolerance in rows if not is_right(answers[q], expected, tolerance)}
+    assert len(rows) - len(wrong) >= NEEDED, wrong
