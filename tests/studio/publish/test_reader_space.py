@@ -11,7 +11,7 @@ import pytest
 from assets import asset
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.policies.reader import ReaderPolicy
-from pool_registry.language_models.completion import Completion, Message
+from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
 from pool_registry.pool import Pool, export_pool
 from pool_registry.worker import WorkerSpec
 from studio.publish import space_repo
@@ -73,7 +73,7 @@ def test_a_space_runs_a_reader(monkeypatch, tmp_path):
     monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.find_weights", lambda: None)
     texts = iter(["1. evaluate an expression", '1. {"expression": "17 * 23"}\n= $1'])
 
-    async def write(messages: list[Message]) -> Completion:
+    async def write(messages: list[Message], _grammar: Grammar | None, _draw: Draw | None) -> Completion:
         return Completion(next(texts))
 
     spec = importlib.util.spec_from_file_location("space_live", asset("space/live.py"))
