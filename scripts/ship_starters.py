@@ -1,10 +1,12 @@
 """Copies the checkpoints of a finished job into assets/starters, without what only resuming needs.
 
     python scripts/ship_starters.py JOB [--prefix tiny] [--home FOLDER]
-    python scripts/ship_starters.py JOB --name smollm2-reader [--home FOLDER]
+    python scripts/ship_starters.py JOB --name smollm2-reader [--average STEP=WEIGHT ...] [--home FOLDER]
 
 Weights are stored in half precision and loaded in single precision. The last checkpoint of each stage is taken, under
-the name PREFIX-STAGE; with --name the job's last one alone. Folders of this machine do not stay in the manifest.
+the name PREFIX-STAGE; with --name the job's last one alone. --average ships the weighted mean of several checkpoints
+of the job, which does what a falling learning rate would have done (arXiv 1803.05407). Folders of this machine do not
+stay in the manifest.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from assets import asset
@@ -32,6 +35,7 @@ def main() -> None:
     parser.add_argument("job")
     parser.add_argument("--prefix", default="tiny")
     parser.add_argument("--name", help="of the job's last checkpoint, shipped alone")
+    parser.add_argument("--average", nargs="+", default=[], metavar="STEP=WEIGHT")
     parser.add_argument("--home")
     options = parser.parse_args()
     checkpoints = choose_home(options.home).jobs / options.job / "checkpoints"
@@ -40,12 +44,15 @@ def main() -> None:
         name = options.name or f"{options.prefix}-{read_checkpoint(folder, verify=True).stage}"
         if name not in shipped:
             shipped.add(name)
-            size = ship(folder, asset("starters") / name)
+            place = asset("starters") / name
+            shares = dict(item.split("=") for item in options.average)
+            size = ship(folder, place, {checkpoints / step: float(share) for step, share in shares.items()})
             print(f"{name}: {size / 1e6:.1f} MB")
 
 
-def ship(folder: Path, place: Path) -> int:
-    """Copy, shrink and seal one checkpoint. Returns its size in bytes."""
+def ship(folder: Path, place: Path, shares: Mapping[Path, float]) -> int:
+    """Copy, shrink and seal one checkpoint, with the mean of other checkpoints' weights where these have shares.
+    Returns its size in bytes."""
     checkpoint = read_checkpoint(folder)
     with draft_folder(place, replace=True) as draft:
         for pattern in KEPT[checkpoint.kind]:
@@ -53,6 +60,8 @@ def ship(folder: Path, place: Path) -> int:
                 if file.name not in RESUMING:
                     shutil.copy(file, draft / file.name)
         for weights in draft.glob("*.safetensors"):
+            if shares:
+                average(weights, {other / weights.name: share for other, share in shares.items()})
             halve(weights)
         if checkpoint.kind == "full":
             amend(draft / "config.json", dtype="float32")
@@ -74,6 +83,16 @@ def amend(file: Path, **settings: str) -> None:
     """Change settings in a JSON file."""
     document = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(json.dumps({**document, **settings}, indent=1) + "\n", encoding="utf-8")
+
+
+def average(file: Path, shares: Mapping[Path, float]) -> None:
+    """Store the weighted mean of several safetensors files with equal names and shapes."""
+    from safetensors.torch import load_file, save_file
+
+    total = sum(shares.values())
+    parts = [(share / total, load_file(other)) for other, share in shares.items()]
+    names = parts[0][1]
+    save_file({name: sum(share * part[name] for share, part in parts) for name in names}, file, {"format": "pt"})
 
 
 def halve(file: Path) -> None:
