@@ -10,7 +10,7 @@ export function offerList(episode, onStarted) {
   const problem = el("p.run-offers-problem", { role: "alert" });
   const list = el("ul.run-offers-list");
   for (const offer of episode.offers) list.append(el("li", {}, control(episode, offer, onStarted, problem)));
-  return el("div.run-offers", { "data-testid": "offers" }, el("h3", {}, "Try next"), list, problem);
+  return el("div.run-offers", { "data-testid": "offers" }, el("h2", {}, "Try next"), list, problem);
 }
 
 /** @param {import("../types").Offer} offer */

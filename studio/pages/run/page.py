@@ -132,9 +132,11 @@ def _offer_choices(runtime: Runtime, query: str | None, policy: str | None, pool
     choices = gr.update(choices=orchestrator_choices(with_reference))
     if with_reference or not (policy and needs_reference(policy)):
         return choices, gr.skip(), gr.skip()
+    # The old choice stays in the list until the next edit: a click on Run may be on its way with it.
+    choices = orchestrator_choices(with_reference=True)
     policy, agent, dialect = split_orchestrator_name(_choose_default(runtime, pool))
     return (
-        gr.update(choices=orchestrator_choices(with_reference), value=policy),
+        gr.update(choices=choices, value=policy),
         gr.update(value=agent, visible=takes_agent(policy)),
         gr.update(value=dialect, visible=policy == "model"),
     )
