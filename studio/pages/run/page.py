@@ -129,9 +129,8 @@ def _note(runtime: Runtime, policy: str | None, pool: str | None, suite: str | N
 def _offer_choices(runtime: Runtime, query: str | None, policy: str | None, pool: str | None) -> tuple[Any, ...]:
     """The orchestrators that can run this query: those that replay a reference plan only where it has one."""
     with_reference = recognize_task(query or "") is not None
-    choices = gr.update(choices=orchestrator_choices(with_reference))
     if with_reference or not (policy and needs_reference(policy)):
-        return choices, gr.skip(), gr.skip()
+        return gr.update(choices=orchestrator_choices(with_reference)), gr.skip(), gr.skip()
     # The old choice stays in the list until the next edit: a click on Run may be on its way with it.
     choices = orchestrator_choices(with_reference=True)
     policy, agent, dialect = split_orchestrator_name(_choose_default(runtime, pool))
