@@ -7,6 +7,7 @@ from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.policies.registry import POLICIES
 from studio.orchestrators.notes import checkpoint_label
 
+FIRST_QUESTION = "How many more people live in Germany than in France?"  # where a reader plans (a test looks)
 FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
 
 

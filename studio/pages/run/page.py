@@ -12,7 +12,7 @@ from typing import Any
 
 import gradio as gr
 
-from orchestrator.checkpoints import checkpoint_names
+from orchestrator.checkpoints import READER, checkpoint_names
 from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies.registry import needs_reference
@@ -22,6 +22,7 @@ from pool_registry.pool import Pool
 from studio.frame.navigation import draw_frame
 from studio.orchestrators.choices import (
     FIRST_QUERY,
+    FIRST_QUESTION,
     orchestrator_choices,
     orchestrator_name,
     split_orchestrator_name,
@@ -168,6 +169,8 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     policy = policy_in_link
     if policy not in {name for _, name in choices}:
         policy, agent, dialect = split_orchestrator_name(_choose_default(runtime, pool))
+    if row is None and policy == READER:
+        text, choices = FIRST_QUESTION, orchestrator_choices(with_reference=False)
     agents = _agent_names(runtime, pool)
     if policy in checkpoint_names():
         runtime.warm_up(policy)
