@@ -11,7 +11,7 @@ import { Timeline } from "./timeline.js";
 
 /** Mount into `root`. `onState(running)` hears when an episode starts and ends, `onStarted(id)` of one that was
  * started here. */
-export function mount(root, { onState = () => {}, onStarted = () => {} } = {}) {
+export function mount(root, { onState = () => {}, onStarted = (_id) => {} } = {}) {
   const view = new RunView(root, onState);
   import("../what_if/panel.js").then((module) => module.attach(view, onStarted)); // not where there is no server
   view.summary.onStarted = (id) => {

@@ -13,7 +13,7 @@ const DIFFERENCES = {
 const DID = { change: "Changed", add: "Added", remove: "Removed", again: "Called again", answer: "Changed" };
 
 /** Give a run view its what-ifs. `onStarted(id)` hears of one that begins. */
-export function attach(view, onStarted = () => {}) {
+export function attach(view, onStarted = (_id) => {}) {
   new WhatIfView(view, onStarted);
 }
 
