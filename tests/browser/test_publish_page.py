@@ -54,7 +54,7 @@ def publisher(hub: tuple[str, Hub], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def fill(page: Page, url: str, repo: str, way: str) -> None:
-    page.goto(f"{url}/publish")
+    page.goto(f"{url}/publish?orchestrator=starter-grpo")
     expect(page.locator(".publish-run")).to_have_count(len(RUNS))
     page.get_by_role("textbox", name="Repository").fill(repo)
     page.get_by_text(way, exact=True).click()

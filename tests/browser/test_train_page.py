@@ -227,7 +227,7 @@ def test_a_checkpoint_is_chosen_on_the_run_page(page, studio_url, job):
     rows.first.get_by_role("link", name="Run it").click()
     expect(page.locator("#run-orchestrator input")).to_have_value(f"{job} at step 100")
     page.goto(f"{studio_url}/?orchestrator=no-such-checkpoint@1")
-    expect(page.locator("#run-orchestrator input")).to_have_value("Tiny after SFT and GRPO")
+    expect(page.locator("#run-orchestrator input")).to_have_value("SmolLM2, reads any pool")
 
 
 def test_log_and_recipe_are_shown_as_text(page, studio_url, job):
