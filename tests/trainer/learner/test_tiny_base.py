@@ -116,7 +116,7 @@ def test_the_base_ships_and_cannot_plan():
         async with live_pool(starter_pool()) as pool:
             return await evaluate_orchestrator(name, tasks, pool, concurrency=4)
 
-    result = asyncio.run(scored("base"))
+    result = asyncio.run(scored("base+unconstrained"))
     assert result.mean == 0.0 and result.turn_errors == result.turns > 0
 
 
