@@ -12,7 +12,8 @@ from pool_registry.errors import WorkerFault
 from pool_registry.pool import Pool
 from pool_registry.worker import Call, NoConfig, Reply, Role, Worker, WorkerSpec
 
-_KINDS: Mapping[Role, str] = {"tool": "http", "agent": "chat", "recursion": "orchestrator"}  # one of each role
+# One of each role, with few imports: their files travel with every Space.
+ROLE_KINDS: Mapping[Role, str] = {"tool": "function", "agent": "chat", "recursion": "orchestrator"}
 
 
 class LearntAdapter(Worker[NoConfig]):
@@ -38,5 +39,5 @@ def open_learnt_pool(learnt: Sequence[LearntWorker]) -> LivePool:
 
 
 def _open(learnt: LearntWorker) -> LiveWorker:
-    spec = WorkerSpec(name=learnt.name, kind=_KINDS[learnt.role], description=learnt.description)
+    spec = WorkerSpec(name=learnt.name, kind=ROLE_KINDS[learnt.role], description=learnt.description)
     return LiveWorker(spec, LearntAdapter(spec, learnt.parameters))

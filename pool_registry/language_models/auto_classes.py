@@ -7,7 +7,9 @@ is, torch makes tensors without data in every thread.
 
 from __future__ import annotations
 
+import sys
 import threading
+from importlib import import_module
 from typing import Any
 
 LOADING = threading.RLock()
@@ -16,6 +18,7 @@ LOADING = threading.RLock()
 def import_auto_classes(*names: str) -> list[Any]:
     """The classes of transformers with these names."""
     with LOADING:
-        import transformers
-
+        import_module("transformers")
+        # A thread that waited for another's import is given the module from before the change of places.
+        transformers = sys.modules["transformers"]
         return [getattr(transformers, name) for name in names]

