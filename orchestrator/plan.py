@@ -87,7 +87,7 @@ class BoundStep:
     words, or a person. `parameters` are those that are called otherwise at hand, as {learnt: at hand}."""
 
     step: int
-    asked: str
+    learnt: str
     worker: str
     likeness: float
     by: str

@@ -86,7 +86,7 @@ def observation_text(done: Round, rounds_left: int) -> str:
     """The observations of a round, as the orchestrator reads them."""
     assert done.turn is not None, "only finished turns are shown"
     lines = [] if done.turn.error is None else [f"PARSE_ERR: {done.turn.error}"]
-    learnt = {bound.step: bound.asked for bound in done.turn.bindings}  # the name that this model knows
+    learnt = {bound.step: bound.learnt for bound in done.turn.bindings}  # the name that this model knows
     lines += [_describe_run(run, learnt.get(run.step.id, run.step.worker)) for run in done.steps]
     if rounds_left == 1:
         lines.append("This is your last turn: it must hold the answer.")

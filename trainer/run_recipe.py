@@ -231,7 +231,7 @@ def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, co
         "check/valid_turns": mean([figures["rollout/valid_turns"] for figures in measured.values()]),
     }
     if recipe.pools is not None:
-        figures |= {f"check/{name}": each["rollout/correct"] for name, each in measured.items()}
+        figures |= {f"check/{name}": means["rollout/correct"] for name, means in measured.items()}
     return figures
 
 

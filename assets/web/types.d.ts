@@ -376,7 +376,7 @@ export interface SmallNode {
 
 /** The worker that the model asked for by the name it learnt, and how it came to the one that was called. */
 export interface StepBinding {
-  asked: string;
+  learnt: string;
   /** Empty where no worker here is like it. */
   worker: string;
   likeness: number;

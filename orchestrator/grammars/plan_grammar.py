@@ -55,7 +55,7 @@ def _write_schema(workers: Sequence[LiveWorker]) -> Mapping[str, JsonValue]:
     (`drop_nulls` takes it away).
     """
     steps: list[JsonValue] = [_write_step_schema(worker) for worker in workers]
-    return _closed({
+    return _make_object_rule({
         "steps": {"type": "array", "items": {"anyOf": steps} if steps else {"type": "null"}},
         "answer": {"type": ["string", "number", "boolean", "null"]},
     })  # fmt: skip
@@ -66,9 +66,9 @@ def _write_step_schema(worker: LiveWorker) -> JsonValue:
     needed = required if isinstance(required, list) else []
     rules = properties if isinstance(properties, Mapping) else {}
     arguments: dict[str, JsonValue] = {name: _write_value_schema(rule, name in needed) for name, rule in rules.items()}
-    return _closed({
+    return _make_object_rule({
         "worker": {"type": "string", "enum": [worker.spec.name]},
-        "arguments": _closed(arguments),
+        "arguments": _make_object_rule(arguments),
         "access": {"type": "array", "items": {"type": "integer"}},
     })  # fmt: skip
 
@@ -80,16 +80,16 @@ def _write_value_schema(rule: object, required: bool) -> JsonValue:
     values = rule.get("enum")
     if isinstance(values, list) and values:
         return {"anyOf": [{"enum": values}, {"type": "string", "pattern": QUOTE}, *null]}
-    scalars = [name for name in ("number", "integer", "boolean") if name in (rule.get("type"), *_listed(rule))]
+    scalars = [name for name in ("number", "integer", "boolean") if name in (rule.get("type"), *_list_types(rule))]
     return {"type": ["string", *scalars, *([] if required else ["null"])]}
 
 
-def _listed(rule: Mapping[str, JsonValue]) -> list[JsonValue]:
+def _list_types(rule: Mapping[str, JsonValue]) -> list[JsonValue]:
     types = rule.get("type")
     return types if isinstance(types, list) else []
 
 
-def _closed(properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def _make_object_rule(properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return {
         "type": "object",
         "properties": dict(properties),

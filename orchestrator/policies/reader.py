@@ -134,7 +134,7 @@ def recover_turn(episode: Episode, pool: LivePool) -> Turn:
     repeated: dict[int, Step] = {}
     for run in last.steps:
         step = run.step
-        if step.id in failed and not _waited(run):
+        if step.id in failed and not _is_unreached(run):
             other = _choose_substitute(step, pool, _list_tried(episode, step))
             if other is None:
                 return Turn(error=f"step {step.id} failed, and no other worker takes its arguments", failed=True)
@@ -148,7 +148,7 @@ def recover_turn(episode: Episode, pool: LivePool) -> Turn:
     return Turn(steps, renumber_quotes(last.turn.answer, ids))
 
 
-def _waited(run: StepRun) -> bool:
+def _is_unreached(run: StepRun) -> bool:
     """Whether a step failed only because one that it quotes did."""
     error = run.observation.error if run.observation is not None else None
     return error is not None and error.code == "dependency_failed"

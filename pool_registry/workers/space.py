@@ -156,8 +156,8 @@ class SpaceClient:
         return await http_client.ask_json(method, url, self._headers, self._timeout_s, body, self._policy)
 
     async def text(self, url: str) -> str:
-        asked = http_client.ask("GET", url, headers=self._headers, timeout_s=self._timeout_s, policy=self._policy)
-        return http_client.demand(await asked).body.decode("utf-8", "replace")
+        answer = http_client.ask("GET", url, headers=self._headers, timeout_s=self._timeout_s, policy=self._policy)
+        return http_client.demand(await answer).body.decode("utf-8", "replace")
 
 
 def choose_endpoint(app: App, api_name: str) -> str:

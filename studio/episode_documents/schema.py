@@ -209,7 +209,7 @@ class ReusedStep(PageDocument):
 class StepBinding(PageDocument):
     """The worker that the model asked for by the name it learnt, and how it came to the one that was called."""
 
-    asked: str
+    learnt: str
     worker: str = Field(description="Empty where no worker here is like it.")
     likeness: float
     by: str = Field(description="name, meaning, words or person.")

@@ -43,8 +43,8 @@ def describe_bindings(document: Mapping[str, Any]) -> list[str]:
 
 
 def _describe_binding(bound: Mapping[str, Any]) -> str:
-    asked = f"step {bound['step']}: asked for {bound['asked']}"
+    request = f"step {bound['step']}: asked for {bound['learnt']}"
     if not bound["worker"]:
-        return f"{asked}, bound to no worker of this pool"
+        return f"{request}, bound to no worker of this pool"
     how = "chosen by a person" if bound["by"] == "person" else f"{bound['likeness']:.2f}"
-    return f"{asked}, bound to {bound['worker']}, {how}"
+    return f"{request}, bound to {bound['worker']}, {how}"

@@ -293,7 +293,7 @@ def _find_binding(episode: Episode, run: StepRun) -> StepBinding | None:
     if bound is None:
         return None
     return StepBinding(
-        asked=bound.asked,
+        learnt=bound.learnt,
         worker=bound.worker,
         likeness=bound.likeness,
         by=bound.by,

@@ -140,11 +140,11 @@ class TreeAttention(torch.autograd.Function):  # type: ignore[misc]  # torch is 
         grad_key, grad_value = torch.empty_like(key), torch.empty_like(value)
         for part, weight in zip(context.parts, weights, strict=True):
             own = grad_query[:, part.start : part.end]
-            above, asked = (_stack(tensor[:, part.start : part.end], key) for tensor in (grads[0], query))
-            grad_weight = above @ part.gather(value).transpose(1, 2)
+            grad_result, stacked_query = (_stack(tensor[:, part.start : part.end], key) for tensor in (grads[0], query))
+            grad_weight = grad_result @ part.gather(value).transpose(1, 2)
             grad_scores = torch._softmax_backward_data(grad_weight, weight, -1, weight.dtype)  # noqa: SLF001  one pass over the scores instead of four
-            part.scatter(grad_value, weight.transpose(1, 2) @ above)
-            part.scatter(grad_key, grad_scores.transpose(1, 2) @ asked)
+            part.scatter(grad_value, weight.transpose(1, 2) @ grad_result)
+            part.scatter(grad_key, grad_scores.transpose(1, 2) @ stacked_query)
             own.copy_((grad_scores @ part.gather(key)).view(own.shape))
         return grad_query * context.scale, grad_key, grad_value, None, None
 

@@ -220,8 +220,8 @@ def _find_end(value: JsonValue, text: str, start: int) -> int:
             if number is not None and abs(number - value) <= STATED_TOLERANCE:
                 return match.end()
         return -1
-    found = re.compile(rf"(?<!\w){re.escape(_fold(as_text(value)))}(?!\w)").search(text, start)
-    return found.end() if found else -1
+    whole = re.compile(rf"(?<!\w){re.escape(_fold(as_text(value)))}(?!\w)").search(text, start)
+    return whole.end() if whole else -1
 
 
 def _fold(text: str) -> str:

@@ -72,7 +72,7 @@ class Binding {
     const state = row.worker ? (row.edited ? "chosen" : "bound") : "unbound";
     const name = el("div.pool-binding-name", {}, icon(kindIcon({ kind: "", role: row.role })), el("b", {}, row.learnt));
     const old = el("div.pool-binding-learnt", {}, name, el("p", { title: row.description }, row.description));
-    const here = el("div.pool-binding-here", {}, choice, el("p", { title: row.worker_description }, said(row)));
+    const here = el("div.pool-binding-here", {}, choice, el("p", { title: row.worker_description }, explainBinding(row)));
     return el("li.pool-binding-row", { "data-role": row.role, "data-state": state, "data-learnt": row.learnt }, old, here, likeness(row));
   }
 
@@ -83,7 +83,7 @@ class Binding {
 }
 
 /** What the bound worker does, or why there is none; and which parameters are called otherwise. */
-function said(row) {
+function explainBinding(row) {
   if (row.problem) return row.edited ? "Its steps will be PARSE_ERR." : sentence(row.problem);
   const names = row.parameters.map(([old, here]) => `${old} is ${here}`).join(", ");
   return names ? `${row.worker_description} Here ${names}.` : row.worker_description;

@@ -78,7 +78,7 @@ function stepParts(detail) {
   const parts = [head(`Step ${detail.id} · ${detail.worker || "?"}`, detail, facts)];
   if (detail.description) parts.push(el("p.run-inspector-about", {}, detail.description));
   if (detail.need) parts.push(el("p.run-inspector-about", {}, `Needed: “${detail.need}”; ${detail.worker} fits it best.`));
-  if (detail.binding?.worker) parts.push(el("p.run-inspector-about", { "data-testid": "binding" }, boundTo(detail.binding)));
+  if (detail.binding?.worker) parts.push(el("p.run-inspector-about", { "data-testid": "binding" }, describeBinding(detail.binding)));
   if (detail.error) parts.push(problem(detail.code, detail.error));
   if (detail.answered_by) parts.push(el("p.run-inspector-about.run-inspector-instead", {}, tookOver(detail)));
   if (detail.child) parts.push(childLink(detail.child));
@@ -91,10 +91,10 @@ function stepParts(detail) {
 
 /** A checkpoint that learnt another pool asked for a worker by the name that it knows.
  * @param {import("../types").StepBinding} binding */
-function boundTo({ asked, worker, likeness, by, parameters }) {
+function describeBinding({ learnt, worker, likeness, by, parameters }) {
   const how = by === "person" ? "chosen by a person" : `${likeness.toFixed(2)} alike by ${by}`;
   const names = Object.entries(parameters).map(([old, here]) => `; ${old} is ${here} here`);
-  return `Asked for ${asked}, bound to ${worker}: ${how}${names.join("")}.`;
+  return `Asked for ${learnt}, bound to ${worker}: ${how}${names.join("")}.`;
 }
 
 /** @param {import("../types").StepDetail} detail */

@@ -31,15 +31,15 @@ class BindingCommands:
             "reset_binding": self._reset,
         }
 
-    def _stored(self, fields: Fields) -> StoredPool:
+    def _find_pool(self, fields: Fields) -> StoredPool:
         name, pools = text(fields, "pool"), self._runtime.store.pools
         return pools.get(name, version(fields)) if fields.get("version") else pools.latest(name)
 
     def _show(self, fields: Fields) -> PageReply:
-        return self._reply(self._stored(fields), words(fields, "checkpoint"))
+        return self._reply(self._find_pool(fields), words(fields, "checkpoint"))
 
     def _bind(self, fields: Fields) -> PageReply:
-        stored, name = self._stored(fields), spell_checkpoint(text(fields, "checkpoint"))
+        stored, name = self._find_pool(fields), spell_checkpoint(text(fields, "checkpoint"))
         learnt, worker = find_learnt(name, text(fields, "learnt")), words(fields, "worker")
         choices = self._runtime.run(_list_choices(learnt, stored.pool))
         if worker != NONE and worker not in choices:
@@ -48,7 +48,7 @@ class BindingCommands:
         return self._reply(stored, name, f"{learnt.name} is bound to {worker or 'no worker'}")
 
     def _reset(self, fields: Fields) -> PageReply:
-        stored, name = self._stored(fields), spell_checkpoint(text(fields, "checkpoint"))
+        stored, name = self._find_pool(fields), spell_checkpoint(text(fields, "checkpoint"))
         learnt = words(fields, "learnt")
         gone = self._edits.forget(name, stored.pool.hash, find_learnt(name, learnt).name if learnt else None)
         return self._reply(stored, name, f"Reset {gone} {'choice' if gone == 1 else 'choices'}")

@@ -72,7 +72,7 @@ def test_a_step_calls_the_bound_worker_with_its_parameters_and_the_trace_says_so
     assert (turn.steps[0].worker, turn.steps[0].arguments) == ("adder", {"figures": "1+1"})
     assert episode.answer == {"figures": "1+1"}
     (bound,) = turn.bindings
-    assert (bound.step, bound.asked, bound.worker, bound.by) == (1, "sum", "adder", "words")
+    assert (bound.step, bound.learnt, bound.worker, bound.by) == (1, "sum", "adder", "words")
     assert bound.likeness == 1.0 and bound.parameters == {"numbers": "figures"}
     assert '"sum"' in turn.text, "the text is what the model wrote"
     assert "Step 1 (sum) OK" in script.prompts[1], "the model reads the name that it knows"
@@ -106,7 +106,7 @@ def test_a_dialect_of_numbers_counts_the_learnt_workers():
     script = Script()
     script.texts = ['workers = [0]\nsubtasks = ["1+1"]\naccess = [[]]']
     episode = run(script, "conductor")
-    assert episode.answer == {"figures": "1+1"} and episode.rounds[0].turn.bindings[0].asked == "sum"
+    assert episode.answer == {"figures": "1+1"} and episode.rounds[0].turn.bindings[0].learnt == "sum"
 
 
 def test_a_grammar_allows_the_names_that_were_learnt():

@@ -130,7 +130,7 @@ def test_the_inspector_and_the_shell_say_what_was_asked_for():
     for event in (started, TurnStarted(1, 0.0), TurnTaken(1, turn, 0.1)):
         episode.apply(event)
     bound = build_step_detail(episode, 1, None).binding
-    assert (bound.asked, bound.worker, bound.likeness, bound.parameters) == (
+    assert (bound.learnt, bound.worker, bound.likeness, bound.parameters) == (
         "sql",
         "ledger_books",
         0.71,
@@ -142,7 +142,7 @@ def test_the_inspector_and_the_shell_say_what_was_asked_for():
     event = {
         "type": "turn_taken",
         "turn": {
-            "bindings": [{"step": 1, "asked": "sql", "worker": "ledger_books", "likeness": 0.71, "by": "meaning"}]
+            "bindings": [{"step": 1, "learnt": "sql", "worker": "ledger_books", "likeness": 0.71, "by": "meaning"}]
         },
     }
     assert describe_bindings({"events": [event, {"type": "graded"}]}) == [

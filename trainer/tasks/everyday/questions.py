@@ -265,8 +265,8 @@ def _draw_dates(split: str, random: Random) -> EverydayQuestion:
     which = random.choice(("first", "last"))
     day = start.isoformat()
     if bank.asks == "is_holiday" and random.random() < 0.5:
-        found = _run("next_holiday", {"date": day, "country": code})
-        start, day = date.fromisoformat(str(found)), str(found)
+        day = str(_run("next_holiday", {"date": day, "country": code}))
+        start = date.fromisoformat(day)
     asks: dict[str, tuple[Ask, ...]] = {
         "days_between": (Ask("days_between", {"start": day, "end": end.isoformat()}),),
         "add_days": (Ask("add_days", {"date": day, "days": days}),),

@@ -31,7 +31,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Answer:
     """What a rule drew: the gaps of its texts, its steps, and its answer."""
 
     texts: dict[str, str]
@@ -40,7 +40,7 @@ class _Asked:
     questions: tuple[str, ...] = ()
 
 
-Rule: TypeAlias = Callable[[TermMaker, int], _Asked | None]
+Rule: TypeAlias = Callable[[TermMaker, int], _Answer | None]
 
 
 def write_question(
@@ -48,19 +48,19 @@ def write_question(
 ) -> Question | None:
     """A question by a rule that takes `steps` steps; None where the rule or the world has none. `texts` are the rule's
     texts to choose from, `frame` adds what people say around a question."""
-    asked = RULES[rule](maker, steps)
-    if asked is None:
+    result = RULES[rule](maker, steps)
+    if result is None:
         return None
     draft = PlanDraft()
-    answer = asked.emit(draft)
+    answer = result.emit(draft)
     calls = {(step.worker, as_text(dict(step.arguments))) for step in draft.steps}
     if len(draft.steps) != steps or len(calls) < steps:  # nobody asks for one thing twice
         return None
-    if asked.questions and maker.random.random() < 0.45:
-        query = maker.random.choice(asked.questions)
+    if result.questions and maker.random.random() < 0.45:
+        query = maker.random.choice(result.questions)
     else:
-        query = fill_text(maker.random.choice(texts), asked.texts)
-    return Question(_capitalize(frame(query)), Turn(tuple(draft.steps), answer), asked.verifier)
+        query = fill_text(maker.random.choice(texts), result.texts)
+    return Question(_capitalize(frame(query)), Turn(tuple(draft.steps), answer), result.verifier)
 
 
 def make_verifier(value: JsonValue) -> AnyVerifier:
@@ -72,14 +72,14 @@ def make_verifier(value: JsonValue) -> AnyVerifier:
     return ExactText(str(value))
 
 
-def _ask(maker: TermMaker, steps: int) -> _Asked | None:
+def _ask(maker: TermMaker, steps: int) -> _Answer | None:
     term = maker.draw("", steps)
     if term is None:
         return None
-    return _Asked(_name_terms([term]), term.emit, make_verifier(term.value), term.questions)
+    return _Answer(_name_terms([term]), term.emit, make_verifier(term.value), term.questions)
 
 
-def _several(maker: TermMaker, steps: int) -> _Asked | None:
+def _several(maker: TermMaker, steps: int) -> _Answer | None:
     terms = _draw_terms(maker, "", _split(maker.random, steps, 3 if steps > 3 and maker.random.random() < 0.5 else 2))
     if terms is None:
         return None
@@ -89,17 +89,17 @@ def _several(maker: TermMaker, steps: int) -> _Asked | None:
         for then in ("And ", "And also, ")
         if len(terms) == 2 and second.split(" ")[0] in QUESTION_WORDS and first[-1:] in ".?!"
     )
-    return _Asked(_name_terms(terms), _emit_all(terms), _verify_all(terms), pairs)
+    return _Answer(_name_terms(terms), _emit_all(terms), _verify_all(terms), pairs)
 
 
-def _both(maker: TermMaker, steps: int) -> _Asked | None:
+def _both(maker: TermMaker, steps: int) -> _Answer | None:
     """Two fields of one individual."""
     fit = [entity for entity in maker.table.data.entities if len(entity.fields) > 1]
     entity = maker.random.choice(fit)
     name = maker.random.choice(maker.table.names(entity.name))
     terms = [maker.look_up(entity.name, name, data) for data in maker.random.sample(entity.fields, min(steps, 2))]
     texts = {"x": terms[0].name, "p": terms[0].phrase, "q": terms[-1].phrase}
-    return _Asked(texts, _emit_all(terms), _verify_all(terms))
+    return _Answer(texts, _emit_all(terms), _verify_all(terms))
 
 
 def _emit_all(terms: Sequence[Term]) -> Callable[[PlanDraft], JsonValue]:
@@ -113,7 +113,7 @@ def _verify_all(terms: Sequence[Term]) -> StatesAll:
     return StatesAll(tuple(term.value for term in terms))
 
 
-def _difference(maker: TermMaker, steps: int) -> _Asked | None:
+def _difference(maker: TermMaker, steps: int) -> _Answer | None:
     terms = _draw_like(maker, _split(maker.random, steps - 1, 2))
     if terms is None:
         return None
@@ -121,7 +121,7 @@ def _difference(maker: TermMaker, steps: int) -> _Asked | None:
     return _calculate(maker, [high, low], "{0} - {1}", _figure(high) - _figure(low), "subtract")
 
 
-def _sum(maker: TermMaker, steps: int) -> _Asked | None:
+def _sum(maker: TermMaker, steps: int) -> _Answer | None:
     terms = _draw_like(maker, _split_any(maker.random, steps - 1))
     if terms is None:
         return None
@@ -129,7 +129,7 @@ def _sum(maker: TermMaker, steps: int) -> _Asked | None:
     return _calculate(maker, terms, formula, sum(map(_figure, terms)), "add" if len(terms) == 2 else "")
 
 
-def _average(maker: TermMaker, steps: int) -> _Asked | None:
+def _average(maker: TermMaker, steps: int) -> _Answer | None:
     terms = _draw_like(maker, _split_any(maker.random, steps - 1))
     if terms is None:
         return None
@@ -138,43 +138,43 @@ def _average(maker: TermMaker, steps: int) -> _Asked | None:
     return _calculate(maker, terms, f"({formula}) / {len(terms)}", mean)
 
 
-def _ratio(maker: TermMaker, steps: int) -> _Asked | None:
+def _ratio(maker: TermMaker, steps: int) -> _Answer | None:
     terms = _draw_like(maker, _split(maker.random, steps - 1, 2))
     if terms is None or not _figure(terms[1]):
         return None
     return _calculate(maker, terms, "{0} / {1}", _figure(terms[0]) / _figure(terms[1]), "divide")
 
 
-def _scale(maker: TermMaker, steps: int) -> _Asked | None:
+def _scale(maker: TermMaker, steps: int) -> _Answer | None:
     term = maker.draw("number", steps - 1)
     if term is None:
         return None
     percent = maker.random.choice((5, 8, 10, 12, 15, 20, 25, 30, 40, 60, 75, 80, 90))
-    asked = _calculate(maker, [term], f"{{0}} * {percent} / 100", _figure(term) * percent / 100)
-    return _Asked({**asked.texts, "percent": str(percent)}, asked.emit, asked.verifier)
+    result = _calculate(maker, [term], f"{{0}} * {percent} / 100", _figure(term) * percent / 100)
+    return _Answer({**result.texts, "percent": str(percent)}, result.emit, result.verifier)
 
 
-def _plus(maker: TermMaker, steps: int) -> _Asked | None:
+def _plus(maker: TermMaker, steps: int) -> _Answer | None:
     """A figure and a number that the query names."""
     return _with_number(maker, steps, "{0} + %s", lambda figure, number: figure + number, "add")
 
 
-def _times(maker: TermMaker, steps: int) -> _Asked | None:
+def _times(maker: TermMaker, steps: int) -> _Answer | None:
     return _with_number(maker, steps, "{0} * %s", lambda figure, number: figure * number, "multiply")
 
 
 def _with_number(
     maker: TermMaker, steps: int, formula: str, work: Callable[[float, int], float], operation: str
-) -> _Asked | None:
+) -> _Answer | None:
     term = maker.draw("number", steps - 1)
     if term is None:
         return None
     number = maker.random.randint(2, 12) if operation == "multiply" else maker.random.choice(ROUND_NUMBERS)
-    asked = _calculate(maker, [term], formula % number, work(_figure(term), number), operation, str(number))
-    return _Asked({**asked.texts, "n": f"{number}", "unit": term.unit}, asked.emit, asked.verifier)
+    result = _calculate(maker, [term], formula % number, work(_figure(term), number), operation, str(number))
+    return _Answer({**result.texts, "n": f"{number}", "unit": term.unit}, result.emit, result.verifier)
 
 
-def _compare(maker: TermMaker, steps: int) -> _Asked | None:
+def _compare(maker: TermMaker, steps: int) -> _Answer | None:
     """Which of two has more: two that the query names, or two that others refer to (a step more for each)."""
     drawn = maker.draw_field("number")
     back = maker.refer(drawn[0]) if drawn is not None and steps == CHAIN_COMPARE else None
@@ -202,10 +202,10 @@ def _compare(maker: TermMaker, steps: int) -> _Asked | None:
 
     winner = subjects[0] if figures[0] > figures[1] else subjects[1]
     maker.extend(subjects[0], entity, str(subjects[0].value), data, phrase)  # makes its tool before the pool is drawn
-    return _Asked({"x": subjects[0].text, "y": subjects[1].text, "phrase": phrase}, emit, ExactText(str(winner.value)))
+    return _Answer({"x": subjects[0].text, "y": subjects[1].text, "phrase": phrase}, emit, ExactText(str(winner.value)))
 
 
-def _threshold(maker: TermMaker, steps: int) -> _Asked | None:
+def _threshold(maker: TermMaker, steps: int) -> _Answer | None:
     term = _draw_number(maker, steps - 1)
     if term is None:
         return None
@@ -218,10 +218,10 @@ def _threshold(maker: TermMaker, steps: int) -> _Asked | None:
         return draft.call(tool, maker.need("threshold"), {"value": term.emit(draft), "limit": limit})
 
     texts = {**_name_terms([term]), "limit": f"{limit} {term.unit}".strip()}
-    return _Asked(texts, emit, ExactText("yes" if _figure(term) > limit else "no"))
+    return _Answer(texts, emit, ExactText("yes" if _figure(term) > limit else "no"))
 
 
-def _convert(maker: TermMaker, steps: int) -> _Asked | None:
+def _convert(maker: TermMaker, steps: int) -> _Answer | None:
     """A figure in another unit: one that the domain converts, or a unit of measure that everybody knows."""
     own = list(enumerate(maker.table.data.converters))
     maker.random.shuffle(own)
@@ -232,7 +232,7 @@ def _convert(maker: TermMaker, steps: int) -> _Asked | None:
     return _convert_physical(maker, steps)
 
 
-def _convert_own(maker: TermMaker, term: Term, index: int, to: str, value: float) -> _Asked:
+def _convert_own(maker: TermMaker, term: Term, index: int, to: str, value: float) -> _Answer:
     tool = maker.toolkit.converter(index)
     need = maker.need("convert", **{"from": term.unit, "to": to})
 
@@ -242,10 +242,10 @@ def _convert_own(maker: TermMaker, term: Term, index: int, to: str, value: float
             by_role["to"] = tool.spellings["to"]
         return draft.call(tool, need, by_role)
 
-    return _Asked({**_name_terms([term]), "from": term.unit, "to": to}, emit, make_verifier(value))
+    return _Answer({**_name_terms([term]), "from": term.unit, "to": to}, emit, make_verifier(value))
 
 
-def _convert_physical(maker: TermMaker, steps: int) -> _Asked | None:
+def _convert_physical(maker: TermMaker, steps: int) -> _Answer | None:
     from pool_registry.workers.units import convert
 
     units = {
@@ -268,10 +268,10 @@ def _convert_physical(maker: TermMaker, steps: int) -> _Asked | None:
         return draft.call(tool, need, {"value": term.emit(draft), "from": unit.unit, "to": unit.to})
 
     value = convert(_figure(term), unit.unit, unit.to)
-    return _Asked({**_name_terms([term]), "from": written, "to": unit.name}, emit, make_verifier(value))
+    return _Answer({**_name_terms([term]), "from": written, "to": unit.name}, emit, make_verifier(value))
 
 
-def _days_between(maker: TermMaker, steps: int) -> _Asked | None:
+def _days_between(maker: TermMaker, steps: int) -> _Answer | None:
     terms = _draw_terms(maker, "date", _split(maker.random, steps - 1, 2))
     if terms is None:
         return None
@@ -282,10 +282,10 @@ def _days_between(maker: TermMaker, steps: int) -> _Asked | None:
         start, end = [term.emit(draft) for term in terms]
         return draft.call(tool, maker.need("days_between"), {"start": start, "end": end})
 
-    return _Asked(_name_terms(terms), emit, make_verifier(days))
+    return _Answer(_name_terms(terms), emit, make_verifier(days))
 
 
-def _add_days(maker: TermMaker, steps: int) -> _Asked | None:
+def _add_days(maker: TermMaker, steps: int) -> _Answer | None:
     term = maker.draw("date", steps - 1)
     if term is None:
         return None
@@ -296,10 +296,10 @@ def _add_days(maker: TermMaker, steps: int) -> _Asked | None:
         return draft.call(tool, maker.need("add_days"), {"start": term.emit(draft), "days": days})
 
     later = date.fromisoformat(str(term.value)) + timedelta(days=days)
-    return _Asked({**_name_terms([term]), "days": str(days)}, emit, ExactText(later.isoformat()))
+    return _Answer({**_name_terms([term]), "days": str(days)}, emit, ExactText(later.isoformat()))
 
 
-def _list(maker: TermMaker, steps: int) -> _Asked | None:
+def _list(maker: TermMaker, steps: int) -> _Answer | None:
     drawn = maker.draw_field("group")
     if steps != 1 or drawn is None:
         return None
@@ -316,7 +316,7 @@ def _list(maker: TermMaker, steps: int) -> _Asked | None:
     def emit(draft: PlanDraft) -> JsonValue:
         return draft.call(tool, need, {"target": subject.emit(draft)})
 
-    return _Asked(texts, emit, SameSet(tuple(members)))
+    return _Answer(texts, emit, SameSet(tuple(members)))
 
 
 RULES: dict[str, Rule] = {
@@ -336,7 +336,7 @@ MAX_STEPS = {
 
 def _calculate(
     maker: TermMaker, terms: Sequence[Term], formula: str, value: float, operation: str = "", number: str = ""
-) -> _Asked:
+) -> _Answer:
     """The figures of terms in a formula, by the calculator or, for two of them, by a tool for one operation. `number`
     is the second operand where there is one term."""
     plain = operation and not maker.toolkit.covers("calculate") and maker.random.random() < 0.3
@@ -352,7 +352,7 @@ def _calculate(
             by_role = {"expression": formula.format(*figures)}
         return draft.call(tool, maker.need("arithmetic" if plain else "calculate"), by_role)
 
-    return _Asked(_name_terms(terms), emit, make_verifier(value))
+    return _Answer(_name_terms(terms), emit, make_verifier(value))
 
 
 def _draw_number(maker: TermMaker, steps: int, unit: str | None = None) -> Term | None:
@@ -361,15 +361,15 @@ def _draw_number(maker: TermMaker, steps: int, unit: str | None = None) -> Term 
         terms = _draw_like(maker, _split_any(maker.random, steps - 1), unit)
         if terms is None:
             return None
-        asked = _sum_terms(maker, terms)
+        result = _sum_terms(maker, terms)
         text = f"the sum of {_join([term.text for term in terms])}"
         terse = " + ".join(term.terse for term in terms)
         value = sum(map(_figure, terms))
-        return Term(text, terse, value, lambda draft: str(asked.emit(draft)), steps, "number", unit=terms[0].unit)
+        return Term(text, terse, value, lambda draft: str(result.emit(draft)), steps, "number", unit=terms[0].unit)
     return maker.draw("number", steps, unit)
 
 
-def _sum_terms(maker: TermMaker, terms: Sequence[Term]) -> _Asked:
+def _sum_terms(maker: TermMaker, terms: Sequence[Term]) -> _Answer:
     formula = " + ".join(f"{{{place}}}" for place in range(len(terms)))
     return _calculate(maker, terms, formula, sum(map(_figure, terms)))
 

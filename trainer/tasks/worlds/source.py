@@ -26,7 +26,7 @@ from trainer.tasks.worlds.rules import MAX_STEPS, MIN_STEPS, Question, write_que
 from trainer.tasks.worlds.tables import make_table
 from trainer.tasks.worlds.terms import TermMaker
 from trainer.tasks.worlds.toolkit import Toolkit
-from trainer.tasks.worlds.word_banks import held_out_texts, learnt_texts, load_words
+from trainer.tasks.worlds.word_banks import list_held_out_texts, list_learnt_texts, load_words
 from trainer.tasks.worlds.worker import Shape
 from trainer.tasks.worlds.world_data import list_worlds, load_world
 
@@ -152,7 +152,7 @@ class _Group:
 
     def _choose_texts(self, bank: Sequence[str]) -> Sequence[str]:
         """Training sees the learnt texts; the test split sees both, and every second time those held out."""
-        return held_out_texts(bank) if self._held_out and self._random.random() < 0.5 else learnt_texts(bank)
+        return list_held_out_texts(bank) if self._held_out and self._random.random() < 0.5 else list_learnt_texts(bank)
 
     def _frame(self, query: str) -> str:
         """A question with what people say around it, every fourth time."""

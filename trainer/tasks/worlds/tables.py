@@ -58,8 +58,8 @@ class WorldTable:
     def find_name(self, entity: str, text: str) -> str | None:
         """The individual that a text names, in any case and with or without the entity's own name before it."""
         folded = fold_name(text)
-        known = self.known_names[entity]
-        return known.get(folded) or known.get(folded.removeprefix(f"{entity.replace('_', ' ')} "))
+        names = self.known_names[entity]
+        return names.get(folded) or names.get(folded.removeprefix(f"{entity.replace('_', ' ')} "))
 
 
 @lru_cache(maxsize=256)
@@ -73,8 +73,8 @@ def make_table(domain: str, seed: int) -> WorldTable:
         entity.name: _draw_names(entity, random, taken, is_target=entity.name in targets) for entity in data.entities
     }
     records = {entity.name: _fill(entity, names[entity.name], names, random) for entity in data.entities}
-    known = {entity: {fold_name(name): name for name in there} for entity, there in names.items()}
-    return WorldTable(data, seed, records, _write_notes(data, names, random), known)
+    known_names = {entity: {fold_name(name): name for name in there} for entity, there in names.items()}
+    return WorldTable(data, seed, records, _write_notes(data, names, random), known_names)
 
 
 def fold_name(text: str) -> str:

@@ -104,8 +104,8 @@ class TermMaker:
             for data in entity.fields
             if _fits(data, kind) and (uses is None or uses(entity.name, data))
         ]
-        known = [item for item in fields if self.toolkit.covers("get", item[0], item[1].name)]
-        bank = known if known and self.random.random() < 0.5 else fields
+        covered = [item for item in fields if self.toolkit.covers("get", item[0], item[1].name)]
+        bank = covered if covered and self.random.random() < 0.5 else fields
         return self.random.choice(bank) if bank else None
 
     def draw_phrase(self, phrases: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from trainer.tasks.worlds.tables import WorldTable
-from trainer.tasks.worlds.word_banks import held_out_texts, learnt_texts, load_words
+from trainer.tasks.worlds.word_banks import list_held_out_texts, list_learnt_texts, load_words
 from trainer.tasks.worlds.worker import Shape
 from trainer.tasks.worlds.world_data import ConverterData, EntityData, FieldData
 
@@ -343,7 +343,7 @@ class Toolkit:
 
     def _describe(self, shape: str, texts: Mapping[str, str]) -> str:
         texts_of_all = self._words.descriptions[shape]
-        bank = held_out_texts(texts_of_all) if self._held_out else learnt_texts(texts_of_all)
+        bank = list_held_out_texts(texts_of_all) if self._held_out else list_learnt_texts(texts_of_all)
         return _capitalize(fill_text(self._random.choice(bank), texts))
 
     def _entity_texts(self, entity: str) -> dict[str, str]:

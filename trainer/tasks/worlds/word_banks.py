@@ -71,11 +71,11 @@ def load_words() -> WorldWords:
     return load_task_data("worlds", WorldWords)
 
 
-def learnt_texts(bank: Sequence[str]) -> Sequence[str]:
+def list_learnt_texts(bank: Sequence[str]) -> Sequence[str]:
     """The texts of a bank that training may show."""
     return bank[:-HELD_OUT_TEXTS]
 
 
-def held_out_texts(bank: Sequence[str]) -> Sequence[str]:
+def list_held_out_texts(bank: Sequence[str]) -> Sequence[str]:
     """The texts of a bank that only the test split shows."""
     return bank[-HELD_OUT_TEXTS:]

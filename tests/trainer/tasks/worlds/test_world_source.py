@@ -19,7 +19,7 @@ from trainer.tasks.registry import open_source
 from trainer.tasks.suite import SPLITS
 from trainer.tasks.verifier import RefusalVerifier
 from trainer.tasks.worlds.source import LEVEL_STEPS, WorldSource, open_worlds
-from trainer.tasks.worlds.word_banks import held_out_texts, learnt_texts, load_words
+from trainer.tasks.worlds.word_banks import list_held_out_texts, list_learnt_texts, load_words
 from trainer.tasks.worlds.world_data import list_worlds, load_world
 
 HELD_OUT = tuple(name for name in list_worlds() if load_world(name).held_out)
@@ -104,8 +104,8 @@ def test_four_tasks_share_a_pool_that_no_other_split_has():
 
 def test_the_words_of_the_test_split_are_never_learnt():
     words = load_words()
-    held_out = compile_templates([text for bank in words.descriptions.values() for text in held_out_texts(bank)])
-    learnt = compile_templates([text for bank in words.descriptions.values() for text in learnt_texts(bank)])
+    held_out = compile_templates([text for bank in words.descriptions.values() for text in list_held_out_texts(bank)])
+    learnt = compile_templates([text for bank in words.descriptions.values() for text in list_learnt_texts(bank)])
     test = list_descriptions(WorldSource(LEARNT).tasks("test", 120))
     assert [text for text in test if not matches(held_out, text)] == []
     for split in ("train", "validation"):
@@ -117,7 +117,7 @@ def test_the_words_of_the_test_split_are_never_learnt():
 def test_the_rule_and_the_verbs_that_are_held_out_stand_in_no_text_of_training():
     words = load_words()
     verbs = re.compile(rf"\b(?:{'|'.join(words.held_out_verbs)})\b", re.IGNORECASE)
-    texts = [text for rule in words.rules if not rule.held_out for text in learnt_texts(rule.texts)]
+    texts = [text for rule in words.rules if not rule.held_out for text in list_learnt_texts(rule.texts)]
     assert [text for text in texts if verbs.search(text)] == []
 
     def list_ratios(split):
@@ -168,7 +168,7 @@ def test_held_out_domains_are_reached_by_that_name_only():
 
 def test_every_shape_has_at_least_eight_wordings_besides_those_held_out_and_says_what_it_does_at_once():
     for shape, bank in load_words().descriptions.items():
-        assert len(learnt_texts(bank)) >= 8, shape
+        assert len(list_learnt_texts(bank)) >= 8, shape
         assert len(set(bank)) == len(bank), shape
         # a listing shows the first sentence
         assert [text for text in bank if re.match(r"(Input|Output)[^.]*\.", text) and "output" not in text] == []
