@@ -259,7 +259,7 @@ def steps_of(kind: Any) -> list[float]:
 
 def decoding() -> dict[str, float]:
     """The same turns with both caches."""
-    from trainer.learner import kv_cache
+    from pool_registry.language_models import kv_cache
 
     made, times = [], {}
     arms = {"dynamic": dynamic_cache, "roomy": kv_cache.build_preallocated_cache}

@@ -15,10 +15,12 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     held_out     the two families that nothing is trained on, on the starter pool
     worlds       generated worlds whose domains are held out, every task on a pool of its own
     everyday     questions written by hand, on the starter pool
+    plain        the questions that a person types first (bench/data/plain_questions.yaml), on the starter pool
     words        tasks of the four families in a person's words (bench/data/own_words.yaml), on the starter pool
     refusals     questions that no worker of their pool can answer, of `worlds` and `everyday`
 Greedy, or k sampled plans with --samples. Intervals are 95 %, bootstrapped over tasks. `readable`: the share of turns
-that hold a plan. `workers`: the share of tasks whose plan calls the reference plan's workers, each as often.
+that hold a plan. `workers`: the share of tasks whose plan calls the reference plan's workers, each as often; none where
+a cell's tasks have no reference plan.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ import yaml
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import NoSink
+from orchestrator.engine.events import TaskRef
 from orchestrator.policies.registry import orchestrator_factory
 from orchestrator.reader.refusal import is_refusal
 from pool_registry.calls.live_pool import live_pool
@@ -51,7 +54,9 @@ from trainer.tasks import find_task, list_held_out_families, list_train_families
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
+from trainer.tasks.verifier import NumberWithin, StatesAll
 
+DATA = Path(__file__).parent / "data"
 CONDITIONS = ("renamed", "redescribed", "shuffled", "distractors", "missing", "flaky", "added")
 POOLS = 5  # pools of a condition: every fifth task has another seed
 ROUNDS = 2
@@ -100,13 +105,14 @@ async def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def summarize_outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Means and intervals of a cell's outcomes."""
+    planned = [outcome for outcome in outcomes if outcome.task.oracle_turn is not None]
     right = bootstrap_mean([float(outcome.correct) for outcome in outcomes])
     return {
         "tasks": len(outcomes),
         "correct": round(right.mean, 3),
         "interval": [round(right.low, 3), round(right.high, 3)],
         "readable": round(sum(outcome.readable for outcome in outcomes) / len(outcomes), 3),
-        "workers": round(sum(outcome.same_workers for outcome in outcomes) / len(outcomes), 3),
+        "workers": round(sum(outcome.same_workers for outcome in planned) / len(planned), 3) if planned else None,
         "seconds": round(sum(outcome.seconds for outcome in outcomes) / len(outcomes), 2),
         "tokens": round(sum(outcome.tokens for outcome in outcomes) / len(outcomes)),
     }
@@ -185,9 +191,22 @@ def apply_to_families(condition: str) -> Callable[[int], list[Task]]:
     return make
 
 
+def load_plain_questions(count: int) -> list[Task]:
+    """Questions with their answers; at most as many as there are."""
+    rows = yaml.safe_load((DATA / "plain_questions.yaml").read_text(encoding="utf-8"))
+    return [
+        Task(
+            TaskRef("plain", 1, "test", index),
+            query,
+            StatesAll((answer,)) if isinstance(answer, str) else NumberWithin(answer, max(tolerance, 1e-6 * abs(answer))),
+        )
+        for index, (query, answer, tolerance) in enumerate(rows[:count])
+    ]  # fmt: skip
+
+
 def load_own_words(count: int) -> list[Task]:
     """Tasks of the families in a person's words; at most as many as there are."""
-    rows = yaml.safe_load((Path(__file__).parent / "data" / "own_words.yaml").read_text(encoding="utf-8"))
+    rows = yaml.safe_load((DATA / "own_words.yaml").read_text(encoding="utf-8"))
     named = [(name.split("/"), query) for name, query in rows]
     return [replace(find_task(f, int(level), "test", int(k)), query=query) for (f, level, k), query in named][:count]
 
@@ -216,6 +235,7 @@ def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
     yield "held_out", lambda count: draw(",".join(list_held_out_families()), count)
     yield "worlds", leave_out_refusals("worlds:held_out")
     yield "everyday", leave_out_refusals("everyday:held_out")
+    yield "plain", load_plain_questions
     yield "words", load_own_words
     yield "refusals", draw_refusals
 

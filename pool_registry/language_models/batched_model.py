@@ -24,6 +24,7 @@ from pool_registry.language_models.auto_classes import LOADING, import_auto_clas
 from pool_registry.language_models.completion import Grammar
 from pool_registry.language_models.lora_adapters import Adapters
 from pool_registry.language_models.model_files import be_quiet, pick_device, pick_dtype
+from pool_registry.language_models.prefix_cache import PrefixCache
 from pool_registry.load_once import LoadOnce
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class LoadedModel:
             )
         self.model.to(self.device).eval()
         self.adapters = Adapters(self.model)
+        self.prefixes = PrefixCache(self.model)
         self.ends = _end_tokens(self.model, self.tokenizer)
         self.context = int(getattr(self.model.config, "max_position_embeddings", 2048))
         self.compiler = LoadOnce(self._make_compiler)
@@ -194,8 +196,10 @@ class LoadedModel:
         sampling = [request.sampling for request in batch]
         masks = TokenMasks([request.matcher for request in batch], self.ends, start, _is_over(batch))
         with torch.inference_mode():
+            past = self.prefixes.start_batch([request.ids for request in batch], self.adapters.active)
             output = self.model.generate(
                 **padded,
+                past_key_values=past,
                 **_sampling_arguments(sampling),
                 logits_processor=LogitsProcessorList([masks, *_noise(sampling)]),  # a draw is among what is left
                 eos_token_id=self.ends or None,
@@ -204,14 +208,22 @@ class LoadedModel:
                 stopping_criteria=StoppingCriteriaList([_stop_when_done(batch, start)]),
             )
         new = output[:, start:].tolist()
+        if past is not None:
+            self._keep_prefixes(batch, new, past)
         return [self._decode(ids, request) for ids, request in zip(new, batch, strict=True)]
 
+    def _keep_prefixes(self, batch: list[QueuedPrompt], new: list[list[int]], past: Any) -> None:
+        """Keep what was computed for each request: the next turn of its conversation begins with it."""
+        start = past.get_seq_length() - len(new[0]) + 1  # the newest token has not gone through the model
+        for row, request in enumerate(batch):
+            reply = _cut_after_end(new[row][:-1], self.ends)
+            self.prefixes.save(request.ids, reply, self.adapters.active, past, row, start)
+
     def _decode(self, ids: list[int], request: QueuedPrompt) -> tuple[str, int]:
-        kept = ids[: request.max_tokens]
-        ends = [kept.index(end) + 1 for end in self.ends if end in kept]
-        kept = kept[: min(ends)] if ends else kept
+        kept = _cut_after_end(ids[: request.max_tokens], self.ends)
+        ended = kept and kept[-1] in self.ends
         # What closes a reply is code's, not the model's: it costs nothing.
-        closing = self.compiler().close(request.matcher, kept) if request.matcher is not None and not ends else []
+        closing = self.compiler().close(request.matcher, kept) if request.matcher is not None and not ended else []
         return self.tokenizer.decode(kept + closing, skip_special_tokens=True).strip(), len(kept)
 
 
@@ -262,6 +274,11 @@ def _stop_when_done(batch: list[QueuedPrompt], prompt_length: int) -> Callable[.
         return torch.tensor(over, dtype=torch.bool, device=ids.device)
 
     return stop
+
+
+def _cut_after_end(ids: list[int], ends: Sequence[int]) -> list[int]:
+    """The tokens of a reply up to the first that ends it."""
+    return ids[: next((place + 1 for place, token in enumerate(ids) if token in ends), len(ids))]
 
 
 def _end_tokens(model: Any, tokenizer: Any) -> list[int]:

@@ -39,6 +39,11 @@ class Adapters:
         """Adapters in memory, the latest used last."""
         return [path for path, *_ in self._names]
 
+    @property
+    def active(self) -> str | None:
+        """The name of the one that generates, None for the base. A file that changed is loaded under another name."""
+        return self._active
+
     def use(self, adapter: Path | None) -> None:
         """Let the model generate with `adapter` from now on, without one for None. Raises WorkerFault when it
         cannot be used; the adapters before it stay as they are."""

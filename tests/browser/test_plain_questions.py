@@ -14,17 +14,21 @@ pytestmark = pytest.mark.slow
 
 QUESTIONS = Path(__file__).parents[2] / "bench" / "data" / "plain_questions.yaml"
 NEEDED = 24
+PATIENCE_MS = 90_000  # on two cores that another test shares
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 ENDED = re.compile("answered|failed|limit|stopped|refused", re.IGNORECASE)
 
 
 def ask(page: Page, url: str, question: str) -> str:
-    """Type a question into the page as it opens and press Run; the answer that it shows, "" without one."""
+    """Type a question into the page as it opens and press Run; the answer that it shows, "" without one in time."""
     page.goto(f"{url}/")
     page.locator("#query textarea").fill(question)
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_test_id("state")).to_have_text(ENDED, timeout=60_000)
     answer = page.get_by_test_id("answer")
+    try:
+        expect(page.get_by_test_id("state")).to_have_text(ENDED, timeout=PATIENCE_MS)
+    except AssertionError:
+        return ""
     return answer.inner_text() if answer.count() else ""
 
 
@@ -41,7 +45,7 @@ def test_most_plain_questions_are_answered_by_the_orchestrator_that_the_page_off
     page.goto(f"{studio_url}/")
     expect(page.locator("#run-orchestrator input")).to_have_value("SmolLM2, reads any pool")
     page.get_by_role("button", name="Run", exact=True).click()  # the question that is there
-    expect(page.get_by_test_id("answer")).to_have_text("15499478", timeout=60_000)
+    expect(page.get_by_test_id("answer")).to_have_text("15499478", timeout=PATIENCE_MS)
     rows = yaml.safe_load(QUESTIONS.read_text(encoding="utf-8"))
     answers = {question: ask(page, studio_url, question) for question, _, _ in rows}
     wrong = {q: answers[q] for q, expected, tolerance in rows if not is_right(answers[q], expected, tolerance)}

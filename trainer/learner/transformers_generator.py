@@ -174,7 +174,7 @@ class _BatchWatch:
 
 def _join_caches(batch: list[SequenceState]) -> Any:
     """Join the rows' keys and values into one cache. The rows give up their own, so that they exist only once."""
-    from trainer.learner.kv_cache import build_preallocated_cache
+    from pool_registry.language_models.kv_cache import build_preallocated_cache
 
     width = max(len(row.ids) - 1 for row in batch)
     pasts = [row.past or [] for row in batch]
