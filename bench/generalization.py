@@ -54,7 +54,7 @@ from trainer.tasks import find_task, list_held_out_families, list_train_families
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
-from trainer.tasks.verifier import NumberWithin, StatesAll
+from trainer.tasks.verifier import AnyVerifier, NumberWithin, StatesAll
 
 DATA = Path(__file__).parent / "data"
 CONDITIONS = ("renamed", "redescribed", "shuffled", "distractors", "missing", "flaky", "added")
@@ -195,13 +195,15 @@ def load_plain_questions(count: int) -> list[Task]:
     """Questions with their answers; at most as many as there are."""
     rows = yaml.safe_load((DATA / "plain_questions.yaml").read_text(encoding="utf-8"))
     return [
-        Task(
-            TaskRef("plain", 1, "test", index),
-            query,
-            StatesAll((answer,)) if isinstance(answer, str) else NumberWithin(answer, max(tolerance, 1e-6 * abs(answer))),
-        )
+        Task(TaskRef("plain", 1, "test", index), query, make_verifier(answer, tolerance))
         for index, (query, answer, tolerance) in enumerate(rows[:count])
-    ]  # fmt: skip
+    ]
+
+
+def make_verifier(answer: str | float, tolerance: float) -> AnyVerifier:
+    if isinstance(answer, str):
+        return StatesAll((answer,))
+    return NumberWithin(answer, max(tolerance, 1e-6 * abs(answer)))
 
 
 def load_own_words(count: int) -> list[Task]:
