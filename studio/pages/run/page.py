@@ -55,7 +55,7 @@ def build(runtime: Runtime) -> None:
                     label="Orchestrator",
                     choices=orchestrator_choices(),
                     elem_id="run-orchestrator",
-                    min_width=140,
+                    min_width=200,
                 )
                 agent = gr.Dropdown(label="Agent", choices=[], elem_id="run-agent", min_width=120, visible=False)
                 dialect = gr.Dropdown(
