@@ -15,7 +15,8 @@ from pool_registry.starter.ledger import REGIONS
 from trainer.errors import UnknownTask
 from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.tasks.everyday.everyday_data import HELD_OUT_TEXTS, load_everyday
-from trainer.tasks.everyday.questions import FACT_UNITS, FACT_WORDS, STATUS_WORDS
+from trainer.tasks.everyday.questions.companies import STATUS_WORDS
+from trainer.tasks.everyday.questions.countries import FACT_UNITS, FACT_WORDS
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import normalize_query
 from trainer.tasks.verifier import RefusalVerifier

@@ -23,14 +23,11 @@ from trainer.tasks.everyday.pools import (
     make_other_pool,
     make_starter_part,
 )
-from trainer.tasks.everyday.questions import (
-    EverydayQuestion,
-    draw_question,
-    list_cities_by_name,
-    list_countries,
-    make_verifier,
-    try_solve,
-)
+from trainer.tasks.everyday.questions.countries import list_countries
+from trainer.tasks.everyday.questions.draw_question import draw_question
+from trainer.tasks.everyday.questions.places import list_cities_by_name
+from trainer.tasks.everyday.questions.question import EverydayQuestion
+from trainer.tasks.everyday.solve_asks import make_verifier, try_solve
 from trainer.tasks.everyday.style import write_query
 from trainer.tasks.sources.source import TaskSource, check_split
 from trainer.tasks.suite import assign_split, make_random
@@ -128,7 +125,7 @@ class _Group:
             question = draw_question(self._split, self._random)
             calls = expand(question.asks, self._possible)
             has_level = calls is not None and min(len(calls), LEVELS[-1]) in self._levels
-            if has_level and try_solve(question) is not None and self._belongs_here(question):
+            if has_level and try_solve(question.asks) is not None and self._belongs_here(question):
                 return question
         raise AssertionError(f"{MAX_DRAWS} draws without a question of the levels {self._levels}")
 
@@ -179,7 +176,7 @@ class _Group:
     def _make_task(self, place: int, question: EverydayQuestion, pool: EverydayPool) -> Task:
         calls = expand(question.asks, pool.uses.keys())
         assert calls is not None, "the pool was made for the question"
-        value = try_solve(question)
+        value = try_solve(question.asks)
         return Task(
             TaskRef(FAMILY, min(len(calls), LEVELS[-1]), self._split, self._first + place, VERSION),
             write_query(question, self._random),

@@ -6,7 +6,7 @@ import re
 from random import Random
 
 from trainer.tasks.everyday.everyday_data import load_everyday
-from trainer.tasks.everyday.questions import EverydayQuestion
+from trainer.tasks.everyday.questions.question import EverydayQuestion
 
 _GAP = re.compile(r"(\{\w+\})")
 _WORD = re.compile(r"[a-z]{5,}")

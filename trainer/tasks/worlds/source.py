@@ -22,10 +22,10 @@ from trainer.tasks.sources.source import check_split
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import RefusalVerifier
-from trainer.tasks.worlds.rules import MAX_STEPS, MIN_STEPS, Question, write_question
+from trainer.tasks.worlds.rules.grammar import MAX_STEPS, MIN_STEPS, Question, write_question
 from trainer.tasks.worlds.tables import make_table
 from trainer.tasks.worlds.terms import TermMaker
-from trainer.tasks.worlds.toolkit import Toolkit
+from trainer.tasks.worlds.tools.toolkit import Toolkit
 from trainer.tasks.worlds.word_banks import list_held_out_texts, list_learnt_texts, load_words
 from trainer.tasks.worlds.worker import Shape
 from trainer.tasks.worlds.world_data import list_worlds, load_world

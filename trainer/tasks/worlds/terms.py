@@ -1,7 +1,7 @@
 """Terms: what a query speaks of, with its words, its value from the table and the steps that find it.
 
 "the harvest of T-12" is a term, and so is "the keeper of the row of T-12" or "the number of trees of row 3". A rule of
-the grammar (rules.py) makes a query out of one or several.
+the grammar (rules/) makes a query out of one or several.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from random import Random
 
 from orchestrator.plan import Step, references
 from pool_registry.actions import JsonValue
+from trainer.tasks.worlds.spelling import fill_text, spell_out
 from trainer.tasks.worlds.tables import Value, WorldTable
-from trainer.tasks.worlds.toolkit import Tool, Toolkit, fill_text
+from trainer.tasks.worlds.tools.tool_maker import Tool
+from trainer.tasks.worlds.tools.toolkit import Toolkit
 from trainer.tasks.worlds.word_banks import WorldWords, load_words
 from trainer.tasks.worlds.worker import Shape
 from trainer.tasks.worlds.world_data import FieldData
@@ -327,7 +329,3 @@ def _kind_of(data: FieldData) -> str:
 def _as_value(value: JsonValue) -> Value:
     assert isinstance(value, str | int | float), "terms about groups start from a name"
     return value
-
-
-def spell_out(name: str) -> str:
-    return name.replace("_", " ")

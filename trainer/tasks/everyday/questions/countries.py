@@ -1,0 +1,65 @@
+"""Questions about countries: one fact about one, or what two facts or another unit make of it."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+
+from trainer.tasks.everyday.asks import Ask, convert_units, evaluate, find_fact
+from trainer.tasks.everyday.everyday_data import load_everyday
+from trainer.tasks.everyday.questions.question import EverydayQuestion, choose_bank, choose_text
+from trainer.tasks.everyday.solve_asks import FACT_LABELS
+from trainer.tasks.families.atlas import load_facts
+
+FACT_WORDS = {
+    "population": ("population",), "area": ("area", "total area", "size"), "coastline": ("coastline",),
+    "gdp": ("GDP",), "railways": ("railway length", "rail network"), "median age": ("median age",),
+    "electricity consumption": ("electricity consumption",), "life expectancy": ("life expectancy",),
+    "mean elevation": ("mean elevation",),
+}  # fmt: skip
+FACT_UNITS = {
+    "area": ("square kilometers", ("acres", "hectares", "square miles")),
+    "coastline": ("km", ("miles", "nautical miles")),
+    "railways": ("km", ("miles",)),
+    "mean elevation": ("meters", ("feet", "yards")),
+}
+
+
+def draw_fact(split: str, random: Random) -> EverydayQuestion:
+    """One fact about one country."""
+    bank = choose_bank([bank for bank in load_everyday().facts if bank.fact != "internet code"], random)
+    country = random.choice(list_countries(bank.fact))
+    asks = (find_fact(country, bank.fact),)
+    return EverydayQuestion(choose_text(bank.texts, split, random), {"country": country}, asks, True)
+
+
+def draw_compared(split: str, random: Random) -> EverydayQuestion:
+    """Two countries by one fact, or one country by two facts or by one in another unit."""
+    bank = choose_bank(load_everyday().compared, random)
+    choices = FACT_UNITS if bank.asks == "converted" else FACT_LABELS
+    fact = "population" if bank.asks == "density" else random.choice(sorted(choices))
+    if bank.asks == "total" and fact in ("median age", "life expectancy", "mean elevation"):
+        fact = "population"
+    countries = [name for name in list_countries(fact) if name in list_countries("area")]
+    country, other = random.sample(countries, 2)
+    facts = (find_fact(country, fact), find_fact(other, fact))
+    unit, targets = FACT_UNITS.get(fact, ("", ("",)))
+    target = random.choice(targets)
+    asks: dict[str, tuple[Ask, ...]] = {
+        "difference": (*facts, evaluate("$1 - $2")),
+        "ratio": (*facts, evaluate("$1 / $2")),
+        "total": (*facts, evaluate("$1 + $2")),
+        "is_larger": (*facts, evaluate("$1 > $2")),
+        "density": (facts[0], find_fact(country, "area"), evaluate("$1 / $2")),
+        "converted": (facts[0], convert_units("$1", unit, target)),
+    }
+    gaps = {"country": country, "other": other, "fact": random.choice(FACT_WORDS[fact]), "unit": target}
+    return EverydayQuestion(choose_text(bank.texts, split, random), gaps, asks[bank.asks], True)
+
+
+@cache
+def list_countries(fact: str) -> tuple[str, ...]:
+    """The countries of which a fact may be asked."""
+    if fact == "capital":
+        return tuple(country for country in load_facts().capitals if country not in load_everyday().unclear_capitals)
+    return tuple(load_facts().values[FACT_LABELS[fact]])

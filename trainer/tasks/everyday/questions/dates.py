@@ -1,0 +1,80 @@
+"""Questions about days: how many lie between two, which weekday one is, business days and holidays."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from random import Random
+
+from trainer.tasks.everyday.asks import Ask
+from trainer.tasks.everyday.everyday_data import load_everyday
+from trainer.tasks.everyday.questions.question import EverydayQuestion, choose_bank, choose_text
+from trainer.tasks.everyday.solve_asks import run_work
+
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+
+
+def draw_dates(split: str, random: Random) -> EverydayQuestion:
+    """Days between two dates, a day before or after one, its weekday, business days or holidays."""
+    bank = choose_bank(load_everyday().dates, random)
+    start = draw_day(random)
+    days = random.choice((random.randint(1, 30), random.randint(5, 400), 7 * random.randint(1, 20)))
+    if bank.asks == "business_days":
+        days = random.randint(5, 60)
+    end = start + timedelta(days=days)
+    code = random.choice(sorted(load_everyday().holiday_countries))
+    country = random.choice((*load_everyday().holiday_countries[code], code))
+    period = _draw_period(random)
+    which = random.choice(("first", "last"))
+    day = start.isoformat()
+    if bank.asks == "is_holiday" and random.random() < 0.5:
+        day = str(run_work("next_holiday", {"date": day, "country": code}))
+        start = date.fromisoformat(day)
+    asks: dict[str, tuple[Ask, ...]] = {
+        "days_between": (Ask("days_between", {"start": day, "end": end.isoformat()}),),
+        "add_days": (Ask("add_days", {"date": day, "days": days}),),
+        "subtract_days": (
+            Ask("subtract_days", {"date": day, "days": days}, (Ask("add_days", {"date": day, "days": -days}),)),
+        ),
+        "weekday": (Ask("weekday", {"date": day}),),
+        "weekday_after": (Ask("add_days", {"date": day, "days": days}), Ask("weekday", {"date": "$1"})),
+        "business_days": (Ask("business_days", {"start": day, "end": end.isoformat(), "country": code}),),
+        "edge_business_day": (Ask("edge_business_day", {"which": which, "period": period, "country": code}),),
+        "next_business_day": (Ask("next_business_day", {"date": day, "country": code}),),
+        "is_holiday": (Ask("is_holiday", {"date": day, "country": code}),),
+        "next_holiday": (Ask("next_holiday", {"date": day, "country": code}),),
+    }
+    style = random.getrandbits(30)
+    gaps = {
+        "start": write_day(start, Random(style)),  # noqa: S311  both dates in one style
+        "end": write_day(end, Random(style)),  # noqa: S311
+        "n": str(days), "country": country, "period": period, "which": which,
+    }  # fmt: skip
+    return EverydayQuestion(choose_text(bank.texts, split, random), gaps, asks[bank.asks], True)
+
+
+def draw_day(random: Random, first: int = 2020, last: int = 2030) -> date:
+    """A day of the years from `first` to `last`."""
+    return date(first, 1, 1) + timedelta(days=random.randrange(366 * (last - first + 1) - 8))
+
+
+def write_day(day: date, random: Random) -> str:
+    """A date as people write it."""
+    month = MONTHS[day.month - 1]
+    return random.choices(
+        (
+            day.isoformat(),
+            f"{month} {day.day}, {day.year}",
+            f"{day.day} {month} {day.year}",
+            f"{month[:3]} {day.day}, {day.year}",
+            f"{day.day} {month[:3]} {day.year}",
+        ),
+        (10, 4, 4, 1, 1),
+    )[0]
+
+
+def _draw_period(random: Random) -> str:
+    year = random.randint(2020, 2030)
+    return f"Q{random.randint(1, 4)} {year}" if random.random() < 0.4 else f"{random.choice(MONTHS)} {year}"

@@ -1,0 +1,97 @@
+"""Questions that need figures alone: sums, lists of numbers, units, temperatures and molar masses."""
+
+from __future__ import annotations
+
+from random import Random
+
+from pool_registry.actions import JsonValue
+from trainer.tasks.everyday.asks import Ask, convert_units, evaluate
+from trainer.tasks.everyday.everyday_data import load_everyday
+from trainer.tasks.everyday.questions.question import EverydayQuestion, choose_bank, choose_text
+
+_OPERATIONS = {
+    "product": "multiply", "sum_of_two": "add", "difference": "subtract", "quotient": "divide", "boxes": "multiply",
+    "shared": "divide", "rectangle": "multiply",
+}  # fmt: skip
+
+
+def draw_sum(split: str, random: Random) -> EverydayQuestion:
+    """A sum of one or several steps, in words or as a formula."""
+    bank = choose_bank(load_everyday().sums, random)
+    gaps = {gap: _draw_figure(span, random) for gap, span in bank.gaps.items()}
+    ask = evaluate(bank.expression.format(**gaps))
+    if bank.tool is not None:
+        parts = {part: _parse_figure(gaps[gap]) for part, gap in bank.tool.parts.items()}
+        ask = Ask(bank.tool.work, parts, (ask,))
+    elif bank.name in _OPERATIONS:
+        parts = {
+            "first": _parse_figure(gaps["a"]),
+            "operation": _OPERATIONS[bank.name],
+            "second": _parse_figure(gaps["b"]),
+        }
+        ask = Ask("arithmetic", parts, (ask,))
+    text = choose_text(bank.texts, split, random)
+    return EverydayQuestion(text, {gap: _group_digits(figure, random) for gap, figure in gaps.items()}, (ask,))
+
+
+def draw_list(split: str, random: Random) -> EverydayQuestion:
+    """The sum or the mean of a list of numbers."""
+    bank = choose_bank(load_everyday().lists, random)
+    top = random.choice((20, 100, 1000))
+    figures = [str(random.randint(1, top)) for _ in range(random.randint(3, 6))]
+    if random.random() < 0.2:
+        figures = [f"{random.uniform(1, top):.{random.choice((1, 2))}f}" for _ in figures]
+    total = " + ".join(figures)
+    expression = total if bank.work == "sum" else f"({total}) / {len(figures)}"
+    ask = Ask(bank.work, {"numbers": [_parse_figure(figure) for figure in figures]}, (evaluate(expression),))
+    last = random.choice((" and ", ", ", " and "))
+    written = ", ".join(figures[:-1]) + last + figures[-1]
+    return EverydayQuestion(choose_text(bank.texts, split, random), {"list": written}, (ask,))
+
+
+def draw_units(split: str, random: Random) -> EverydayQuestion:
+    """A measure in another unit."""
+    group = random.choice(load_everyday().units.groups)
+    source, target = (random.choice(unit) for unit in random.sample(group.units, 2))
+    low, high = group.range
+    value = str(random.randint(low, random.choice((high, max(low + 9, high // 10)))))
+    if random.random() < 0.2:
+        value += random.choice((".5", ".25", ".2"))
+    text = choose_text(load_everyday().units.texts, split, random)
+    ask = convert_units(_parse_figure(value), source, target)
+    return EverydayQuestion(text, {"v": _group_digits(value, random), "from": source, "to": target}, (ask,))
+
+
+def draw_temperature(split: str, random: Random) -> EverydayQuestion:
+    """A temperature on another scale."""
+    source, target = (random.choice(unit) for unit in random.sample(load_everyday().units.temperatures, 2))
+    value = random.randint(0 if source.startswith("K") else -40, 400)
+    text = choose_text(load_everyday().units.temperature_texts, split, random)
+    ask = convert_units(value, source, target)
+    return EverydayQuestion(text, {"v": str(value), "from": source, "to": target}, (ask,))
+
+
+def draw_molecule(split: str, random: Random) -> EverydayQuestion:
+    """The mass of a molecule, or of an amount of it."""
+    bank = choose_bank(load_everyday().molecules, random)
+    formula = random.choice(load_everyday().formulas)
+    number = random.choice((str(random.randint(2, 90)), f"{random.uniform(0.1, 20):.1f}"))
+    mass = Ask("molar_mass", {"formula": formula})
+    asks = {"mass": (mass,), "moles": (mass, evaluate(f"$1 * {number}")), "grams": (mass, evaluate(f"{number} / $1"))}
+    return EverydayQuestion(choose_text(bank.texts, split, random), {"formula": formula, "n": number}, asks[bank.asks])
+
+
+def _draw_figure(span: tuple[int, ...], random: Random) -> str:
+    low, high, *decimals = span
+    if decimals:
+        return f"{random.uniform(low, high):.{random.choice((0, decimals[0]))}f}"
+    return str(random.randint(low, random.choice((high, max(low, high // 10))) if high > 99 else high))
+
+
+def _parse_figure(figure: str) -> JsonValue:
+    return float(figure) if "." in figure else int(figure)
+
+
+def _group_digits(figure: str, random: Random) -> str:
+    """A large figure with a thousands separator, now and then."""
+    return f"{int(figure):,}" if figure.isdigit() and int(figure) > 999 and random.random() < 0.15 else figure
