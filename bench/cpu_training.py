@@ -11,7 +11,8 @@ gradient of the input, once for every row token; `packed_bound` counts each shar
 `grpo`: seconds of the learning part of a step (no episodes are sampled) over 32 episodes of unlike lengths, with TRL's
 GRPOTrainer and with trainer/learner/cpu_trainers.py, in turns in one process; medians and their ratio.
 `decoding`: seconds in which the shipped tiny-sft writes the first turns of 64 test tasks, all at once, with
-transformers' DynamicCache and with pool_registry/language_models/kv_cache.py, in turns in one process; medians and their ratio.
+transformers' DynamicCache and with pool_registry/language_models/kv_cache.py, in turns in one process; medians and
+their ratio.
 `spin`: seconds of a forward and backward pass of 8 x 220 tokens for values of GOMP_SPINCOUNT (GNU OpenMP's default is
 300,000 rounds), each in a process of its own, on cores that are free and beside one busy process per core.
 """
