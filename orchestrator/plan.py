@@ -98,7 +98,9 @@ class BoundStep:
 class Vote:
     """How a turn was chosen among `sampled` drawn ones (policies/voting.py): how many could not be read, failed when
     they were tried, and were not tried because a step may have effects; `votes` agreed with the chosen one. `answers`
-    counts the votes of every answer."""
+    counts the votes of every answer, `chosen_answer` is the one that won: "" where the chosen plan did not run or
+    failed. `chosen_usage` is what writing the chosen plan took; that of the turn is of all plans and trials. Older
+    traces have neither."""
 
     sampled: int
     unreadable: int
@@ -106,6 +108,8 @@ class Vote:
     untried: int
     votes: int
     answers: Mapping[str, int]
+    chosen_answer: str = ""
+    chosen_usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

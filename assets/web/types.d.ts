@@ -17,6 +17,12 @@ export interface AnswerNode {
   paths: string[];
 }
 
+/** How many of the drawn plans came to an answer. */
+export interface AnswerVotes {
+  answer: string;
+  votes: number;
+}
+
 /** The mean of one family and level. */
 export interface CellMean {
   family: string | null;
@@ -478,6 +484,7 @@ export interface TurnDetail {
   prompt: string | null;
   shown: ShownWorkersDetail | null;
   recalled: RecalledLessons | null;
+  vote: VoteDetail | null;
   latency_s: number | null;
 }
 
@@ -511,4 +518,23 @@ export interface ViewPatch {
   turns: TurnView[];
   totals: EpisodeTotals;
   nodes: StepNode[];
+}
+
+/** How a turn was chosen among several drawn plans. The turn's own tokens are those of all plans and trials. */
+export interface VoteDetail {
+  /** How many were drawn. */
+  plans: number;
+  /** How many came to the same result as the chosen one, itself included. */
+  agreed: number;
+  /** What they agree on; empty where none could be used, and in older traces. */
+  answer: string;
+  unreadable: number;
+  /** Readable plans that failed when they were tried. */
+  failed: number;
+  /** Plans that voted as they are written: a step of them may have effects. */
+  untried: number;
+  /** The answer with most votes first. */
+  answers: AnswerVotes[];
+  /** What the chosen plan alone took; older traces do not say it. */
+  chosen_tokens: number | null;
 }

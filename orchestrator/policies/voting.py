@@ -127,6 +127,8 @@ def choose_turn(tried: Sequence[TriedTurn]) -> Turn:
         untried=sum(item.key is not None and not item.ran for item in tried),
         votes=len(winners),
         answers=_count_answers(votes),
+        chosen_answer=chosen.answer if chosen.ran else "",
+        chosen_usage=chosen.turn.usage,
     )
     return replace(chosen.turn, usage=usage, vote=vote)
 

@@ -255,6 +255,26 @@ class ShownWorkersDetail(PageDocument):
     workers: list[ShownWorker]
 
 
+class AnswerVotes(PageDocument):
+    """How many of the drawn plans came to an answer."""
+
+    answer: str
+    votes: int
+
+
+class VoteDetail(PageDocument):
+    """How a turn was chosen among several drawn plans. The turn's own tokens are those of all plans and trials."""
+
+    plans: int = Field(description="How many were drawn.")
+    agreed: int = Field(description="How many came to the same result as the chosen one, itself included.")
+    answer: str = Field(description="What they agree on; empty where none could be used, and in older traces.")
+    unreadable: int
+    failed: int = Field(description="Readable plans that failed when they were tried.")
+    untried: int = Field(description="Plans that voted as they are written: a step of them may have effects.")
+    answers: list[AnswerVotes] = Field(description="The answer with most votes first.")
+    chosen_tokens: int | None = Field(description="What the chosen plan alone took; older traces do not say it.")
+
+
 class TurnDetail(PageDocument):
     """Everything about one turn: the text that the orchestrator wrote and the prompt that it was sent."""
 
@@ -271,6 +291,7 @@ class TurnDetail(PageDocument):
     prompt: str | None
     shown: ShownWorkersDetail | None
     recalled: RecalledLessons | None
+    vote: VoteDetail | None
     latency_s: float | None
 
 

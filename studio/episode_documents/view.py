@@ -19,13 +19,14 @@ from orchestrator.graphs.layered_layout import (
     svg_path,
 )
 from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
-from orchestrator.plan import OutOfDepth, ShownWorkers, Turn
+from orchestrator.plan import OutOfDepth, ShownWorkers, Turn, Vote
 from orchestrator.traces.episode_totals import compute_totals
 from pool_registry.actions import NO_USAGE, Observation, as_text
 from pool_registry.kinds import icon_of, role_of
 from pool_registry.pool import Pool
 from studio.episode_documents.schema import (
     AnswerNode,
+    AnswerVotes,
     CountOf,
     Edge,
     EpisodeHead,
@@ -47,6 +48,7 @@ from studio.episode_documents.schema import (
     TurnView,
     Verdict,
     ViewPatch,
+    VoteDetail,
 )
 
 if TYPE_CHECKING:
@@ -333,7 +335,22 @@ def build_turn_detail(episode: Episode, number: int) -> TurnDetail | None:
         prompt=turn.prompt if turn else None,
         shown=_rank_workers(turn.shown) if turn and turn.shown else None,
         recalled=turn.recalled if turn else None,
+        vote=_describe_vote(turn.vote) if turn and turn.vote else None,
         latency_s=(played.turn_ended_at - played.started_at) if played.turn_ended_at is not None else None,
+    )
+
+
+def _describe_vote(vote: Vote) -> VoteDetail:
+    most_first = sorted(vote.answers.items(), key=lambda pair: -pair[1])
+    return VoteDetail(
+        plans=vote.sampled,
+        agreed=vote.votes,
+        answer=vote.chosen_answer,
+        unreadable=vote.unreadable,
+        failed=vote.failed,
+        untried=vote.untried,
+        answers=[AnswerVotes(answer=answer, votes=votes) for answer, votes in most_first],
+        chosen_tokens=vote.chosen_usage.tokens if vote.chosen_usage else None,
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from orchestrator.checkpoints import READER, STARTERS, checkpoint_names
-from orchestrator.orchestrator_name import OrchestratorName
-from orchestrator.policies.registry import POLICIES
+from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, add_options
+from orchestrator.policies.registry import POLICIES, draws_plans
 from studio.orchestrators.notes import checkpoint_label
 
 FIRST_QUESTION = "How many more people live in Germany than in France?"  # where a reader plans (a test looks)
+PLAN_COUNTS = (1, 4, 8)  # plans that a model draws for a turn
 FIRST_QUERY = ("itinerary", 3, 0)  # parallel steps, and one that the shipped orchestrator plans right (a test looks)
 
 
@@ -16,17 +17,26 @@ def takes_agent(policy: str) -> bool:
     return policy in POLICIES and POLICIES[policy].takes_agent
 
 
-def orchestrator_name(policy: str, agent: str | None, dialect: str | None) -> str:
-    """The name that `make_orchestrator` takes: policy[:agent[:dialect]]."""
+def orchestrator_name(policy: str, agent: str | None, dialect: str | None, plans: int | None = 1) -> str:
+    """The name that `make_orchestrator` takes: policy[:agent[:dialect]], and `+samples=PLANS` where the orchestrator
+    can draw several plans for a turn."""
     if policy == "model":
-        return str(OrchestratorName(policy, agent or "", dialect or "plan"))
-    return str(OrchestratorName(policy, agent or "")) if takes_agent(policy) else policy
+        name = str(OrchestratorName(policy, agent or "", dialect or "plan"))
+    else:
+        name = str(OrchestratorName(policy, agent or "")) if takes_agent(policy) else policy
+    return add_options(name, TurnOptions(plans or 1)) if draws_plans(policy) else name
 
 
-def split_orchestrator_name(name: str) -> tuple[str, str | None, str]:
-    """(policy, agent, dialect) of a name; the dialect is `plan` where the name holds none."""
-    parsed = OrchestratorName.parse(name)
-    return parsed.policy, parsed.worker or None, parsed.dialect or "plan"
+def split_orchestrator_name(name: str) -> tuple[str, str | None, str, int]:
+    """(policy, agent, dialect, plans per turn) of a name; the dialect is `plan` where the name holds none. In an
+    address that a person types `+` stands for a space."""
+    parsed = OrchestratorName.parse(name.replace(" samples=", "+samples="))
+    return parsed.policy, parsed.worker or None, parsed.dialect or "plan", parsed.options.samples
+
+
+def plan_counts(plans: int = 1) -> list[int]:
+    """How many plans per turn a person can choose, `plans` among them."""
+    return sorted({*PLAN_COUNTS, plans})
 
 
 def orchestrator_choices(with_reference: bool = True) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ import re
 from orchestrator.checkpoints import Checkpoint, find_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.failure_memory.lessons import OFF
-from orchestrator.policies.registry import find_policy
+from orchestrator.policies.registry import draws_plans, find_policy
 from pool_registry.pool import Pool
 from trainer.tasks import SUITES
 
@@ -58,6 +58,16 @@ def list_learnt_families(checkpoint: Checkpoint) -> list[str]:
     source = str(tasks.get("source")) if isinstance(tasks, dict) else ""
     words = re.findall(r"[\w-]+", source)
     return [family for family in SUITES if family in words] if checkpoint.stage != "base" else []
+
+
+def vote_note(name: str, plans: int) -> str:
+    """What several plans per turn cost, and what of them is run; empty for one plan, or where none can be drawn."""
+    if plans < 2 or not draws_plans(name):
+        return ""
+    return (
+        f"{plans} plans per turn cost about {plans} times the tokens. They are tried on workers without effects only, "
+        "and the answer that most agree on is taken."
+    )
 
 
 def memory_note(name: str, pool: Pool) -> str:

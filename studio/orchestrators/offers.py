@@ -56,7 +56,7 @@ def needs_offers(episode: Episode) -> bool:
 def find_examples(orchestrator: str, pool: Pool) -> list[str]:
     """Queries like those that a checkpoint was trained for; none on a pool that their tasks are not made for."""
     try:
-        _, checkpoint = find_checkpoint(orchestrator)
+        _, checkpoint = find_checkpoint(split_options(orchestrator)[0])
     except UnknownOrchestrator:
         return []
     families = list_learnt_families(checkpoint) if pool.name == STARTER else []

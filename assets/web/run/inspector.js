@@ -110,6 +110,7 @@ function turnParts(detail) {
   const parts = [head(`Round ${detail.round} · the orchestrator's turn`, { ...detail, kind: "", role: "recursion" }, facts)];
   if (detail.error) parts.push(problem(detail.status, detail.error));
   const written = detail.text ? block(pretty(detail.text), "turn") : el("p.run-inspector-about", {}, "Nothing was written.");
+  if (detail.vote) parts.push(section("How the vote went", voteParts(detail.vote, detail)));
   parts.push(section("What it wrote", [written]));
   if (detail.shown) parts.push(section("Which workers it saw", [workersInPrompt(detail.shown)]));
   if (detail.recalled) parts.push(section("What it was told of earlier failures", lessonParts(detail.recalled)));
@@ -160,6 +161,54 @@ function workersInPrompt({ count: shown, of, by, workers }) {
     el("summary", {}, `${count(shown)} of ${count(of)} workers shown`),
     el("p.run-inspector-about", {}, `Those that fit the query best by ${by}; a plan may call the others, too.`), list,
   );
+}
+
+/** How the turn was chosen among several plans: who agreed, who had no vote, and what all of it cost.
+ * @param {import("../types").VoteDetail} vote
+ * @param {import("../types").TurnDetail} turn */
+function voteParts(vote, turn) {
+  /** @type {HTMLElement[]} */
+  const parts = [el("p.run-inspector-verdict", { "data-testid": "vote" }, describeVote(vote))];
+  if (vote.answers.length) parts.push(voteBars(vote));
+  const losses = listLosses(vote);
+  if (losses) parts.push(el("p.run-inspector-about", {}, losses));
+  parts.push(el("p.run-inspector-about", { "data-testid": "vote-cost" }, describeVoteCost(vote, turn)));
+  return parts;
+}
+
+/** @param {import("../types").VoteDetail} vote */
+function describeVote({ plans, agreed, answer, unreadable }) {
+  if (unreadable === plans) return `None of the ${count(plans)} plans could be read.`;
+  if (!agreed) return `None of the ${count(plans)} plans works: the first that could be read was taken.`;
+  if (agreed === 1) return `No two of the ${count(plans)} plans agree: the first that works was taken.`;
+  return `${count(agreed)} of ${count(plans)} plans agree${answer ? ` on ${answer}` : ""}.`;
+}
+
+/** The answers with their votes, as bars of the plans that were drawn. */
+function voteBars({ answers, plans }) {
+  const list = el("ul.run-inspector-votes", { "aria-label": "Votes by answer" });
+  for (const { answer, votes } of answers) {
+    const bar = el("span.run-inspector-votes-bar", { "aria-hidden": "true" }, el("i", { style: `width:${(100 * votes) / plans}%` }));
+    list.append(el("li", {}, el("span", { title: answer }, answer), bar, el("b", {}, count(votes))));
+  }
+  return list;
+}
+
+/** @param {import("../types").VoteDetail} vote */
+function listLosses({ unreadable, failed, untried }) {
+  const parts = [];
+  if (failed) parts.push(`${count(failed)} failed when tried.`);
+  if (unreadable) parts.push(`${count(unreadable)} could not be read.`);
+  if (untried) parts.push(`${count(untried)} ${untried === 1 ? "was" : "were"} not tried, because a step may have effects; a plan like that votes as it is written.`);
+  return parts.join(" ");
+}
+
+/** @param {import("../types").VoteDetail} vote
+ * @param {import("../types").TurnDetail} turn */
+function describeVoteCost({ plans, chosen_tokens: chosen }, turn) {
+  const all = turn.tokens_in + turn.tokens_out;
+  const share = chosen === null ? "" : `; the chosen plan alone took ${count(chosen)}`;
+  return `All ${count(plans)} plans and their trials took ${count(all)} tokens${share}.`;
 }
 
 /** Lessons from the pool's failure memory, as they stood in its prompt. */

@@ -15,7 +15,7 @@ import gradio as gr
 from orchestrator.checkpoints import READER, checkpoint_names
 from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
-from orchestrator.policies.registry import needs_reference
+from orchestrator.policies.registry import draws_plans, needs_reference
 from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
 from pool_registry.pool import Pool
@@ -25,11 +25,12 @@ from studio.orchestrators.choices import (
     FIRST_QUESTION,
     orchestrator_choices,
     orchestrator_name,
+    plan_counts,
     split_orchestrator_name,
     takes_agent,
 )
 from studio.orchestrators.default import STARTER, choose_default
-from studio.orchestrators.notes import checkpoint_note, memory_note, suite_note
+from studio.orchestrators.notes import checkpoint_note, memory_note, suite_note, vote_note
 from studio.pages.run.component import run_view
 from studio.pages.run.routes import routes
 from studio.runtime import Runtime
@@ -50,7 +51,7 @@ def build(runtime: Runtime) -> None:
                 elem_id="query",
             )
             with gr.Row(elem_id="composer-choices"):
-                pool = gr.Dropdown(label="Pool", choices=[], elem_id="run-pool", min_width=140)
+                pool = gr.Dropdown(label="Pool", choices=[], elem_id="run-pool", min_width=120)
                 orchestrator = gr.Dropdown(
                     label="Orchestrator",
                     choices=orchestrator_choices(),
@@ -66,7 +67,15 @@ def build(runtime: Runtime) -> None:
                     min_width=110,
                     visible=False,
                 )
-                suite = gr.Dropdown(label="Suite", choices=_suite_choices(), elem_id="run-suite", min_width=150)
+                plans = gr.Dropdown(
+                    label="Plans per turn",
+                    choices=plan_counts(),
+                    value=1,
+                    elem_id="run-plans",
+                    min_width=90,
+                    visible=False,
+                )
+                suite = gr.Dropdown(label="Suite", choices=_suite_choices(), elem_id="run-suite", min_width=168)
                 draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
                 # Not before the page has filled in pool and query: a click would run an empty query.
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110, interactive=False)
@@ -80,8 +89,10 @@ def build(runtime: Runtime) -> None:
     def open_page(request: gr.Request) -> tuple[Any, ...]:
         return _initial_values(runtime, request)
 
-    def start(pool_name: str, policy: str, agent_name: str, dialect_name: str, text: str, request: gr.Request) -> Any:
-        name = orchestrator_name(policy, agent_name, dialect_name)
+    def start(
+        pool_name: str, policy: str, agent_name: str, dialect_name: str, count: int, text: str, request: gr.Request
+    ) -> Any:
+        name = orchestrator_name(policy or "", agent_name, dialect_name, count)
         try:
             return runtime.start_episode(pool_name or "", name, text or "", request.username or ""), ""
         except (PoolError, OrchestratorError) as error:
@@ -93,20 +104,21 @@ def build(runtime: Runtime) -> None:
 
     private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
-    def tell(policy: str | None, pool_name: str | None, suite_choice: str | None) -> str:
-        return _note(runtime, policy, pool_name, suite_choice)
+    def tell(policy: str | None, pool_name: str | None, suite_choice: str | None, count: int | None) -> str:
+        return _note(runtime, policy, pool_name, suite_choice, count)
 
     def offer(text: str | None, policy: str | None, pool_name: str | None) -> tuple[Any, ...]:
         return _offer_choices(runtime, text, policy, pool_name)
 
-    page.load(open_page, None, [pool, orchestrator, agent, dialect, suite, query, view, note, run], **private)
+    page.load(open_page, None, [pool, orchestrator, agent, dialect, plans, suite, query, view, note, run], **private)
     pool.change(lambda name: _agents(runtime, name), pool, agent, **private)
-    orchestrator.change(_parts, orchestrator, [agent, dialect], **private)
-    gr.on([pool.change, orchestrator.change, suite.change], tell, [orchestrator, pool, suite], note, **private)
-    offer_inputs, offer_outputs = [query, orchestrator, pool], [orchestrator, agent, dialect]
+    orchestrator.change(_parts, orchestrator, [agent, dialect, plans], **private)
+    changes = [pool.change, orchestrator.change, suite.change, plans.change]
+    gr.on(changes, tell, [orchestrator, pool, suite, plans], note, **private)
+    offer_inputs, offer_outputs = [query, orchestrator, pool], [orchestrator, agent, dialect, plans]
     draw.click(_draw_query, suite, query, **private).then(offer, offer_inputs, offer_outputs, **private)
     query.blur(offer, offer_inputs, offer_outputs, **private)
-    start_inputs = [pool, orchestrator, agent, dialect, query]
+    start_inputs = [pool, orchestrator, agent, dialect, plans, query]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
 
@@ -115,14 +127,19 @@ def _problem(text: str) -> str:
     return f'<p role="alert"><b>The run did not start.</b> {escape(text[:1].upper() + text[1:])}</p>'
 
 
-def _note(runtime: Runtime, policy: str | None, pool: str | None, suite: str | None) -> str:
-    """What to expect of a checkpoint on this pool and this suite, and whether the pool's failure memory reaches the
-    orchestrator."""
+def _note(runtime: Runtime, policy: str | None, pool: str | None, suite: str | None, plans: int | None) -> str:
+    """What to expect of a checkpoint on this pool and this suite, whether the pool's failure memory reaches the
+    orchestrator, and what several plans per turn cost."""
     if not (policy and pool):
         return ""
     stored = runtime.store.pools.latest(pool).pool
     family = (suite or "").rpartition(" ")[0]
-    notes = [checkpoint_note(policy, stored), suite_note(policy, family), memory_note(policy, stored)]
+    notes = [
+        checkpoint_note(policy, stored),
+        suite_note(policy, family),
+        memory_note(policy, stored),
+        vote_note(policy, plans or 1),
+    ]
     text = " ".join(filter(None, notes))
     return f"<p>{escape(text)}</p>" if text else ""
 
@@ -131,14 +148,15 @@ def _offer_choices(runtime: Runtime, query: str | None, policy: str | None, pool
     """The orchestrators that can run this query: those that replay a reference plan only where it has one."""
     with_reference = recognize_task(query or "") is not None
     if with_reference or not (policy and needs_reference(policy)):
-        return gr.update(choices=orchestrator_choices(with_reference)), gr.skip(), gr.skip()
+        return gr.update(choices=orchestrator_choices(with_reference)), gr.skip(), gr.skip(), gr.skip()
     # The old choice stays in the list until the next edit: a click on Run may be on its way with it.
     choices = orchestrator_choices(with_reference=True)
-    policy, agent, dialect = split_orchestrator_name(_choose_default(runtime, pool))
+    policy, agent, dialect, _ = split_orchestrator_name(_choose_default(runtime, pool))
     return (
         gr.update(choices=choices, value=policy),
         gr.update(value=agent, visible=takes_agent(policy)),
         gr.update(value=dialect, visible=policy == "model"),
+        gr.update(visible=draws_plans(policy)),
     )
 
 
@@ -152,7 +170,7 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     names = runtime.store.pools.names()
     episode = request.query_params.get("episode") or ""
     chosen = request.query_params.get("pool") or ""
-    policy_in_link, agent, dialect = split_orchestrator_name(request.query_params.get("orchestrator") or "")
+    policy_in_link, agent, dialect, plans = split_orchestrator_name(request.query_params.get("orchestrator") or "")
     family, level, index = FIRST_QUERY
     text = find_task(family, level, "test", index).query
     try:
@@ -161,14 +179,14 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         row = None  # the view itself says that there is no such episode
     if row is not None:
         chosen, text = row.pool, row.query
-        policy_in_link, agent, dialect = split_orchestrator_name(row.orchestrator)
+        policy_in_link, agent, dialect, plans = split_orchestrator_name(row.orchestrator)
     choices = orchestrator_choices(recognize_task(text) is not None)
     chosen = chosen or _last_pool(runtime)
     pool = chosen if chosen in names else (names[0] if names else None)
     # Training's own episodes and pruned checkpoints cannot be chosen again.
     policy = policy_in_link
     if policy not in {name for _, name in choices}:
-        policy, agent, dialect = split_orchestrator_name(_choose_default(runtime, pool))
+        policy, agent, dialect, plans = split_orchestrator_name(_choose_default(runtime, pool))
     if row is None and policy == READER:
         text, choices = FIRST_QUESTION, orchestrator_choices(with_reference=False)
     agents = _agent_names(runtime, pool)
@@ -179,10 +197,11 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(choices=choices, value=policy),
         gr.update(choices=agents, value=agent if agent in agents else None, visible=takes_agent(policy)),
         gr.update(value=dialect, visible=policy == "model"),
+        gr.update(choices=plan_counts(plans), value=plans, visible=draws_plans(policy)),
         gr.update(value=f"{family} {level}"),
         gr.update(value=text),
         gr.update(value=episode),
-        gr.update(value=_note(runtime, policy, pool, f"{family} {level}")),
+        gr.update(value=_note(runtime, policy, pool, f"{family} {level}", plans)),
         gr.update(interactive=True),
     )
 
@@ -193,8 +212,13 @@ def _last_pool(runtime: Runtime) -> str:
     return latest[0].pool if latest else STARTER
 
 
-def _parts(policy: str) -> tuple[Any, Any]:
-    return gr.update(visible=takes_agent(policy)), gr.update(visible=policy == "model")
+def _parts(policy: str | None) -> tuple[Any, Any, Any]:
+    policy = policy or ""
+    return (
+        gr.update(visible=takes_agent(policy)),
+        gr.update(visible=policy == "model"),
+        gr.update(visible=draws_plans(policy)),
+    )
 
 
 def _agents(runtime: Runtime, pool: str | None) -> Any:

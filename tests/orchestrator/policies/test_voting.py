@@ -72,6 +72,7 @@ def test_the_answer_of_most_plans_wins_and_its_turn_is_the_real_one():
     assert turn.usage == Usage(40, 20), "every plan is paid for"
     assert (turn.vote.sampled, turn.vote.votes, turn.vote.failed, turn.vote.untried) == (4, 3, 0, 0)
     assert turn.vote.answers == {"6": 1, "4": 3}
+    assert turn.vote.chosen_answer == "4" and turn.vote.chosen_usage == Usage(10, 5)
     assert draws[0].temperature == 0 and all(draw.temperature > 0 for draw in draws[1:])
     assert len({draw.seed for draw in draws}) == 4
 

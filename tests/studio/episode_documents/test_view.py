@@ -6,8 +6,17 @@ import json
 from dataclasses import replace
 
 from orchestrator.engine.episode import replay
-from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
-from orchestrator.plan import ShownWorkers, Step, Turn
+from orchestrator.engine.events import (
+    EpisodeEnded,
+    EpisodeStarted,
+    StepEnded,
+    StepStarted,
+    TurnStarted,
+    TurnTaken,
+    dump_event,
+    load_event,
+)
+from orchestrator.plan import ShownWorkers, Step, Turn, Vote
 from orchestrator.traces.store import EpisodeRow
 from pool_registry.actions import Observation, Status, Usage
 from pool_registry.pool import Pool
@@ -94,3 +103,24 @@ def test_of_a_large_pool_the_view_says_what_was_shown_best_first():
     assert detail is not None and detail.shown is not None and detail.shown.by == "meaning and words"
     assert [(worker.worker, worker.score) for worker in detail.shown.workers] == [("read", 0.5), ("calc", 0.25)]
     assert view()["turns"][0]["shown"] is None
+
+
+def test_the_detail_of_a_turn_that_was_voted_on_says_how_the_vote_went():
+    vote = Vote(4, 0, 1, 0, 2, {"3": 1, "4": 2}, chosen_answer="4", chosen_usage=Usage(10, 5))
+    turn = replace(EVENTS[2].turn, vote=vote, usage=Usage(40, 20))
+    event = load_event(dump_event(TurnTaken(1, turn, 0.5)))
+    detail = build_turn_detail(replay("e", [*EVENTS[:2], event]), 1)
+    assert detail is not None and detail.vote is not None
+    assert (detail.vote.plans, detail.vote.agreed, detail.vote.failed, detail.vote.answer) == (4, 2, 1, "4")
+    assert [(row.answer, row.votes) for row in detail.vote.answers] == [("4", 2), ("3", 1)]
+    assert (detail.vote.chosen_tokens, detail.tokens_in + detail.tokens_out) == (15, 60)
+    plain = build_turn_detail(replay("e", EVENTS), 1)
+    assert plain is not None and plain.vote is None
+
+
+def test_a_vote_of_an_older_trace_is_shown_without_what_it_does_not_say():
+    written = json.loads(dump_event(TurnTaken(1, replace(EVENTS[2].turn, vote=Vote(4, 0, 1, 0, 3, {"4": 3})), 0.5)))
+    del written["turn"]["vote"]["chosen_answer"], written["turn"]["vote"]["chosen_usage"]
+    detail = build_turn_detail(replay("e", [*EVENTS[:2], load_event(json.dumps(written))]), 1)
+    assert detail is not None and detail.vote is not None
+    assert (detail.vote.agreed, detail.vote.answer, detail.vote.chosen_tokens) == (3, "", None)
