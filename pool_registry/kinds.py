@@ -84,6 +84,7 @@ _TARGETS = {
     "function": "pool_registry.workers.function:Function",
     "mcp": "pool_registry.workers.mcp:Mcp",
     "flaky": "pool_registry.starter.workers.flaky:Flaky",
+    "delayed": "pool_registry.starter.workers.delayed:Delayed",
     "renamed_parameters": "pool_registry.starter.workers.renamed_parameters:RenamedParameters",
     "documents": "pool_registry.workers.documents:Documents",
     "web_fetch": "pool_registry.workers.web_fetch:WebFetch",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator.engine.episode import Episode, StepRun
@@ -60,27 +61,28 @@ def compute_totals(episode: Episode) -> EpisodeTotals:
     )
 
 
-def critical_path(episode: Episode) -> list[int]:
-    """Step ids on the longest chain: within each round the longest by latency over access edges."""
-    path: list[int] = []
-    for done in episode.rounds:
-        path += _longest_chain(done.steps)
-    return path
-
-
 def latency(run: StepRun) -> float:
     return run.observation.latency_s if run.observation is not None else 0.0
 
 
-def _longest_chain(runs: list[StepRun]) -> list[int]:
-    """The ids of the chain with the highest total latency. Ids are a topological order, so one pass is enough."""
+def critical_path(episode: Episode, measure: Callable[[StepRun], float] = latency) -> list[int]:
+    """Step ids on the longest chain: within each round the longest over access edges, by the seconds of each step that
+    `measure` returns (default: its latency)."""
+    path: list[int] = []
+    for done in episode.rounds:
+        path += _longest_chain(done.steps, measure)
+    return path
+
+
+def _longest_chain(runs: list[StepRun], measure: Callable[[StepRun], float]) -> list[int]:
+    """The ids of the chain with the most seconds. Ids are a topological order, so one pass is enough."""
     length: dict[int, float] = {}
     before: dict[int, int | None] = {}
     for run in runs:
         waited = [k for k in run.step.access if k in length]
         last = max(waited, key=lambda k: length[k], default=None)
         before[run.step.id] = last
-        length[run.step.id] = latency(run) + (length[last] if last is not None else 0.0)
+        length[run.step.id] = measure(run) + (length[last] if last is not None else 0.0)
     chain: list[int] = []
     at = max(length, key=lambda k: length[k], default=None)
     while at is not None:

@@ -20,14 +20,15 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TypeAlias
 
-from orchestrator.engine.episode import Episode, Round
+from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.prompt import PromptStyle
-from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals
+from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals, critical_path, latency
 from pool_registry.actions import Status
 from pool_registry.extension_table import ExtensionTable
 from pool_registry.pool import Limits
 from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.recipe import RewardSettings
+from trainer.tasks.pool_conditions import compute_delay_s
 from trainer.tasks.task import Task
 
 
@@ -115,20 +116,35 @@ def efficiency_reward(sample: Sample, _group: Sequence[Sample]) -> float:
 
     ParaManager rewards efficiency. An episode without an answer gets 0, or silence would pay. Time counts in
     hundredths of the deadline: two runs of one plan never take the same, and the clock's part would tell apart groups
-    that are equal.
+    that are equal. Latencies that the recipe drew for workers are the same in every run and count exactly.
     """
     if sample.episode.ended is None or sample.episode.ended.outcome != "answered":
         return 0.0
     measured, limits = sample.totals, sample.limits
+    waited_s = compute_drawn_wait(sample)
     # Each entry is the share of a limit that was used. The first round is free: no episode has fewer.
     used = [
         (measured.rounds - 1) / max(1, limits.max_rounds - 1),
         measured.steps / limits.max_steps,
-        round(measured.critical_path_s / limits.deadline_s, 2),
+        round(max(0.0, measured.critical_path_s - waited_s) / limits.deadline_s, 2) + waited_s / limits.deadline_s,
     ]
     if limits.max_cost is not None:  # a pool without a cap has no scale to measure costs by
         used.append(measured.cost / limits.max_cost)
     return sum(1 - min(1.0, share) for share in used) / len(used)
+
+
+def compute_drawn_wait(sample: Sample) -> float:
+    """The seconds of latency that were drawn for the workers of the task's pool, on the longest chain of calls."""
+    pool = sample.task.pool
+    if pool is None:
+        return 0.0
+    delays = {spec.name: compute_delay_s(spec) for spec in pool.workers}
+
+    def measure(run: StepRun) -> float:
+        delay_s = delays.get(run.step.worker, 0.0)
+        return delay_s if latency(run) > delay_s / 2 else 0.0  # a call that was refused at once did not wait
+
+    return sum(measure(sample.episode.steps[step]) for step in critical_path(sample.episode, measure))
 
 
 @dataclass(frozen=True, slots=True)

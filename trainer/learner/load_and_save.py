@@ -26,9 +26,9 @@ from trainer.errors import TrainingFailed
 from trainer.jobs.job_folder import JobFolder, new_manifest
 from trainer.learner.fit_depth import fit_learnt_queries
 from trainer.recipe import LoraSettings, ModelSettings, OptimizerSettings, Recipe, SavingSettings
+from trainer.tasks.shared_pools import make_vary
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import VaryTask
-from trainer.tasks.vary_pool import make_vary
 
 log = logging.getLogger(__name__)
 # (context, model, tokenizer, number of tasks) -> figures on validation tasks
@@ -50,7 +50,7 @@ class TrainingContext:
 
     def make_vary(self, seed: int) -> VaryTask:
         """The function that draws the pool of each task as the recipe says."""
-        return make_vary(self.pool.pool, self.recipe.pools, seed, self.others)
+        return make_vary(self.pool.pool, self.recipe.pools, seed, self.others, self.tasks)
 
 
 @dataclass(slots=True)

@@ -31,9 +31,11 @@ Condition: TypeAlias = Callable[[Pool, int], tuple[Pool, Renaming]]
 
 # How a worker of a generated world is called and where its figures come from: nothing that tells two works apart.
 _WORLD_WORDS = ("domain", "seed", "roles", "spellings", "schema")
-WRAPPERS = ("flaky", "renamed_parameters")  # kinds that call another worker, which their configuration holds as `inner`
+# Kinds that call another worker, which their configuration holds as `inner`.
+WRAPPERS = ("flaky", "delayed", "renamed_parameters")
 FLAKY_RATE = 0.5
 FLAKY_STATUSES = ("EXEC_ERR", "EXEC_ERR", "EXEC_ERR", "TIMEOUT")
+MAX_TIMEOUT_S = 3600.0  # of any worker: pool_registry/worker.py
 FLAKY_TIMEOUT_S = 5.0  # a call that hangs is given up after this
 PRICES = (0.002, 0.005, 0.01, 0.02)  # US dollars a call; a twin costs a tenth
 MAX_DISTRACTORS = 5
@@ -179,7 +181,7 @@ def rename_in_turn(turn: Turn, renaming: Renaming) -> Turn:
 
 
 def unwrap_worker(spec: WorkerSpec) -> WorkerSpec:
-    """The worker inside one that was made flaky; any other worker as it is."""
+    """The worker inside one that was made flaky or slow, or has other parameters; any other worker as it is."""
     return unwrap_worker(WorkerSpec.model_validate(spec.config["inner"])) if spec.kind in WRAPPERS else spec
 
 
@@ -252,6 +254,26 @@ def set_price(spec: WorkerSpec, price: float) -> WorkerSpec:
     """The worker at a price in US dollars a call, which its description names."""
     description = f"{spec.description} Costs {price:g} US dollars a call."
     return spec.model_copy(update={"price_call": price, "description": description})
+
+
+def delay_worker(spec: WorkerSpec, latency_ms: int) -> WorkerSpec:
+    """The worker, answering so many milliseconds later, which its description names. Its time-out grows by as much."""
+    config = {"inner": spec.model_dump(mode="json"), "latency_ms": latency_ms}
+    changes = {
+        "kind": "delayed",
+        "config": config,
+        "description": f"{spec.description} Takes about {latency_ms} milliseconds a call.",
+        "timeout_s": min(MAX_TIMEOUT_S, spec.timeout_s + latency_ms / 1000),
+    }
+    return spec.model_copy(update=changes)
+
+
+def compute_delay_s(spec: WorkerSpec) -> float:
+    """The seconds that a call of this worker waits because of its wrappers; 0 for a worker that was not made slow."""
+    if spec.kind not in WRAPPERS:
+        return 0.0
+    own_s = float(str(spec.config["latency_ms"])) / 1000 if spec.kind == "delayed" else 0.0
+    return own_s + compute_delay_s(WorkerSpec.model_validate(spec.config["inner"]))
 
 
 def list_tools(pool: Pool) -> list[WorkerSpec]:

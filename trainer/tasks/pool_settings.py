@@ -14,7 +14,7 @@ PoolName = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
 class PoolSettings(FrozenModel):
-    """Draws a pool for each task, so that the model learns to read pools instead of learning one by heart."""
+    """Draws a pool for each task or for a few, so that the model learns to read pools, not one by heart."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -38,8 +38,21 @@ class PoolSettings(FrozenModel):
     prices: Share = Field(
         default=0.2, description="Share with prices, drawn for half of the tools. They count as cost."
     )
+    latencies: Share = Field(
+        default=0.0, description="Share with latencies, drawn for half of the tools. Each call really waits."
+    )
+    max_latency_ms: int = Field(
+        default=500, ge=1, le=10_000, description="Latencies are drawn from a tenth of this to this, in milliseconds."
+    )
     flaky: Share = Field(
         default=0.1, description="Share with a tool that fails on half of its calls, beside a sound one."
+    )
+    tasks_per_pool: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="So many tasks in a row share a drawn pool, which holds what all of them need. With 4, rows of "
+        "a batch share a listing, which a CPU computes once.",
     )
     unseen: str = Field(
         default="",

@@ -14,8 +14,9 @@ from trainer.errors import UnknownTask
 from trainer.tasks import pool_conditions
 from trainer.tasks.pool_conditions import Renaming, apply_condition, rename_in_turn
 from trainer.tasks.pool_settings import PoolSettings
+from trainer.tasks.shared_pools import make_vary
 from trainer.tasks.task import Task
-from trainer.tasks.vary_pool import VARIED, add_late_worker, shuffle_subset, vary_pool
+from trainer.tasks.vary_pool import VARIED, add_late_worker, shuffle_subset
 
 TaskCondition = Callable[[Task, Pool, int], Task]
 TASK_CONDITIONS: dict[str, TaskCondition] = {"shuffled": shuffle_subset, "added": add_late_worker}
@@ -40,8 +41,8 @@ def apply_condition_to_tasks(
     such condition.
     """
     if condition == VARIED:
-        drawn = settings or PoolSettings()
-        return pool, [vary_pool(task, pool, drawn, seed, others) for task in tasks], {}
+        vary = make_vary(pool, settings or PoolSettings(), seed, others, tasks)
+        return pool, [vary(task) for task in tasks], {}
     if condition in TASK_CONDITIONS:
         return pool, [TASK_CONDITIONS[condition](task, pool, seed) for task in tasks], {}
     if condition.partition(":")[0] not in (*pool_conditions.CONDITIONS, "without"):

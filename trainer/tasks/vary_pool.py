@@ -1,8 +1,8 @@
 """Draws the pool that a task is run on, so that a model sees another one with every example.
 
-What is drawn depends on the seed and the task alone, and each part of it on nothing that another part draws: a share
-that is changed in the recipe leaves everything else as it was. The reference plan follows: it calls the workers and
-parameters by their new names, and its needs stay.
+What is drawn depends on the seed and the task alone (or on the tasks that share the pool, see shared_pools.py), and
+each part of it on nothing that another part draws: a share that is changed in the recipe leaves everything else as it
+was. The reference plan follows: it calls the workers and parameters by their new names, and its needs stay.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from orchestrator.plan import Step, Turn
 from pool_registry.kinds import kind_of, load_config, open_worker
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
+from trainer.tasks.made_up_names import make_up_name
 from trainer.tasks.pool_conditions import (
     PRICES,
+    delay_worker,
     describe_anew,
     describe_work,
     draw_half,
@@ -27,22 +29,17 @@ from trainer.tasks.pool_conditions import (
     mend_fallbacks,
     rename_in_turn,
     set_price,
+    unwrap_worker,
     with_workers,
     wrap_flaky,
 )
 from trainer.tasks.pool_settings import PoolSettings
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import Task
-from trainer.tasks.task_pools import VaryTask
 
 VARIED = "varied"  # ends the name of every pool that is drawn here: one name, however many there are
 TRAIN_DISTRACTORS = 5  # of the bank; the others stand in the condition `distractors` alone
 MAX_PRICE_FACTOR = 10
-_ONSETS = "b br c cl d dr f fl g gr h j k l m n p pl qu r s sk sp st t tr v w z".split()  # noqa: SIM905
-_VOWELS = "a e i o u ai ea ia io oa ou".split()  # noqa: SIM905
-_CODAS = ["", "", "", "l", "m", "n", "r", "s", "t", "x", "nd", "rk"]
-_ADJECTIVES = "amber brisk calm dusty early faint grand hollow inner jolly keen lunar mild north".split()  # noqa: SIM905
-_NOUNS = "anchor basin copper drawer ember ferry garden harbor island jacket kettle lantern meadow".split()  # noqa: SIM905
 _PLAIN_PARAMETERS = ("text", "input", "request", "query", "q", "what", "line", "argument", "value", "x")
 
 
@@ -52,7 +49,8 @@ class _Draft:
 
     base: Pool
     workers: list[WorkerSpec]
-    needed: frozenset[str]
+    needed: frozenset[str]  # by the tasks' reference plans
+    complete: bool  # whether every task says what it needs
     renaming: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, Mapping[str, str]] = field(default_factory=dict)  # by the worker's new name
 
@@ -74,18 +72,28 @@ class _Draft:
         self.renaming.setdefault(old, new)
 
 
-def vary_pool(task: Task, pool: Pool, settings: PoolSettings, seed: int, others: Sequence[Pool] = ()) -> Task:
-    """The task with a pool of its own, drawn from the one that it brings or from `pool`, and its plan to match.
+def vary_pool(
+    task: Task,
+    pool: Pool,
+    settings: PoolSettings,
+    seed: int,
+    others: Sequence[Pool] = (),
+    group: Sequence[Task] = (),
+) -> Task:
+    """The task with a drawn pool, made from the one that it brings or from `pool`, and its plan to match.
 
-    `others` are pools whose workers may serve as distractors. Raises InvalidPool.
+    `others` are pools whose workers may serve as distractors. `group` holds the tasks that share the drawn pool, this
+    one among them, all of which bring the same pool or none; empty for a pool of its own. Raises InvalidPool.
     """
-    draft, key = _open_draft(task, pool), _make_key("vary", task, seed)
+    group = group or (task,)
+    draft, key = _open_draft(group, pool), _make_key("vary", group[0], seed)
     _keep_subset(draft, settings, make_random(f"{key}/subset"))
     _redescribe(draft, settings, make_random(f"{key}/redescribe"))
     _substitute(draft, settings, make_random(f"{key}/substitute"))
     _make_flaky(draft, settings, make_random(f"{key}/flaky"))
     _add_distractors(draft, settings, others, make_random(f"{key}/distractors"))
     _set_prices(draft, settings, make_random(f"{key}/prices"))
+    _set_latencies(draft, settings, make_random(f"{key}/latencies"))
     _rename(draft, settings, make_random(f"{key}/rename"))
     _rename_parameters(draft, settings, make_random(f"{key}/parameters"))
     if settings.shuffle:
@@ -95,7 +103,7 @@ def vary_pool(task: Task, pool: Pool, settings: PoolSettings, seed: int, others:
 
 def shuffle_subset(task: Task, pool: Pool, seed: int) -> Task:
     """The task with a pool of the workers that it needs and up to eight others, in another order."""
-    draft, random = _open_draft(task, pool), make_random(_make_key("shuffled", task, seed))
+    draft, random = _open_draft((task,), pool), make_random(_make_key("shuffled", task, seed))
     _keep_subset(draft, PoolSettings(), random)
     random.shuffle(draft.workers)
     return _finish(task, draft, "shuffled")
@@ -104,7 +112,7 @@ def shuffle_subset(task: Task, pool: Pool, seed: int) -> Task:
 def add_late_worker(task: Task, pool: Pool, seed: int) -> Task:
     """The task with a pool in which a tool that it needs is gone, and a new one does its work: another name, a
     description and parameters that no training has shown."""
-    draft, random = _open_draft(task, pool), make_random(_make_key("added", task, seed))
+    draft, random = _open_draft((task,), pool), make_random(_make_key("added", task, seed))
     tools = draft.list_needed_tools()
     if tools:
         gone = random.choice(tools)
@@ -116,35 +124,10 @@ def add_late_worker(task: Task, pool: Pool, seed: int) -> Task:
     return _finish(task, draft, "added")
 
 
-def make_vary(pool: Pool, settings: PoolSettings | None, seed: int, others: Sequence[Pool] = ()) -> VaryTask:
-    """The function that gives each task its pool; without settings the one that leaves tasks as they are."""
-    if settings is None:
-        return lambda task: task
-    return lambda task: vary_pool(task, pool, settings, seed, others)
-
-
-def make_up_name(random: Random, taken: set[str]) -> str:
-    """A name for a worker or a parameter that says nothing about it, and is not in `taken`."""
-    while True:
-        style = random.random()
-        if style < 0.6:
-            name = "".join(_make_syllable(random) for _ in range(random.randint(2, 3)))
-        elif style < 0.8:
-            name = f"{random.choice(_ADJECTIVES)}_{random.choice(_NOUNS)}"
-        else:
-            name = f"{random.choice(_NOUNS)}_{random.choice('abcdefghkmnpqrstuvw')}{random.randint(1, 99)}"
-        if name not in taken:
-            return name
-
-
-def _make_syllable(random: Random) -> str:
-    return random.choice(_ONSETS) + random.choice(_VOWELS) + random.choice(_CODAS)
-
-
 def _keep_subset(draft: _Draft, settings: PoolSettings, random: Random) -> None:
-    """Leave the workers that the plan calls and some of the others. A task without a plan may need any of them."""
+    """Leave the workers that the plans call and some of the others. A task without a plan may need any of them."""
     others = [spec for spec in draft.workers if spec.name not in draft.needed]
-    if settings.subset is None or not draft.needed:
+    if settings.subset is None or not draft.complete:
         return
     kept = random.sample(others, min(len(others), random.randint(0, settings.subset)))
     dropped = {spec.name for spec in others} - {spec.name for spec in kept}
@@ -203,6 +186,15 @@ def _set_prices(draft: _Draft, settings: PoolSettings, random: Random) -> None:
         draft.workers[draft.workers.index(spec)] = set_price(spec, price)
 
 
+def _set_latencies(draft: _Draft, settings: PoolSettings, random: Random) -> None:
+    if random.random() >= settings.latencies:
+        return
+    longest = settings.max_latency_ms
+    for spec in draw_half(list_tools(_pool_of(draft)), random):
+        latency_ms = random.randint(max(1, longest // 10), longest)
+        draft.workers[draft.workers.index(spec)] = delay_worker(spec, latency_ms)
+
+
 def _rename(draft: _Draft, settings: PoolSettings, random: Random) -> None:
     """Give every worker a made-up name."""
     if random.random() >= settings.rename:
@@ -250,7 +242,7 @@ def _draw_parameter_names(parameters: Sequence[str], random: Random) -> dict[str
 def _list_parameters(kind: str, config: str) -> tuple[str, ...]:
     """The parameters of a tool that runs in this process; none for agents, and for what is elsewhere or starts
     something: its schema is only known once it runs."""
-    spec = WorkerSpec(name="x", kind=kind, description="x", config=json.loads(config))
+    spec = unwrap_worker(WorkerSpec(name="x", kind=kind, description="x", config=json.loads(config)))
     loaded = kind_of(spec).load()
     if loaded.role != "tool" or loaded.remote or loaded.runs(load_config(spec)):
         return ()
@@ -271,9 +263,10 @@ def _rewrite_step(step: Step, parameters: Mapping[str, Mapping[str, str]]) -> St
     return replace(step, arguments={names.get(name, name): value for name, value in step.arguments.items()})
 
 
-def _open_draft(task: Task, pool: Pool) -> _Draft:
-    base = task.pool or pool
-    return _Draft(base, list(base.enabled), frozenset(task.workers))
+def _open_draft(tasks: Sequence[Task], pool: Pool) -> _Draft:
+    base = tasks[0].pool or pool
+    needed = frozenset(name for task in tasks for name in task.workers)
+    return _Draft(base, list(base.enabled), needed, all(task.workers for task in tasks))
 
 
 def _make_key(what: str, task: Task, seed: int) -> str:

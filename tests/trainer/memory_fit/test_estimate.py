@@ -15,7 +15,7 @@ from trainer.memory_fit import stages
 from trainer.memory_fit.estimate import Fit, estimate_fit
 from trainer.memory_fit.model_sizes import measure_model
 from trainer.memory_fit.stages import GB, Allocation, Machine, detect_machine
-from trainer.recipe import Recipe, parse_recipe
+from trainer.recipe import Recipe, load_recipe, parse_recipe
 from trainer.tasks.registry import open_source
 
 pytestmark = pytest.mark.medium
@@ -29,6 +29,24 @@ LLAMA = {
     "num_key_value_heads": 2,
     "vocab_size": 512,
     "tie_word_embeddings": True,
+}
+SMOLLM2_135M = LLAMA | {
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "vocab_size": 49_152,
+}
+QWEN3_06B = LLAMA | {
+    "model_type": "qwen3",
+    "hidden_size": 1024,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 151_936,
 }
 CARD = Machine("a card", True, 24 * GB, 24 * GB)
 SMALL = Machine("a computer", False, 2 * GB, 2 * GB)
@@ -236,6 +254,24 @@ def test_what_fits_says_how_much_is_left(base):
     found = estimate_fit(recipe(base, sft__batch=1, sft__max_length=64, grpo=None), machine=CARD)
     assert found.fits
     assert found.advice == [f"fits with {stages.format_bytes(CARD.free - found.need_bytes)} to spare"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "title", "base", "config", "parameters", "machine"),
+    [
+        ("reader-cpu", "CPU", "starter:smollm2", SMOLLM2_135M, "134,515,008", Machine("cpu", False, 24 * GB, 24 * GB)),
+        ("reader-gpu", "One GPU with 24 GB", "hub:Qwen/Qwen3-0.6B", QWEN3_06B, "596,049,920", CARD),
+    ],
+)
+def test_the_presets_for_readers_fit_the_machine_of_their_title(
+    tmp_path, preset, title, base, config, parameters, machine
+):
+    ready = load_recipe(preset)
+    assert ready.title.startswith(title) and ready.model.base == base
+    model = ready.model.model_copy(update={"base": checkpoint(tmp_path, config)})  # the same sizes, without the network
+    fit = estimate_fit(ready.model_copy(update={"model": model}), machine=machine)
+    assert part(fit, "weights").note.startswith(f"{parameters} parameters of 2 bytes")
+    assert fit.fits and 0 < fit.need_bytes < machine.free
 
 
 def test_this_machine_is_known():

@@ -21,16 +21,19 @@ from trainer.evaluation.trials import run_task
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.pool_conditions import load_condition_data, unwrap_worker
 from trainer.tasks.pool_settings import PoolSettings
+from trainer.tasks.shared_pools import make_vary
 from trainer.tasks.task import Task
-from trainer.tasks.vary_pool import make_vary, vary_pool
+from trainer.tasks.vary_pool import vary_pool
 
 STARTER = starter_pool()
 CELLS = [(family, level) for family, suite in SUITES.items() for level in suite.levels]
 OFF = PoolSettings(
     subset=None, shuffle=False, distractors=0, rename=0, rename_parameters=0, redescribe=0, substitute=0, prices=0,
-    flaky=0,
+    latencies=0, flaky=0,
 )  # fmt: skip
-ALL = PoolSettings(rename=1, rename_parameters=1, redescribe=1, substitute=1, prices=1, flaky=1)
+ALL = PoolSettings(
+    rename=1, rename_parameters=1, redescribe=1, substitute=1, prices=1, latencies=1, max_latency_ms=10, flaky=1
+)
 OTHER = Pool(
     name="other",
     workers=(
@@ -50,6 +53,7 @@ any_settings = st.builds(
     redescribe=shares,
     substitute=shares,
     prices=shares,
+    latencies=shares,
     flaky=shares,
 )
 
