@@ -84,23 +84,29 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=0, help="print so many wrong episodes of each cell")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows = asyncio.run(measure(options))
-    report = {"machine": platform.processor() or platform.machine(), "tasks": options.tasks, "rows": rows}
-    if options.out:
-        options.out.write_text(json.dumps(report, indent=1) + "\n")
+    asyncio.run(measure(options))
 
 
-async def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """A row for each checkpoint and cell, printed when it is there."""
-    rows = []
+async def measure(options: argparse.Namespace) -> None:
+    """A row for each checkpoint and cell, printed and kept when it is there."""
     for cell in options.cells:
         tasks = CELLS[cell](options.tasks)
         for name in options.checkpoints:
             outcomes = await run_cell(name, tasks, options)
             row = {"cell": cell, "checkpoint": name, **summarize_outcomes(outcomes)}
-            rows.append(row)
             print(json.dumps(row), flush=True)
-    return rows
+            if options.out:
+                keep_row(options.out, row)
+
+
+def keep_row(file: Path, row: dict[str, Any]) -> None:
+    """Put a row into the file of results, in place of what it held for that checkpoint and cell."""
+    rows = json.loads(file.read_text())["rows"] if file.exists() else []
+    others = [old for old in rows if (old["cell"], old["checkpoint"]) != (row["cell"], row["checkpoint"])]
+    order = list(CELLS)
+    kept = sorted([*others, row], key=lambda item: (item["checkpoint"], order.index(item["cell"])))
+    report = {"machine": platform.processor() or platform.machine(), "rows": kept}
+    file.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def summarize_outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
