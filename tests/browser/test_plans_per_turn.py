@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import watched_page
@@ -44,6 +45,10 @@ def test_four_plans_for_a_turn_are_voted_on_and_the_inspector_shows_the_vote(bro
             f"All 4 plans and their trials took {4 * (TOKENS_IN + TOKENS_OUT)} tokens; the chosen plan alone took 10."
         )
         expect(inspector.get_by_test_id("vote-cost")).to_have_text(cost)
+
+        assert Axe().run(page).response["violations"] == []
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, "the page scrolls sideways"
 
         page.reload()  # the episode's address brings the choice back
         expect(page.locator("#run-plans input")).to_have_value("4")

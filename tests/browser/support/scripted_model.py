@@ -47,12 +47,14 @@ def _complete(reply: str) -> dict[str, object]:
     }
 
 
-def sums_pool(name: str, base_url: str) -> str:
-    """A pool document with one chat agent at `base_url` and a calculator."""
+def sums_pool(name: str, base_url: str, agents: Sequence[str] = ("planner",)) -> str:
+    """A pool document with chat agents at `base_url` and a calculator."""
     config = {"base_url": base_url, "model": "scripted"}
-    planner = {"name": "planner", "kind": "chat", "description": "Plans.", "config": config, "timeout_s": 60}
+    planners = [
+        {"name": agent, "kind": "chat", "description": "Plans.", "config": config, "timeout_s": 60} for agent in agents
+    ]
     calculator = {"name": "calculator", "kind": "calculator", "description": "Evaluates an expression."}
-    return json.dumps({"podium_pool": 1, "name": name, "workers": [planner, calculator]})
+    return json.dumps({"podium_pool": 1, "name": name, "workers": [*planners, calculator]})
 
 
 def compute(expression: str) -> str:
