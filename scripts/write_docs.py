@@ -61,7 +61,8 @@ def task_sources() -> str:
 
 def rewards() -> str:
     """The built-in reward terms."""
-    return markdown(("term", "what it pays for"), [(f"`{row.name}`", row.summary) for row in REWARDS.built_in.values()])
+    rows = [(f"`{row.name}`", row.summary, "yes" if row.gated else "") for row in REWARDS.built_in.values()]
+    return markdown(("term", "what it pays for", "gated"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -170,7 +170,8 @@ class RolloutSettings(RecipeSection):
     vllm_memory: float = Field(default=0.3, gt=0, lt=1, description="Share of the GPU that vLLM takes.")
     vllm_url: str = Field(default="", description="A running server; empty starts one.")
     mixed_only: bool = Field(
-        default=True, description="Groups whose rewards are all equal are replaced by new ones. ParaManager's filter."
+        default=True,
+        description="All-right and all-wrong groups are replaced by new ones, as in ParaManager and DAPO.",
     )
     redraws: float = Field(default=1.0, ge=0, le=10, description="At most so many extra groups for each planned one.")
     cache: bool = Field(default=True, description="Equal calls of a deterministic tool are made once.")
@@ -186,6 +187,9 @@ class CurriculumSettings(RecipeSection):
     floor: Share = Field(default=0.1, description="Least share of draws of every family and level.")
 
 
+AdvantageScale = Literal["group", "batch", "none"]
+
+
 class LossSettings(RecipeSection):
     """The policy loss, as TRL offers it."""
 
@@ -195,7 +199,9 @@ class LossSettings(RecipeSection):
     beta: float = Field(default=0.0, ge=0, description="Weight of the KL term against the start.")
     epsilon: float = Field(default=0.2, gt=0, lt=1, description="Clipping from below.")
     epsilon_high: float = Field(default=0.28, gt=0, description="Clipping from above (DAPO's clip-higher).")
-    scale: Literal["group", "batch", "none"] = Field(default="group", description="What advantages are divided by.")
+    scale: AdvantageScale = Field(
+        default="group", description="Whose deviation advantages are divided by. none: Dr. GRPO."
+    )
     iterations: int = Field(default=1, ge=1, le=64, description="Optimizer passes over each batch of episodes.")
 
 

@@ -204,7 +204,7 @@ def test_the_rollouts_of_a_step_stand_side_by_side_and_open_in_run(page, studio_
     expect(tiles.first.locator(".train-rollouts-node").first).to_be_visible()
     expect(tiles.first).to_contain_text("accuracy")
     expect(tiles.last).to_contain_text("No valid turn")
-    expect(groups.last).to_contain_text("All equal: teaches nothing")
+    expect(groups.last).to_contain_text("All right: teaches nothing")
     page.get_by_role("button", name="Step before").click()
     expect(page.locator(".train-rollouts-step")).to_have_text("Step 99")
     star = tiles.first.get_by_role("button", name="Star")

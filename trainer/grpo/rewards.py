@@ -6,21 +6,22 @@ or None where it does not apply. Another package adds one by an entry point whos
     [project.entry-points."podium.rewards"]
     brevity = "podium_brevity:brevity"
 
-A function in a person's own file needs no entry: a recipe names it as `FILE.py:FUNCTION`.
+A function in a person's own file needs no entry: a recipe names it as `FILE.py:FUNCTION`. Whether such a term pays
+wrong answers is up to its function; the built-in ones that do not are marked as gated.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TypeAlias
 
 from orchestrator.engine.episode import Episode, Round, StepRun
+from orchestrator.layers import layer_sizes
 from orchestrator.prompt import PromptStyle
 from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals, critical_path, latency
 from pool_registry.actions import Status
@@ -28,6 +29,7 @@ from pool_registry.extension_table import ExtensionTable
 from pool_registry.pool import Limits
 from trainer.errors import InvalidRecipe, TrainingFailed
 from trainer.recipe import RewardSettings
+from trainer.results.statistics import mean
 from trainer.tasks.pool_conditions import compute_delay_s
 from trainer.tasks.task import Task
 
@@ -54,7 +56,6 @@ class Sample:
 
 
 RewardFunction: TypeAlias = Callable[[Sample, Sequence[Sample]], float | None]
-WeightedReward: TypeAlias = tuple[RewardFunction, float]
 
 
 def make_sample(task: Task, episode: Episode, limits: Limits, style: PromptStyle = "full") -> Sample:
@@ -85,14 +86,14 @@ def format_reward(sample: Sample, _group: Sequence[Sample]) -> float:
 def binding_reward(sample: Sample, _group: Sequence[Sample]) -> float | None:
     """1 when a right answer's first plan calls the workers of the reference plan, each as often.
 
-    Whether a reader's needs led to the workers that they were meant for. Nothing for a wrong answer, whatever it
-    called; does not apply to tasks without a reference plan.
+    Whether a reader's needs led to the workers that they were meant for. Does not apply to tasks without a reference
+    plan.
     """
     plan = sample.task.oracle_turn
     if plan is None:
         return None
     first = next((done.turn for done in sample.written_rounds if done.turn is not None), None)
-    if first is None or not sample.correct:
+    if first is None or not sample.correct:  # also where no recipe gates it
         return 0.0
     return float(Counter(step.worker for step in first.steps) == Counter(step.worker for step in plan.steps))
 
@@ -111,26 +112,59 @@ def diversity_reward(sample: Sample, group: Sequence[Sample]) -> float:
     return sum(_total_variation(own, other) for other in others) / len(others)
 
 
-def efficiency_reward(sample: Sample, _group: Sequence[Sample]) -> float:
-    """Few rounds, few steps, a short critical path, little cost: the mean of what each leaves of its limit.
+def efficiency_reward(sample: Sample, group: Sequence[Sample]) -> float:
+    """How near it comes to the best of its group and to the reference plan: few calls, a short critical path.
 
-    ParaManager rewards efficiency. An episode without an answer gets 0, or silence would pay. Time counts in
-    hundredths of the deadline: two runs of one plan never take the same, and the clock's part would tell apart groups
-    that are equal. Latencies that the recipe drew for workers are the same in every run and count exactly.
+    The mean of best / own over the figures of _measure_effort. The best is the least of the group's right episodes,
+    and for counts of calls also that of the reference plan. An episode without an answer gets 0. ParaManager rewards
+    efficiency; the formula is this project's own.
     """
     if sample.episode.ended is None or sample.episode.ended.outcome != "answered":
         return 0.0
-    measured, limits = sample.totals, sample.limits
-    waited_s = compute_drawn_wait(sample)
-    # Each entry is the share of a limit that was used. The first round is free: no episode has fewer.
-    used = [
-        (measured.rounds - 1) / max(1, limits.max_rounds - 1),
-        measured.steps / limits.max_steps,
-        round(max(0.0, measured.critical_path_s - waited_s) / limits.deadline_s, 2) + waited_s / limits.deadline_s,
+    cached = {run.step.worker for other in group for run in other.episode.steps.values() if _is_cached(run)}
+    rivals = [other for other in group if other.correct] or [sample]
+    best = [min(figures) for figures in zip(*(_measure_effort(rival, cached) for rival in rivals), strict=True)]
+    plan = sample.task.oracle_turn
+    if plan is not None:
+        best[:2] = [min(best[0], 1 + len(layer_sizes(plan.steps))), min(best[1], 1 + len(plan.steps))]
+    quotients: list[float] = [
+        min(1.0, least / own) for least, own in zip(best, _measure_effort(sample, cached), strict=True)
     ]
+    return mean(quotients)
+
+
+def _measure_effort(sample: Sample, cached: Collection[str]) -> list[float]:
+    """What an answered episode took; every figure is at least 1.
+
+    Calls that waited for each other (turns, and the longest chain of steps below each), calls in all, 1 plus the time
+    on the critical path in tenths of the deadline, and, where the pool caps costs, 1 plus the cost in tenths of that
+    cap.
+    """
+    totals, limits = sample.totals, sample.limits
+    effort = [totals.rounds + totals.depth, totals.rounds + totals.steps, 1 + 10 * _measure_time(sample, cached)]
     if limits.max_cost is not None:  # a pool without a cap has no scale to measure costs by
-        used.append(measured.cost / limits.max_cost)
-    return sum(1 - min(1.0, share) for share in used) / len(used)
+        effort.append(1 + 10 * totals.cost / limits.max_cost)
+    return effort
+
+
+def _measure_time(sample: Sample, cached: Collection[str]) -> float:
+    """The workers' time on the critical path, as a share of the deadline.
+
+    It counts in hundredths: two runs of one plan never take the same. Latencies that the recipe drew for workers are
+    the same in every run and count exactly. A turn's time is left out: the generator writes many episodes at once. So
+    is the time of workers in `cached`: some of their replies were recorded ones, which take none.
+    """
+
+    def measure(run: StepRun) -> float:
+        return 0.0 if run.step.worker in cached else latency(run)
+
+    deadline_s, drawn_s = sample.limits.deadline_s, compute_drawn_wait(sample)
+    path_s = sum(measure(sample.episode.steps[k]) for k in critical_path(sample.episode, measure))
+    return round(max(0.0, path_s - drawn_s) / deadline_s, 2) + drawn_s / deadline_s
+
+
+def _is_cached(run: StepRun) -> bool:
+    return run.observation is not None and run.observation.cached
 
 
 def compute_drawn_wait(sample: Sample) -> float:
@@ -149,15 +183,25 @@ def compute_drawn_wait(sample: Sample) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RewardTerm:
-    """A row of the table: the name that recipes use, and the function."""
+    """A row of the table: the name that recipes use, and the function. A `gated` term counts for right answers only:
+    a wrong one gets 0."""
 
     name: str
     function: RewardFunction
+    gated: bool = False
 
     @property
     def summary(self) -> str:
         """The first line of the function's docstring."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedReward:
+    """A term with its weight in a recipe."""
+
+    term: RewardTerm
+    weight: float
 
 
 def _make_term(entry: EntryPoint, value: object) -> RewardTerm:
@@ -172,9 +216,9 @@ REWARDS = ExtensionTable(
     (
         RewardTerm("accuracy", accuracy_reward),
         RewardTerm("format", format_reward),
-        RewardTerm("diversity", diversity_reward),
-        RewardTerm("efficiency", efficiency_reward),
-        RewardTerm("binding", binding_reward),
+        RewardTerm("diversity", diversity_reward, gated=True),
+        RewardTerm("efficiency", efficiency_reward, gated=True),
+        RewardTerm("binding", binding_reward, gated=True),
     ),
     _make_term,
 )
@@ -193,7 +237,7 @@ def explain_missing_reward(term: str) -> str:
 
 
 def load_rewards(rewards: Sequence[RewardSettings]) -> dict[str, WeightedReward]:
-    """Name -> (function, weight). Raises InvalidRecipe for a term that does not exist or cannot be loaded."""
+    """Terms by name, with their weights. Raises InvalidRecipe for a term that does not exist or cannot be loaded."""
     terms: dict[str, WeightedReward] = {}
     for index, reward in enumerate(rewards):
         where = f"grpo.rewards.{index}.term"
@@ -203,20 +247,21 @@ def load_rewards(rewards: Sequence[RewardSettings]) -> dict[str, WeightedReward]
         term = REWARDS.get(reward.term) or _load_own(reward.term, where)
         if term.name in terms:
             raise InvalidRecipe([(where, f"{term.name} is there twice; add up the weights")])
-        terms[term.name] = (term.function, reward.weight)
+        terms[term.name] = WeightedReward(term, reward.weight)
     return terms
 
 
 def score_group(group: Sequence[Sample], terms: Mapping[str, WeightedReward]) -> list[dict[str, float]]:
-    """Each sample's terms, clipped to [0, 1]. A term that does not apply to a sample (None) is left out.
+    """Each sample's terms, clipped to [0, 1]; gated terms are 0 for a wrong answer. A term that does not apply to a
+    sample (None) is left out.
 
     Raises TrainingFailed when a reward function does, or returns something else than a number.
     """
     return [
         {
             name: min(1.0, max(0.0, value))  # so that a weight means the same for every term
-            for name, (function, _) in terms.items()
-            if (value := _call_reward(name, function, sample, group)) is not None
+            for name, reward in terms.items()
+            if (value := _call_reward(reward.term, sample, group)) is not None
         }
         for sample in group
     ]
@@ -224,24 +269,15 @@ def score_group(group: Sequence[Sample], terms: Mapping[str, WeightedReward]) ->
 
 def sum_weighted(values: Mapping[str, float], terms: Mapping[str, WeightedReward]) -> float:
     """The weighted sum."""
-    return sum(value * terms[name][1] for name, value in values.items())
+    return sum(value * terms[name].weight for name, value in values.items())
 
 
-def compute_advantages(rewards: Sequence[float], scale: str) -> list[float]:
-    """Group-relative advantages as GRPO defines them: (r - mean) / (std + 1e-4), std with n - 1
-    (Shao et al., arXiv 2402.03300, and TRL's implementation); without the division unless `scale` is group."""
-    mean = sum(rewards) / len(rewards)
-    # Shown and recorded only: TRL computes the advantages that it trains on from the rewards, by the same formula.
-    if scale != "group":
-        return [reward - mean for reward in rewards]
-    spread = math.sqrt(sum((reward - mean) ** 2 for reward in rewards) / max(1, len(rewards) - 1))
-    return [(reward - mean) / (spread + 1e-4) for reward in rewards]
-
-
-def are_equal(rewards: Sequence[float]) -> bool:
-    """Whether a group teaches nothing."""
-    # Rounding errors of the weighted sums are far smaller; every advantage of such a group would be 0.
-    return max(rewards) - min(rewards) < 1e-6
+def compute_outcome_weight(terms: Mapping[str, WeightedReward]) -> float:
+    """What a right answer earns more than a wrong one: the weight of `accuracy`; without it, the largest reward."""
+    accuracy = terms.get("accuracy")
+    if accuracy is not None and accuracy.weight > 0:
+        return accuracy.weight
+    return sum(reward.weight for reward in terms.values())
 
 
 def compute_worker_shares(
@@ -262,11 +298,14 @@ def _total_variation(one: Mapping[str, float], other: Mapping[str, float]) -> fl
     return sum(abs(one.get(name, 0.0) - other.get(name, 0.0)) for name in {*one, *other}) / 2
 
 
-def _call_reward(name: str, function: RewardFunction, sample: Sample, group: Sequence[Sample]) -> float | None:
+def _call_reward(term: RewardTerm, sample: Sample, group: Sequence[Sample]) -> float | None:
     try:
-        value = function(sample, group)
-        return None if value is None else float(value)
+        value = term.function(sample, group)
+        if value is None:
+            return None
+        return 0.0 if term.gated and not sample.correct else float(value)
     except Exception as error:
+        name = term.name
         package = REWARDS.package_of(name) if name in REWARDS else ""
         source = f" of {package}" if package else ""
         raise TrainingFailed("reward", f"the reward {name}{source} failed: {type(error).__name__}: {error}") from error

@@ -2,7 +2,7 @@
 
 Each episode is a coroutine of its own: it asks the generator for a turn, its workers run while others
 generate, and it goes on the moment its own round has ended. There is no barrier over the batch. A group
-whose rewards are all equal teaches nothing and is drawn anew, within a limit, on another task.
+whose answers are all right or all wrong is drawn anew, within a limit, on another task.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.load_once import LoadOnce
 from trainer.errors import TrainingFailed
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
+from trainer.grpo.advantages import compute_advantages
 from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.learning_reader import LearningReader
 from trainer.grpo.rewards import (
     Sample,
     WeightedReward,
-    are_equal,
-    compute_advantages,
+    compute_outcome_weight,
     compute_worker_shares,
     make_sample,
     score_group,
@@ -44,6 +44,7 @@ from trainer.grpo.rewards import (
 from trainer.grpo.token_transcript import ChatTokens, Transcript
 from trainer.grpo.token_writer import TokenWriter
 from trainer.learner.generator import Generator
+from trainer.recipe import AdvantageScale
 from trainer.results.statistics import mean
 from trainer.tasks.pool_conditions import unwrap_worker
 from trainer.tasks.task import Task
@@ -52,7 +53,8 @@ from trainer.tasks.task_pools import TaskPools, VaryTask, keep_task
 
 @dataclass(slots=True)
 class Rollout:
-    """A finished episode with its tokens, its reward terms and what GRPO makes of them."""
+    """A finished episode with its tokens, its reward terms and what GRPO makes of them: the advantage is the one that
+    it trains with, 0 when it does not."""
 
     sample: Sample
     transcript: Transcript
@@ -71,11 +73,22 @@ class RolloutGroup:
 
     @property
     def equal(self) -> bool:
-        return are_equal([rollout.reward for rollout in self.rollouts])
+        """Whether all outcomes are the same: every answer right, or every answer wrong."""
+        return len({rollout.sample.correct for rollout in self.rollouts}) == 1
 
     @property
     def success(self) -> float:
         return sum(rollout.sample.correct for rollout in self.rollouts) / len(self.rollouts)
+
+    @property
+    def rewards(self) -> list[float]:
+        return [rollout.reward for rollout in self.rollouts]
+
+    @property
+    def trained_rewards(self) -> list[float]:
+        """Rewards from which TRL, when it subtracts their mean and divides by nothing, gets back our advantages."""
+        centre = mean(self.rewards)
+        return [centre + rollout.advantage for rollout in self.rollouts]
 
     def row(self, step: int, kept: bool) -> dict[str, JsonValue]:
         """One line of rollouts.jsonl."""
@@ -200,7 +213,7 @@ class RolloutEngine:
         terms: dict[str, WeightedReward],
         sink: Sink,
         *,
-        scale: str = "group",
+        scale: AdvantageScale = "group",
         concurrency: int = 256,
         max_cost: float | None = None,
         vary: VaryTask = keep_task,
@@ -216,10 +229,10 @@ class RolloutEngine:
     async def run_step(
         self, curriculum: Curriculum, generator: Generator, groups: int, size: int, redraws: int, mixed_only: bool
     ) -> tuple[list[RolloutGroup], list[RolloutGroup]]:
-        """Enough groups for one step, and those that were left out because all their rewards were equal.
+        """Enough groups for one step, with advantages, and those that were left out because all outcomes were equal.
 
         All start at once. For every equal group another one starts, at most `redraws` in all; when even
-        then too few are mixed, equal ones fill up the batch.
+        then too few are mixed, equal ones fill up the batch (DAPO, arXiv 2503.14476, draws until none is equal).
         """
         # Groups are taken as they end, in any order, so that a slow one holds up nothing but the step's end.
         pending = {self._start(curriculum.draw(), generator, size) for _ in range(groups)}
@@ -239,13 +252,14 @@ class RolloutEngine:
                 task.cancel()
         # A redraw replaces one equal group, so at most `groups` are mixed; equal ones fill what is missing.
         kept = (mixed + equal)[:groups]
+        set_advantages(kept, self.scale, compute_outcome_weight(self.terms), mixed_only)
         return kept, [group for group in equal if group not in kept]
 
     def _start(self, task: Task, generator: Generator, size: int) -> asyncio.Task[RolloutGroup]:
         return asyncio.create_task(self.run_group(task, generator, size))
 
     async def run_group(self, task: Task, generator: Generator, size: int) -> RolloutGroup:
-        """`size` episodes on one task and one pool, scored against each other."""
+        """`size` episodes on one task and one pool, with rewards; advantages come when the step's groups are chosen."""
         task = self.pools.vary(task)
         # A TaskGroup: the first failure of a backend cancels the other episodes of the group.
         async with self.pools.open(task) as pool, asyncio.TaskGroup() as running:
@@ -255,9 +269,6 @@ class RolloutEngine:
         scored = score_group([rollout.sample for rollout in group.rollouts], self.terms)
         for rollout, terms in zip(group.rollouts, scored, strict=True):
             rollout.terms, rollout.reward = terms, sum_weighted(terms, self.terms)
-        relative = compute_advantages([rollout.reward for rollout in group.rollouts], self.scale)
-        for rollout, advantage in zip(group.rollouts, relative, strict=True):
-            rollout.advantage = advantage
         return group
 
     def _plan_binding(self, pool: LivePool) -> LoadOnce[Binding] | None:
@@ -312,6 +323,21 @@ class RolloutEngine:
             raise TrainingFailed("max_cost", f"the job has spent ${self.cost:.4f}; rollouts.max_cost allows no more")
 
 
+def set_advantages(
+    groups: Sequence[RolloutGroup], scale: AdvantageScale, outcome_weight: float, mixed_only: bool
+) -> None:
+    """Give every episode of a batch the advantage that it trains with.
+
+    With `mixed_only` an all-wrong group, which then only fills up the batch, trains nothing: all its advantages are 0.
+    An all-right one keeps the advantages of its tie-breakers, which compute_advantages bounds.
+    """
+    advantages = compute_advantages([group.rewards for group in groups], scale, outcome_weight)
+    for group, values in zip(groups, advantages, strict=True):
+        silent = mixed_only and group.success == 0
+        for rollout, value in zip(group.rollouts, values, strict=True):
+            rollout.advantage = 0.0 if silent else value
+
+
 class _FailureGuard:
     """Lets a backend's failure end the job instead of being one episode's bad turn."""
 
@@ -343,6 +369,7 @@ def compute_rollout_metrics(
         "rollout/steps": mean([sample.totals.steps for sample in samples]),
         "rollout/width": mean([sample.totals.width for sample in samples]),
         "rollout/length": mean([sum(rollout.transcript.mask) for rollout in rollouts]),
+        "rollout/reward_std": _compute_spread([rollout.reward for rollout in rollouts]),
         "rollout/cost": sum(sample.totals.cost for sample in samples),
         "rollout/valid_turns": mean([float(done.turn is not None and done.turn.error is None) for done in turns]),
         "groups/skipped": len(skipped),

@@ -1,9 +1,10 @@
 """The GRPO stage: TRL's GRPOTrainer does the learning, our rollout engine the episodes.
 
 TRL asks `rollout_func` for as many token sequences as a step needs. What it hands over as prompts are only
-places: the curriculum decides which tasks fill them, and groups that teach nothing are drawn anew. Tokens
-that the model did not write are masked through `env_mask`. The private call for vLLM in this process
-(`_generate_single_turn`) is the only one of its kind, and a test holds its contract.
+places: the curriculum decides which tasks fill them, and groups of one outcome are drawn anew. Advantages are
+computed here: TRL gets rewards that it only has to centre. Tokens that the model did not write are masked
+through `env_mask`. The private call for vLLM in this process (`_generate_single_turn`) is the only one of its
+kind, and a test holds its contract.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ from trainer.recipe import GrpoSettings, Recipe
 from trainer.tasks.task import Task
 
 log = logging.getLogger(__name__)
+TRAINED = "trained"  # the column of rewards that TRL trains on; those of the terms are only logged
 PLACEHOLDER = "placeholder"  # the text of the prompts that the trainer hands over; nothing reads it
 
 
@@ -103,7 +105,7 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
         trainer = choose_grpo_trainer(learner.model)(
             model=learner.model,
             args=_make_arguments(training, settings),
-            reward_funcs=[_make_column_reader(name) for name in terms],
+            reward_funcs=make_reward_functions(list(terms)),
             train_dataset=_make_placeholders(settings),
             processing_class=learner.tokenizer,
             callbacks=[callback],
@@ -154,12 +156,12 @@ def _make_rollout_function(
                 "cost/total": engine.cost,
             },
         )
-        return _to_columns(kept, names)
+        return make_columns(kept, names)
 
     return rollout
 
 
-def _to_columns(groups: list[RolloutGroup], names: list[str]) -> dict[str, Any]:
+def make_columns(groups: list[RolloutGroup], names: list[str]) -> dict[str, Any]:
     """The episodes as TRL wants them: one row per episode, groups together."""
     rollouts = [rollout for group in groups for rollout in group.rollouts]
     have_logprobs = all(rollout.logprobs is not None for rollout in rollouts)
@@ -169,7 +171,18 @@ def _to_columns(groups: list[RolloutGroup], names: list[str]) -> dict[str, Any]:
         "env_mask": [rollout.transcript.mask for rollout in rollouts],
         "logprobs": [rollout.logprobs for rollout in rollouts] if have_logprobs else None,
         **{f"term_{name}": [rollout.terms.get(name) for rollout in rollouts] for name in names},
+        f"term_{TRAINED}": [reward for group in groups for reward in group.trained_rewards],
     }
+
+
+def make_reward_functions(names: Sequence[str]) -> list[Callable[..., list[float | None]]]:
+    """Reward functions for TRL: one per term, to be logged, and the one that it trains on."""
+    return [_make_column_reader(name) for name in (*names, TRAINED)]
+
+
+def make_reward_arguments(count: int) -> dict[str, Any]:
+    """What TRL makes of the rewards of `count` terms and of TRAINED: it only subtracts the mean of each group."""
+    return {"scale_rewards": "none", "reward_weights": [*(0.0 for _ in range(count)), 1.0]}
 
 
 def _make_column_reader(name: str) -> Callable[..., list[float | None]]:
@@ -240,9 +253,8 @@ def _make_arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOCo
         beta=loss.beta,
         epsilon=loss.epsilon,
         epsilon_high=loss.epsilon_high,
-        scale_rewards=loss.scale,
         num_iterations=loss.iterations,
-        reward_weights=[reward.weight for reward in settings.rewards],
+        **make_reward_arguments(len(settings.rewards)),
         log_completions=False,
     )
 

@@ -104,7 +104,7 @@ export class Rollouts {
     this.before.disabled = at <= 0;
     this.after.disabled = at >= steps.length - 1;
     this.newest.setAttribute("aria-pressed", String(this.step === null));
-    this.summary.textContent = `${of} ${of === 1 ? "group" : "groups"}${equal ? `, ${equal} with equal rewards` : ""}`;
+    this.summary.textContent = `${of} ${of === 1 ? "group" : "groups"}${equal ? `, ${equal} with one outcome` : ""}`;
   }
 }
 
@@ -114,13 +114,19 @@ function group(reply) {
     el("span.train-rollouts-family", {}, reply.level ? `${reply.family} level ${reply.level}` : reply.family),
     el("span.train-rollouts-solved", {}, `${reply.solved} of ${reply.of} solved`),
   );
-  if (reply.equal) line.append(flag("All equal: teaches nothing", "warn"));
+  if (reply.equal) line.append(flag(describeEqual(reply), "warn"));
   if (reply.kept === false) line.append(flag("Left out, drawn again", "mute"));
   const head = el("header.train-rollouts-head", {}, line, el("h3", { title: reply.query }, reply.query));
   const tiles = el("div.train-rollouts-tiles");
   const most = Math.max(1e-6, ...reply.episodes.map((episode) => Math.abs(episode.advantage)));
   reply.episodes.forEach((episode, place) => tiles.append(tile(episode, place, most)));
   return el("section.train-rollouts-group", { "data-equal": String(Boolean(reply.equal)) }, head, tiles);
+}
+
+/** A group of one outcome trains only where its advantages are not 0: by its tie-breakers. */
+function describeEqual(reply) {
+  const outcome = reply.solved ? "All right" : "All wrong";
+  return reply.episodes.some((episode) => episode.advantage !== 0) ? outcome : `${outcome}: teaches nothing`;
 }
 
 function flag(text, kind) {
@@ -188,8 +194,8 @@ function bar(advantage, most) {
   fill.style.width = `${(Math.abs(advantage) / most) * 50}%`;
   const track = el("span.train-rollouts-track", {}, fill);
   return el(
-    "div.train-rollouts-advantage", { title: "Advantage: how much better than its group" }, el("span.train-rollouts-name", {}, "advantage"),
-    track, el("b", {}, formatSigned(advantage)),
+    "div.train-rollouts-advantage", { title: "Advantage: how much better than its group. It trains with this number" },
+    el("span.train-rollouts-name", {}, "advantage"), track, el("b", {}, formatSigned(advantage)),
   );
 }
 

@@ -107,7 +107,8 @@ def _advise_on_learning(rows: Sequence[Row], groups: Sequence[Row], recipe: Reci
             Advice(
                 "degenerate",
                 "The model writes turns, but no answer is right: the reward stays at 0.",
-                "Choose easier tasks (tasks.levels), more SFT steps, or give grpo.rewards a format term.",
+                "Choose easier tasks (tasks.levels), more SFT steps, or "
+                "a format term with grpo.rollouts.mixed_only: false.",
                 True,
             )
         )
@@ -134,7 +135,7 @@ def _equal_rewards(groups: Sequence[Row]) -> Advice | None:
         else "The tasks are too hard or sampling is too narrow: lower tasks.levels, or raise the "
         "group or temperature in grpo.rollouts."
     )
-    sentence = f"{share:.0%} of the newest groups have equal rewards: they teach nothing."
+    sentence = f"{share:.0%} of the newest groups have one outcome, all right or all wrong: they teach little."
     return Advice("degenerate", sentence, action)
 
 

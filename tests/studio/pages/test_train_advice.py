@@ -69,8 +69,8 @@ def test_silence_and_broken_numbers_come_first_and_alone():
     [
         (steps(reward=0.0, rollout__valid_turns=0.0), (), "does not write plans", "Run SFT first"),
         (steps(reward=0.0, rollout__valid_turns=0.9), (), "no answer is right", "tasks.levels"),
-        (steps(**HEALTHY), groups(10, 9), "equal rewards", "too hard"),
-        (steps(**HEALTHY), groups(10, 9, correct=True), "equal rewards", "too easy"),
+        (steps(**HEALTHY), groups(10, 9), "one outcome", "too hard"),
+        (steps(**HEALTHY), groups(10, 9, correct=True), "one outcome", "too easy"),
         (steps(**HEALTHY, completions__clipped_ratio=0.6), (), "cut off", "model.turn_tokens (now 512)"),
         (steps(**HEALTHY, worker__sql=0.95, worker__python=0.05), (), "95% of the steps go to sql", "diversity"),
         (steps(**{**HEALTHY, "entropy": lambda t: max(0.01, 0.9 - 1.4 * t)}), (), "Entropy fell", "temperature"),

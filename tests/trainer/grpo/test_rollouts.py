@@ -27,14 +27,16 @@ from pool_registry.pool import Limits, Pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from trainer.errors import TrainingFailed
+from trainer.grpo.advantages import compute_advantages
 from trainer.grpo.curriculum import Curriculum
-from trainer.grpo.rewards import compute_advantages, load_rewards
+from trainer.grpo.rewards import load_rewards
 from trainer.grpo.rollouts import (
     EpisodeFormat,
     RolloutEngine,
     RolloutTimer,
     compute_rollout_metrics,
     select_fitting_tasks,
+    set_advantages,
 )
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.job_process import explain_job_failure
@@ -318,11 +320,12 @@ def test_a_group_is_scored_against_itself(chat):
 
     async def run():
         generator = Written(chat, lambda *_: answer_of(next(answers)))
-        return await an_engine(chat, a_pool()).run_group(a_task(), generator, 4)
+        curriculum = Curriculum([a_task()], CurriculumSettings(), 0)
+        return await an_engine(chat, a_pool()).run_step(curriculum, generator, 1, 4, 0, True)
 
-    group = asyncio.run(run())
+    ((group,), _) = asyncio.run(run())
     assert [rollout.reward for rollout in group.rollouts] == [1, 0, 0, 0] and group.success == 0.25
-    assert [rollout.advantage for rollout in group.rollouts] == compute_advantages([1, 0, 0, 0], "group")
+    assert [[rollout.advantage for rollout in group.rollouts]] == compute_advantages([[1, 0, 0, 0]], "group", 1.0)
     row = group.row(7, kept=True)
     assert (row["step"], row["kept"], row["equal"], row["family"]) == (7, True, False, "own")
     assert [each["correct"] for each in row["episodes"]] == [True, False, False, False]
@@ -346,6 +349,29 @@ def test_equal_groups_are_drawn_anew_within_the_limit_and_counted(chat):
     assert (len(kept), len(skipped), episodes) == (2, 3, 10) and all(group.equal for group in kept)
     found = compute_rollout_metrics(kept, skipped, ["accuracy"])
     assert (found["groups/skipped"], found["groups/equal"], found["rollout/correct"]) == (3, 2, 0.0)
+
+
+def test_an_all_right_group_is_equal_though_one_of_its_plans_is_longer(chat):
+    turns: list[int] = []
+
+    def turn(*_: Any) -> str:
+        turns.append(len(turns))
+        return answer_of("right") if len(turns) % 2 else call_of("x", answer="right")
+
+    async def run():
+        engine = an_engine(chat, a_pool())
+        weights = {"accuracy": 1.0, "efficiency": 0.1}
+        engine.terms = load_rewards([RewardSettings(term=term, weight=weight) for term, weight in weights.items()])
+        return await engine.run_step(
+            Curriculum([a_task()], CurriculumSettings(), 0), Written(chat, turn), 1, 2, 2, True
+        )
+
+    (filling,), skipped = asyncio.run(run())
+    assert filling.equal and len(skipped) == 2 and len(set(filling.rewards)) == 2
+    assert 0 < max(rollout.advantage for rollout in filling.rollouts) < 0.1, (
+        "a tie-breaker, in a batch that it fills up"
+    )
+    assert {rollout.advantage for group in skipped for rollout in group.rollouts} == {0.0}
 
 
 def test_mixed_groups_are_kept_before_equal_ones(chat):
@@ -561,8 +587,8 @@ def test_the_colocated_generator_tells_everybody_that_it_failed():
 # What we rely on in TRL 1.16
 
 
-def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group", steps: int = 1, **changes: Any):
-    """A GRPOTrainer with 2 prompts x 4 generations after `steps` steps."""
+def trl_step(tiny_base, rollout, rewards: Sequence[Any], scale: str = "group", steps: int = 1, **changes: Any):
+    """A GRPOTrainer with 2 prompts x 4 generations after `steps` steps. `rewards` are numbers or reward functions."""
     import torch
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
@@ -593,7 +619,7 @@ def trl_step(tiny_base, rollout, rewards: Sequence[float], scale: str = "group",
     watched = Watched(
         model=AutoModelForCausalLM.from_pretrained(tiny_base, dtype=torch.float32),
         args=GRPOConfig(**shared, **arguments),
-        reward_funcs=[lambda **_: list(rewards)],
+        reward_funcs=list(rewards) if callable(rewards[0]) else [lambda **_: list(rewards)],
         train_dataset=Dataset.from_list([{"prompt": [{"role": "user", "content": str(n)}]} for n in range(2)]),
         processing_class=AutoTokenizer.from_pretrained(tiny_base, padding_side="left"),
         rollout_func=rollout,
@@ -643,11 +669,43 @@ def test_trl_does_not_learn_what_the_mask_leaves_out(tiny_base):
     assert everything != pytest.approx(masked, rel=1e-2)
 
 
-@pytest.mark.parametrize("scale", ["group", "none"])
-def test_our_advantages_are_trls(tiny_base, scale):
-    trained = trl_step(tiny_base, rows_of([1, 1, 1, 1]), REWARDS, scale)
-    ours = [each for start in (0, 4) for each in compute_advantages(REWARDS[start : start + 4], scale)]
-    assert list(trained._logs["advantages"]) == pytest.approx(ours, abs=1e-5)
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_our_advantages_are_trls_where_outcomes_differ(tiny_base, scale):
+    rewards = [1.0, 0.0, 0.0, 1.0, 1.2, 0.2, 0.2, 0.0]
+    trained = trl_step(tiny_base, rows_of([1, 1, 1, 1]), rewards, scale)
+    first, second = compute_advantages([rewards[:4], rewards[4:]], scale, 1.0)
+    assert list(trained._logs["advantages"]) == pytest.approx([*first, *second], abs=1e-5)
+
+
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_the_advantages_that_are_shown_are_those_that_train(chat, tiny_base, scale):
+    """One mixed group, and an all-wrong one that fills up the batch and trains nothing, whatever its format."""
+    from trainer.grpo.stage import make_columns, make_reward_arguments, make_reward_functions
+
+    answers = {
+        "mixed": iter([call_of("x", answer="right"), "no turn", answer_of("right"), answer_of("wrong")]),
+        "wrong": iter([answer_of("wrong"), "no turn", "no turn", answer_of("wrong")]),
+    }
+    weights = {"accuracy": 1.0, "format": 0.2, "efficiency": 0.1}
+
+    async def run():
+        generator = Written(chat, lambda query, _: next(answers[query.strip()]))
+        engine = an_engine(chat, a_pool(), max_rounds=1)
+        engine.terms = load_rewards([RewardSettings(term=term, weight=weight) for term, weight in weights.items()])
+        groups = [await engine.run_group(a_task(query), generator, 4) for query in answers]
+        set_advantages(groups, scale, 1.0, mixed_only=True)
+        return groups
+
+    groups = asyncio.run(run())
+    columns = {**make_columns(groups, list(weights)), "logprobs": None}
+    functions = make_reward_functions(list(weights))
+    trained = trl_step(tiny_base, lambda *_: columns, functions, **make_reward_arguments(len(weights)))
+    shown = [episode["advantage"] for group in groups for episode in group.row(1, kept=True)["episodes"]]
+    assert list(trained._logs["advantages"]) == pytest.approx(shown, abs=1e-4)
+    assert shown[2] > shown[0] > 0 > shown[3] > shown[1] and shown[4:] == [0, 0, 0, 0]
+    logged = next(row for row in trained.state.log_history if "reward" in row)
+    rewards = [rollout.reward for group in groups for rollout in group.rollouts]
+    assert logged["reward"] == pytest.approx(sum(rewards) / 8, abs=1e-4), "the curve still shows rewards"
 
 
 def test_the_one_private_call_of_trl_keeps_its_contract(tiny_base):

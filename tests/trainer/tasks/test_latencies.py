@@ -123,9 +123,10 @@ def test_efficiency_counts_a_drawn_latency_exactly_and_parallel_ones_once():
     beside = run_sample(Step(1, "slow", text), Step(2, "other", text))
     after = run_sample(Step(1, "slow", text), Step(2, "other", {"expression": "$1"}, (1,)))
     assert [compute_drawn_wait(sample) for sample in (fast, beside, after)] == pytest.approx([0, 0.04, 0.08])
-    best, middle, worst = (efficiency_reward(sample, []) for sample in (fast, beside, after))
-    unit = 0.04 / LIMITS.deadline_s / 3
-    assert (best - middle, middle - worst) == pytest.approx((unit, unit), abs=1e-9)
+    group = (fast, beside, after)
+    best, middle, worst = (efficiency_reward(sample, group) for sample in group)
+    once, twice = (1 / (1 + 10 * wait_s / LIMITS.deadline_s) for wait_s in (0.04, 0.08))
+    assert (best, middle, worst) == pytest.approx((1, (2 + once) / 3, (2 / 3 + 1 + twice) / 3), abs=1e-9)
     assert after.totals.critical_path_s >= 0.08
 
 
