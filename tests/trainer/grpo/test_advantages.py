@@ -63,8 +63,8 @@ def test_the_order_is_right_then_right_and_longer_then_wrong(scale):
     | case                       | reward before | after | advantage before | after |
     | right plan                 | 1.30          | 1.30  | +0.87            | +0.88 |
     | right plan with extra step | 1.30          | 1.29  | +0.86            | +0.85 |
-    | honest slip                | 0.30          | 0.20  | -0.89            | -0.86 |
-    | instant wrong "0"          | 0.33          | 0.20  | -0.85            | -0.86 |
+    | honest slip                | 0.30          | 0.20  | -0.89            | -0.87 |
+    | instant wrong "0"          | 0.33          | 0.20  | -0.85            | -0.87 |
     """
     first, second, third, last = train(right(), longer(), slip(), instant(), scale=scale)
     assert first > second > 0 > third >= last
