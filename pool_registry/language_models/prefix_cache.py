@@ -66,15 +66,15 @@ class PrefixCache:
         from transformers import DynamicCache
 
         key, length = self._find_beginning(tokens, adapter)
-        known = [(keys[:, :length], values[:, :length]) for keys, values in self._rows[key]] if key else []
+        beginning = [(keys[:, :length], values[:, :length]) for keys, values in self._rows[key]] if key else []
         if key:
             self._rows.move_to_end(key)
         if length == len(tokens):
-            return known
+            return beginning
         import torch
 
         cache = DynamicCache()
-        for layer, (keys, values) in enumerate(known):
+        for layer, (keys, values) in enumerate(beginning):
             cache.update(keys[None], values[None], layer)
         ids = torch.tensor([tokens[length:]], device=self._model.device)
         past = self._model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1).past_key_values
