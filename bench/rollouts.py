@@ -58,11 +58,12 @@ from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
 from scripts.build_tiny_base import ASSISTANT, PAD, build_model, build_tokenizer, invent_name
-from trainer.grpo.rewards import accuracy_reward
+from trainer.grpo.rewards import load_rewards
 from trainer.grpo.rollouts import EpisodeFormat, RolloutEngine
 from trainer.grpo.token_transcript import ChatTokens
 from trainer.learner.generator import GeneratedTokens, SamplingParams
 from trainer.learner.transformers_generator import TransformersGenerator
+from trainer.recipe import RewardSettings
 from trainer.tasks.task import Task
 from trainer.tasks.verifier import ExactText
 
@@ -366,7 +367,7 @@ class Bench:
         generator = made or Ours(self.model, tokenizer, SamplingParams())
         episode_format = EpisodeFormat(PlanDialect(), "query", LIMIT, 4096, 2)
         async with live_pool(POOL) as pool:
-            terms: Any = {"accuracy": (accuracy_reward, 1.0)}
+            terms = load_rewards([RewardSettings(term="accuracy", weight=1.0)])
             engine = RolloutEngine("bench", pool, self.script.chat, episode_format, terms, self.store.traces)
             dealt: Any = Dealt(tasks_of(size // group))
             with self.watch(True, scale) as timings:

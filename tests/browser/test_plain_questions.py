@@ -22,8 +22,11 @@ ENDED = re.compile("answered|failed|limit|stopped|refused", re.IGNORECASE)
 def ask(page: Page, url: str, question: str) -> str:
     """Type a question into the page as it opens and press Run; the answer that it shows, "" without one in time."""
     page.goto(f"{url}/")
-    page.locator("#query textarea").fill(question)
+    box = page.locator("#query textarea")
+    expect(box).not_to_have_value("")  # the page has filled in its own question
+    box.fill(question)
     page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator(".run-summary-query")).to_have_text(question, timeout=PATIENCE_MS)  # not the run before
     answer = page.get_by_test_id("answer")
     try:
         expect(page.get_by_test_id("state")).to_have_text(ENDED, timeout=PATIENCE_MS)
