@@ -34,7 +34,7 @@ from trainer.tasks.suite import make_random
 # Failures that are not the orchestrator's doing: a turn that met one is still worth imitating.
 NOT_ITS_FAULT = {"timeout", "unavailable", "dependency_failed", "connection", "rate_limited", "deadline"}
 MAX_FILE_BYTES = 500_000_000
-UNFIT_CARD = 0.12  # share of a reader's demonstrations with the card of a worker that does not fit
+UNFIT_CARD = 0.2  # share of a reader's demonstrations with the card of a worker that does not fit
 
 
 class DemonstrationMessage(BaseModel):
