@@ -95,9 +95,12 @@ class TaskPools:
         return self._open[pool_hash]
 
     async def _close_oldest(self) -> None:
-        idle = [pool_hash for pool_hash, opened in self._open.items() if not opened.users]
-        for pool_hash in idle[: max(0, len(self._open) - self._max_open)]:
-            await self._close(pool_hash)
+        # An episode that ends while a pool closes closes others, and one that begins uses one: look again each time.
+        while len(self._open) > self._max_open:
+            idle = next((pool_hash for pool_hash, opened in self._open.items() if not opened.users), None)
+            if idle is None:
+                return
+            await self._close(idle)
 
     async def _close(self, pool_hash: str) -> None:
         opened = self._open.pop(pool_hash)

@@ -48,6 +48,7 @@ class Counted(Worker):
         return Reply(call.text("text"))
 
     async def close(self) -> None:
+        await asyncio.sleep(0)  # other episodes go on while a worker closes
         Counted.open_now -= 1
 
 
@@ -115,6 +116,21 @@ def test_idle_pools_are_closed_beyond_the_limit_the_oldest_first():
             assert Counted.opened == opened + 1, "an old one was closed"
 
     with_pools(use, max_open=2)
+    assert Counted.open_now == 0
+
+
+def test_episodes_that_end_while_a_pool_closes_close_every_pool_once():
+    async def use(pools: TaskPools):
+        async def run_episode(number: int) -> None:
+            async with pools.open(task_on(counted_pool(number))):
+                await asyncio.sleep(0)
+
+        for number in range(5):
+            await run_episode(number)
+        await asyncio.gather(*map(run_episode, range(5, 10)))
+        return Counted.open_now
+
+    assert with_pools(use, max_open=5) == 5
     assert Counted.open_now == 0
 
 
