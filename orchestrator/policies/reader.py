@@ -15,7 +15,7 @@ from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Step, Turn, renumber_quotes, renumber_step
-from orchestrator.reader.bind_needs import rank_workers
+from orchestrator.reader.bind_needs import list_candidates
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.needs import MAX_NEEDS, Need, parse_needs
@@ -89,7 +89,7 @@ class ReaderPolicy:
         completions = [first]
         refusals = [REFUSAL, *(refuse(need.text) for need in needs)]
         ranked = await asyncio.to_thread(self._rank, needs)
-        while True:
+        while all(ranked):
             bound = [candidates[0] for candidates in ranked]
             chosen = [self._pool.workers[item.worker] for item in bound]
             schemas = [worker.parameters for worker in chosen]
@@ -98,16 +98,18 @@ class ReaderPolicy:
             completions.append(await self._write(messages, grammar, draw))
             turn = parse_fill(completions[-1].text, bound, episode.next_step_id)
             place = _find_need(read_refused_need(turn.answer), needs)
-            if place is None or len(ranked[place]) == 1:
-                break
+            if place is None:
+                text = f"{first.text}\n\n{completions[-1].text}"
+                return _finish(replace(turn, text=text), completions, shown)
             del ranked[place][0]  # the model says that this worker does not fit: show it the next one
-        text = f"{first.text}\n\n{completions[-1].text}"
-        return _finish(replace(turn, text=text), completions, shown)
+        unserved = needs[ranked.index([])]
+        text = "\n\n".join(dict.fromkeys((first.text, completions[-1].text)))
+        return _finish(Turn(answer=refuse(unserved.text), text=text), completions, shown)
 
     def _rank(self, needs: list[Need]) -> list[list[BoundNeed]]:
         """The workers that may be shown for each need, the most likely first."""
         workers = list(self._pool.workers.values())
-        return [rank_workers(need, workers)[:CANDIDATES] for need in needs]
+        return [list_candidates(need, workers)[:CANDIDATES] for need in needs]
 
 
 def _finish(turn: Turn, completions: list[Completion], shown: ShownWorkers | None) -> Turn:
@@ -165,7 +167,7 @@ def _choose_substitute(step: Step, pool: LivePool, tried: set[str]) -> str | Non
     if not workers:
         return None
     described = step.need or pool.workers[step.worker].spec.description if step.worker in pool.workers else step.need
-    for item in rank_workers(Need(described), workers):
+    for item in list_candidates(Need(described), workers):
         worker = pool.workers[item.worker]
         same = set(step.arguments) <= set(_names(worker))
         if same and (step.references or worker.argument_problem(step.arguments) is None):

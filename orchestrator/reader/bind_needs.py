@@ -17,6 +17,16 @@ from orchestrator.retrieval.choose_workers import WorkerProfile, score_words
 from pool_registry.calls.live_pool import LiveWorker
 
 ENCODER = "need-encoder"  # the folder of the adapter in assets
+# Of the needs that a worker serves one in a thousand is less like its card, of those that none serves two thirds are
+# less like every card of the pool (tests/orchestrator/reader/test_likeness.py).
+LEAST_LIKENESS = 0.28
+
+
+def list_candidates(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed]:
+    """The workers that may serve a need, the most likely first; none where every one does something else. Blocks: call
+    it from a thread."""
+    least = LEAST_LIKENESS if sentence_vectors.find_weights() is not None else 0.0
+    return [bound for bound in rank_workers(need, workers) if bound.likeness >= least]
 
 
 def rank_workers(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed]:
