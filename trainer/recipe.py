@@ -152,6 +152,12 @@ class RewardSettings(RecipeSection):
 
     term: str = Field(min_length=1, description="A reward's name, or your own function as FILE.py:FUNCTION.")
     weight: float = Field(default=1.0, ge=0, le=100, description="The reward is the weighted sum of the terms.")
+    anneal: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="The weight falls linearly to 0 over this share of the steps. Empty: it stays.",
+    )
 
 
 class RolloutSettings(RecipeSection):

@@ -15,13 +15,14 @@ from __future__ import annotations
 import importlib.util
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TypeAlias
 
 from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.layers import layer_sizes
+from orchestrator.plan import Step, references
 from orchestrator.prompt import PromptStyle
 from orchestrator.traces.episode_totals import EpisodeTotals, compute_totals, critical_path, latency
 from pool_registry.actions import Status
@@ -133,6 +134,42 @@ def efficiency_reward(sample: Sample, group: Sequence[Sample]) -> float:
     return mean(quotients)
 
 
+def parallelism_reward(sample: Sample, _group: Sequence[Sample]) -> float:
+    """Share of the steps that wait for no other: 1 - critical steps / steps; 0 without steps.
+
+    Critical steps are the longest chain of each round, summed. Of the last round only the steps count that the answer
+    quotes, and those that they may see: a needless step pays nothing.
+    PARL (Kimi K2.5, arXiv 2602.02276) rewards starting subagents, with a weight that falls to 0 over training, and
+    counts latency in critical steps. It publishes no formula for the term and does not gate it by the answer; this
+    formula is this project's own.
+    """
+    rounds = [_list_read_steps(done) for done in sample.episode.rounds]
+    count = sum(map(len, rounds))
+    return 1 - sum(len(layer_sizes(steps)) for steps in rounds) / count if count else 0.0
+
+
+def _list_read_steps(done: Round) -> list[Step]:
+    """The steps whose values were read: all of a round that another turn followed, else those behind the answer."""
+    steps = [run.step for run in done.steps]
+    if done.turn is None or not done.turn.has_answer:
+        return steps
+    read = references(done.turn.answer)
+    for step in reversed(steps):  # access lists name earlier steps only
+        if step.id in read:
+            read.update(step.access)
+    return [step for step in steps if step.id in read]
+
+
+def finish_reward(sample: Sample, _group: Sequence[Sample]) -> float:
+    """Share of the steps that end without a failure; 0 without steps.
+
+    PARL (Kimi K2.5, arXiv 2602.02276) pays the share of subagents that finish beside `parallelism`, against calls
+    that are started for their number's sake. It anneals this weight too, and does not gate the term by the answer.
+    """
+    states = [run.state for run in sample.episode.steps.values()]
+    return states.count(Status.OK) / len(states) if states else 0.0
+
+
 def _measure_effort(sample: Sample, cached: Collection[str]) -> list[float]:
     """What an answered episode took; every figure is at least 1.
 
@@ -198,10 +235,11 @@ class RewardTerm:
 
 @dataclass(frozen=True, slots=True)
 class WeightedReward:
-    """A term with its weight in a recipe."""
+    """A term with its weight in a recipe, which may fall to 0 over the share `anneal` of the steps."""
 
     term: RewardTerm
     weight: float
+    anneal: float | None = None
 
 
 def _make_term(entry: EntryPoint, value: object) -> RewardTerm:
@@ -219,6 +257,8 @@ REWARDS = ExtensionTable(
         RewardTerm("diversity", diversity_reward, gated=True),
         RewardTerm("efficiency", efficiency_reward, gated=True),
         RewardTerm("binding", binding_reward, gated=True),
+        RewardTerm("parallelism", parallelism_reward, gated=True),
+        RewardTerm("finish", finish_reward, gated=True),
     ),
     _make_term,
 )
@@ -247,8 +287,18 @@ def load_rewards(rewards: Sequence[RewardSettings]) -> dict[str, WeightedReward]
         term = REWARDS.get(reward.term) or _load_own(reward.term, where)
         if term.name in terms:
             raise InvalidRecipe([(where, f"{term.name} is there twice; add up the weights")])
-        terms[term.name] = WeightedReward(term, reward.weight)
+        terms[term.name] = WeightedReward(term, reward.weight, reward.anneal)
     return terms
+
+
+def anneal_rewards(terms: Mapping[str, WeightedReward], progress: float) -> dict[str, WeightedReward]:
+    """The terms with their weights after this share of the steps: those that are annealed fall linearly to 0."""
+    return {
+        name: reward
+        if reward.anneal is None
+        else replace(reward, weight=reward.weight * max(0.0, 1 - progress / reward.anneal))
+        for name, reward in terms.items()
+    }
 
 
 def score_group(group: Sequence[Sample], terms: Mapping[str, WeightedReward]) -> list[dict[str, float]]:

@@ -25,7 +25,7 @@ from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
-from trainer.grpo.rewards import load_rewards
+from trainer.grpo.rewards import WeightedReward, anneal_rewards, load_rewards
 from trainer.grpo.rollouts import (
     EpisodeFormat,
     RolloutEngine,
@@ -109,7 +109,7 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
             train_dataset=_make_placeholders(settings),
             processing_class=learner.tokenizer,
             callbacks=[callback],
-            rollout_func=_make_rollout_function(training, settings, engine, curriculum, backend, offset, list(terms)),
+            rollout_func=_make_rollout_function(training, settings, engine, curriculum, backend, offset, terms),
         )
         trainer.remove_callback(PrinterCallback)  # the job's log has lines of its own
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
@@ -130,14 +130,15 @@ def _make_rollout_function(
     curriculum: Curriculum,
     backend: _GeneratorBackend,
     offset: int,
-    names: list[str],
+    terms: dict[str, WeightedReward],
 ) -> Callable[[list[Any], Any], dict[str, Any]]:
     """What TRL calls once per batch of episodes."""
-    options = settings.rollouts
+    options, names = settings.rollouts, list(terms)
 
     def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
         step = offset + trainer.state.global_step + 1
         groups = len(prompts) // options.group
+        engine.terms = anneal_rewards(terms, trainer.state.global_step / settings.steps)
         with RolloutTimer(generator := backend.get_generator(trainer)) as timer:
             kept, skipped = training.runner.run(
                 engine.run_step(
@@ -154,6 +155,7 @@ def _make_rollout_function(
                 **{f"level/{family}-{level}": rate for (family, level), rate in curriculum.rates.items()},
                 "cache/hits": float(engine.pools.hits),
                 "cost/total": engine.cost,
+                **{f"weight/{name}": engine.terms[name].weight for name in names if terms[name].anneal is not None},
             },
         )
         return make_columns(kept, names)

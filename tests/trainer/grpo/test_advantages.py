@@ -13,7 +13,7 @@ from orchestrator.plan import Turn
 from tests.orchestrator.support.engine import engine_kinds, step  # noqa: F401
 from tests.trainer.grpo.test_rewards import sample
 from trainer.grpo.advantages import compute_advantages
-from trainer.grpo.rewards import Sample, compute_outcome_weight, load_rewards, score_group, sum_weighted
+from trainer.grpo.rewards import Sample, anneal_rewards, compute_outcome_weight, load_rewards, score_group, sum_weighted
 from trainer.grpo.rollouts import Rollout, RolloutGroup, set_advantages
 from trainer.grpo.token_transcript import Transcript
 from trainer.recipe import RewardSettings, list_presets, load_recipe
@@ -95,6 +95,30 @@ def test_a_step_that_nobody_needs_does_not_pay_by_being_different(access):
     padded = sample(Turn((step(1), step(2, worker="agent", access=access)), "$1"))
     plain, other, more = score(sample(Turn((step(1),), "$1")), sample(Turn((step(1),), "$1")), padded)
     assert plain == other > more
+
+
+@pytest.mark.parametrize(("progress", "lead"), [(0.0, 0.15), (0.25, 0.08), (0.5, 0.0), (1.0, 0.0)])
+def test_a_parallel_plan_leads_early_and_not_once_the_weight_is_annealed(progress, lead):
+    """Two right plans of three steps, one of them a chain, and a wrong one that calls three workers at once:
+
+    | case                       | reward at 0 % | at 25 % | from 50 % on | advantage at 0 % | at 25 % | from 50 % on |
+    | right, two steps at a time | 1.20          | 1.10    | 1.00         | +0.65            | +0.62   | +0.58        |
+    | right, a chain             | 1.10          | 1.05    | 1.00         | +0.50            | +0.54   | +0.58        |
+    | wrong, three at a time     | 0.00          | 0.00    | 0.00         | -1.15            | -1.15   | -1.15        |
+    """
+    wide = sample(Turn((step(1), step(2), step(3, access=[1, 2])), "$3"))
+    wrong = sample(Turn((step(1), step(2), step(3)), "$1 $2 $3"), correct=False)
+    weights = [
+        RewardSettings(term="accuracy"),
+        RewardSettings(term="parallelism", weight=0.3, anneal=0.5),
+        RewardSettings(term="finish", weight=0.1, anneal=0.5),
+    ]
+    terms = anneal_rewards(load_rewards(weights), progress)
+    rewards = [sum_weighted(values, terms) for values in score_group([wide, sample(LONGER), wrong], terms)]
+    assert rewards[0] - rewards[1] == pytest.approx(0.3 / 3 * max(0, 1 - 2 * progress))
+    assert rewards[2] == 0
+    ((first, second, last),) = compute_advantages([rewards], "group", compute_outcome_weight(terms))
+    assert first - second == pytest.approx(lead, abs=0.005) and second > 0 > last
 
 
 @pytest.mark.parametrize("preset", list_presets())

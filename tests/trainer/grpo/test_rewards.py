@@ -14,6 +14,7 @@ from trainer.errors import InvalidRecipe
 from trainer.grpo.rewards import (
     REWARDS,
     Sample,
+    anneal_rewards,
     compute_outcome_weight,
     compute_worker_shares,
     load_rewards,
@@ -120,7 +121,51 @@ def test_wrong_answers_earn_nothing_for_being_short_or_different():
     right = sample(Turn((step(1),), "$1"))
     assert scored("efficiency", right, wrong) == [1.0, 0.0], "a wrong answer is nobody's measure"
     assert scored("diversity", right, wrong) == [0.5, 0.0]
-    assert [name for name, term in REWARDS.built_in.items() if term.gated] == ["diversity", "efficiency", "binding"]
+    assert [name for name, term in REWARDS.built_in.items() if term.gated] == [
+        "diversity",
+        "efficiency",
+        "binding",
+        "parallelism",
+        "finish",
+    ]
+
+
+def test_parallelism_is_the_share_of_steps_that_wait_for_no_other():
+    wide = Turn((step(1), step(2), step(3, access=[1, 2])), "$3")
+    chain = Turn((step(1), step(2, access=[1]), step(3, access=[2])), "$3")
+    assert scored("parallelism", sample(wide), sample(chain)) == [pytest.approx(1 / 3), 0.0]
+    assert scored("parallelism", sample(Turn((step(1),), "$1")), sample(Turn((), "x"))) == [0.0, 0.0]
+    rounds = sample(Turn((step(1), step(2)), None), Turn((step(3), step(4)), None), Turn((), "x"))
+    assert scored("parallelism", rounds) == [0.5], "two rounds of two"
+
+
+def test_a_step_that_nobody_reads_is_not_parallelism():
+    chain = (step(1), step(2, access=[1]))
+    padded = sample(Turn((*chain, step(3), step(4), step(5)), "$2"))
+    assert scored("parallelism", padded, sample(Turn(chain, "$2"))) == [0.0, 0.0]
+    assert scored("parallelism", sample(Turn((step(1), step(2), step(3)), "$1 and $3"))) == [0.5]
+
+
+def test_finish_is_the_share_of_steps_that_end_without_a_failure():
+    turn = Turn((step(1), step(2), Step(3, "nobody", {}), step(4)), "$1")
+    assert scored("finish", sample(turn, parts={2: ("raise", 0.0)})) == [0.5]
+    assert scored("finish", sample(Turn((step(1),), "$1")), sample(Turn((), "x"))) == [1.0, 0.0]
+
+
+def test_a_wrong_answer_is_not_paid_for_parallel_calls():
+    turn = Turn((step(1), step(2)), "$1 $2")
+    for term in ("parallelism", "finish"):
+        assert scored(term, sample(turn), sample(turn, correct=False))[1] == 0.0 < scored(term, sample(turn))[0]
+
+
+def test_an_annealed_weight_falls_linearly_to_zero_and_the_others_stay():
+    terms = load_rewards(
+        [RewardSettings(term="accuracy"), RewardSettings(term="parallelism", weight=0.2, anneal=0.5)],
+    )
+    weights = [anneal_rewards(terms, share)["parallelism"].weight for share in (0, 0.25, 0.5, 1)]
+    assert weights == pytest.approx([0.2, 0.1, 0, 0])
+    assert anneal_rewards(terms, 0.9)["accuracy"].weight == 1
+    assert anneal_rewards(terms, 0)["parallelism"].weight == terms["parallelism"].weight, "it begins with its weight"
 
 
 def test_silence_is_not_efficient():
