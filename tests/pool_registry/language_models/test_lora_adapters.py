@@ -91,6 +91,38 @@ def test_an_adapter_says_what_it_says_merged_into_the_base(pair):
     assert all_said(open_model(TINY, "cpu"), [(prompt, pair[0]) for prompt, _ in wanted]) == all_said(merged, wanted)
 
 
+def test_the_base_comes_back_to_the_bit(pair):
+    import torch
+
+    model = LoadedModel(TINY, "cpu").model.to(torch.bfloat16)
+    before = {name: weights.clone() for name, weights in model.named_parameters()}
+    adapters = Adapters(model)
+    for choice in (pair[0], pair[1], None, pair[0], None):
+        adapters.use(choice)
+        now = {name.replace("base_layer.", ""): weights for name, weights in model.named_parameters()}
+        same = [torch.equal(now[name], weights) for name, weights in before.items()]
+        assert all(same) == (choice is None)
+
+
+def test_the_adapter_of_a_large_base_is_not_merged(pair):
+    import torch
+
+    model = LoadedModel(TINY, "cpu").model
+    ids = torch.tensor([[5, 6, 7]])
+    merged = Adapters(model)
+    merged.use(pair[0])
+    with torch.inference_mode():
+        logits = model(ids).logits
+    other = LoadedModel(TINY, "cpu").model
+    before = {name: weights.clone() for name, weights in other.named_parameters()}
+    apart = Adapters(other, max_copy_bytes=0)
+    apart.use(pair[0])
+    now = {name.replace("base_layer.", ""): weights for name, weights in other.named_parameters()}
+    assert all(torch.equal(now[name], weights) for name, weights in before.items())
+    with torch.inference_mode():
+        assert torch.allclose(other(ids).logits, logits, atol=1e-4)
+
+
 def test_workers_with_adapters_and_without_share_one_model(pair):
     def spec(name: str, folder: Path | None) -> WorkerSpec:
         config = {"model": "starter:tiny", "adapter": str(folder or ""), "role": "", "max_tokens": TOKENS}
