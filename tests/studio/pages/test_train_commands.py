@@ -108,7 +108,7 @@ def test_bad_yaml_is_a_sentence(commands, text):
 
 
 def test_everything_that_prevents_a_start_is_named(commands, runtime, monkeypatch):
-    monkeypatch.setattr("studio.pages.train.preflight.VLLM_PYTHON", runtime.store.home.root / "none")
+    monkeypatch.setattr("studio.pages.train.preflight.is_installed", lambda: False)
     runtime.store.pools.save(Pool(name="bare", workers=()))
     told = commands.run(
         "check",

@@ -28,7 +28,7 @@ from trainer.learner import vllm_server
 from trainer.recipe import Recipe
 from trainer.run_recipe import run_recipe
 
-VLLM = needs(vllm_server.PYTHON.exists(), "vLLM environment (make vllm)")
+VLLM = needs(vllm_server.is_installed(), "vLLM (make vllm)")
 TOKENS = 24
 
 
@@ -112,13 +112,14 @@ def test_grpo_learns_from_rollouts_of_the_server(server, tmp_path):
 
 
 def test_a_server_that_does_not_come_up_says_why(tmp_path, monkeypatch):
-    monkeypatch.setattr(vllm_server, "PYTHON", Path(sys.executable))
-    with pytest.raises(TrainerError, match="No module named 'vllm'"), vllm_server.serve_model(tmp_path, "small"):
+    monkeypatch.setattr(vllm_server, "is_installed", lambda: True)
+    monkeypatch.setattr(vllm_server, "MODULE", "no_vllm")
+    with pytest.raises(TrainerError, match="No module named no_vllm"), vllm_server.serve_model(tmp_path, "small"):
         pass
     monkeypatch.setattr(vllm_server, "_build_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(99)"])
     with pytest.raises(TrainerError, match="within 1 s"), vllm_server.serve_model(tmp_path, "small", start_s=1):
         pass
-    monkeypatch.setattr(vllm_server, "PYTHON", tmp_path / "nothing")
+    monkeypatch.setattr(vllm_server, "is_installed", lambda: False)
     with pytest.raises(TrainerError, match="make vllm"), vllm_server.serve_model(tmp_path, "small"):
         pass
 
