@@ -103,11 +103,18 @@ def prepare(home: HomeOption = None) -> None:
 
 
 @app.command()
-def doctor(home: HomeOption = None) -> None:
-    """Show what is installed on this machine, and how to get what is missing."""
+def doctor(
+    home: HomeOption = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only look: generate and train nothing.")] = False,
+    with_vllm: Annotated[
+        bool | None,
+        typer.Option("--vllm/--no-vllm", help="Try vLLM too. Default: on a GPU only, it takes a minute on a CPU."),
+    ] = None,
+) -> None:
+    """Show what this machine has and how to get what is missing, then generate a token and train a step on it."""
     from studio.cli.doctor import examine_machine
 
-    for line in examine_machine(home):
+    for line in examine_machine(home, quick, with_vllm):
         typer.echo(line)
 
 

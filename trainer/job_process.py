@@ -17,6 +17,7 @@ from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobStore
 from trainer.learner.generator import is_out_of_memory
 from trainer.memory_fit.advice import EDITS
+from trainer.memory_fit.gpu_state import describe_other_programs
 from trainer.recipe import Recipe
 
 log = logging.getLogger(__name__)
@@ -85,7 +86,9 @@ def explain_job_failure(error: BaseException, recipe: Recipe | None) -> tuple[st
     if isinstance(error, TrainerError | PoolError | OrchestratorError):
         return type(error).__name__, str(error)
     if is_out_of_memory(error):
-        return "out_of_memory", f"not enough memory. {suggest_smaller(recipe)}"
+        others = describe_other_programs()
+        used = f"The GPU is also used by {others}; end that, or make the job smaller. " if others else ""
+        return "out_of_memory", f"not enough memory. {used}{suggest_smaller(recipe)}"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "disk_full", "the disk is full: free some space, or lower saving.keep, then resume"
     return "unexpected", f"{type(error).__name__}: {str(error)[:500]}; the log holds the details. Resume tries again"

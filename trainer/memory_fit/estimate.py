@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from pool_registry.pool import Pool
 from trainer.memory_fit.advice import suggest_edits
 from trainer.memory_fit.episode_cost import count_episodes, estimate_cost
+from trainer.memory_fit.gpu_state import describe_other_programs
 from trainer.memory_fit.stages import Allocation, Machine, detect_machine, find_largest_stage, format_bytes
 from trainer.recipe import Recipe
 
@@ -55,8 +56,13 @@ def estimate_fit(recipe: Recipe, pool: Pool | None = None, machine: Machine | No
         fits=fits,
         advice=[f"fits with {format_bytes(machine.free - need)} to spare"]
         if fits
-        else suggest_edits(recipe, machine, need),
+        else [*_name_other_programs(machine), *suggest_edits(recipe, machine, need)],
         episodes=sum(episodes.values()),
         cost=cost,
         note="; ".join([*notes, *cost_notes]),
     )
+
+
+def _name_other_programs(machine: Machine) -> list[str]:
+    others = describe_other_programs() if machine.gpu else ""
+    return [f"end what else uses the GPU: {others}"] if others else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pool_registry.starter import starter_pool
 from trainer.errors import TrainerError
 from trainer.grpo.rewards import explain_missing_reward
 from trainer.learner.vllm_server import INSTALL_VLLM, is_installed
+from trainer.memory_fit.gpu_state import GpuProblem, find_gpu_problem
 from trainer.recipe import Recipe
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
@@ -50,6 +51,7 @@ def find_gaps(recipe: Recipe, store: Store) -> list[LaunchGap]:
         *_tasks_missing(recipe, pool),
         *_pools_missing(recipe, store),
         *_model_missing(recipe),
+        *_gpu_missing(recipe),
         *_backend_missing(recipe),
         *_files_missing(recipe),
         *_disk_missing(recipe, store),
@@ -146,6 +148,20 @@ def _model_missing(recipe: Recipe) -> Iterator[LaunchGap]:
             find_checkpoint(model.start)
         except OrchestratorError as error:
             yield LaunchGap("model.start", _sentence(error))
+
+
+def _gpu_missing(recipe: Recipe) -> Iterator[LaunchGap]:
+    """A GPU that cannot be used is no reason to wait, but training on the CPU instead must be no surprise."""
+    problem = _find_gpu_problem() if recipe.sft or recipe.grpo else None
+    if problem is not None:
+        sentence = f"This job would run on the CPU. The GPU cannot be used: {problem.cause}. {problem.action}."
+        yield LaunchGap("model", sentence, blocks=False)
+
+
+@cache
+def _find_gpu_problem() -> GpuProblem | None:
+    """What it was when first asked: mending it needs a restart."""
+    return find_gpu_problem()
 
 
 def _backend_missing(recipe: Recipe) -> Iterator[LaunchGap]:

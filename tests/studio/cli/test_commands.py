@@ -102,7 +102,7 @@ def test_a_database_that_is_none_is_told_and_kept(tmp_path):
 
 
 def test_the_doctor_names_what_is_there_and_how_to_get_what_is_not(tmp_path):
-    done = studio("doctor", "--home", str(tmp_path), PATH="/nonexistent")
+    done = studio("doctor", "--quick", "--home", str(tmp_path), PATH="/nonexistent")
     assert done.returncode == 0, done.stderr
     for word in ("python", "gradio", "torch", "gpu", "chromium", "data folder", "sql", "python"):
         assert word in done.stdout
