@@ -61,7 +61,11 @@ class ModelSettings(RecipeSection):
     )
     start: str = Field(default="", description="A checkpoint to continue from, such as JOB@STEP; empty for the base.")
     lora: LoraSettings | None = Field(default=None, description="Adapter; empty trains every weight.")
-    precision: Literal["float32", "bfloat16"] = Field(default="float32", description="Of the weights in training.")
+    precision: Literal["float32", "bfloat16"] = Field(
+        default="float32",
+        description="Of the computation, and of the frozen weights below an adapter. Weights that learn are float32 in "
+        "either case: bfloat16 would round most of their small steps away.",
+    )
     dialect: Literal["plan", "conductor"] = Field(default="plan", description="How a turn is written.")
     prompt: PromptStyle = Field(
         default="full",
@@ -174,6 +178,10 @@ class RolloutSettings(RecipeSection):
         description="transformers: in the trainer. vllm: a server, adapters reloaded. vllm-colocate: in this process.",
     )
     vllm_memory: float = Field(default=0.3, gt=0, lt=1, description="Share of the GPU that vLLM takes.")
+    vllm_eager: bool = Field(
+        default=False,
+        description="vLLM without CUDA graphs: starts sooner, takes less memory, generates slower. Always so on a CPU.",
+    )
     vllm_url: str = Field(default="", description="A running server; empty starts one.")
     mixed_only: bool = Field(
         default=True,

@@ -49,6 +49,7 @@ from trainer.learner.load_and_save import (
     load_learner,
 )
 from trainer.learner.transformers_generator import TransformersGenerator
+from trainer.learner.vllm_colocation import check_vllm_is_here, follow_platform, send_exact_weights
 from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
 from trainer.learner.vllm_server import serve_model
 from trainer.recipe import GrpoSettings, Recipe
@@ -69,6 +70,8 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
     settings = recipe.grpo
     assert settings is not None, "the caller chose this stage"
     terms = load_rewards(settings.rewards)
+    if settings.rollouts.backend == "vllm-colocate":
+        check_vllm_is_here()
     resume = find_resume_checkpoint(job_folder, "grpo", offset)
     learner = load_learner(recipe.model, settings.optimizer.seed, resume or start)
     if resume is not None and not learner.adapter:  # KL counts from where the stage began, also after a resume
@@ -101,6 +104,8 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
     callback = JobCallback(training, "grpo", settings.saving, learner, offset, settings.steps)
     with ExitStack() as stack:
         stack.callback(lambda: training.runner.run(engine.close()))
+        if settings.rollouts.backend == "vllm-colocate":
+            stack.enter_context(follow_platform(pick_device("auto") == "cuda", settings.rollouts.vllm_eager))
         backend = _GeneratorBackend(training, settings, learner, stack)
         trainer = choose_grpo_trainer(learner.model)(
             model=learner.model,
@@ -112,6 +117,8 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
             rollout_func=_make_rollout_function(training, settings, engine, curriculum, backend, offset, terms),
         )
         trainer.remove_callback(PrinterCallback)  # the job's log has lines of its own
+        if settings.rollouts.backend == "vllm-colocate":
+            send_exact_weights(trainer)
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     return not callback.stopped
 
@@ -239,7 +246,7 @@ def _make_arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOCo
             "use_vllm": True,
             "vllm_mode": "colocate",
             "vllm_gpu_memory_utilization": rollouts.vllm_memory,
-            "vllm_enable_sleep_mode": True,
+            "vllm_enable_sleep_mode": pick_device("auto") == "cuda",  # vLLM has it on no CPU
             "vllm_max_model_length": rollouts.max_length,
         }
     return GRPOConfig(
@@ -282,7 +289,14 @@ class _GeneratorBackend:
         """Start a server for as long as this stage runs."""
         options = self._settings.rollouts
         extra = () if pick_device("auto") == "cpu" else ("--gpu-memory-utilization", str(options.vllm_memory))
-        server = serve_model(model_path(learner.base), "base", lora=True, max_model_len=options.max_length, extra=extra)
+        server = serve_model(
+            model_path(learner.base),
+            "base",
+            lora=True,
+            max_model_len=options.max_length,
+            eager=options.vllm_eager,
+            extra=extra,
+        )
         return stack.enter_context(server).url
 
     def get_generator(self, trainer: Any) -> Generator:

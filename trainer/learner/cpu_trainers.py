@@ -82,6 +82,7 @@ class CpuSftTrainer(SFTTrainer):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._trees = _can_share_openings(self.model) and not self.args.packing
+        self._trees = self._trees and not self.args.bf16  # tree attention takes no values less precise than its mask
         speed_up_adapters(self.model)
 
     def get_train_dataloader(self) -> Any:
@@ -115,12 +116,14 @@ class CpuSftTrainer(SFTTrainer):
         labels = inputs["labels"]
         without_labels = {name: value for name, value in inputs.items() if name != "labels"}
         spans = without_labels.pop("spans", None)
-        with nullcontext() if spans is None else tree_attention(model.config.get_text_config()):
+        attention = nullcontext() if spans is None else tree_attention(model.config.get_text_config())
+        with attention, self.accelerator.autocast():  # which accelerate puts around the model's own forward alone
             if spans is not None:
                 without_labels |= _prepare_trees(model, spans)
             states, head = _compute_states(model, labels != -100, **without_labels)  # -100: no loss, as in transformers
+            logits = head(states)
         # float32 also for a bfloat16 model: the softmax over the vocabulary needs the precision.
-        log_p, targets = head(states).float().log_softmax(-1), labels[:, 1:][labels[:, 1:] != -100]
+        log_p, targets = logits.float().log_softmax(-1), labels[:, 1:][labels[:, 1:] != -100]
         count = len(targets) if num_items_in_batch is None else num_items_in_batch
         self._record_metrics(log_p.detach(), targets, inputs)
         return nll_loss(log_p, targets, reduction="sum") / torch.as_tensor(count).clamp(min=1)
@@ -173,10 +176,11 @@ class CpuGrpoTrainer(GRPOTrainer):
                 pad_sequence([tensor[row][present[row]] for row in rows], batch_first=True)
                 for tensor in (input_ids, scored, attention_mask)
             )
-            states, head = _compute_states(model, learnt, input_ids=ids, attention_mask=mask)
             targets = ids[:, 1:][learnt[:, 1:]]
-            # Logits are recomputed in the backward pass: no more than one pass's are ever in memory.
-            scores = checkpoint(_score_tokens, head, states, targets, self.temperature, use_reentrant=False)
+            with self.accelerator.autocast():  # which accelerate puts around the model's own forward alone
+                states, head = _compute_states(model, learnt, input_ids=ids, attention_mask=mask)
+                # Logits are recomputed in the backward pass: no more than one pass's are ever in memory.
+                scores = checkpoint(_score_tokens, head, states, targets, self.temperature, use_reentrant=False)
             # Both masks list the scored tokens row by row, left to right, so scores and positions are in one order.
             row, token = scored[rows].nonzero(as_tuple=True)
             passes.append((rows[row] * scored.shape[1] + token, *scores))

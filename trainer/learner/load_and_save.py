@@ -82,7 +82,9 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None) 
         else:
             weights = folder
             base = str(folder) if settings.lora is not None else manifest.base
-    dtype = getattr(torch, settings.precision)
+    learns_adapter = adapter is not None or settings.lora is not None
+    # Weights that learn are float32: a step of 1e-6 is less than bfloat16 can add to most of them.
+    dtype = getattr(torch, settings.precision) if learns_adapter else torch.float32
     tokenizer = AutoTokenizer.from_pretrained(weights, local_files_only=True, padding_side="left")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -92,13 +94,18 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None) 
         model = _load_adapter(model, adapter)
     elif settings.lora is not None:
         model = _add_adapter(model, settings.lora)
-    return Learner(model.to(pick_device("auto")), tokenizer, base, adapter is not None or settings.lora is not None)
+    return Learner(model.to(pick_device("auto")), tokenizer, base, learns_adapter)
 
 
 def _find_start(settings: ModelSettings, start: Path | None) -> tuple[Path, Checkpoint] | None:
     if start is not None:
         return start, read_checkpoint(start)
     return find_checkpoint(settings.start) if settings.start else None
+
+
+def trains_adapter(settings: ModelSettings) -> bool:
+    """Whether a recipe trains an adapter instead of every weight. Raises UnknownOrchestrator."""
+    return settings.lora is not None or bool(settings.start and find_checkpoint(settings.start)[1].kind == "adapter")
 
 
 def find_start_weights(settings: ModelSettings, start: Path | None) -> Path:
@@ -132,7 +139,11 @@ def _load_adapter(model: Any, adapter: Path) -> Any:
 def build_trainer_arguments(
     model: ModelSettings, optimizer: OptimizerSettings, steps: int, output: Path
 ) -> dict[str, Any]:
-    """Build the arguments that SFTConfig and GRPOConfig share. Their defaults log, save and cast for GPUs."""
+    """Build the arguments that SFTConfig and GRPOConfig share. Their defaults log, save and cast for GPUs.
+
+    `bf16` is autocast: products in bfloat16 with weights of float32. On a CPU an adapter does without, as its frozen
+    base is bfloat16 already.
+    """
     import torch
 
     gpu = torch.cuda.is_available()
@@ -146,7 +157,7 @@ def build_trainer_arguments(
         "max_grad_norm": optimizer.max_grad_norm,
         "seed": optimizer.seed,
         "data_seed": optimizer.seed,
-        "bf16": gpu and model.precision == "bfloat16",
+        "bf16": model.precision == "bfloat16" and (gpu or not trains_adapter(model)),
         "use_cpu": not gpu,
         "gradient_checkpointing": model.checkpointing,
         "logging_steps": 1,

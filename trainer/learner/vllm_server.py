@@ -54,18 +54,20 @@ def serve_model(
     lora: bool = False,
     port: int = 0,
     max_model_len: int = 2048,
+    eager: bool = False,
     start_s: float = START_S,
     extra: tuple[str, ...] = (),
 ) -> Iterator[VllmServer]:
     """Serve the model in `model_dir` as `name` while the block runs; port 0 takes a free one.
 
-    With `lora`, adapters can be loaded and replaced while it runs. `extra` are further options of vLLM. Call it where
-    no event loop runs. Raises TrainerError with the end of the server's log when it does not start.
+    With `lora`, adapters can be loaded and replaced while it runs; `eager` does without CUDA graphs. `extra` are
+    further options of vLLM. Call it where no event loop runs. Raises TrainerError with the end of the server's log when
+    it does not start.
     """
     if not is_installed():
         raise TrainerError(f"vLLM is not installed; run: {INSTALL_VLLM}")
     port = port or _find_free_port()
-    command = _build_command(model_dir.absolute(), name, port, max_model_len, lora)
+    command = _build_command(model_dir.absolute(), name, port, max_model_len, lora, eager)
     environment = {**os.environ, **ENVIRONMENT, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": str(lora)}
     with tempfile.TemporaryDirectory(prefix="podium-vllm-") as folder, (Path(folder) / "log").open("w+b") as log:
         process = subprocess.Popen(  # noqa: S603  our own interpreter, no shell
@@ -85,7 +87,7 @@ def serve_model(
             _end_process(process)
 
 
-def _build_command(model_dir: Path, name: str, port: int, max_model_len: int, lora: bool) -> list[str]:
+def _build_command(model_dir: Path, name: str, port: int, max_model_len: int, lora: bool, eager: bool) -> list[str]:
     options = {
         "model": model_dir,
         "served-model-name": name,
@@ -98,7 +100,8 @@ def _build_command(model_dir: Path, name: str, port: int, max_model_len: int, lo
         # The sampling settings that a model ships with must not change how a trainer samples.
         "generation-config": "vllm",
     }
-    flags = ["--enforce-eager", "--disable-uvicorn-access-log"]
+    flags = ["--disable-uvicorn-access-log"]
+    flags += ["--enforce-eager"] if eager or pick_device("auto") == "cpu" else []
     flags += ["--enable-lora", "--max-lora-rank", str(MAX_LORA_RANK)] if lora else []
     return [sys.executable, "-m", MODULE, *(f"--{key}={value}" for key, value in options.items()), *flags]
 

@@ -40,12 +40,13 @@ class LinearSize:
 
 @dataclass(frozen=True, slots=True)
 class ModelSizes:
-    """The sizes of a model with its adapter, in one precision.
+    """The sizes of a model with its adapter, whose weights have one precision.
 
     Counts of parameters: `parameters` (all), `trainable`, `head`. Bytes: `weights` (without the adapter), `adapter`,
     `trained` (the trainable parameters), `kv_token` (the cache of one token in all layers), `width` (one number).
-    Bytes by tokens: `layer` is what one decoder layer keeps for the backward pass, `rest` what the model keeps beside
-    its layers, `backward` and `forward` the temporary peak of a layer in passes with and without gradients.
+    Bytes by tokens: `layer` is what one decoder layer keeps for the backward pass (its fixed part: the bfloat16 copies
+    of its weights that autocast makes), `rest` what the model keeps beside its layers, `backward` and `forward` the
+    temporary peak of a layer in passes with and without gradients.
     """
 
     parameters: int
@@ -78,7 +79,10 @@ def measure_model(settings: ModelSettings, gpu: bool) -> ModelSizes:
         reference = manifest.base if manifest.kind == "adapter" else str(folder)
         lora = _read_adapter(folder) if manifest.kind == "adapter" else lora
     try:
-        return _measure(read_config(reference), lora, settings.precision, gpu and settings.precision == "bfloat16")
+        # As learner.load_and_save does: weights that learn are float32, and bfloat16 is then autocast.
+        bfloat16 = settings.precision == "bfloat16"
+        precision = "bfloat16" if bfloat16 and lora else "float32"
+        return _measure(read_config(reference), lora, precision, bfloat16 and (gpu or not lora))
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError, NotImplementedError) as error:
         reason = str(error).strip().splitlines()[0][:300] if str(error).strip() else "no reason given"
         raise TrainerError(
@@ -126,7 +130,7 @@ def _read_adapter(folder: Path) -> str:
 
 @lru_cache(maxsize=64)
 def _measure(config_json: str, lora: str, precision: str, autocast: bool) -> ModelSizes:
-    """`autocast`: on a GPU the trainer runs bfloat16 under autocast (learner.load_and_save.build_trainer_arguments)."""
+    """`precision` is that of the weights; `autocast`: products are bfloat16 whatever the weights are."""
     import torch
 
     model, layers = _build_model(config_json, lora, precision, None)

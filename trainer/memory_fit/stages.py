@@ -117,8 +117,8 @@ def _allocate_evaluation(sizes: ModelSizes, machine: Machine) -> list[Allocation
 def _allocate_model(sizes: ModelSizes) -> list[Allocation]:
     """Allocate what exists all the time: weights, adapter and optimizer.
 
-    AdamW keeps two moments per trained number, in that number's own precision (torch.optim.AdamW: zeros_like);
-    nothing in this trainer keeps float32 master copies.
+    Weights that learn are float32, and so are AdamW's two moments of each (torch.optim.AdamW: zeros_like): with the
+    gradient 16 bytes a weight. Autocast's bfloat16 copies exist during a pass only (_allocate_training_step).
     """
     base = sizes.parameters - sizes.trainable if sizes.adapter else sizes.parameters
     return [
@@ -145,7 +145,8 @@ def _allocate_training_step(
     # Every layer keeps its activations, and the mask as numbers, until its own backward pass.
     layer = sizes.layer.bytes_for(tokens) + _mask_bytes(rows, length, sizes.width)
     kept, again, how = sizes.layers * layer, 0, ""
-    inputs = sizes.layers * tokens * sizes.hidden * sizes.width
+    # Recomputing drops what a layer keeps, but autocast holds the copies of its weights until the forward pass is over.
+    inputs = sizes.layers * (tokens * sizes.hidden * sizes.width + round(sizes.layer.fixed))
     # Checkpointing pays only where it needs less: for a model of few layers the recomputed one may be most of it.
     if recomputes and inputs + layer < kept:
         # Non-reentrant checkpointing: every layer keeps its input; later one layer at a time is computed again.

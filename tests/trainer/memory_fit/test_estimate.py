@@ -48,6 +48,22 @@ QWEN3_06B = LLAMA | {
     "head_dim": 128,
     "vocab_size": 151_936,
 }
+QWEN3_4B = QWEN3_06B | {
+    "hidden_size": 2560,
+    "intermediate_size": 9728,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+}
+QWEN25_7B = LLAMA | {
+    "model_type": "qwen2",
+    "hidden_size": 3584,
+    "intermediate_size": 18_944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "vocab_size": 152_064,
+    "tie_word_embeddings": False,
+}
 CARD = Machine("a card", True, 24 * GB, 24 * GB)
 SMALL = Machine("a computer", False, 2 * GB, 2 * GB)
 MACHINES = (CARD, SMALL)
@@ -209,13 +225,30 @@ def test_the_reference_model_is_whole_only_without_an_adapter(base):
     assert part(estimate_fit(recipe(base), machine=CARD), "reference model").bytes == 0
 
 
-def test_bfloat16_halves_weights_and_moments_but_not_the_adapter(base):
-    found = {
-        name: measure_model(recipe(base, model__precision=name).model, gpu=True) for name in ("float32", "bfloat16")
-    }
-    assert found["float32"].trained == 2 * found["bfloat16"].trained
-    adapted = measure_model(recipe(base, model__precision="bfloat16", model__lora={}).model, gpu=True)
-    assert adapted.trained == 4 * adapted.trainable
+def test_bfloat16_halves_what_is_frozen_and_nothing_that_learns(base):
+    def measure(precision, lora):
+        return measure_model(recipe(base, model__precision=precision, model__lora=lora).model, gpu=True)
+
+    whole, casting = (measure(name, None) for name in ("float32", "bfloat16"))
+    assert whole.weights == casting.weights == 4 * whole.parameters and whole.trained == casting.trained
+    single, adapted = (measure(name, {}) for name in ("float32", "bfloat16"))
+    assert single.weights == 2 * adapted.weights and adapted.trained == 4 * adapted.trainable
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_every_weight_needs_16_bytes_and_its_copy_under_autocast(base, checkpointing):
+    def fit(precision):
+        changes = {"model__precision": precision, "model__checkpointing": checkpointing}
+        return estimate_fit(recipe(base, grpo=None, sft__accumulation=2, sft__max_length=4096, **changes), machine=CARD)
+
+    sizes = measure_model(recipe(base).model, gpu=True)
+    assert sum(part(fit("bfloat16"), name).bytes for name in ("weights", "optimizer", "gradients")) == (
+        16 * sizes.parameters
+    )
+    in_layers = sizes.parameters - sizes.head - 96  # the final norm
+    norms = 2 * 96 * sizes.layers  # autocast copies what is multiplied
+    copies = measure_model(recipe(base, model__precision="bfloat16").model, gpu=True).layer.fixed * sizes.layers
+    assert copies == pytest.approx(2 * (in_layers - norms), rel=0.01)
 
 
 def test_vllm_takes_its_share_of_the_card(base):
@@ -272,6 +305,21 @@ def test_the_presets_for_readers_fit_the_machine_of_their_title(
     fit = estimate_fit(ready.model_copy(update={"model": model}), machine=machine)
     assert part(fit, "weights").note.startswith(f"{parameters} parameters of 2 bytes")
     assert fit.fits and 0 < fit.need_bytes < machine.free
+
+
+@pytest.mark.parametrize(
+    ("preset", "config"),
+    [("single-gpu-24gb", QWEN3_4B), ("single-gpu-80gb", QWEN3_4B), ("paramanager-paper", QWEN3_4B),
+     ("conductor-paper", QWEN25_7B)],
+)  # fmt: skip
+def test_the_presets_fit_one_gpu_with_its_driver_running(tmp_path, preset, config):
+    ready = load_recipe(preset)
+    model = ready.model.model_copy(update={"base": checkpoint(tmp_path, config)})
+    size = (24 if "24" in preset else 80) * 2**30
+    card = Machine("a card", True, size, size - GB)
+    assert estimate_fit(ready.model_copy(update={"model": model}), machine=card).fits
+    every_weight = ready.model_copy(update={"model": model.model_copy(update={"lora": None})})
+    assert not estimate_fit(every_weight, machine=card).fits, "why the preset trains an adapter"
 
 
 def test_this_machine_is_known():

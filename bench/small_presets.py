@@ -1,0 +1,86 @@
+"""Presets at toy size: the same recipe on a two-layer model of the same architecture with random weights, and small
+counts. For tests and for bench/gpu.py on a machine without a GPU.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pool_registry.language_models.model_files import model_path
+from trainer.recipe import EvaluateSettings, GrpoSettings, Recipe, SavingSettings, SftSettings
+
+LONGER = 4  # times as many tokens for the same text: the small tokenizer has 2 thousand words instead of 150
+ARCHITECTURES = {"Qwen3": "qwen3", "Qwen2.5": "qwen2", "starter": "llama"}
+
+
+def make_small_base(folder: Path, reference: str, seed: int = 0) -> Path:
+    """Write a random two-layer model of the architecture that `reference` has, with the tokenizer of starter:tiny.
+
+    Its weights are bfloat16, as those of models on the Hub are.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model_path("starter:tiny"))
+    config = AutoConfig.for_model(
+        _find_architecture(reference),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        vocab_size=len(tokenizer),
+        max_position_embeddings=131_072,
+        tie_word_embeddings="7B" not in reference,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    torch.manual_seed(seed)
+    AutoModelForCausalLM.from_config(config).to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _find_architecture(reference: str) -> str:
+    return next(kind for word, kind in ARCHITECTURES.items() if word in reference)
+
+
+def shrink_recipe(recipe: Recipe, base: Path) -> Recipe:
+    """The recipe on the model in `base`, with two steps of every stage, a few episodes and one task to evaluate."""
+    model = recipe.model.model_copy(update={"base": str(base), "turn_tokens": 24})
+    return recipe.model_copy(
+        update={
+            "model": model,
+            "tasks": recipe.tasks.model_copy(update={"count": 12}),
+            "sft": recipe.sft and _shrink_sft(recipe.sft),
+            "grpo": recipe.grpo and _shrink_grpo(recipe.grpo),
+            "evaluate": recipe.evaluate and _shrink_evaluation(recipe.evaluate),
+            "threads": 1,
+        }
+    )
+
+
+def _shrink_sft(settings: SftSettings) -> SftSettings:
+    demonstrations = settings.demonstrations.model_copy(update={"samples": 1, "variants": 0})
+    passes = min(2, settings.accumulation)
+    changes: dict[str, Any] = {"steps": 2, "batch": 2, "accumulation": passes, "demonstrations": demonstrations}
+    changes |= {"max_length": LONGER * settings.max_length, "saving": _shrink_saving(settings.saving)}
+    return settings.model_copy(update=changes)
+
+
+def _shrink_grpo(settings: GrpoSettings) -> GrpoSettings:
+    longest = LONGER * settings.rollouts.max_length
+    rollouts = settings.rollouts.model_copy(update={"prompts": 2, "group": 2, "max_length": longest})
+    changes = {"steps": 2, "micro_batch": 2, "rollouts": rollouts, "saving": _shrink_saving(settings.saving)}
+    return settings.model_copy(update=changes)
+
+
+def _shrink_saving(settings: SavingSettings) -> SavingSettings:
+    return settings.model_copy(update={"every": 2, "check_tasks": min(1, settings.check_tasks)})
+
+
+def _shrink_evaluation(settings: EvaluateSettings) -> EvaluateSettings:
+    return settings.model_copy(update={"count": 1})
