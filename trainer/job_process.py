@@ -14,6 +14,7 @@ from orchestrator.traces.store import Store
 from pool_registry.errors import PoolError, WorkerFault
 from trainer.errors import InvalidRecipe, SpendCapReached, TrainerError, TrainingFailed
 from trainer.jobs.job_folder import JobFolder, read_lines
+from trainer.jobs.one_gpu import use_one_gpu
 from trainer.jobs.queue import JobStore
 from trainer.learner.generator import is_out_of_memory
 from trainer.memory_fit.advice import EDITS
@@ -41,6 +42,7 @@ def run_job(job: str, store: Store, jobs: JobStore) -> bool:
     if not jobs.claim(job):
         log.info("job %s cannot start now: another one runs, or it is not queued", job)
         return False
+    use_one_gpu()
     job_folder = jobs.folder(job)
     with _StopSignals(job_folder), _Heartbeat(jobs, job, job_folder) as progress:
         state, code, message = _run(job, store, jobs, job_folder, progress)
@@ -88,7 +90,7 @@ def explain_job_failure(error: BaseException, recipe: Recipe | None) -> tuple[st
     if is_out_of_memory(error):
         others = describe_other_programs()
         used = f"The GPU is also used by {others}; end that, or make the job smaller. " if others else ""
-        return "out_of_memory", f"not enough memory. {used}{suggest_smaller(recipe)}"
+        return "out_of_memory", f"not enough memory. {used}{suggest_smaller(recipe)}. Its checkpoints are kept"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "disk_full", "the disk is full: free some space, or lower saving.keep, then resume"
     return "unexpected", f"{type(error).__name__}: {str(error)[:500]}; the log holds the details. Resume tries again"

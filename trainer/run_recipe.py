@@ -54,8 +54,10 @@ def run_recipe(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, 
 
 def _train(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, on_stage: OnStage) -> bool:
     from trainer.learner.load_and_save import TrainingContext, configure_libraries
+    from trainer.memory_fit.must_fit import check_it_fits
 
     configure_libraries(recipe.threads)
+    check_it_fits(recipe)
     tasks = load_training_tasks(recipe, pool)
     with asyncio.Runner() as runner:
         live = runner.run(_open_pool(pool))

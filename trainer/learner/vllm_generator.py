@@ -71,7 +71,12 @@ class ServerGenerator:
             new_ids = [int(token) for token in choice["token_ids"]]
             logprobs = [float(value) for value in choice["logprobs"]["token_logprobs"]]
         except (WorkerFault, TimeoutError, KeyError, IndexError, TypeError, ValueError) as error:
-            raise TrainingFailed("vllm", f"the vLLM server did not generate: {_describe_error(error)}") from error
+            raise TrainingFailed(
+                "vllm",
+                f"the vLLM server at {self._url} did not generate: {_describe_error(error)}. Start it again, or leave "
+                "grpo.rollouts.vllm_url empty so that the job starts its own; then resume: it goes on from the last "
+                "checkpoint",
+            ) from error
         finally:
             self._leave()
         self.tokens += len(new_ids)

@@ -1,0 +1,55 @@
+"""Every preset that ships runs: the same recipe through the same code, on a random model of two layers."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+import pytest
+
+from orchestrator.checkpoints import complete_steps, read_checkpoint
+from tests.trainer.support.presets import FinishedJob, load_small_preset, run_as_job, use_backend
+from trainer.jobs.job_folder import read_lines
+from trainer.recipe import list_presets, load_recipe
+
+pytestmark = pytest.mark.slow
+
+HAS_VLLM = find_spec("vllm") is not None
+NO_VLLM = pytest.mark.skipif(not HAS_VLLM, reason="vLLM cannot be imported here")
+
+
+def list_runs():
+    """(preset, backend): the backend of each preset, and transformers in place of vLLM where that is missing."""
+    for name in list_presets():
+        grpo = load_recipe(name).grpo
+        backend = grpo.rollouts.backend if grpo else "none"
+        if backend.startswith("vllm"):
+            yield pytest.param(name, backend, id=f"{name}-{backend}", marks=NO_VLLM)
+            if not HAS_VLLM:
+                yield pytest.param(name, "transformers", id=f"{name}-transformers_in_place_of_{backend}")
+        elif name != "evaluate-baselines":  # agents of 135 million weights: bench/baselines.py runs it
+            yield pytest.param(name, backend, id=f"{name}-{backend}")
+
+
+@pytest.mark.parametrize(("name", "backend"), list_runs())
+def test_a_preset_runs_from_its_first_task_to_its_evaluation(name, backend, tmp_path, monkeypatch):
+    if backend == "vllm-colocate":
+        monkeypatch.setattr(os, "environ", os.environ.copy())  # TRL and vLLM write to it
+    recipe = load_small_preset(name, tmp_path / "base", monkeypatch)
+    job = run_as_job(use_backend(recipe, backend) if recipe.grpo else recipe, tmp_path, monkeypatch)
+    assert (job.row.state, job.row.message) == ("done", "")
+    trained = [stage for stage in recipe.stages if stage != "evaluate"]
+    steps = {read_checkpoint(folder).stage: step for step, folder in complete_steps(job.folder.checkpoints)}
+    assert steps == {stage: 2 * (place + 1) for place, stage in enumerate(trained)}
+    assert_stages_are_on_record(job, recipe.stages)
+
+
+def assert_stages_are_on_record(job: FinishedJob, stages: tuple[str, ...]) -> None:
+    rows = read_lines(job.folder.metrics)
+    for stage in stages:
+        if stage != "evaluate":
+            assert sum(1 for row in rows if row["stage"] == stage and "loss" in row) == 2, stage
+    if "evaluate" in stages:
+        assert read_lines(job.folder.evaluations)
+    if "grpo" in stages:
+        assert all(row["time/generation_s"] > 0 for row in rows if "rollout/correct" in row)
