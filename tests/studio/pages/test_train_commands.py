@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from pool_registry.pool import Pool
 from studio.pages.train.commands import TrainCommands
 from studio.pages.train.curves import Columns, MetricsReader, thin_out
+from studio.pages.train.preflight import _find_gpu_problem
 from studio.pages.train.progress import compute_job_progress
 from tests.browser.support.jobs import recipe, write_job
+from tests.trainer.support.nvidia import install_driver
 from trainer.jobs.queue import JobRow
 from trainer.recipe import dump_recipe, parse_recipe
 
@@ -105,6 +107,17 @@ def test_bad_yaml_is_a_sentence(commands, text):
 
 
 # What is missing
+
+
+def test_a_gpu_that_cannot_be_used_is_told_but_does_not_prevent_a_start(commands, tmp_path, monkeypatch):
+    install_driver(tmp_path, monkeypatch, "Failed to initialize NVML: Driver/library version mismatch", 18)
+    _find_gpu_problem.cache_clear()
+    try:
+        told = commands.run("check", {"recipe": SMALL})
+    finally:
+        _find_gpu_problem.cache_clear()
+    (gap,) = (each for each in told["missing"] if each["key"] == "model")
+    assert "version mismatch" in gap["sentence"] and "Restart the machine" in gap["sentence"] and not gap["blocks"]
 
 
 def test_everything_that_prevents_a_start_is_named(commands, runtime, monkeypatch):

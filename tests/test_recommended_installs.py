@@ -1,0 +1,86 @@
+"""Whatever a message, a page or the documentation tells a person to install can be installed, all of it together."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.machine import needs
+
+ROOT = Path(__file__).resolve().parents[1]
+PLACES = (
+    "assets", "bench", "docs", "examples", "orchestrator", "pool_registry", "scripts", "studio", "trainer",
+    "CONTRIBUTING.md", "Makefile", "README.md", "SECURITY.md",
+)  # fmt: skip
+SUFFIXES = {".py", ".md", ".js", ".html", ".yaml", ".json", ".toml", ".sh", ""}
+OURS = "podium-studio"
+# Options, then requirements in quotes, or a single one without.
+COMMAND = re.compile(r"""pip install((?:\s+--?[\w-]+)*)((?:\s+'[^']+'|\s+"[^"]+")+|\s+[\w.~=<>!*-]+(?:\[[\w,]+\])?)""")
+EXTRAS = re.compile(rf"""(?:{OURS}|['"]\.)\[([a-z,]+)\]""")
+
+
+def read_product() -> Iterator[str]:
+    for place in PLACES:
+        path = ROOT / place
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file() and file.suffix in SUFFIXES and "__pycache__" not in file.parts:
+                yield file.read_text(encoding="utf-8", errors="ignore").replace("$(EXTRAS)", "dev,gpu")
+
+
+def find_advice(text: str) -> Iterator[tuple[str, bool]]:
+    """Every (requirement, whether without its dependencies) that a text recommends; files of other projects are not."""
+    for options, words in COMMAND.findall(text):
+        if "-r" in options.split():
+            continue
+        for word in re.findall(r"""'[^']+'|"[^"]+"|\S+""", words):
+            yield re.sub(rf"^(\.|{OURS})(?=\[|$)", OURS, word.strip("'\"").rstrip(".") or "."), "--no-deps" in options
+    for extras in EXTRAS.findall(text):
+        yield f"{OURS}[{extras}]", False
+
+
+def all_advice() -> set[tuple[str, bool]]:
+    return {advice for text in read_product() for advice in find_advice(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("run: pip install -e '.[gpu]', or not", {("podium-studio[gpu]", False)}),
+        ("(pip install reasoning-gym).", {("reasoning-gym", False)}),
+        ("pip install datasets (or 'podium-studio[tasks]')", {("datasets", False), ("podium-studio[tasks]", False)}),
+        ('pip install --no-deps "a==0.1.2" "b-c==1"', {("a==0.1.2", True), ("b-c==1", True)}),
+        ("run `pip install .` there", {("podium-studio", False)}),
+        ("pip install -r llama.cpp/requirements.txt && x", set()),
+        ("pip install foo.", {("foo", False)}),
+    ],
+)
+def test_advice_is_found_in_sentences(text, advice):
+    assert set(find_advice(text)) == advice
+
+
+def test_every_extra_that_is_recommended_exists():
+    named = [extras for requirement, _ in all_advice() for extras in EXTRAS.findall(requirement)]
+    extras = {extra for names in named for extra in names.split(",")}
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {"gpu", "dev", "postgres", "tasks"} <= extras <= set(known)
+
+
+@pytest.mark.slow
+@needs(sys.platform.startswith("linux"), "builds of vLLM")
+def test_all_that_is_recommended_resolves_together():
+    """In a fresh environment; what resolves together also resolves alone."""
+    whole = sorted(requirement for requirement, alone in all_advice() if not alone)
+    resolve([str(ROOT) + name.removeprefix(OURS) if name.startswith(OURS) else name for name in whole])
+    resolve(["--no-deps", *sorted(requirement for requirement, alone in all_advice() if alone)])
+
+
+def resolve(requirements: list[str]) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", *requirements]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
