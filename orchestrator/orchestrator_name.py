@@ -11,20 +11,23 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 MAX_SAMPLES = 64
-_OPTION = re.compile(r"\+(?:samples=([1-9][0-9]?)|(un)?constrained)$")
+_OPTION = re.compile(r"\+(?:samples=([1-9][0-9]?)|(recursive)|(un)?constrained)$")
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
     """How a language model's turns are written. `samples` plans are tried for a turn, of which one is taken
-    (policies/voting.py). `constrained`: held to the grammar of the pool; None is the policy's own way."""
+    (policies/voting.py). `constrained`: held to the grammar of the pool; None is the policy's own way. `recursive`:
+    its first answer is shown to it once more (policies/recursive.py)."""
 
     samples: int = 1
     constrained: bool | None = None
+    recursive: bool = False
 
     def __str__(self) -> str:
         samples = f"+samples={self.samples}" if self.samples > 1 else ""
-        return samples + {None: "", True: "+constrained", False: "+unconstrained"}[self.constrained]
+        constrained = {None: "", True: "+constrained", False: "+unconstrained"}[self.constrained]
+        return samples + constrained + ("+recursive" if self.recursive else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,10 @@ def split_options(text: str) -> tuple[str, TurnOptions]:
         name = name[: match.start()]
         if match[1]:
             options = replace(options, samples=min(int(match[1]), MAX_SAMPLES))
+        elif match[2]:
+            options = replace(options, recursive=True)
         else:
-            options = replace(options, constrained=not match[2])
+            options = replace(options, constrained=not match[3])
     return name, options
 
 
@@ -66,4 +71,4 @@ def add_options(text: str, options: TurnOptions) -> str:
     name, old = split_options(text)
     samples = options.samples if options.samples > 1 else old.samples
     constrained = old.constrained if options.constrained is None else options.constrained
-    return f"{name}{TurnOptions(samples, constrained)}"
+    return f"{name}{TurnOptions(samples, constrained, options.recursive or old.recursive)}"

@@ -132,7 +132,8 @@ class Turn:
     where not all workers were in the prompt, `recalled` where the pool's failure memory is on, and `out_of_depth` where
     it is known what the orchestrator learnt. `bindings` has the steps whose worker's name the model learnt on another
     pool.
-    `note`: what of the request the model could not do. `vote`: how it was chosen among several.
+    `note`: what of the request the model could not do. `vote`: how it was chosen among several. `draft`: an answer
+    that did not end the episode, because a recursive orchestrator looks at it once more (policies/recursive.py).
     """
 
     steps: tuple[Step, ...] = ()
@@ -148,6 +149,7 @@ class Turn:
     bindings: tuple[BoundStep, ...] = ()
     vote: Vote | None = None
     out_of_depth: OutOfDepth | None = None
+    draft: JsonValue = None
 
     @property
     def has_answer(self) -> bool:
@@ -238,17 +240,17 @@ def check_turn(turn: Turn, pool: LivePool, earlier: Collection[int]) -> Turn:
     steps = []
     for step in turn.steps:
         if step.id in earlier_ids:
-            return replace(turn, steps=(), error=f"there is a step {step.id} already; ids count on")
+            return replace(turn, steps=(), draft=None, error=f"there is a step {step.id} already; ids count on")
         steps.append(check_step(step, pool, earlier_ids))
         earlier_ids.add(step.id)
     try:
         answer = storable(turn.answer)
     except (ValueError, RecursionError) as error:  # a bug of a policy: dialects have checked their answers
         return replace(turn, steps=(), answer=None, error=f"the answer cannot be kept: {error}")
-    unknown = references(answer) - earlier_ids
+    unknown = (references(answer) | references(turn.draft)) - earlier_ids
     if unknown:
         message = f"the answer quotes {_join_ids(unknown, '$')}, but there is no such step"
-        return replace(turn, steps=(), error=message)
+        return replace(turn, steps=(), draft=None, error=message)
     return replace(turn, steps=tuple(steps), answer=answer)
 
 

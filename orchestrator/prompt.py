@@ -41,6 +41,7 @@ def build_messages(
 ) -> list[Message]:
     """The messages for the next turn of `episode`, with its lessons from the pool's failure memory."""
     messages = opening_messages(episode.query, pool, dialect, style)
+    names = dialect.name_workers(pool)
     if recalled is not None and recalled.lessons:
         messages[-1] = Message("user", f"{format_notes(recalled, episode.id)}\n\n{messages[-1].content}")
     for done in episode.rounds:
@@ -48,7 +49,7 @@ def build_messages(
             continue
         left = max_rounds - done.number
         messages.append(Message("assistant", done.turn.text))
-        messages.append(Message("user", observation_text(done, left)))
+        messages.append(Message("user", observation_text(done, left, names)))
     return messages
 
 
@@ -60,6 +61,9 @@ def opening_messages(query: str, pool: LivePool, dialect: Dialect, style: Prompt
 
 def system_prompt(pool: LivePool, dialect: Dialect) -> str:
     """The rules of the dialect and the workers of the pool."""
+    own = dialect.system_prompt(pool)
+    if own is not None:
+        return own
     workers = "\n".join(_describe_worker(worker) for worker in pool.workers.values())
     return (
         "You orchestrate workers: decide which to call, with what, and what each may see.\n"
@@ -82,12 +86,19 @@ def _lesson_line(text: str) -> str:
     return shorten(one_line(strip_special(text)), MAX_LESSON_CHARS)
 
 
-def observation_text(done: Round, rounds_left: int) -> str:
-    """The observations of a round, as the orchestrator reads them."""
+def observation_text(done: Round, rounds_left: int, names: Mapping[str, str] | None = None) -> str:
+    """The observations of a round, as the orchestrator reads them. `names` are those of the workers in its prompt,
+    where they are not the pool's."""
     assert done.turn is not None, "only finished turns are shown"
     lines = [] if done.turn.error is None else [f"PARSE_ERR: {done.turn.error}"]
     learnt = {bound.step: bound.learnt for bound in done.turn.bindings}  # the name that this model knows
-    lines += [_describe_run(run, learnt.get(run.step.id, run.step.worker)) for run in done.steps]
+    shown = names or {}
+    for run in done.steps:
+        worker = run.step.worker
+        lines.append(_describe_run(run, learnt.get(run.step.id, shown.get(worker, worker))))
+    if done.turn.draft is not None:
+        draft = excerpt(strip_special(as_text(done.turn.draft)), MAX_OBSERVATION_CHARS)
+        lines.append(f"Your answer so far: {draft}. Improve it with another turn, or keep it with one without steps.")
     if rounds_left == 1:
         lines.append("This is your last turn: it must hold the answer.")
     return "\n".join(lines)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from orchestrator.dialects.base import Dialect
 from orchestrator.dialects.conductor import ConductorDialect
+from orchestrator.dialects.conductor_paper import ConductorPaperDialect
 from orchestrator.dialects.plan_json import PlanDialect
 from orchestrator.dialects.tool_calls import ToolCallsDialect
 from orchestrator.errors import UnknownOrchestrator
 
 DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect for dialect in (PlanDialect(), ToolCallsDialect(), ConductorDialect())
+    dialect.name: dialect
+    for dialect in (PlanDialect(), ToolCallsDialect(), ConductorDialect(), ConductorPaperDialect())
 }
 
 

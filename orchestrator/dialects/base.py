@@ -28,6 +28,12 @@ class Dialect(Protocol):
     def instructions(self, pool: LivePool) -> str:
         """The part of the system prompt that says how to write a turn."""
 
+    def system_prompt(self, pool: LivePool) -> str | None:
+        """The whole system prompt of a dialect that has one of its own; None for the usual one (prompt.py)."""
+
+    def name_workers(self, pool: LivePool) -> Mapping[str, str]:
+        """The names under which this dialect shows workers, where they are not the pool's own."""
+
     def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
         """Function definitions for a chat template's own tool calling, or None."""
 
@@ -39,7 +45,13 @@ class Dialect(Protocol):
 
 
 class BaseDialect(ABC):
-    """What the dialects share: the limit on a turn's length, and no tool calling by the template."""
+    """What most dialects share: the limit on a turn's length, the usual prompt, no tool calling by the template."""
+
+    def system_prompt(self, pool: LivePool) -> str | None:
+        return None
+
+    def name_workers(self, pool: LivePool) -> Mapping[str, str]:
+        return {}
 
     def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
         return None

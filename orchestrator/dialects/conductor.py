@@ -5,8 +5,8 @@
     access = [[], [1]]
 
 Worker numbers are those of the list in the prompt, counted from 0 as in the paper; steps count from 1
-as everywhere in Podium, so that `access` and `$k` agree. An access list may also be "all". The value of
-the last step is the answer.
+as everywhere in Podium, so that `access` and `$k` agree. An access list may also be "all" or ["all"]. The value of
+the last step is the answer. From the second turn on, three empty lists keep the answer that there is.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class ConductorDialect(BaseDialect):
             return Turn(error=f"no list was found for: {', '.join(missing)}", text=text)
         columns = [values for values in lists.values() if values is not None]
         lengths = {len(column) for column in columns}
+        if lengths == {0} and first_id > 1:
+            return Turn(answer=f"${first_id - 1}", text=text)
         if len(lengths) != 1 or lengths == {0} or max(lengths) > MAX_TURN_STEPS:
             counts = ", ".join(f"{name} has {len(values or ())}" for name, values in lists.items())
             return Turn(error=f"the three lists must be equally long and not empty: {counts}", text=text)
@@ -131,6 +133,7 @@ def _parse_step(step_id: int, worker: object, subtask: object, access: object, w
     name = worker
     if isinstance(worker, int) and not isinstance(worker, bool):
         name = workers[worker] if 0 <= worker < len(workers) else f"number {worker}"
+    access = "all" if access == ["all"] else access
     step = build_step(step_id, name, _parse_arguments(subtask), access, range(1, step_id))
     if not isinstance(subtask, str | dict):
         return step.with_problem("a subtask must be text")

@@ -10,7 +10,7 @@ from pool_registry.language_models.completion import Grammar
 
 def conductor_grammar(workers: int, first_id: int, earlier_ids: Sequence[int], max_steps: int) -> Grammar | None:
     """The grammar of a turn of one to `max_steps` steps on so many workers, without thinking before it; None where no
-    step can be written."""
+    step can be written. Where there are earlier steps, the lists may be empty."""
     if workers < 1 or max_steps < 1:
         return None
     rules = JsonRules()
@@ -18,7 +18,8 @@ def conductor_grammar(workers: int, first_id: int, earlier_ids: Sequence[int], m
     quotes = [(*earlier_ids, *range(first_id, first_id + index)) for index in range(max_steps)]
     texts = [rules.add_string(seen) for seen in quotes]
     views = [rules.add_access(seen) for seen in quotes]
-    turns = [_join_lists(["WORKER"] * count, texts[:count], views[:count]) for count in range(1, max_steps + 1)]
+    counts = range(0 if earlier_ids else 1, max_steps + 1)
+    turns = [_join_lists(["WORKER"] * count, texts[:count], views[:count]) for count in counts]
     return Grammar(rules.write(join_choices(turns)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.dialects.conductor_paper import MAX_STEPS as MAX_WORKFLOW
 from orchestrator.engine.episode import Episode
 from orchestrator.grammars.conductor_grammar import conductor_grammar
 from orchestrator.grammars.plan_grammar import plan_grammar
@@ -21,6 +22,8 @@ def turn_grammar(dialect: str, episode: Episode, pool: LivePool) -> Grammar | No
             return plan_grammar(pool, episode.next_step_id, earlier, steps)
         case "conductor":
             return conductor_grammar(len(pool.workers), episode.next_step_id, earlier, steps)
+        case "conductor_paper":
+            return conductor_grammar(len(pool.workers), episode.next_step_id, earlier, min(steps, MAX_WORKFLOW))
         case _:
             return None
 

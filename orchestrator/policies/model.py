@@ -18,6 +18,7 @@ from orchestrator.grammars.turn_grammar import turn_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge, find_gauge
 from orchestrator.plan import Turn
 from orchestrator.policies.reader import ReaderPolicy, ask_model
+from orchestrator.policies.recursive import RecursivePolicy
 from orchestrator.policies.voting import VotingPolicy
 from orchestrator.prompt import PromptStyle, build_messages
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
@@ -71,6 +72,7 @@ class ModelPolicy:
         self._gauge = gauge
         self.gives_up = gives_up
         self.memory: FailureMemory | None = None
+        self.rounds_added = 0  # to those that it was trained to take (policies/recursive.py)
         allowed = pool.pool.limits.max_rounds
         self._max_rounds = min(allowed, max_rounds or allowed)
 
@@ -118,7 +120,8 @@ class ModelPolicy:
     def _rounds(self, episode: Episode) -> int:
         """The number of turns that the episode can have, by its limits and by the model's training."""
         limits = episode.started.limits if episode.started else {}
-        return min(self._max_rounds, int(str(limits.get("max_rounds", self._max_rounds))))
+        trained = self._max_rounds + self.rounds_added
+        return min(trained, int(str(limits.get("max_rounds", trained))))
 
 
 def _share_missing(binding: Binding | None) -> float:
@@ -137,6 +140,9 @@ def _with_round_seed(draw: Draw | None, episode: Episode) -> Draw | None:
 
 def with_memory(orchestrator: Orchestrator, memory: FailureMemory | None) -> Orchestrator:
     """`orchestrator` with this failure memory, if it reads one: a language model whose prompt holds the pool."""
+    if isinstance(orchestrator, RecursivePolicy):
+        with_memory(orchestrator.inner, memory)
+        return orchestrator
     if isinstance(orchestrator, VotingPolicy):
         with_memory(orchestrator.sampler, memory)
         return orchestrator

@@ -30,6 +30,7 @@ from orchestrator.policies.pipeline import PipelinePolicy
 from orchestrator.policies.random_plan import RandomPlanPolicy
 from orchestrator.policies.react import react_policy
 from orchestrator.policies.reader import ReaderPolicy
+from orchestrator.policies.recursive import RecursivePolicy
 from orchestrator.policies.router import RouterPolicy
 from orchestrator.policies.voting import VotingPolicy
 from pool_registry.calls.live_pool import LivePool
@@ -267,10 +268,15 @@ def set_options(orchestrator: Orchestrator, pool: LivePool, options: TurnOptions
         raise UnknownOrchestrator(
             f"{orchestrator.name} takes no option {options}: only checkpoints and model:AGENT draw plans"
         )
+    if options.recursive and isinstance(orchestrator, ReaderPolicy):
+        raise UnknownOrchestrator(f"{orchestrator.name} is a reader, whose second turn is code: it takes no +recursive")
+    if options.recursive and isinstance(orchestrator, ModelPolicy):
+        orchestrator.rounds_added = 1
     if options.constrained is not None:
         orchestrator.constrained = options.constrained
         orchestrator.name += str(TurnOptions(constrained=options.constrained))
-    return VotingPolicy(orchestrator, pool, options.samples) if options.samples > 1 else orchestrator
+    chosen = VotingPolicy(orchestrator, pool, options.samples) if options.samples > 1 else orchestrator
+    return RecursivePolicy(chosen) if options.recursive else chosen
 
 
 def _open_checkpoint(

@@ -179,7 +179,17 @@ parts = build_recipe_schema()["$defs"]
 print(json.dumps([parts["RewardSettings"]["properties"]["term"], parts["TaskSettings"]["properties"]["source"]]))
 """
     term, source = json.loads(run(site, code))
-    assert term["examples"] == ["accuracy", "format", "diversity", "efficiency", "binding", "boom", "brevity"]
+    assert term["examples"] == [
+        "accuracy",
+        "format",
+        "diversity",
+        "efficiency",
+        "binding",
+        "parallelism",
+        "finish",
+        "boom",
+        "brevity",
+    ]
     assert "riddles" in source["examples"] and "sums" in ",".join(source["examples"])
 
 
