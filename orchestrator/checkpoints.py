@@ -81,6 +81,7 @@ class Checkpoint(StrictModel):
     kind: Literal["full", "adapter"]
     base: str
     stage: Literal["base", "sft", "grpo"]
+    phase: str = ""  # of GRPO, after its main run
     step: int = 0
     dialect: str = "plan"
     prompt: PromptStyle = "full"

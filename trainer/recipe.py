@@ -66,7 +66,10 @@ class ModelSettings(RecipeSection):
         description="Of the computation, and of the frozen weights below an adapter. Weights that learn are float32 in "
         "either case: bfloat16 would round most of their small steps away.",
     )
-    dialect: Literal["plan", "conductor"] = Field(default="plan", description="How a turn is written.")
+    dialect: Literal["plan", "conductor", "conductor_paper"] = Field(
+        default="plan",
+        description="How a turn is written. conductor_paper: three lists, with the prompt of the paper.",
+    )
     prompt: PromptStyle = Field(
         default="full",
         description="full: rules, pool and query. query: the query alone, for small models that learn one pool. "
@@ -164,6 +167,35 @@ class RewardSettings(RecipeSection):
     )
 
 
+class RecursionSettings(RecipeSection):
+    """One forced recursive call: the model is shown its first answer and what led to it, and improves or keeps it."""
+
+    share: Share = Field(default=0.5, description="Share of a step's groups that get the call. Conductor: half.")
+    first_weight: float = Field(
+        default=0.25,
+        ge=0,
+        le=10,
+        description="Weight of the first answer's reward beside that of the last one, which is 1; the reward is their "
+        "weighted mean. Conductor: 0.25.",
+    )
+
+
+class PhaseSettings(RecipeSection):
+    """Steps that follow the main run, with some settings changed: a schedule of the learning rate of their own, another
+    pool for each question (Conductor's adaptive phase), or recursive calls (its recursion phase)."""
+
+    name: str = Field(default="adaptive", pattern=r"^[a-z][a-z0-9-]{0,23}$", description="Of your choice.")
+    steps: int = Field(default=20, ge=1, le=1_000_000, description="Optimizer steps. Conductor's recursion: 20.")
+    learning_rate: float | None = Field(
+        default=None, gt=0, le=1, description="Peak learning rate; empty for that of the main run."
+    )
+    tasks: TaskSettings | None = Field(default=None, description="Other tasks. Empty: those of the main run.")
+    pools: PoolSettings | None = Field(
+        default=None, description="Draws a pool for each task. Empty: as in the main run."
+    )
+    recursion: RecursionSettings | None = Field(default=None, description="Forces recursive calls. Empty: none.")
+
+
 class RolloutSettings(RecipeSection):
     """How episodes are sampled."""
 
@@ -232,6 +264,22 @@ class GrpoSettings(RecipeSection):
     loss: LossSettings = LossSettings()
     optimizer: OptimizerSettings = OptimizerSettings(learning_rate=1e-5, schedule="constant")
     saving: SavingSettings = SavingSettings(every=20)
+    phases: tuple[PhaseSettings, ...] = Field(
+        default=(), max_length=16, description="Steps after the main run, one phase after the other."
+    )
+
+    @property
+    def all_steps(self) -> int:
+        """The steps of the main run and of every phase."""
+        return self.steps + sum(phase.steps for phase in self.phases)
+
+    @model_validator(mode="after")
+    def _names_phases(self) -> GrpoSettings:
+        names = [phase.name for phase in self.phases]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two phases are called {twice}; give each its own name")
+        return self
 
     @model_validator(mode="after")
     def _divides(self) -> GrpoSettings:
@@ -328,8 +376,15 @@ class Recipe(RecipeSection):
 
     @model_validator(mode="after")
     def _shows_what_varies(self) -> Recipe:
-        if self.pools is not None and self.model.prompt == "query" and (self.sft or self.grpo):
+        if self.pool_draws and self.model.prompt == "query" and (self.sft or self.grpo):
             raise ValueError("with pools a model must be shown the pool: set model.prompt: full, or leave pools out")
+        return self
+
+    @model_validator(mode="after")
+    def _can_look_twice(self) -> Recipe:
+        recursive = any(phase.recursion for phase in self.grpo.phases) if self.grpo else False
+        if recursive and self.model.prompt == "reader":
+            raise ValueError("a reader's second turn is code: leave recursion out, or set model.prompt: full")
         return self
 
     @model_serializer(mode="wrap")
@@ -344,6 +399,12 @@ class Recipe(RecipeSection):
     def stages(self) -> tuple[str, ...]:
         """The stages of this recipe, in the order in which they run."""
         return tuple(stage for stage in STAGES if getattr(self, stage) is not None)
+
+    @property
+    def pool_draws(self) -> tuple[PoolSettings, ...]:
+        """How the recipe draws pools: for all stages, then for phases of GRPO."""
+        phases = self.grpo.phases if self.grpo else ()
+        return tuple(pools for pools in (self.pools, *(phase.pools for phase in phases)) if pools is not None)
 
     def complete_evaluate(self) -> EvaluateSettings:
         """Return the evaluate section with its empty fields filled from the other sections.

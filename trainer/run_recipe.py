@@ -86,8 +86,8 @@ def _run_training_stages(training: TrainingContext, on_stage: OnStage) -> bool:
 
         offset = recipe.sft.steps if recipe.sft else 0  # a job counts the steps of both stages
         newest = job_folder.find_newest_checkpoint()
-        if newest is None or newest[0] < offset + recipe.grpo.steps:
-            on_stage("grpo", recipe.grpo.steps)
+        if newest is None or newest[0] < offset + recipe.grpo.all_steps:
+            on_stage("grpo", recipe.grpo.all_steps)
             if not run_grpo(training, start, offset):
                 return False
     return True
@@ -124,13 +124,12 @@ def choose_orchestrators(settings: EvaluateSettings, model: ModelSettings, job_f
 
 
 def list_orchestrators(settings: EvaluateSettings, model: ModelSettings, job_folder: JobFolder) -> list[str]:
-    """The recipe's list, or else the start and the last of every stage."""
+    """The recipe's list, or else the start and the last of every stage and phase."""
     if settings.orchestrators:
         return list(settings.orchestrators)
     job = job_folder.path.name
-    last_steps = {
-        read_checkpoint(folder).stage: step for step, folder in reversed(complete_steps(job_folder.checkpoints))
-    }
+    manifests = [(step, read_checkpoint(folder)) for step, folder in reversed(complete_steps(job_folder.checkpoints))]
+    last_steps = {(manifest.stage, manifest.phase): step for step, manifest in manifests}
     start = model.start or ("base" if model.base == TINY else "")
     return [*([start] if start else []), *(f"{job}@{step}" for step in last_steps.values())]
 
@@ -189,10 +188,11 @@ def load_distractor_pools(recipe: Recipe, store: Store, tasks: Sequence[Task]) -
 
     Raises PoolNotFound.
     """
-    if recipe.pools is None:
+    if not recipe.pool_draws:
         return []
+    names = dict.fromkeys(name for pools in recipe.pool_draws for name in pools.sources)
     brought = {task.pool.name: task.pool for task in tasks if task.pool is not None}
-    return [*(load_pool(store, name) for name in recipe.pools.sources), *list(brought.values())[:MAX_TASK_POOLS]]
+    return [*(load_pool(store, name) for name in names), *list(brought.values())[:MAX_TASK_POOLS]]
 
 
 async def _open_pool(pool: Pool) -> LivePool:

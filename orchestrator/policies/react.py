@@ -22,7 +22,7 @@ ONE_CALL = (
     "\nIn this conversation make exactly one call in each turn. Its output comes back before your next turn; "
     "any further call, and an answer beside a call, is left out."
 )
-WHOLE_WORKFLOWS = ("conductor",)  # it writes a whole workflow in one turn: there is no loop in it
+WHOLE_WORKFLOWS = ("conductor", "conductor_paper")  # a whole workflow in one turn: there is no loop in it
 
 
 class OneCall:
@@ -34,6 +34,12 @@ class OneCall:
 
     def instructions(self, pool: LivePool) -> str:
         return self._dialect.instructions(pool) + ONE_CALL
+
+    def system_prompt(self, pool: LivePool) -> str | None:
+        return self._dialect.system_prompt(pool)
+
+    def name_workers(self, pool: LivePool) -> Mapping[str, str]:
+        return self._dialect.name_workers(pool)
 
     def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
         return self._dialect.tools(pool)

@@ -187,6 +187,7 @@ print(json.dumps([parts["RewardSettings"]["properties"]["term"], parts["TaskSett
         "binding",
         "parallelism",
         "finish",
+        "readable",
         "boom",
         "brevity",
     ]

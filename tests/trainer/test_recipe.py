@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.errors import InvalidRecipe
+from trainer.grpo.phases import find_phase, list_phases
 from trainer.recipe import (
     MAX_RECIPE_BYTES,
     CurriculumSettings,
@@ -21,8 +22,10 @@ from trainer.recipe import (
     LossSettings,
     ModelSettings,
     OptimizerSettings,
+    PhaseSettings,
     Recipe,
     RecipeSection,
+    RecursionSettings,
     RewardSettings,
     RolloutSettings,
     SavingSettings,
@@ -56,7 +59,7 @@ MODELS = st.builds(
     base=TEXT.filter(bool),
     start=TEXT,
     lora=st.none() | LORAS,
-    dialect=st.sampled_from(["plan", "conductor"]),
+    dialect=st.sampled_from(["plan", "conductor", "conductor_paper"]),
 )
 DEMONSTRATIONS = st.builds(
     DemonstrationSettings, teacher=TEXT, samples=st.integers(1, 64), faults=SHARE, starred=st.booleans()
@@ -71,16 +74,6 @@ ROLLOUTS = st.builds(
     max_cost=st.none() | st.floats(1e-9, 1e9),
     redraws=st.floats(0, 10),
 )
-GRPOS = st.builds(
-    GrpoSettings,
-    micro_batch=st.sampled_from([1, 2, 4, 8, 16, 32]),
-    rollouts=ROLLOUTS,
-    rewards=st.lists(
-        st.builds(RewardSettings, term=TEXT.filter(bool), weight=st.floats(0, 100)), min_size=1, max_size=3
-    ).map(tuple),
-    curriculum=st.builds(CurriculumSettings, target=SHARE),
-    loss=st.builds(LossSettings, beta=st.floats(0, 1e6), type=st.sampled_from(["dapo", "gspo"])),
-)
 POOLS = st.builds(
     PoolSettings,
     sources=st.lists(NAMES, max_size=2).map(tuple),
@@ -89,6 +82,26 @@ POOLS = st.builds(
     distractors=st.integers(0, 5),
     rename=SHARE,
     unseen=TEXT,
+)
+PHASES = st.builds(
+    PhaseSettings,
+    name=st.sampled_from(["adaptive", "recursion", "more"]),
+    steps=st.integers(1, 10**6),
+    pools=st.none() | POOLS,
+    recursion=st.none() | st.builds(RecursionSettings, share=SHARE, first_weight=st.floats(0, 10)),
+)
+GRPOS = st.builds(
+    GrpoSettings,
+    micro_batch=st.sampled_from([1, 2, 4, 8, 16, 32]),
+    rollouts=ROLLOUTS,
+    rewards=st.lists(
+        st.builds(RewardSettings, term=TEXT.filter(bool), weight=st.floats(0, 100), anneal=st.none() | st.just(0.5)),
+        min_size=1,
+        max_size=3,
+    ).map(tuple),
+    curriculum=st.builds(CurriculumSettings, target=SHARE),
+    loss=st.builds(LossSettings, beta=st.floats(0, 1e6), type=st.sampled_from(["dapo", "gspo"])),
+    phases=st.lists(PHASES, max_size=2, unique_by=lambda phase: phase.name).map(tuple),
 )
 RECIPES = st.builds(
     Recipe,
@@ -135,6 +148,34 @@ def test_pools_vary_only_where_the_model_is_shown_them():
 def test_a_wrong_setting_of_pools_is_told_by_its_key(text):
     (key,) = problems(f"{{sft: {{}}, pools: {text}}}")
     assert key.startswith("pools.")
+
+
+PHASED = "{{grpo: {{phases: [{}]}}, model: {{prompt: {}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("phases", "prompt", "key", "what"),
+    [
+        ("{pools: {}}", "query", "", "must be shown the pool"),
+        ("{recursion: {}}", "reader", "", "leave recursion out"),
+        ("{}, {}", "full", "grpo", "two phases are called adaptive"),
+        ("{stepps: 2}", "full", "grpo.phases.0.stepps", "there is no such setting"),
+        ("{recursion: {share: 2}}", "full", "grpo.phases.0.recursion.share", "less than or equal to 1"),
+    ],
+)
+def test_a_phase_that_cannot_be_is_told_by_its_key(phases, prompt, key, what):
+    assert what in problems(PHASED.format(phases, prompt)).get(key, "")
+
+
+def test_phases_count_as_steps_and_change_what_they_say():
+    text = "{grpo: {steps: 10, phases: [{name: a, steps: 3, pools: {least: 2}}, {name: b, steps: 2, recursion: {}}]}}"
+    recipe = parse_recipe(text)
+    assert recipe.grpo.all_steps == 15 and [pools.least for pools in recipe.pool_draws] == [2]
+    phases = list_phases(recipe)
+    assert [(phase.name, phase.before, phase.last) for phase in phases] == [("", 0, 10), ("a", 10, 13), ("b", 13, 15)]
+    assert [find_phase(phases, step).name for step in (1, 10, 11, 13, 14, 15, 16)] == ["", "", "a", "a", "b", "b", "b"]
+    assert [phase.recursion is not None for phase in phases] == [False, False, True]
+    assert [phase.pools is not None for phase in phases] == [False, True, False]
 
 
 @settings(deadline=None)

@@ -84,6 +84,16 @@ def format_reward(sample: Sample, _group: Sequence[Sample]) -> float:
     return len(valid) / len(turns) * formed
 
 
+def readable_reward(sample: Sample, _group: Sequence[Sample]) -> float:
+    """1 when the last turn could be read, whatever became of its steps, else 0.
+
+    Conductor (arXiv 2512.04388): with the weight 0.5 beside 0.5 for `accuracy`, a workflow that does not parse earns 0,
+    one with a wrong answer 0.5, and one with the right answer 1.
+    """
+    turns = [done.turn for done in sample.written_rounds if done.turn is not None]
+    return float(bool(turns) and turns[-1].error is None)
+
+
 def binding_reward(sample: Sample, _group: Sequence[Sample]) -> float | None:
     """1 when a right answer's first plan calls the workers of the reference plan, each as often.
 
@@ -259,6 +269,7 @@ REWARDS = ExtensionTable(
         RewardTerm("binding", binding_reward, gated=True),
         RewardTerm("parallelism", parallelism_reward, gated=True),
         RewardTerm("finish", finish_reward, gated=True),
+        RewardTerm("readable", readable_reward),
     ),
     _make_term,
 )

@@ -20,6 +20,7 @@ from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from orchestrator.plan import Turn
+from orchestrator.policies.recursive import RecursivePolicy
 from orchestrator.prompt import PromptStyle, observation_text, opening_messages
 from orchestrator.reader.conversation import open_conversation
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
@@ -28,10 +29,12 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.load_once import LoadOnce
 from trainer.errors import TrainingFailed
+from trainer.evaluation.grading import grade_answer
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.grpo.advantages import compute_advantages
 from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.learning_reader import LearningReader
+from trainer.grpo.recursion import cut_at_draft, is_recursive, resolve_draft
 from trainer.grpo.rewards import (
     Sample,
     WeightedReward,
@@ -44,7 +47,7 @@ from trainer.grpo.rewards import (
 from trainer.grpo.token_transcript import ChatTokens, Transcript
 from trainer.grpo.token_writer import TokenWriter
 from trainer.learner.generator import Generator
-from trainer.recipe import AdvantageScale
+from trainer.recipe import AdvantageScale, RecursionSettings
 from trainer.results.statistics import mean
 from trainer.tasks.pool_conditions import unwrap_worker
 from trainer.tasks.task import Task
@@ -59,6 +62,8 @@ class Rollout:
     sample: Sample
     transcript: Transcript
     logprobs: list[float] | None
+    first: Sample | None = None  # as it would have ended without its recursive call
+    first_reward: float = 0.0
     terms: dict[str, float] = field(default_factory=dict)
     reward: float = 0.0
     advantage: float = 0.0
@@ -66,10 +71,11 @@ class Rollout:
 
 @dataclass(slots=True)
 class RolloutGroup:
-    """Episodes on one task."""
+    """Episodes on one task; in a recursive group each of them has a forced recursive call."""
 
     task: Task
     rollouts: list[Rollout]
+    recursive: bool = False
 
     @property
     def equal(self) -> bool:
@@ -101,6 +107,7 @@ class RolloutGroup:
             "index": ref.index,
             "equal": self.equal,
             "kept": kept,
+            "recursive": self.recursive,
             "episodes": [
                 {
                     "id": rollout.sample.episode.id,
@@ -109,6 +116,7 @@ class RolloutGroup:
                     "reward": round(rollout.reward, 4),
                     "advantage": round(rollout.advantage, 4),
                     "tokens": sum(rollout.transcript.mask),
+                    **({"first_reward": round(rollout.first_reward, 4)} if rollout.first else {}),
                 }
                 for rollout in self.rollouts
             ],
@@ -198,7 +206,8 @@ class LearningPolicy:
             self.writer.transcript.prompt = self._chat.encode_prompt(_open_prompt(episode.query, pool, self._format))
             return
         last = episode.rounds[-2]  # the present round has been opened and is empty
-        self.writer.read(strip_special(observation_text(last, self._format.max_rounds - last.number)))
+        names = self._format.dialect.name_workers(pool)
+        self.writer.read(strip_special(observation_text(last, self._format.max_rounds - last.number, names)))
 
 
 class RolloutEngine:
@@ -221,10 +230,20 @@ class RolloutEngine:
         self.name, self.pool, self.chat, self.episode_format = name, pool, chat, episode_format
         self.pools = TaskPools(pool, sink, vary)
         self.terms, self.sink, self.scale = terms, sink, scale
+        self.recursion: RecursionSettings | None = None
+        self._groups_before = 0
         self.max_cost = max_cost
         self.cost = 0.0
         self.limits = pool.pool.limits.model_copy(update={"max_rounds": episode_format.max_rounds})
         self._slots = asyncio.Semaphore(concurrency)
+
+    def begin_step(
+        self, groups_before: int, terms: dict[str, WeightedReward], vary: VaryTask, recursion: RecursionSettings | None
+    ) -> None:
+        """Set what holds for the next step: the terms with their present weights, how pools are drawn, and recursive
+        calls. `groups_before` is how many groups the stage's earlier steps had."""
+        self.terms, self.pools.vary, self.recursion = terms, vary, recursion
+        self._groups_before = groups_before
 
     async def run_step(
         self, curriculum: Curriculum, generator: Generator, groups: int, size: int, redraws: int, mixed_only: bool
@@ -235,7 +254,8 @@ class RolloutEngine:
         then too few are mixed, equal ones fill up the batch (DAPO, arXiv 2503.14476, draws until none is equal).
         """
         # Groups are taken as they end, in any order, so that a slow one holds up nothing but the step's end.
-        pending = {self._start(curriculum.draw(), generator, size) for _ in range(groups)}
+        kinds = [self._is_recursive(number) for number in range(groups)]
+        pending = {self._start(curriculum.draw(), generator, size, kind) for kind in kinds}
         mixed: list[RolloutGroup] = []
         equal: list[RolloutGroup] = []
         try:
@@ -246,30 +266,49 @@ class RolloutEngine:
                     (equal if mixed_only and group.equal else mixed).append(group)
                     if mixed_only and group.equal and redraws > 0:
                         redraws -= 1
-                        pending.add(self._start(curriculum.draw(), generator, size))
+                        pending.add(self._start(curriculum.draw(), generator, size, group.recursive))
         finally:
             for task in pending:
                 task.cancel()
-        # A redraw replaces one equal group, so at most `groups` are mixed; equal ones fill what is missing.
-        kept = (mixed + equal)[:groups]
+        # A redraw replaces one equal group by one of its kind, so at most `groups` are mixed, and of each kind as many
+        # as were planned; equal ones fill what is missing.
+        ordered = mixed + equal
+        recursive, plain = ([group for group in ordered if group.recursive is kind] for kind in (True, False))
+        kept = recursive[: sum(kinds)] + plain[: groups - sum(kinds)]
         set_advantages(kept, self.scale, compute_outcome_weight(self.terms), mixed_only)
         return kept, [group for group in equal if group not in kept]
 
-    def _start(self, task: Task, generator: Generator, size: int) -> asyncio.Task[RolloutGroup]:
-        return asyncio.create_task(self.run_group(task, generator, size))
+    def _is_recursive(self, number: int) -> bool:
+        return self.recursion is not None and is_recursive(self._groups_before + number, self.recursion.share)
 
-    async def run_group(self, task: Task, generator: Generator, size: int) -> RolloutGroup:
+    def _start(self, task: Task, generator: Generator, size: int, recursive: bool) -> asyncio.Task[RolloutGroup]:
+        return asyncio.create_task(self.run_group(task, generator, size, recursive))
+
+    async def run_group(self, task: Task, generator: Generator, size: int, recursive: bool = False) -> RolloutGroup:
         """`size` episodes on one task and one pool, with rewards; advantages come when the step's groups are chosen."""
         task = self.pools.vary(task)
         # A TaskGroup: the first failure of a backend cancels the other episodes of the group.
         async with self.pools.open(task) as pool, asyncio.TaskGroup() as running:
             binding = self._plan_binding(pool)
-            started = [running.create_task(self.run_episode(task, generator, pool, binding)) for _ in range(size)]
-        group = RolloutGroup(task, [episode.result() for episode in started])
+            started = [
+                running.create_task(self.run_episode(task, generator, pool, binding, recursive)) for _ in range(size)
+            ]
+        group = RolloutGroup(task, [episode.result() for episode in started], recursive)
         scored = score_group([rollout.sample for rollout in group.rollouts], self.terms)
         for rollout, terms in zip(group.rollouts, scored, strict=True):
             rollout.terms, rollout.reward = terms, sum_weighted(terms, self.terms)
+        self._weigh_first_answers(group)
         return group
+
+    def _weigh_first_answers(self, group: RolloutGroup) -> None:
+        """Make the rewards of a recursive group the weighted mean of those of both answers."""
+        firsts = [rollout.first for rollout in group.rollouts if rollout.first is not None]
+        if self.recursion is None or not firsts:
+            return
+        weight = self.recursion.first_weight
+        for rollout, terms in zip(group.rollouts, score_group(firsts, self.terms), strict=True):
+            rollout.first_reward = sum_weighted(terms, self.terms)
+            rollout.reward = (weight * rollout.first_reward + rollout.reward) / (weight + 1)
 
     def _plan_binding(self, pool: LivePool) -> LoadOnce[Binding] | None:
         """The binding of a model that knows the job's pool by heart to the pool of a task; None where none is used."""
@@ -283,32 +322,49 @@ class RolloutEngine:
         generator: Generator,
         pool: LivePool | None = None,
         binding: LoadOnce[Binding] | None = None,
+        recursive: bool = False,
     ) -> Rollout:
-        """One episode on `pool` (default: the job's), graded.
+        """One episode on `pool` (default: the job's), graded. A recursive one may have a round more, in which the model
+        looks at its first answer.
 
         Raises TrainingFailed when the backend fails or the spend cap is reached.
         """
         async with self._slots:
             self._check_cost()  # here, not before the queue: what ran meanwhile has cost something
             pool = pool or self.pool
-            policy = self._make_policy(pool, generator, binding)
+            rounds = self.episode_format.max_rounds + recursive
+            policy = self._make_policy(pool, generator, binding, rounds)
             spec = EpisodeSpec(task.query, task=task.ref)
             guarded = _FailureGuard(policy)
+            limits = self.limits.model_copy(update={"max_rounds": rounds})
             episode = await run_episode(
-                spec, guarded, pool, limits=self.limits, sink=self.sink, resolve=make_inner_orchestrator
+                spec,
+                RecursivePolicy(guarded) if recursive else guarded,
+                pool,
+                limits=limits,
+                sink=self.sink,
+                resolve=make_inner_orchestrator,
             )
             if guarded.failure is not None:
                 raise guarded.failure
             await grade_episode(episode, task, self.sink, self.pool)
+            first = await self._grade_first_answer(episode, task) if recursive else None
         self.cost += episode.usage.cost
-        sample = make_sample(task, episode, self.limits, self.episode_format.style)
-        return Rollout(sample, policy.writer.transcript, policy.writer.logprobs)
+        sample = make_sample(task, episode, limits, self.episode_format.style)
+        return Rollout(sample, policy.writer.transcript, policy.writer.logprobs, first)
+
+    async def _grade_first_answer(self, episode: Episode, task: Task) -> Sample:
+        """The episode as it would have ended without its recursive call."""
+        answer = resolve_draft(episode)
+        grade = await grade_answer(task, answer, self.pool)
+        first = cut_at_draft(episode, answer, grade.correct, self.limits.max_rounds)
+        return make_sample(task, first, self.limits, self.episode_format.style)
 
     def _make_policy(
-        self, pool: LivePool, generator: Generator, binding: LoadOnce[Binding] | None
+        self, pool: LivePool, generator: Generator, binding: LoadOnce[Binding] | None, max_rounds: int
     ) -> LearningPolicy | LearningReader:
         """The learning model as the orchestrator of one episode."""
-        learner = self.episode_format
+        learner = replace(self.episode_format, max_rounds=max_rounds)
         if learner.style == "reader":
             writer = TokenWriter(generator, self.chat, learner.turn_tokens, learner.max_length)
             return LearningReader(self.name, pool, writer, self.chat)
@@ -372,6 +428,7 @@ def compute_rollout_metrics(
         "rollout/reward_std": _compute_spread([rollout.reward for rollout in rollouts]),
         "rollout/cost": sum(sample.totals.cost for sample in samples),
         "rollout/valid_turns": mean([float(done.turn is not None and done.turn.error is None) for done in turns]),
+        **_compute_recursion_metrics(groups),
         "groups/skipped": len(skipped),
         "groups/equal": sum(group.equal for group in groups),
     }
@@ -381,6 +438,18 @@ def compute_rollout_metrics(
         values = [rollout.terms[name] for rollout in rollouts if name in rollout.terms]
         metrics |= {f"term/{name}": mean(values), f"term/{name}/spread": _compute_spread(values)}
     return metrics
+
+
+def _compute_recursion_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
+    """Where groups had a recursive call: their share, and the share of right answers before and after it."""
+    rollouts = [rollout for group in groups for rollout in group.rollouts if rollout.first is not None]
+    if not rollouts:
+        return {}
+    return {
+        "recursion/groups": mean([float(group.recursive) for group in groups]),
+        "recursion/first": mean([float(rollout.first.correct) for rollout in rollouts if rollout.first]),
+        "recursion/last": mean([float(rollout.sample.correct) for rollout in rollouts]),
+    }
 
 
 def _name_worker(sample: Sample, worker: str) -> str:

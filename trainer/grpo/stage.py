@@ -13,6 +13,7 @@ import logging
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
+from trainer.grpo.phases import Phase, find_phase, list_phases, make_phased, make_rate_factor
 from trainer.grpo.rewards import WeightedReward, anneal_rewards, load_rewards
 from trainer.grpo.rollouts import (
     EpisodeFormat,
@@ -53,7 +55,10 @@ from trainer.learner.vllm_colocation import check_vllm_is_here, follow_platform,
 from trainer.learner.vllm_generator import ColocatedGenerator, ServerGenerator
 from trainer.learner.vllm_server import serve_model
 from trainer.recipe import GrpoSettings, Recipe
+from trainer.tasks.registry import open_source
+from trainer.tasks.shared_pools import make_vary
 from trainer.tasks.task import Task
+from trainer.tasks.task_pools import VaryTask
 
 log = logging.getLogger(__name__)
 TRAINED = "trained"  # the column of rewards that TRL trains on; those of the terms are only logged
@@ -95,26 +100,25 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
         scale=settings.loss.scale,
         concurrency=settings.rollouts.concurrency,
         max_cost=settings.rollouts.max_cost,
-        vary=training.make_vary(settings.optimizer.seed),
     )
     engine.cost = _sum_cost(training)
-    tasks = training.runner.run(select_fitting_tasks(training.tasks, engine.pools, chat, episode_format))
-    log.info("%d tasks, %d with a query that fits", len(training.tasks), len(tasks))
-    curriculum = _restore_curriculum(tasks, training.job_folder, settings)
-    callback = JobCallback(training, "grpo", settings.saving, learner, offset, settings.steps)
+    phases = list_phases(recipe)
+    runs = _open_phases(training, phases, engine, offset)
+    callback = JobCallback(training, "grpo", settings.saving, learner, offset, settings.all_steps, name_ends(phases))
     with ExitStack() as stack:
         stack.callback(lambda: training.runner.run(engine.close()))
         if settings.rollouts.backend == "vllm-colocate":
             stack.enter_context(follow_platform(pick_device("auto") == "cuda", settings.rollouts.vllm_eager))
         backend = _GeneratorBackend(training, settings, learner, stack)
-        trainer = choose_grpo_trainer(learner.model)(
+        kind = choose_grpo_trainer(learner.model)
+        trainer = (make_phased(kind, make_rate_factor(settings, phases)) if settings.phases else kind)(
             model=learner.model,
             args=_make_arguments(training, settings),
             reward_funcs=make_reward_functions(list(terms)),
             train_dataset=_make_placeholders(settings),
             processing_class=learner.tokenizer,
             callbacks=[callback],
-            rollout_func=_make_rollout_function(training, settings, engine, curriculum, backend, offset, terms),
+            rollout_func=_make_rollout_function(training, settings, engine, runs, backend, offset, terms),
         )
         trainer.remove_callback(PrinterCallback)  # the job's log has lines of its own
         if settings.rollouts.backend == "vllm-colocate":
@@ -134,7 +138,7 @@ def _make_rollout_function(
     training: TrainingContext,
     settings: GrpoSettings,
     engine: RolloutEngine,
-    curriculum: Curriculum,
+    runs: Sequence[PhaseRun],
     backend: _GeneratorBackend,
     offset: int,
     terms: dict[str, WeightedReward],
@@ -145,14 +149,18 @@ def _make_rollout_function(
     def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
         step = offset + trainer.state.global_step + 1
         groups = len(prompts) // options.group
-        engine.terms = anneal_rewards(terms, trainer.state.global_step / settings.steps)
+        done = trainer.state.global_step
+        run = find_phase_run(runs, done + 1)
+        curriculum = run.curriculum
+        present = anneal_rewards(terms, done / settings.steps)
+        engine.begin_step(done * groups, present, run.vary, run.phase.recursion)
         with RolloutTimer(generator := backend.get_generator(trainer)) as timer:
             kept, skipped = training.runner.run(
                 engine.run_step(
                     curriculum, generator, groups, options.group, round(options.redraws * groups), options.mixed_only
                 )
             )
-        _record(training, step, kept, skipped)
+        _record(training, step, kept, skipped, run.phase.name)
         training.job_folder.append_metrics(
             "grpo",
             step,
@@ -162,7 +170,7 @@ def _make_rollout_function(
                 **{f"level/{family}-{level}": rate for (family, level), rate in curriculum.rates.items()},
                 "cache/hits": float(engine.pools.hits),
                 "cost/total": engine.cost,
-                **{f"weight/{name}": engine.terms[name].weight for name in names if terms[name].anneal is not None},
+                **{f"weight/{name}": present[name].weight for name in names if terms[name].anneal is not None},
             },
         )
         return make_columns(kept, names)
@@ -205,11 +213,12 @@ def _make_column_reader(name: str) -> Callable[..., list[float | None]]:
     return read
 
 
-def _record(training: TrainingContext, step: int, kept: list[RolloutGroup], skipped: list[RolloutGroup]) -> None:
-    for group in kept:
-        training.job_folder.append_group(group.row(step, kept=True))
-    for group in skipped:
-        training.job_folder.append_group(group.row(step, kept=False))
+def _record(
+    training: TrainingContext, step: int, kept: list[RolloutGroup], skipped: list[RolloutGroup], phase: str
+) -> None:
+    for groups, is_kept in ((kept, True), (skipped, False)):
+        for group in groups:
+            training.job_folder.append_group(group.row(step, is_kept) | ({"phase": phase} if phase else {}))
 
 
 def _make_placeholders(settings: GrpoSettings) -> Dataset:
@@ -217,11 +226,65 @@ def _make_placeholders(settings: GrpoSettings) -> Dataset:
     return Dataset.from_list([{"prompt": [{"role": "user", "content": PLACEHOLDER}]}] * settings.rollouts.prompts)
 
 
-def _restore_curriculum(tasks: Sequence[Task], job_folder: JobFolder, settings: GrpoSettings) -> Curriculum:
-    """The curriculum, with what the groups of an interrupted job have taught it."""
+@dataclass(frozen=True, slots=True)
+class PhaseRun:
+    """A phase with its tasks and the pools that are drawn for them."""
+
+    phase: Phase
+    curriculum: Curriculum
+    vary: VaryTask
+
+
+def _open_phases(
+    training: TrainingContext, phases: Sequence[Phase], engine: RolloutEngine, offset: int
+) -> list[PhaseRun]:
+    """The phases with what an interrupted job has learnt in them. Raises TrainingFailed where no task fits."""
+    settings = training.recipe.grpo
+    assert settings is not None, "the caller chose this stage"
+    seed, fitting = settings.optimizer.seed, dict[tuple[Any, Any], list[Task]]()
+    runs = []
+    for phase in phases:
+        tasks = training.tasks if phase.tasks == training.recipe.tasks else _load_phase_tasks(phase)
+        vary = make_vary(training.pool.pool, phase.pools, seed, training.others, tasks)
+        drawn = (phase.tasks, phase.pools)
+        if drawn not in fitting:
+            engine.pools.vary = vary
+            choose = select_fitting_tasks(tasks, engine.pools, engine.chat, engine.episode_format)
+            fitting[drawn] = training.runner.run(choose)
+            log.info("%s%d tasks, %d fit", f"{phase.name}: " * bool(phase.name), len(tasks), len(fitting[drawn]))
+        curriculum = _restore_curriculum(fitting[drawn], training.job_folder, settings, phase, offset)
+        runs.append(PhaseRun(phase, curriculum, vary))
+    return runs
+
+
+def _load_phase_tasks(phase: Phase) -> list[Task]:
+    chosen = phase.tasks
+    tasks = open_source(chosen.source).tasks("train", chosen.count, levels=chosen.levels)
+    if not tasks:
+        raise TrainingFailed("tasks", f"{chosen.source}, of phase {phase.name}, has no task at these levels")
+    return tasks
+
+
+def find_phase_run(runs: Sequence[PhaseRun], step: int) -> PhaseRun:
+    """The run of the phase that this step of the stage belongs to."""
+    phase = find_phase([run.phase for run in runs], step)
+    return next(run for run in runs if run.phase is phase)
+
+
+def name_ends(phases: Sequence[Phase]) -> dict[int, str]:
+    """The last step of each phase, with its name."""
+    return {phase.last: phase.name for phase in phases}
+
+
+def _restore_curriculum(
+    tasks: Sequence[Task], job_folder: JobFolder, settings: GrpoSettings, phase: Phase, offset: int
+) -> Curriculum:
+    """The curriculum of a phase, with what the groups of an interrupted job have taught it."""
     curriculum = Curriculum(tasks, settings.curriculum, settings.optimizer.seed)
     by_cell = {(task.ref.family, task.ref.level): task for task in tasks}
     for row in read_lines(job_folder.rollouts):
+        if not phase.before < int(str(row.get("step", 0))) - offset <= phase.last:
+            continue
         task = by_cell.get((str(row.get("family")), int(str(row.get("level", 0)))))
         episodes = row.get("episodes")
         if task is not None and isinstance(episodes, list) and episodes:
@@ -239,7 +302,7 @@ def _sum_cost(training: TrainingContext) -> float:
 def _make_arguments(training: TrainingContext, settings: GrpoSettings) -> GRPOConfig:
     recipe, rollouts, loss = training.recipe, settings.rollouts, settings.loss
     shared: dict[str, Any] = build_trainer_arguments(
-        recipe.model, settings.optimizer, settings.steps, training.job_folder.draft
+        recipe.model, settings.optimizer, settings.all_steps, training.job_folder.draft
     )
     if rollouts.backend == "vllm-colocate":
         shared |= {

@@ -150,7 +150,7 @@ class JobFolder:
         return target
 
     def prune_checkpoints(self, keep: int) -> None:
-        """Remove old checkpoints, but never the newest `keep`, the last of a stage or the best one.
+        """Remove old checkpoints, but never the newest `keep`, the last of a stage or phase, or the best one.
 
         Incomplete folders that a kill left behind are removed too.
         """
@@ -160,7 +160,7 @@ class JobFolder:
             if folder.name.isdigit() and folder not in complete:
                 shutil.rmtree(folder, ignore_errors=True)
         manifests = {step: read_checkpoint(folder) for step, folder in steps}
-        last = {manifest.stage: step for step, manifest in sorted(manifests.items())}
+        last = {(manifest.stage, manifest.phase): step for step, manifest in sorted(manifests.items())}
         best = max(manifests, key=lambda step: (manifests[step].metrics.get(BEST_METRIC, -1.0), step), default=None)
         kept = {step for step, _ in steps[:keep]} | set(last.values()) | {best}
         for step, folder in steps:

@@ -189,7 +189,8 @@ def configure_libraries(threads: int) -> None:
 class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not typed
     """Writes the trainer's figures and checkpoints to the job's folder, and stops it on request.
 
-    `total` is the number of steps of this stage, `offset` the job's step before its first. The training's `check`
+    `total` is the number of steps of this stage, `offset` the job's step before its first. `ends` are the last steps of
+    the stage's phases, with their names: there is a checkpoint at each of them. The training's `check`
     measures the model at every checkpoint; its figures are stored in the manifest.
     """
 
@@ -201,10 +202,12 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         learner: Learner,
         offset: int,
         total: int,
+        ends: Mapping[int, str] | None = None,
     ) -> None:
         self.training, self.stage, self.learner = training, stage, learner
         self.job_folder = training.job_folder
         self.offset, self.total = offset, total
+        self.ends = ends or {total: ""}
         self.saving = saving
         self.stopped = False
         self._figures: dict[str, float] = {}
@@ -214,7 +217,7 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
         step = state.global_step
         if self.job_folder.stop_requested:
             self.stopped = control.should_training_stop = True
-        control.should_save = self.stopped or step % self.saving.every == 0 or step == self.total
+        control.should_save = self.stopped or step % self.saving.every == 0 or step in self.ends
         control.should_log = True
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
@@ -237,13 +240,16 @@ class JobCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not
             self.job_folder.append_metrics(self.stage, step, figures)
         recipe, pool = self.training.recipe, self.training.pool
         manifest = new_manifest(recipe, pool, self.stage, step, self.learner.adapter, self.learner.base).model_copy(
-            update={"metrics": {**self._figures, **figures}}
+            update={"metrics": {**self._figures, **figures}, "phase": self._name_phase(state.global_step)}
         )
         if (learnt := self._learnt_queries()) is not None:
             learnt.save(drafted)
         self.job_folder.save_checkpoint(drafted, manifest)
         self.job_folder.prune_checkpoints(self.saving.keep)
         log.info("checkpoint %d saved%s", step, f": {figures}" if figures else "")
+
+    def _name_phase(self, step: int) -> str:
+        return next((name for last, name in sorted(self.ends.items()) if step <= last), "")
 
 
 def clear_draft(job_folder: JobFolder) -> None:

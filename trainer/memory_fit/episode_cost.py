@@ -21,12 +21,12 @@ def count_episodes(recipe: Recipe) -> dict[str, int]:
     if (sft := recipe.sft) is not None:
         counts["demonstrations"] = recipe.tasks.count * sft.demonstrations.samples
     if (grpo := recipe.grpo) is not None:
-        batches = math.ceil(grpo.steps / grpo.loss.iterations)
+        batches = math.ceil(grpo.all_steps / grpo.loss.iterations)
         counts["rollouts"] = batches * grpo.rollouts.prompts * grpo.rollouts.group
     checks = 0
-    for stage in (recipe.sft, recipe.grpo):
-        if stage is not None:
-            checks += math.ceil(stage.steps / stage.saving.every) * stage.saving.check_tasks
+    for stage, steps in ((recipe.sft, recipe.sft and recipe.sft.steps), (grpo, grpo and grpo.all_steps)):
+        if stage is not None and steps:
+            checks += math.ceil(steps / stage.saving.every) * stage.saving.check_tasks
     if checks:
         counts["checks"] = checks
     if (evaluate := recipe.evaluate) is not None:

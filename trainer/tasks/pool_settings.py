@@ -27,6 +27,13 @@ class PoolSettings(FrozenModel):
         le=64,
         description="The workers that a task needs and up to so many others of its pool. Empty: the whole pool.",
     )
+    least: int | None = Field(
+        default=None,
+        ge=1,
+        le=64,
+        description="For tasks that do not say which workers they need: so many of the pool's at least, and at most "
+        "all, drawn for each task (Conductor's adaptive phase). Empty: all of them.",
+    )
     shuffle: bool = Field(default=True, description="Another order of the workers for each task.")
     distractors: int = Field(default=5, ge=0, le=5, description="Up to so many workers that do not help.")
     rename: Share = Field(default=0.67, description="Share of tasks whose workers have made-up names. Hammer: 0.67.")

@@ -125,11 +125,16 @@ def add_late_worker(task: Task, pool: Pool, seed: int) -> Task:
 
 
 def _keep_subset(draft: _Draft, settings: PoolSettings, random: Random) -> None:
-    """Leave the workers that the plans call and some of the others. A task without a plan may need any of them."""
+    """Leave the workers that the plans call and some of the others. A task without a plan may need any of them: of
+    its pool a random part is left only where the settings say how large it is at least."""
     others = [spec for spec in draft.workers if spec.name not in draft.needed]
-    if settings.subset is None or not draft.complete:
+    most = settings.subset
+    if draft.complete and most is not None:
+        kept = random.sample(others, min(len(others), random.randint(0, most)))
+    elif not draft.complete and settings.least is not None:
+        kept = random.sample(others, random.randint(min(settings.least, len(others)), len(others)))
+    else:
         return
-    kept = random.sample(others, min(len(others), random.randint(0, settings.subset)))
     dropped = {spec.name for spec in others} - {spec.name for spec in kept}
     draft.workers = [spec for spec in draft.workers if spec.name not in dropped]
 

@@ -13,6 +13,10 @@ export const CHARTS = [
     keys: [["check/seen", "seen"], ["check/renamed", "renamed"], ["check/unseen", "unseen"]], share: true,
   },
   { id: "terms", title: "Reward terms", about: "Mean of each term before its weight", prefix: "term/", share: true },
+  {
+    id: "recursion", title: "Recursive calls", about: "Share of right answers before the call and after it",
+    keys: [["recursion/first", "first answer"], ["recursion/last", "last answer"]], share: true,
+  },
   { id: "weights", title: "Annealed weights", about: "Of the reward terms whose weight falls to 0", prefix: "weight/" },
   { id: "status", title: "Share of each Status", about: "How the steps of a round ended", prefix: "status/", share: true },
   { id: "workers", title: "Worker shares", about: "Which workers the steps go to", prefix: "worker/", share: true, tight: true },

@@ -9,6 +9,7 @@ import { ACTIONS } from "../lib/icons.js";
 const TITLES =
   { sft: "Supervised fine-tuning", grpo: "Reinforcement learning", evaluate: "Evaluation", pools: "Pools that vary", lora: "LoRA adapter", "": "General" };
 const OPEN = new Set(["", "model", "tasks", "sft", "grpo", "grpo.rewards"]);
+const ITEMS = { rewards: "a term", phases: "a phase" }; // what one of a list is called
 let ids = 0;
 
 export class RecipeForm {
@@ -82,7 +83,7 @@ export class RecipeForm {
       else readers[name] = this.field(path, name, inner, given, grid);
     }
     for (const [name, path, inner, given] of nested)
-      readers[name] = inner.items ? this.rewards(path, inner, given, into) : this.subsection(path, name, inner, given, into);
+      readers[name] = inner.items ? this.items(path, inner, given, into) : this.subsection(path, name, inner, given, into);
     return { read: () => Object.fromEntries(Object.entries(readers).map(([name, part]) => [name, part.read()])) };
   }
 
@@ -144,35 +145,45 @@ export class RecipeForm {
     return { read: () => (part ? part.read() : null) };
   }
 
-  /** A list of small objects (the reward terms), a row each. */
-  rewards(path, rule, given, into) {
+  /** A list of objects: a row each for small ones (the reward terms), a box each for those with sections (phases). */
+  items(path, rule, given, into) {
     const item = resolveRule(rule.items, this.schema);
-    const { body } = this.frame(path, { title: wordsOf(path.split(".").pop()), description: item.section }, into);
+    const name = path.split(".").pop();
+    const noun = ITEMS[name] || "an item";
+    const { body } = this.frame(path, { title: wordsOf(name), description: item.section }, into);
     const rows = el("div.train-form-rows");
-    const add = el("button.page-button.train-form-add", { type: "button" }, "Add a term");
+    const add = el("button.page-button.train-form-add", { type: "button" }, `Add ${noun}`);
+    const append = (value) => rows.append(this.item(`${path}.${rows.children.length}`, item, value, noun));
     add.addEventListener("click", () => {
-      rows.append(this.rewardRow(path, item, {}, rows));
+      append({});
       this.onChange();
     });
-    for (const term of given || rule.default || []) rows.append(this.rewardRow(path, item, term, rows));
+    for (const value of given || rule.default || []) append(value);
     body.append(rows, add);
     return { read: () => [...rows.children].map((row) => this.readers.get(row)()) };
   }
 
-  rewardRow(path, item, value, rows) {
-    const row = el("div.train-form-row");
-    const readers = {};
-    for (const [name, property] of Object.entries(item.properties)) {
-      const index = rows.children.length;
-      readers[name] = this.field(`${path}.${index}.${name}`, name, resolveRule(property, this.schema), value[name], row);
+  item(path, rule, value, noun) {
+    const rules = Object.entries(rule.properties).map(([name, property]) => [name, resolveRule(property, this.schema)]);
+    const nested = rules.some(([, inner]) => inner.properties);
+    const row = el(nested ? "div.train-form-item" : "div.train-form-row");
+    let read;
+    if (nested) {
+      const inner = el("div.train-form-inner");
+      read = this.section(path, rule, value, inner).read;
+      row.append(inner);
+    } else {
+      const readers = rules.map(([name, inner]) => [name, this.field(`${path}.${name}`, name, inner, value[name], row)]);
+      read = () => Object.fromEntries(readers.map(([name, part]) => [name, part.read()]));
     }
-    const remove = el("button.page-close", { type: "button", "aria-label": "Remove this term" }, icon(ACTIONS.cross));
+    const label = `Remove this ${noun.split(" ").pop()}`;
+    const remove = el("button.page-close", { type: "button", "aria-label": label }, icon(ACTIONS.cross));
     remove.addEventListener("click", () => {
       row.remove();
       this.onChange();
     });
     row.append(remove);
-    this.readers.set(row, () => Object.fromEntries(Object.entries(readers).map(([name, part]) => [name, part.read()])));
+    this.readers.set(row, read);
     return row;
   }
 

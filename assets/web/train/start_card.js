@@ -52,7 +52,7 @@ export class StartCard {
     const stages = el("div.train-stages");
     for (const stage of ["sft", "grpo", "evaluate"]) {
       if (!recipe[stage]) continue;
-      const steps = recipe[stage].steps;
+      const steps = [recipe[stage], ...(recipe[stage].phases || [])].reduce((sum, part) => sum + part.steps, 0);
       const chip =
         el("span.train-stage", {}, el("b", {}, STAGES[stage]), steps ? `${count(steps)} steps` : `${count(recipe.evaluate.count)} tasks`);
       stages.append(chip);

@@ -97,13 +97,14 @@ def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
 
 def _pools_missing(recipe: Recipe, store: Store) -> Iterator[LaunchGap]:
     """Pools and tasks that the section `pools` names and that are not there."""
-    if recipe.pools is None:
-        return
     names = sorted({*store.pools.names(), "starter"})
-    for name in recipe.pools.sources:
-        if name not in names:
-            yield LaunchGap("pools.sources", f"There is no pool {name!r}; there are: {', '.join(names)}.", "/pool")
-    if recipe.pools.unseen:
+    phases = recipe.grpo.phases if recipe.grpo else ()
+    draws = [("pools", recipe.pools), *((f"grpo.phases.{k}.pools", phase.pools) for k, phase in enumerate(phases))]
+    for key, pools in draws:
+        for name in pools.sources if pools else ():
+            if name not in names:
+                yield LaunchGap(f"{key}.sources", f"There is no pool {name!r}; there are: {', '.join(names)}.", "/pool")
+    if recipe.pools is not None and recipe.pools.unseen:
         try:
             open_source(recipe.pools.unseen)
         except TrainerError as error:

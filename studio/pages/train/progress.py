@@ -48,11 +48,11 @@ def compute_job_progress(
 
 def _in_stage(stage: str, step: int, recipe: Recipe, evaluated: int) -> tuple[int, int]:
     before = recipe.sft.steps if recipe.sft and stage == "grpo" else 0
-    section = {"sft": recipe.sft, "grpo": recipe.grpo}.get(stage)
+    steps = {"sft": recipe.sft and recipe.sft.steps, "grpo": recipe.grpo and recipe.grpo.all_steps}.get(stage)
     if stage == "evaluate" and recipe.evaluate:
         planned = len(recipe.evaluate.orchestrators) or 1 + len(set(recipe.stages) & {"sft", "grpo"})
         return evaluated, max(evaluated, planned)
-    return (max(0, step - before), section.steps) if section else (step, step)
+    return (max(0, step - before), steps) if steps else (step, step)
 
 
 def _share(row: JobRow, step: int) -> float:

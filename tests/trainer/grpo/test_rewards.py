@@ -152,6 +152,15 @@ def test_finish_is_the_share_of_steps_that_end_without_a_failure():
     assert scored("finish", sample(Turn((step(1),), "$1")), sample(Turn((), "x"))) == [1.0, 0.0]
 
 
+def test_conductors_reward_is_nothing_half_or_one():
+    terms = load_rewards([RewardSettings(term=term, weight=0.5) for term in ("readable", "accuracy")])
+    plan = Turn((step(1), Step(2, "nobody", {})), "$1")
+    cases = [sample(NONSENSE, correct=False), sample(plan, correct=False), sample(plan)]
+    assert [sum_weighted(values, terms) for values in score_group(cases, terms)] == [0, 0.5, 1]
+    spoilt = sample(Turn((step(1),), None), NONSENSE, correct=False)
+    assert scored("readable", sample(NONSENSE, plan), spoilt) == [1.0, 0.0]
+
+
 def test_a_wrong_answer_is_not_paid_for_parallel_calls():
     turn = Turn((step(1), step(2)), "$1 $2")
     for term in ("parallelism", "finish"):
