@@ -8,7 +8,7 @@ limits are the business of calls/live_worker.py, so an adapter is only the call 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
@@ -92,6 +92,15 @@ class Reply:
     episode: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SampleCall:
+    """Arguments that a worker can do something with. `request` says in words what they ask for, where the worker's
+    description alone would not: "the number of rows in the table orders"."""
+
+    arguments: Mapping[str, JsonValue]
+    request: str = ""
+
+
 class NoConfig(StrictModel):
     """For kinds that have nothing to configure."""
 
@@ -161,6 +170,10 @@ class Worker(ABC, Generic[C]):
     async def call(self, call: Call) -> Reply:
         """Do the work. Raise BadCall (PARSE_ERR) or WorkerFault (EXEC_ERR); anything else is a bug
         that live_worker.py turns into EXEC_ERR. Must end soon after it is cancelled."""
+
+    async def list_sample_calls(self, count: int) -> Sequence[SampleCall]:  # noqa: ARG002
+        """List at most `count` calls that should work, from what this worker reads; by default its sample."""
+        return [SampleCall(self.sample)] if self.sample else []
 
     async def check(self) -> str:
         """Probe health without side effects: a short sentence, or WorkerFault saying what is missing."""

@@ -16,6 +16,7 @@ from pool_registry.errors import PoolError
 from studio.cli import binding, export, memory, publish, serve, what_if
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 from studio.cli.result import print_result
+from trainer.__main__ import tasks_app
 from trainer.cli.table_help import POLICY_NAMES, TableHelp
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app.command("what-if")(what_if.what_if)
 app.command()(binding.binding)
 app.add_typer(export.commands, name="export")
 app.add_typer(memory.commands, name="memory")
+app.add_typer(tasks_app, name="tasks")
 app.add_typer(serve.users, name="users")
 app.add_typer(serve.tokens, name="tokens")
 

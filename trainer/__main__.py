@@ -13,6 +13,7 @@ import typer
 
 from orchestrator.errors import OrchestratorError
 from pool_registry.errors import PoolError
+from trainer.cli import practice
 from trainer.cli.jobs import add_job_commands, start_job
 from trainer.cli.options import HomeOption, JsonOption, open_data_folder
 from trainer.cli.table_help import FAMILY_NAMES, POLICY_NAMES, TASK_SOURCES, TableHelp
@@ -31,7 +32,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     no_args_is_help=True,
 )
-tasks_app = typer.Typer(help="Look at generated tasks.", no_args_is_help=True)
+tasks_app = typer.Typer(help="Make tasks for a pool, look at them, and check your own.", no_args_is_help=True)
+tasks_app.command("make")(practice.make)
 app.add_typer(tasks_app, name="tasks")
 add_job_commands(app)
 

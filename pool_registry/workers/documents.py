@@ -11,6 +11,7 @@ import hashlib
 import json
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from pool_registry.documents.passages import Collection, DocumentFiles, Passage
 from pool_registry.errors import WorkerFault
 from pool_registry.storage.data_folder import Home, find_home
 from pool_registry.strict_model import StrictModel
-from pool_registry.worker import Call, Reply, Worker, one_string
+from pool_registry.worker import Call, Reply, SampleCall, Worker, one_string
 
 INDEX_VERSION = 1
 MAX_NAMED = 5  # skipped files that a check names
@@ -53,6 +54,13 @@ class Documents(Worker[DocumentsConfig]):
         if not matches:
             raise WorkerFault("no_hits", f"nothing matches {query[:120]!r}; use other words")
         return Reply([{"source": passage.source, "text": passage.text} for passage in matches])
+
+    async def list_sample_calls(self, count: int) -> Sequence[SampleCall]:
+        """The titles of passages, evenly drawn. Raises WorkerFault when the files cannot be read."""
+        library = await asyncio.to_thread(open_library, self.config.path)
+        titles = list(dict.fromkeys(passage.title for passage in library.collection.passages if passage.title))
+        drawn = titles[:: max(1, len(titles) // count)][:count]
+        return [SampleCall({"query": title}, f"what the documents say on {title}") for title in drawn]
 
     async def check(self) -> str:
         library = await asyncio.to_thread(open_library, self.config.path)

@@ -20,7 +20,7 @@ from pool_registry.documents.bm25_index import Index
 from pool_registry.errors import WorkerFault
 from pool_registry.storage.data_folder import Home, find_home
 from pool_registry.strict_model import StrictModel
-from pool_registry.worker import Call, Reply, Worker, one_string
+from pool_registry.worker import Call, Reply, SampleCall, Worker, one_string
 
 INDEX_VERSION = 2
 MAX_FILE_BYTES = 50_000_000
@@ -55,6 +55,13 @@ class Search(Worker[SearchConfig]):
         if not matches:
             raise WorkerFault("no_hits", f"nothing matches {query[:120]!r}; use other words")
         return Reply(matches[0] if top_k == 1 else matches)
+
+    async def list_sample_calls(self, count: int) -> Sequence[SampleCall]:
+        """The titles of passages, evenly drawn. Raises WorkerFault when the corpus cannot be read."""
+        titled = await asyncio.to_thread(_read_corpus, self.config.corpus)
+        titles = list(dict.fromkeys(title for title, _ in titled if title))
+        drawn = titles[:: max(1, len(titles) // count)][:count]
+        return [SampleCall({"query": title}, f"what the documents say on {title}") for title in drawn]
 
     async def check(self) -> str:
         index = await asyncio.to_thread(load_index, self.config.corpus)

@@ -24,7 +24,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
 from pool_registry.secrets import REFERENCE, resolve
 from pool_registry.strict_model import StrictModel
-from pool_registry.worker import Call, Reply, Worker, WorkerSpec, one_string
+from pool_registry.worker import Call, Reply, SampleCall, Worker, WorkerSpec, one_string
 
 T = TypeVar("T")
 Rows = tuple[list[str], list[tuple[Any, ...]]]  # column names, rows
@@ -37,6 +37,8 @@ _READING = {
 }
 _DENIED_FUNCTIONS = {"load_extension", "readfile", "writefile", "fts3_tokenizer", "edit"}
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
+_COMPARED = re.compile(r"(\w+)\s*(?:=|like)\s*:(\w+)", re.IGNORECASE)  # a column that a parameter is compared with
+_FROM = re.compile(r"\b(?:from|join)\s+(\w+)", re.IGNORECASE)
 _PROGRESS_STEPS = 10_000  # virtual machine steps between two looks at the stop flag
 _POSTGRES = ("postgresql://", "postgresql+psycopg://")
 MAX_CELL_BYTES = 1_000_000  # what one string or blob inside SQLite may take: zeroblob(1e9) is refused
@@ -123,6 +125,16 @@ class Sql(Worker[SqlConfig]):
         values = {} if fixed is None else dict(call.arguments)
         config = self.config
         return Reply(shape_result(*await self._in_thread(lambda stop: _select(config, statement, values, stop))))
+
+    async def list_sample_calls(self, count: int) -> Sequence[SampleCall]:
+        """Values that the database holds for the parameters of a fixed query, else simple questions on its tables.
+
+        Raises WorkerFault when the database cannot be read.
+        """
+        config = self.config
+        if config.query is not None:
+            return await self._in_thread(lambda stop: _list_lookups(config, count, stop))
+        return await self._in_thread(lambda stop: _list_questions(config, count, stop))
 
     async def check(self) -> str:
         database = self.config.database
@@ -253,6 +265,57 @@ def _schema(database: str, stop: Stop) -> dict[str, list[str]]:
     except sqlite3.Error as error:
         raise WorkerFault("database_unreadable", f"{database}: {error}") from error
     return tables
+
+
+def _list_lookups(config: SqlConfig, count: int, stop: Stop) -> list[SampleCall]:
+    """The sample, and for a query with one parameter values of the column that it is compared with."""
+    calls = [SampleCall(dict(config.sample))] if config.sample else []
+    compared = {parameter: column for column, parameter in _COMPARED.findall(config.query or "")}
+    if len(config.parameters) == 1 and set(compared) == set(config.parameters):
+        [(parameter, column)] = compared.items()
+        schema = _schema(_resolve_database(config.database), stop)
+        table = next((name for name in _FROM.findall(config.query or "") if column in schema.get(name, ())), None)
+        if table is not None:
+            calls += [SampleCall({parameter: str(value)}) for value in _read_values(config, table, column, count, stop)]
+    return calls[:count]
+
+
+def _list_questions(config: SqlConfig, count: int, stop: Stop) -> list[SampleCall]:
+    """Counts, sums and extremes of every table, and counts of the rows with a value that a column of text repeats."""
+    calls: list[SampleCall] = []
+    for table, columns in _schema(_resolve_database(config.database), stop).items():
+        rows = f"the number of rows in the table {table}"
+        calls.append(SampleCall({"query": f"select count(*) from {_quote(table)}"}, rows))  # noqa: S608  quoted
+        for column in columns:
+            values = _read_values(config, table, column, 4, stop)
+            about = f"{column.replace('_', ' ')} in the table {table}"
+            key = column.casefold() == "id" or column.casefold().endswith("_id")
+            if values and not key and all(isinstance(value, int | float) for value in values):
+                for function, word in (("sum", "sum"), ("max", "largest"), ("min", "smallest")):
+                    phrase = f"the sum of {about}" if word == "sum" else f"the {word} {about}"
+                    query = f"select {function}({_quote(column)}) from {_quote(table)}"  # noqa: S608  names are quoted
+                    calls.append(SampleCall({"query": query}, phrase))
+            for value in values if all(isinstance(value, str) for value in values) else ():
+                where = f"{_quote(column)} = '{str(value).replace(chr(39), chr(39) * 2)}'"
+                query = f"select count(*) from {_quote(table)} where {where}"  # noqa: S608  both are quoted
+                calls.append(SampleCall({"query": query}, f"{rows} with {column.replace('_', ' ')} {value}"))
+    places = range(0, len(calls), max(1, len(calls) // max(1, count)))  # from all tables alike
+    return [calls[place] for place in places][:count]
+
+
+def _read_values(config: SqlConfig, table: str, column: str, count: int, stop: Stop) -> list[JsonValue]:
+    """Short values of a column, each once."""
+    statement = (
+        f"select distinct {_quote(column)} from {_quote(table)} where {_quote(column)} is not null "  # noqa: S608
+        f"order by {_quote(column)} limit {4 * count}"
+    )
+    _, rows = _select(config.model_copy(update={"max_rows": 4 * count}), statement, {}, stop)
+    values = [_plain(row[0]) for row in rows]
+    return [value for value in values if isinstance(value, int | float) or 0 < len(str(value)) <= 60][:count]
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _resolve_database(database: str) -> str:

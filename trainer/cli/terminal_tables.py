@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -19,6 +20,7 @@ from pool_registry.text import one_line, shorten
 from trainer.results.summary import Evaluation
 from trainer.results.tables import TEXT_COLUMNS, ReferenceRows, TableRow, build_tables
 from trainer.tasks import SUITES, find_task
+from trainer.tasks.practice.make_tasks import PracticeTasks
 from trainer.tasks.registry import PROVIDERS
 from trainer.tasks.sources.jsonl import TaskFile
 from trainer.tasks.task import Task
@@ -108,6 +110,25 @@ def task_file_text(name: str, read: TaskFile) -> Group:
         Text(f"{name}: {len(read.tasks):,} tasks ({splits}); {bad:,} lines are no tasks"),
         *(Text(f"line {line}: {what}") for line, what in read.problems),
         table if read.tasks else Text('A line looks like this: {"query": "What is 6 * 7?", "answer": 42}'),
+    )
+
+
+def practice_text(tasks: PracticeTasks, file: Path) -> Group:
+    """Show made tasks: how many in each split, of how many calls, what was left out and why, and a few queries."""
+    table = _new_table("split", "steps", "query", "answer")
+    spread = max(1, len(tasks.lines) // (2 * PREVIEW))
+    for line in tasks.lines[::spread][: 2 * PREVIEW]:
+        steps = (line.plan or {}).get("steps")
+        count = len(steps) if isinstance(steps, list) else 0
+        query, answer = shorten(one_line(line.query), 70, "…"), shorten(one_line(as_text(line.answer)), 40, "…")
+        table.add_row(*map(Text, (line.split or "", str(count), query, answer)))
+    calls = ", ".join(f"{name} {count}" for name, count in tasks.calls.items())
+    return Group(
+        Text(f"{file}: {len(tasks.lines):,} tasks ({_counts_text(tasks.count_splits())})"),
+        Text(f"made of calls of: {calls}"),
+        *(Text(f"left out: {name}: {reason}") for name, reason in tasks.reasons.items()),
+        table,
+        Text(f"Read them over; in a recipe they are `tasks: {{source: file:{file}}}` and their plans are a teacher."),
     )
 
 

@@ -37,6 +37,7 @@ from trainer.tasks.verifier import (
     OneOf,
     PythonCheck,
     SameSet,
+    StatesAll,
     parse_whole_number,
 )
 
@@ -55,9 +56,10 @@ class _LineModel(BaseModel):
 
 
 class TextRule(_LineModel):
-    """exact: the text. one_of: any text of a list. set: all of a list, in any order. regex: `answer` is a pattern."""
+    """exact: the text. one_of: any text of a list. set: all of a list, in any order. states_all: a sentence with all of
+    a list, in order. regex: `answer` is a pattern."""
 
-    kind: Literal["exact", "one_of", "set", "regex"]
+    kind: Literal["exact", "one_of", "set", "states_all", "regex"]
 
 
 class NumberRule(_LineModel):
@@ -223,6 +225,8 @@ def _make_verifier(line: TaskLine) -> AnyVerifier:
             return MatchesPattern(_check_pattern(_check_text(answer)))
         case "one_of":
             return OneOf(tuple(_check_text(item) for item in _check_list(answer)))
+        case "states_all":
+            return StatesAll(tuple(_check_list(answer)))
         case "set":
             return SameSet(tuple(_check_list(answer)))
 

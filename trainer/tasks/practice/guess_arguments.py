@@ -1,0 +1,114 @@
+"""Arguments that a worker may take: what its schema and its description spell out, and values that occur elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, product
+from random import Random
+
+from pool_registry.actions import JsonValue, as_text
+from pool_registry.calls.live_pool import LiveWorker
+
+MAX_OPTIONS = 24  # of one parameter
+MAX_COMBINATIONS = 2000
+MAX_VALUE_CHARS = 60
+_QUOTED = re.compile(r"(?<!\w)['\"`]([^'\"`]{1,60})['\"`](?!\w)")
+_NAMED = re.compile(r"\b(?:e\.g\.|such as|for example|like|as in)[:,]?\s+([^;.()\n]{1,80})", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]\w*(?:[-_][\w]+)*")
+
+
+def guess_arguments(
+    worker: LiveWorker, values: Sequence[JsonValue], count: int, random: Random
+) -> list[dict[str, JsonValue]]:
+    """At most `count` sets of arguments with all required parameters; none where one of them has no option.
+
+    `values` are what the parameters may take that name no options of their own.
+    """
+    schema = worker.parameters
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return []
+    required = schema.get("required")
+    names = [name for name in properties if isinstance(required, list | tuple) and name in required]
+    description = worker.spec.description if len(names) == 1 else ""
+    options = [list_options(properties[name], description, values) for name in names]
+    if not names or not all(options):
+        return []
+    for choices in options:
+        random.shuffle(choices)
+    combinations = list(islice(product(*options), MAX_COMBINATIONS))
+    random.shuffle(combinations)
+    return [dict(zip(names, chosen, strict=True)) for chosen in combinations[:count]]
+
+
+def list_options(rule: JsonValue, description: str, values: Sequence[JsonValue]) -> list[JsonValue]:
+    """What a parameter may be: its choices, else its examples, else `values` of its type."""
+    if not isinstance(rule, Mapping):
+        return []
+    if "const" in rule:
+        return [rule["const"]]
+    if isinstance(choices := rule.get("enum"), list | tuple) and choices:
+        return list(choices)[:MAX_OPTIONS]
+    kind = rule.get("type")
+    if kind == "boolean":
+        return [True, False]
+    examples = rule.get("examples")
+    shown: list[JsonValue] = list(examples) if isinstance(examples, list | tuple) else []
+    if "default" in rule:
+        shown.append(rule["default"])
+    if kind in ("integer", "number"):
+        return _list_numbers(rule, kind == "integer", shown, values)
+    texts = [*shown, *list_quoted(f"{rule.get('description', '')} {description}")]
+    return _keep_distinct([*texts, *(value for value in values if isinstance(value, str))] if kind == "string" else [])
+
+
+def _list_numbers(
+    rule: Mapping[str, JsonValue], whole: bool, shown: Sequence[JsonValue], values: Sequence[JsonValue]
+) -> list[JsonValue]:
+    low, high = rule.get("minimum"), rule.get("maximum")
+    numbers: list[JsonValue] = [value for value in shown if _is_number(value)]
+    numbers += [value for value in values if _is_number(value) and (not whole or isinstance(value, int))]
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        numbers += [round(low + (high - low) * part) if whole else low + (high - low) * part for part in (0.25, 0.5, 1)]
+    return _keep_distinct(numbers or [2, 3, 5, 8, 12])
+
+
+def _is_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def list_quoted(text: str) -> list[str]:
+    """What a description quotes or names as an example: 'LIS to GRU', "such as Paris, Rome"."""
+    quoted: list[str] = _QUOTED.findall(text)
+    named = [part.strip() for match in _NAMED.findall(text) for part in re.split(r",| or | and ", match)]
+    return [item for item in dict.fromkeys([*quoted, *named]) if item and "'" not in item]
+
+
+def list_occurring_values(outputs: Iterable[JsonValue], random: Random) -> list[JsonValue]:
+    """Short values in what workers returned, and names in their texts; in an order that is drawn."""
+    kept: list[JsonValue] = []
+    for output in outputs:
+        kept += _list_parts(output)
+    kept = _keep_distinct(kept)
+    random.shuffle(kept)
+    return kept
+
+
+def _list_parts(value: JsonValue) -> list[JsonValue]:
+    if isinstance(value, Mapping):
+        return [part for item in value.values() for part in _list_parts(item)]
+    if isinstance(value, list | tuple):
+        return [part for item in value for part in _list_parts(item)]
+    if _is_number(value):
+        return [value]
+    if not isinstance(value, str):
+        return []
+    names = [word for word in _WORD.findall(value) if word[:1].isupper() or any(letter.isdigit() for letter in word)]
+    whole = [value] if 0 < len(value) <= MAX_VALUE_CHARS else []
+    return [*whole, *names]
+
+
+def _keep_distinct(values: Iterable[JsonValue]) -> list[JsonValue]:
+    """Each value once, at most MAX_OPTIONS."""
+    return list({(type(value).__name__, as_text(value)): value for value in values}.values())[:MAX_OPTIONS]

@@ -1,0 +1,150 @@
+"""Makes practice tasks for a pool: a task file with queries, answers and reference plans, in splits that share no call.
+
+Calls are made of workers without effects, and of those that a person allows. Every plan is run whole before its task
+is kept, and what it answers is the answer that graders expect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from orchestrator.dialects.plan_json import PlanDialect
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.plan import Turn
+from orchestrator.policies.oracle import OraclePolicy
+from pool_registry.actions import JsonValue, as_text
+from pool_registry.atomic_write import write_atomically
+from pool_registry.calls.live_pool import LivePool
+from trainer.errors import UnusableTasks
+from trainer.tasks.practice.calls import CallBook, KnownCall, collect_calls
+from trainer.tasks.practice.compose import Composer, Draft
+from trainer.tasks.practice.rewrite import rewrite_queries
+from trainer.tasks.sources.jsonl import TaskLine, make_task
+from trainer.tasks.suite import make_random
+from trainer.tasks.task import normalize_query
+from trainer.tasks.verifier import JudgeCheck, PythonCheck
+
+SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
+DRAWS_PER_TASK = 12  # before a pool counts as used up
+STEPS = (1, 1, 2, 2, 2, 3, 3, 4)  # how many steps the tasks have, drawn from these
+
+
+@dataclass(frozen=True, slots=True)
+class PracticeOptions:
+    """`allowed`: workers that may be called although a call may have effects. `agent`: the worker of the pool that
+    words the queries; "" for the words of the workers' descriptions. `recorded`: arguments of earlier calls by worker.
+    """
+
+    count: int = 100
+    max_steps: int = 4
+    seed: int = 0
+    allowed: frozenset[str] = frozenset()
+    agent: str = ""
+    recorded: Mapping[str, Sequence[Mapping[str, JsonValue]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PracticeTasks:
+    """Lines of a task file; how many calls of each worker they are made of; and why a worker is in none of them."""
+
+    lines: tuple[TaskLine, ...]
+    calls: Mapping[str, int]
+    reasons: Mapping[str, str]
+
+    def count_splits(self) -> dict[str, int]:
+        """The number of tasks in each split."""
+        counts: Counter[str | None] = Counter(line.split for line in self.lines)
+        return {split: counts[split] for split in SHARES}
+
+
+async def make_practice_tasks(pool: LivePool, options: PracticeOptions) -> PracticeTasks:
+    """Make at most `options.count` tasks. Raises UnusableTasks when there are none, saying what to do."""
+    if options.agent and options.agent not in pool.workers:
+        raise UnusableTasks(pool.unknown_worker(options.agent))
+    book = await collect_calls(pool, options.recorded, options.allowed, seed=options.seed)
+    parted = part_calls(book.calls, options.seed)
+    lines: list[TaskLine] = []
+    for split, share in SHARES.items():
+        composer = Composer(pool, parted[split], make_random(f"practice/{options.seed}/{split}"))
+        drafts = await _draw_drafts(composer, round(options.count * share), options) if parted[split] else []
+        queries = [draft.query for draft in drafts]
+        if options.agent:
+            queries = await rewrite_queries(drafts, options.agent, pool)
+        lines += [_make_line(query, draft, split) for query, draft in zip(queries, drafts, strict=True)]
+    lines = list({normalize_query(line.query): line for line in reversed(lines)}.values())[::-1]
+    if not lines:
+        raise UnusableTasks(_explain_none(book))
+    return PracticeTasks(tuple(lines), {name: len(calls) for name, calls in book.calls.items()}, book.reasons)
+
+
+def part_calls(calls: Mapping[str, Sequence[KnownCall]], seed: int) -> dict[str, dict[str, list[KnownCall]]]:
+    """The calls of every split by worker. A worker with three calls or more is in every split, each with other ones."""
+    parted: dict[str, dict[str, list[KnownCall]]] = {split: {} for split in SHARES}
+    for name, known in calls.items():
+        order = list(known)
+        make_random(f"practice/split/{seed}/{name}").shuffle(order)
+        tested = max(1, round(len(order) * SHARES["test"])) if len(order) > 1 else 0
+        checked = max(1, round(len(order) * SHARES["validation"])) if len(order) > 2 else 0
+        ends = {"test": (0, tested), "validation": (tested, tested + checked), "train": (tested + checked, len(order))}
+        for split, (start, end) in ends.items():
+            if order[start:end]:
+                parted[split][name] = order[start:end]
+    return parted
+
+
+async def _draw_drafts(composer: Composer, count: int, options: PracticeOptions) -> list[Draft]:
+    """So many drafts with different queries, fewer where the calls give no more."""
+    drafts: dict[str, Draft] = {}
+    choices = [steps for steps in STEPS if steps <= options.max_steps]
+    for _ in range(count * DRAWS_PER_TASK):
+        if len(drafts) >= count:
+            break
+        draft = await composer.draw(composer.random.choice(choices))
+        if draft is None or normalize_query(draft.query) in drafts or gives_away(draft):
+            continue
+        if await runs_right(draft, composer.pool):
+            drafts[normalize_query(draft.query)] = draft
+    return list(drafts.values())
+
+
+def gives_away(draft: Draft) -> bool:
+    """Whether the query states the answer."""
+    query = f" {draft.query.casefold()} "
+    return all(as_text(value).casefold() in query for value in draft.values)
+
+
+async def runs_right(draft: Draft, pool: LivePool) -> bool:
+    """Whether the whole plan, run as an orchestrator's, ends with the answer that the task expects."""
+    turn = Turn(draft.steps, draft.answer)
+    episode = await run_episode(EpisodeSpec(draft.query), OraclePolicy(turn), pool)
+    verifier = make_task(_make_line(draft.query, draft, "train"), "practice", 0).verifier
+    assert not isinstance(verifier, PythonCheck | JudgeCheck), "made tasks are graded by their text alone"
+    return verifier.accepts(episode.answer)
+
+
+def _make_line(query: str, draft: Draft, split: str) -> TaskLine:
+    plan = json.loads(PlanDialect().format(Turn(draft.steps, draft.answer), ()))
+    answer: JsonValue = list(draft.values)
+    kind = "states_all"
+    if len(draft.values) == 1:
+        answer = draft.values[0]
+        number = isinstance(answer, int | float) and not isinstance(answer, bool)
+        kind = "number" if number else "set" if isinstance(answer, list) else "exact"
+    fields = {"query": query, "answer": answer, "verifier": kind, "split": split, "plan": plan}
+    return TaskLine.model_validate(fields)
+
+
+def _explain_none(book: CallBook) -> str:
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in book.reasons.items())
+    return f"no practice task could be made: {reasons or 'the pool has no worker'}"
+
+
+def save_practice_tasks(tasks: PracticeTasks, file: Path) -> None:
+    """Write the task file, whole or not at all."""
+    lines = (line.model_dump_json(exclude_none=True) for line in tasks.lines)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, "".join(f"{line}\n" for line in lines))

@@ -1,0 +1,23 @@
+"""Arguments of calls that succeeded in recorded runs of a pool: they are good for practice too."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from orchestrator.traces.store import TraceFilter, TraceStore
+from pool_registry.actions import JsonValue
+
+EPISODES = 200
+PER_WORKER = 24
+
+
+def list_recorded_arguments(traces: TraceStore, pool: str) -> dict[str, list[dict[str, JsonValue]]]:
+    """Arguments by worker, the newest first, of calls that used no other step's output."""
+    arguments: defaultdict[str, list[dict[str, JsonValue]]] = defaultdict(list)
+    for row in traces.search(TraceFilter(pool=pool, limit=EPISODES)):
+        for run in traces.episode(row.id).steps.values():
+            alone = not run.step.references and not run.step.access
+            known = arguments[run.step.worker]
+            if alone and run.observation is not None and run.observation.ok and len(known) < PER_WORKER:
+                known.append(dict(run.step.arguments))
+    return {worker: calls for worker, calls in arguments.items() if calls}
