@@ -54,6 +54,7 @@ from orchestrator.plan import Step, Turn
 from orchestrator.traces.store import Store, open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.kinds import add_kind
+from pool_registry.language_models.model_files import pick_device
 from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
 from pool_registry.worker import Call, NoConfig, Reply, Worker, WorkerSpec, one_string
@@ -231,7 +232,7 @@ class Forced:
         if not self._rests:
             self._rests = [self._script.rest(row)[::-1] for row in ids.tolist()]
         pad = self._script.tokenizer.pad_token_id
-        forced_ids = torch.tensor([[rest.pop() if rest else pad] for rest in self._rests])
+        forced_ids = torch.tensor([[rest.pop() if rest else pad] for rest in self._rests], device=scores.device)
         return torch.full_like(scores, -torch.inf).scatter_(1, forced_ids, 0.0)
 
 
@@ -243,14 +244,16 @@ class Clocked:
     batches: int = 0
 
 
-def build_scripted_model() -> tuple[Any, Script, Clocked]:
+def build_scripted_model(shape: Mapping[str, int] | None = None) -> tuple[Any, Script, Clocked]:
+    """The tiny model, or a random Qwen3 of another `shape`, on the GPU if there is one."""
     from transformers import LogitsProcessorList
 
     tokenizer = build_tokenizer([*tasks_of(64), *_samples()])
     tokenizer.add_tokens(PIECES)
     tokenizer.chat_template = TEMPLATE
     tokenizer.response_template = RESPONSE
-    model, script, clocked = build_model(tokenizer, SEED), Script(tokenizer), Clocked()
+    model = build_model(tokenizer, SEED) if shape is None else build_random_model(tokenizer, shape)
+    model, script, clocked = model.to(pick_device("auto")), Script(tokenizer), Clocked()
     generate = model.generate
 
     def generate_forced(*args: Any, **settings: Any) -> Any:
@@ -264,6 +267,14 @@ def build_scripted_model() -> tuple[Any, Script, Clocked]:
     model.generate = generate_forced
     assert tokenizer.pad_token == PAD
     return model, script, clocked
+
+
+def build_random_model(tokenizer: Any, shape: Mapping[str, int]) -> Any:
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    ends = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None}
+    return AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen3", **shape, **ends)).to(torch.bfloat16)
 
 
 def _samples() -> Iterable[Task]:
@@ -317,6 +328,7 @@ class Barrier:
         import torch
 
         padded = self._tokenizer.pad({"input_ids": rows}, return_tensors="pt", padding=True, padding_side="left")
+        padded = padded.to(self._model.device)
         with torch.no_grad():
             ids = self._model.generate(
                 **padded, do_sample=True, max_new_tokens=limit, pad_token_id=self._tokenizer.pad_token_id
@@ -406,7 +418,7 @@ class Bench:
                 max_steps=1,
                 learning_rate=0.0,
                 shuffle_dataset=False,
-                use_cpu=True,
+                use_cpu=self.model.device.type == "cpu",
                 bf16=False,
                 gradient_checkpointing=False,
                 report_to="none",
@@ -484,14 +496,16 @@ def _round_figures(value: Any) -> Any:
     return round(value, 3) if isinstance(value, float) else value
 
 
-def compare(sizes: Sequence[int], repeats: int, scale: float, trl: bool) -> dict[str, Any]:
+def compare(
+    sizes: Sequence[int], repeats: int, scale: float, trl: bool, shape: Mapping[str, int] | None = None
+) -> dict[str, Any]:
     """The figures of all contenders at every size."""
     silence_libraries()
     expect_many_episodes()
     with tempfile.TemporaryDirectory(prefix="podium-bench-") as folder:
         store = open_store(find_home(folder))
         try:
-            bench = Bench(*build_scripted_model(), store)
+            bench = Bench(*build_scripted_model(shape), store)
             asyncio.run(bench.engine(2, False, 0.0))  # the first batch of a process is slow
             runs, per_token = {}, []
             for size in sizes:

@@ -4,6 +4,7 @@ counts. For tests and for bench/gpu.py on a machine without a GPU.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,20 @@ LONGER = 4  # times as many tokens for the same text: the small tokenizer has 2 
 ARCHITECTURES = {"Qwen3": "qwen3", "Qwen2.5": "qwen2", "starter": "llama"}
 
 
-def make_small_base(folder: Path, reference: str, seed: int = 0) -> Path:
-    """Write a random two-layer model of the architecture that `reference` has, with the tokenizer of starter:tiny.
+SMALL = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+}
 
-    Its weights are bfloat16, as those of models on the Hub are.
+
+def make_small_base(folder: Path, reference: str, seed: int = 0, shape: Mapping[str, int] | None = None) -> Path:
+    """Write a random model of the architecture that `reference` has, with the tokenizer of starter:tiny.
+
+    It has two layers, or another `shape`. Its weights are bfloat16, as those of models on the Hub are.
     """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
@@ -25,13 +36,7 @@ def make_small_base(folder: Path, reference: str, seed: int = 0) -> Path:
     tokenizer = AutoTokenizer.from_pretrained(model_path("starter:tiny"))
     config = AutoConfig.for_model(
         _find_architecture(reference),
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=16,
-        vocab_size=len(tokenizer),
+        **{**SMALL, "vocab_size": len(tokenizer), **(shape or {})},
         max_position_embeddings=131_072,
         tie_word_embeddings="7B" not in reference,
         pad_token_id=tokenizer.pad_token_id,

@@ -41,7 +41,8 @@ STAGES = {
 def test_memory_that_runs_out_names_what_to_change_and_keeps_the_checkpoint(stage, tmp_path, monkeypatch):
     place, last_step = STAGES[stage]
     recipe = use_backend(load_small_preset("reader-gpu", tmp_path / "base", monkeypatch), "transformers")
-    recipe = recipe.model_copy(update={"evaluate": None})
+    few = recipe.tasks.model_copy(update={"source": "ledger", "levels": (1,), "count": 4})
+    recipe = recipe.model_copy(update={"evaluate": None, "tasks": few, "pools": None})
     for name in ("sft", "grpo"):
         settings = getattr(recipe, name)
         saving = settings.saving.model_copy(update={"check_tasks": 0})

@@ -7,7 +7,7 @@ and subtracts it again afterwards, which in bfloat16 changes the base a little i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -42,6 +42,7 @@ def follow_platform(gpu: bool, eager: bool) -> Iterator[None]:
             os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
             os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
             _multiply_unpacked()
+            _pass_over_foreign_namespaces()
         yield
 
 
@@ -54,6 +55,12 @@ def _multiply_unpacked() -> None:
 
     utils: Any = import_module("vllm.model_executor.layers.utils")
     utils.dispatch_cpu_unquantized_gemm = leave_unpacked
+
+
+def _pass_over_foreign_namespaces() -> None:
+    """vLLM on a CPU looks through all loaded modules, and stumbles over objects whose `__dict__` is no dictionary."""
+    dispatcher: Any = import_module("vllm.triton_utils.dispatcher")
+    dispatcher.vars = lambda value: found if isinstance(found := vars(value), Mapping) else {}
 
 
 def send_exact_weights(trainer: Any) -> None:

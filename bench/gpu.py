@@ -1,0 +1,677 @@
+"""What a GPU is worth to training here, in one command that needs no network: beside plain TRL, and beside the bound.
+
+    python bench/gpu.py [--minutes 9] [--only PART ...] [--out FILE]
+
+Models have random weights and the shape of Qwen3-0.6B: speed and memory do not depend on what was learnt. Without a GPU
+the same runs at toy size (two layers), to show that it runs; its figures mean nothing.
+
+sft        tokens/s of an adapter's SFT, ours (`podium`: learner and arguments of the SFT stage) and TRL's SFTTrainer as
+           it comes (`trl`), on the same rows. `mfu` is the share of the device's peak in bfloat16 (TRL's table), for
+           the operations of a step with frozen weights; null where the peak is unknown.
+grpo       seconds of a GRPO step on the same prompts with as many tokens: sampling and learning, ours (the trainer and
+           generator of the GRPO stage) and TRL's GRPOTrainer with its own generation.
+rollouts   the rollouts of one step whose workers take 50 to 800 ms: ours, a round barrier, TRL's tool loop, and the
+           bound max(generation, slowest chain); bench/rollouts.py explains it.
+preset     the recipe reader-gpu as a job, with small counts: seconds of each step, and peak memory beside its estimate.
+           With vLLM in this process where it is installed and there is a GPU, else with transformers.
+memory     estimate beside peak for six recipes (bench/memory.py).
+
+Each part is a process of its own with a share of the time that is left. A part that fails or runs out of time is
+recorded with its error, and the others keep their figures: the file is written after every part. `busy` is the share of
+a part's time in which the GPU worked (nvidia-smi, five times a second; without a GPU the processors' load), starting
+included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+SEED = 0
+WARM_UP = 2  # steps that are not counted: kernels are chosen, memory is taken
+LORA = {"rank": 32, "alpha": 64}
+FROZEN_SHARE = 2 / 3  # of a training step's operations: frozen weights have no gradient of their own
+ERROR_CHARACTERS = 1_500
+SMI = ("--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nounits", "-lms", "200")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is measured: rows of SFT, episodes of GRPO, rollouts, and points of bench/memory.py."""
+
+    toy: bool
+    rows: int
+    length: int
+    steps: int
+    prompts: int
+    group: int
+    new_tokens: int
+    rollouts: tuple[int, ...]
+    latencies: float
+    points: tuple[str, ...]
+
+
+FULL = Size(
+    False, 8, 1024, 10, 4, 8, 192, (16,), 1.0,
+    ("sft-600M-lora", "sft-600M-lora-bfloat16", "sft-600M-full-bfloat16", "sft-600M-lora-checkpointing",
+     "grpo-600M-lora-bfloat16", "grpo-600M-full-bfloat16"),
+)  # fmt: skip
+TOY = Size(
+    True, 2, 96, 3, 2, 2, 16, (4,), 0.1,
+    ("sft-2M-full", "sft-2M-lora", "sft-2M-full-bfloat16", "sft-2M-lora-checkpointing", "grpo-2M-lora", "grpo-2M-full"),
+)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--only", choices=PARTS, nargs="+", help="measure these parts, keep the others of the file")
+    parser.add_argument("--out", type=Path, help="default: bench/results/gpu-DEVICE.json")
+    parser.add_argument("--part", choices=PARTS, help="measure this one in this process")
+    options = parser.parse_args()
+    if options.part:
+        print(json.dumps(PARTS[options.part](choose_size())))
+        return
+    device = describe_device()
+    out = options.out or ROOT / "bench" / "results" / f"gpu-{make_slug(device['name'])}.json"
+    report = json.loads(out.read_text()) if options.only and out.exists() else {}
+    report |= {"device": device, "toy": choose_size().toy, "machine": describe_machine()}
+    names = options.only or list(PARTS)
+    ends = time.monotonic() + 60 * options.minutes
+    for place, name in enumerate(names):
+        left = ends - time.monotonic()
+        sys.stderr.write(f"{name}: {left:.0f} s left\n")
+        report[name] = measure_part(name, 1.5 * left / (len(names) - place) if place < len(names) - 1 else left)
+        write_report(out, report)
+    print(json.dumps(report, indent=1))
+
+
+def write_report(out: Path, report: Mapping[str, Any]) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def measure_part(name: str, seconds: float) -> dict[str, Any]:
+    """The figures of a part, or its `error`; with its seconds and how busy the device was."""
+    if seconds < 1:
+        return {"error": "no time was left; measure it alone with --only"}
+    started = time.monotonic()
+    with watch_device() as samples:
+        figures = run_part(name, seconds)
+    took = {"seconds": round(time.monotonic() - started, 1)}
+    return {**figures, **took, "busy": round(mean(samples) / 100, 3) if samples else None}
+
+
+def run_part(name: str, seconds: float) -> dict[str, Any]:
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).resolve()), "--part", name]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+    environment["PART_SECONDS"] = str(seconds)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        _, err = process.communicate()
+        return {"error": f"not done within {seconds:.0f} s", "log": err[-ERROR_CHARACTERS:]}
+    try:
+        figures: dict[str, Any] = json.loads(out.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        return {"error": f"it ended with status {process.returncode}", "log": err[-ERROR_CHARACTERS:]}
+    return figures
+
+
+# The device
+
+
+def has_gpu() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def choose_size() -> Size:
+    return FULL if has_gpu() else TOY
+
+
+def describe_device() -> dict[str, Any]:
+    import torch
+
+    if not has_gpu():
+        return {"name": "cpu", "memory_gb": None, "peak_tflops": None}
+    properties = torch.cuda.get_device_properties(0)
+    peak = find_peak()
+    return {
+        "name": properties.name,
+        "memory_gb": round(properties.total_memory / 1e9, 1),
+        "peak_tflops": peak and peak / 1e12,
+        "capability": f"{properties.major}.{properties.minor}",
+    }
+
+
+def find_peak() -> float | None:
+    """Operations a second of the GPU in bfloat16, by TRL's table; None where it does not know the device."""
+    if not has_gpu():
+        return None
+    import torch
+    from trl.trainer import utils
+
+    peak: float | None = utils.get_peak_flops(torch.cuda.get_device_name(0), "bfloat16")
+    return peak
+
+
+def describe_machine() -> dict[str, Any]:
+    packages = {}
+    for name in ("torch", "transformers", "trl", "peft", "vllm"):
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = None
+    return {"cpus": os.cpu_count(), "python": platform.python_version(), "packages": packages}
+
+
+def make_slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+@contextmanager
+def watch_device() -> Iterator[list[float]]:
+    """A list that fills with the device's load in percent while the block runs."""
+    samples: list[float] = []
+    program = shutil.which("nvidia-smi") if has_gpu() else None
+    if program is None:
+        with watch_processors(samples):
+            yield samples
+        return
+    process = subprocess.Popen([program, *SMI], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def read() -> None:
+        for line in process.stdout or ():
+            load = line.split(",")[0].strip()
+            samples.extend([float(load)] if load.isdigit() else [])
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        yield samples
+    finally:
+        process.terminate()
+        process.wait()
+        reader.join(timeout=5)
+
+
+@contextmanager
+def watch_processors(samples: list[float]) -> Iterator[None]:
+    import psutil
+
+    over = threading.Event()
+    psutil.cpu_percent()
+
+    def read() -> None:
+        while not over.wait(0.2):
+            samples.append(psutil.cpu_percent())
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        over.set()
+        reader.join(timeout=5)
+
+
+# What the parts share
+
+
+def make_base(folder: Path, size: Size) -> Path:
+    """A model with random weights: of the shape of Qwen3-0.6B, or two layers at toy size. Its tokenizer is a small
+    one, whose words are the first of the vocabulary."""
+    from bench.small_presets import make_small_base
+
+    return make_small_base(folder, "hub:Qwen/Qwen3-0.6B", SEED, shape=None if size.toy else QWEN3_06B)
+
+
+QWEN3_06B = {
+    "hidden_size": 1024,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 151_936,
+}
+
+
+def make_model_settings(base: Path, turn_tokens: int = 512) -> Any:
+    from trainer.recipe import LoraSettings, ModelSettings
+
+    lora = LoraSettings(**LORA)
+    return ModelSettings(base=str(base), lora=lora, precision="bfloat16", turn_tokens=turn_tokens)
+
+
+def make_stopwatch() -> Any:
+    """A callback that keeps the seconds of every optimizer step in `steps`."""
+    from transformers import TrainerCallback
+
+    class Stopwatch(TrainerCallback):  # type: ignore[misc]  # transformers is not typed
+        def __init__(self) -> None:
+            self.steps: list[float] = []
+            self._began = 0.0
+
+        def on_step_begin(self, *_: Any, **__: Any) -> None:
+            self._began = read_clock()
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            self.steps.append(read_clock() - self._began)
+
+    return Stopwatch()
+
+
+def read_clock() -> float:
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def make_plain_arguments(folder: Path, steps: int) -> dict[str, Any]:
+    """TRL's own defaults, but for what keeps it quiet and comparable: no checkpoints, no recomputation."""
+    gpu = has_gpu()
+    return {
+        "output_dir": str(folder),
+        "max_steps": steps,
+        "learning_rate": 1e-5,
+        "bf16": gpu,
+        "use_cpu": not gpu,
+        "gradient_checkpointing": False,
+        "save_strategy": "no",
+        "report_to": [],
+        "disable_tqdm": True,
+        "seed": SEED,
+    }
+
+
+def make_lora() -> Any:
+    from peft import LoraConfig
+
+    return LoraConfig(r=LORA["rank"], lora_alpha=LORA["alpha"], target_modules="all-linear", task_type="CAUSAL_LM")
+
+
+def forget_memory() -> None:
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def read_peak_gb() -> float | None:
+    import torch
+
+    return round(torch.cuda.max_memory_allocated() / 1e9, 2) if torch.cuda.is_available() else None
+
+
+def try_each(contenders: Mapping[str, Callable[[], dict[str, Any]]]) -> dict[str, Any]:
+    """The figures of each contender, or its error: one that fails does not lose the other's."""
+    results: dict[str, Any] = {}
+    for name, measure in contenders.items():
+        forget_memory()
+        try:
+            results[name] = {**measure(), "peak_gb": read_peak_gb()}
+        except Exception as error:  # noqa: BLE001  whatever happens belongs into the report
+            results[name] = {"error": f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]}
+    return results
+
+
+def divide(results: Mapping[str, Any], key: str, one: str = "podium", other: str = "trl") -> float | None:
+    """The quotient of a figure of two contenders, where both have it."""
+    values = [results.get(name, {}).get(key) for name in (one, other)]
+    return round(values[0] / values[1], 3) if all(values) else None
+
+
+# sft
+
+
+def measure_sft(size: Size) -> dict[str, Any]:
+    from trainer.learner.load_and_save import configure_libraries
+
+    configure_libraries(0)
+    with tempfile.TemporaryDirectory(prefix="podium-gpu-") as folder:
+        place = Path(folder)
+        base = make_base(place / "base", size)
+        rows = make_rows(size, base)
+        results = try_each(
+            {
+                "podium": lambda: train_sft(size, base, place, rows, plain=False),
+                "trl": lambda: train_sft(size, base, place, rows, plain=True),
+            }
+        )
+    return {**results, "speedup": divide(results, "tokens_per_s")}
+
+
+def make_rows(size: Size, base: Path) -> list[dict[str, Any]]:
+    """Rows of one length; the first third of each is a prompt without a loss."""
+    from random import Random
+
+    vocabulary = json.loads((base / "config.json").read_text())["vocab_size"]
+    random = Random(SEED)
+    opening = size.length // 3
+    rows = []
+    for _ in range(size.rows * (size.steps + WARM_UP)):
+        ids = [random.randrange(10, vocabulary) for _ in range(size.length)]
+        rows.append({"input_ids": ids, "labels": [-100] * opening + ids[opening:], "length": len(ids)})
+    return rows
+
+
+def train_sft(size: Size, base: Path, folder: Path, rows: list[dict[str, Any]], plain: bool) -> dict[str, Any]:
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined]  # lazily exported
+
+    from trainer.learner.cpu_trainers import choose_sft_trainer
+    from trainer.learner.load_and_save import build_trainer_arguments, load_learner
+    from trainer.recipe import OptimizerSettings
+
+    steps = size.steps + WARM_UP
+    shared: dict[str, Any] = {"per_device_train_batch_size": size.rows, "max_length": size.length}
+    data, stopwatch = Dataset.from_list(rows), make_stopwatch()
+    if plain:
+        trainer = SFTTrainer(
+            model=str(base),
+            args=SFTConfig(**make_plain_arguments(folder / "trl", steps), **shared),
+            train_dataset=data.remove_columns("length"),
+            peft_config=make_lora(),
+            callbacks=[stopwatch],
+        )
+    else:
+        settings = make_model_settings(base)
+        learner = load_learner(settings, SEED)
+        arguments = build_trainer_arguments(settings, OptimizerSettings(), steps, folder / "podium")
+        trainer = choose_sft_trainer(learner.model)(
+            model=learner.model,
+            args=SFTConfig(**arguments, **shared, train_sampling_strategy="batch_rebalance"),
+            train_dataset=data,
+            processing_class=learner.tokenizer,
+            callbacks=[stopwatch],
+        )
+    silence(trainer)
+    trainer.train()
+    return summarize_sft(size, trainer.model, stopwatch.steps[WARM_UP:])
+
+
+def summarize_sft(size: Size, model: Any, seconds: list[float]) -> dict[str, Any]:
+    from trl.trainer import utils
+
+    speed = size.rows * size.length / median(seconds)
+    flops = FROZEN_SHARE * utils.compute_flops_per_token(model.config, size.length)
+    peak = find_peak()
+    return {
+        "step_s": round(median(seconds), 4),
+        "tokens_per_s": round(speed, 1),
+        "mfu": round(flops * speed / peak, 4) if peak else None,
+        "all_step_s": [round(value, 4) for value in seconds],
+    }
+
+
+def silence(trainer: Any) -> None:
+    from transformers import PrinterCallback
+
+    trainer.remove_callback(PrinterCallback)
+
+
+# grpo
+
+
+def measure_grpo(size: Size) -> dict[str, Any]:
+    from trainer.learner.load_and_save import configure_libraries
+
+    configure_libraries(0)
+    with tempfile.TemporaryDirectory(prefix="podium-gpu-") as folder:
+        place = Path(folder)
+        base = make_base(place / "base", size)
+        results = try_each(
+            {
+                "podium": lambda: train_grpo(size, base, place, plain=False),
+                "trl": lambda: train_grpo(size, base, place, plain=True),
+            }
+        )
+    return {**results, "speedup": divide(results, "step_s", "trl", "podium")}
+
+
+def train_grpo(size: Size, base: Path, folder: Path, plain: bool) -> dict[str, Any]:
+    """A few steps; the trainer's own generation, or ours through `rollout_func`."""
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer  # type: ignore[attr-defined]  # lazily exported
+
+    from trainer.learner.cpu_trainers import choose_grpo_trainer
+    from trainer.learner.load_and_save import build_trainer_arguments, load_learner
+    from trainer.recipe import OptimizerSettings
+
+    episodes, steps = size.prompts * size.group, WARM_UP + (2 if size.toy else 3)
+    shared = {
+        "per_device_train_batch_size": episodes,
+        "num_generations": size.group,
+        "max_completion_length": size.new_tokens,
+        "scale_rewards": "none",
+        "log_completions": False,
+    }
+    prompts = [{"prompt": [{"role": "user", "content": f"Task {place}: {'look it up ' * 20}"}]} for place in range(64)]
+    stopwatch = make_stopwatch()
+    common: dict[str, Any] = {
+        "reward_funcs": [score_by_length],
+        "train_dataset": Dataset.from_list(prompts),
+        "callbacks": [stopwatch],
+    }
+    if plain:
+        arguments = GRPOConfig(**make_plain_arguments(folder / "trl", steps), **shared)
+        trainer = GRPOTrainer(model=str(base), args=arguments, peft_config=make_lora(), **common)
+    else:
+        settings = make_model_settings(base, size.new_tokens)
+        learner = load_learner(settings, SEED)
+        arguments = GRPOConfig(
+            **build_trainer_arguments(settings, OptimizerSettings(), steps, folder / "podium"), **shared
+        )
+        trainer = choose_grpo_trainer(learner.model)(
+            model=learner.model,
+            args=arguments,
+            processing_class=learner.tokenizer,
+            rollout_func=make_sampler(learner, size),
+            **common,
+        )
+    silence(trainer)
+    sampling, tokens = watch_generation(trainer)
+    trainer.train()
+    step, sampled = median(stopwatch.steps[WARM_UP:]), median(sampling[WARM_UP:])
+    return {
+        "step_s": round(step, 4),
+        "sampling_s": round(sampled, 4),
+        "learning_s": round(step - sampled, 4),
+        "new_tokens": round(mean(tokens[WARM_UP:]), 1),
+        "sampled_tokens_per_s": round(mean(tokens[WARM_UP:]) / sampled, 1),
+    }
+
+
+def score_by_length(completion_ids: list[list[int]], **_: Any) -> list[float]:
+    """Rewards that differ within a group."""
+    return [float(sum(ids) % 7) for ids in completion_ids]
+
+
+def make_sampler(learner: Any, size: Size) -> Callable[[list[Any], Any], dict[str, Any]]:
+    """What TRL calls for the episodes of a step: our generator, as the GRPO stage uses it."""
+    from trainer.learner.generator import SamplingParams
+    from trainer.learner.transformers_generator import TransformersGenerator
+
+    generator = TransformersGenerator(learner.model, learner.tokenizer, SamplingParams(1.0))
+
+    async def sample(rows: list[list[int]]) -> list[list[int]]:
+        made = await asyncio.gather(*(generator.generate(row, size.new_tokens) for row in rows))
+        return [one.ids for one in made]
+
+    def roll_out(prompts: list[Any], _trainer: Any) -> dict[str, Any]:
+        rows = [
+            learner.tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=False)
+            for prompt in prompts
+        ]
+        return {"prompt_ids": rows, "completion_ids": asyncio.run(sample(rows)), "logprobs": None}
+
+    return roll_out
+
+
+def watch_generation(trainer: Any) -> tuple[list[float], list[int]]:
+    """Lists that fill with the seconds and the new tokens of every sampling."""
+    seconds: list[float] = []
+    tokens: list[int] = []
+    generate = trainer._generate
+
+    def watch(*arguments: Any, **more: Any) -> Any:
+        began = read_clock()
+        made = generate(*arguments, **more)
+        seconds.append(read_clock() - began)
+        tokens.append(sum(map(len, made[1])))
+        return made
+
+    trainer._generate = watch
+    return seconds, tokens
+
+
+# rollouts
+
+
+def measure_rollouts(size: Size) -> dict[str, Any]:
+    from bench import rollouts
+
+    shape = None if size.toy else QWEN3_06B
+    return rollouts.compare(size.rollouts, 1 if size.toy else 2, size.latencies, trl=True, shape=shape)
+
+
+# preset
+
+
+def measure_preset(size: Size) -> dict[str, Any]:
+    """The steps of a job that runs reader-gpu, and its peak memory beside the estimate."""
+    from trainer.memory_fit.estimate import estimate_fit
+    from trainer.memory_fit.stages import CUDA_RUNTIME
+
+    with tempfile.TemporaryDirectory(prefix="podium-gpu-") as folder:
+        os.environ["PODIUM_HOME"] = folder
+        recipe = make_preset(size, Path(folder))
+        forget_memory()
+        estimated = estimate_fit(recipe).need_bytes - (0 if size.toy else CUDA_RUNTIME)
+        row, metrics = run_here(recipe, Path(folder))
+    if row.state != "done":
+        return {"error": row.message or row.state, "backend": recipe.grpo.rollouts.backend}
+    steps = [
+        {key: round(value, 3) for key, value in line.items() if isinstance(value, float) and key != "at"}
+        for line in metrics
+        if line["stage"] in ("sft", "grpo")
+    ]
+    return {
+        "backend": recipe.grpo.rollouts.backend,
+        "estimate_gb": round(estimated / 1e9, 2),
+        "peak_gb": read_peak_gb(),
+        "steps": steps,
+    }
+
+
+def make_preset(size: Size, folder: Path) -> Any:
+    """reader-gpu on the random model: with small counts everywhere, on a GPU with its own batches."""
+    from bench.small_presets import LONGER, shrink_recipe
+    from trainer.recipe import load_recipe
+
+    preset = load_recipe("reader-gpu")
+    recipe = shrink_recipe(preset, make_base(folder / "base", size)).model_copy(update={"evaluate": None})
+    backend = "vllm-colocate" if has_gpu() and find_spec("vllm") else "transformers"
+    assert recipe.grpo and recipe.sft and preset.grpo and preset.sft
+    rollouts = recipe.grpo.rollouts.model_copy(update={"backend": backend})
+    grpo = recipe.grpo.model_copy(update={"rollouts": rollouts})
+    if size.toy:
+        return recipe.model_copy(update={"grpo": grpo})
+    rollouts = preset.grpo.rollouts.model_copy(
+        update={"backend": backend, "prompts": 4, "max_length": LONGER * preset.grpo.rollouts.max_length}
+    )
+    changes: dict[str, Any] = {"steps": 4, "rollouts": rollouts, "saving": grpo.saving.model_copy(update={"every": 4})}
+    changes["saving"] = changes["saving"].model_copy(update={"check_tasks": 0})
+    return recipe.model_copy(
+        update={
+            "model": recipe.model.model_copy(update={"turn_tokens": 128}),
+            "tasks": recipe.tasks.model_copy(update={"count": 96}),
+            "sft": recipe.sft.model_copy(update={"steps": 4, "batch": 4, "saving": changes["saving"]}),
+            "grpo": grpo.model_copy(update=changes),
+            "threads": 0,
+        }
+    )
+
+
+def run_here(recipe: Any, home: Path) -> tuple[Any, list[dict[str, Any]]]:
+    """Run the recipe as a job in this process; its row and the lines of its metrics."""
+    from orchestrator.traces.store import open_store
+    from pool_registry.storage.data_folder import find_home
+    from trainer.job_process import run_job
+    from trainer.jobs.job_folder import read_lines
+    from trainer.jobs.queue import JobStore
+
+    store = open_store(find_home(home))
+    try:
+        jobs = JobStore(store.engine, store.home)
+        job = jobs.submit(recipe, here=True).id
+        run_job(job, store, jobs)
+        return jobs.get(job), read_lines(jobs.folder(job).metrics)
+    finally:
+        store.close()
+
+
+# memory
+
+
+def measure_memory(size: Size) -> dict[str, Any]:
+    """Each point in a process of its own; those for which no time is left are named."""
+    from bench.memory import in_a_process
+
+    ends = time.monotonic() + float(os.environ.get("PART_SECONDS", "600")) - 20
+    points: dict[str, Any] = {}
+    for name in size.points:
+        if time.monotonic() > ends:
+            points[name] = {"error": "no time was left"}
+            continue
+        try:
+            points[name] = in_a_process(name, timeout=max(10.0, ends - time.monotonic()))
+        except (SystemExit, subprocess.SubprocessError, ValueError, KeyError) as error:
+            points[name] = {"error": str(error)[-ERROR_CHARACTERS:]}
+    return {"points": points}
+
+
+PARTS: dict[str, Callable[[Size], dict[str, Any]]] = {
+    "sft": measure_sft,
+    "grpo": measure_grpo,
+    "rollouts": measure_rollouts,
+    "preset": measure_preset,
+    "memory": measure_memory,
+}
+
+
+if __name__ == "__main__":
+    main()
