@@ -85,12 +85,12 @@ def explain_job_failure(error: BaseException, recipe: Recipe | None) -> tuple[st
         return "recipe", str(error)
     if isinstance(error, WorkerFault):
         return error.code, str(error)
-    if isinstance(error, TrainerError | PoolError | OrchestratorError):
-        return type(error).__name__, str(error)
-    if is_out_of_memory(error):
+    if is_out_of_memory(error):  # also where it is in the log of a vLLM server that did not start
         others = describe_other_programs()
         used = f"The GPU is also used by {others}; end that, or make the job smaller. " if others else ""
         return "out_of_memory", f"not enough memory. {used}{suggest_smaller(recipe)}. Its checkpoints are kept"
+    if isinstance(error, TrainerError | PoolError | OrchestratorError):
+        return type(error).__name__, str(error)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "disk_full", "the disk is full: free some space, or lower saving.keep, then resume"
     return "unexpected", f"{type(error).__name__}: {str(error)[:500]}; the log holds the details. Resume tries again"

@@ -24,7 +24,6 @@ MODEL = "SmolLM2-135M"
 QUESTION = "The capital of France is"
 VLLM_CONTEXT = 256
 VLLM_SHARE = "0.2"  # of the GPU's memory: the model is small
-TOO_FULL = "Free memory on device"  # how vLLM's own words for a GPU without enough memory begin
 # What one step of training needs at least; the model is the smallest that can be trained here.
 RECIPE = {
     "name": "doctor",
@@ -79,7 +78,7 @@ def _try(subject: str, device: str, action: Callable[[], str]) -> Proof:
 def _explain_failure(subject: str, error: BaseException) -> Proof:
     said = str(error).strip().splitlines() or [type(error).__name__]
     advice = "jobs on this machine fail in the same way; the log of one has the details"
-    if is_out_of_memory(error) or TOO_FULL in str(error):
+    if is_out_of_memory(error):
         others = describe_other_programs()
         said = ["not enough memory"]
         advice = f"it is also used by {others}: end that, or choose another GPU with CUDA_VISIBLE_DEVICES"
@@ -133,7 +132,7 @@ def _generate_vllm_token() -> str:
     from pool_registry.network import http_client
 
     extra = ("--gpu-memory-utilization", VLLM_SHARE) if pick_device("auto") == "cuda" else ()
-    with serve_model(model_path(STARTER), "doctor", max_model_len=VLLM_CONTEXT, extra=extra) as server:
+    with serve_model(model_path(STARTER), "doctor", max_model_len=VLLM_CONTEXT, eager=True, extra=extra) as server:
         started = time.monotonic()
         body = {"model": "doctor", "prompt": QUESTION, "max_tokens": 1, "temperature": 0}
         reply = asyncio.run(http_client.ask_json("POST", f"{server.url}/completions", {}, 300, body))

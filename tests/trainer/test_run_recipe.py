@@ -24,7 +24,7 @@ from orchestrator.traces.store import TraceFilter, open_store
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.starter import starter_pool
 from pool_registry.storage.data_folder import find_home
-from trainer.errors import TrainingFailed
+from trainer.errors import TrainerError, TrainingFailed
 from trainer.job_process import explain_job_failure, run_job
 from trainer.jobs.job_folder import read_lines
 from trainer.jobs.queue import JobStore
@@ -291,10 +291,12 @@ def test_too_little_memory_while_generating_is_told_with_the_edits_that_need_les
         "MPS backend out of memory",
         "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 B",
         "[Errno 12] Cannot allocate memory",
+        "vLLM ended with status 1; its last lines:\nValueError: Free memory on device cuda:0 (1.2/79.1 GiB) on startup",
     ],
 )
 def test_every_way_of_saying_that_memory_ran_out_is_understood(said):
     assert explain_job_failure(RuntimeError(said), None)[0] == "out_of_memory"
+    assert explain_job_failure(TrainerError(said), None)[0] == "out_of_memory"
 
 
 def test_a_failure_inside_groups_of_failures_is_told_as_itself():

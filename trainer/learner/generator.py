@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from pool_registry.errors import WorkerFault
 from trainer.errors import TrainingFailed
 
+NO_MEMORY = ("out of memory", "allocate memory", "free memory on device")
 GATHER_S = 0.002  # seconds in which new sequences are gathered, so that they share a batch from its start
 
 
@@ -111,6 +112,7 @@ def fail_sequence(sequence: SequenceState, error: Exception) -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether RAM or GPU memory ran out: CUDA, MPS, torch on a CPU and the system each have their own words for it."""
+    """Whether RAM or GPU memory ran out, for which CUDA, MPS, torch on a CPU, vLLM and the system have words of their
+    own."""
     message = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in message or "allocate memory" in message
+    return isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY)

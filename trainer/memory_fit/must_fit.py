@@ -6,6 +6,7 @@ import logging
 
 from trainer.errors import TrainerError, TrainingFailed
 from trainer.memory_fit.advice import suggest_edits
+from trainer.memory_fit.gpu_state import describe_other_programs
 from trainer.memory_fit.model_sizes import measure_model
 from trainer.memory_fit.stages import Machine, detect_machine, find_largest_stage, format_bytes
 from trainer.recipe import Recipe
@@ -30,10 +31,11 @@ def check_it_fits(recipe: Recipe, machine: Machine | None = None) -> None:
         return
     what = f"its weights, gradients and optimizer alone need {format_bytes(need)}"
     if need <= machine.total:
+        others = describe_other_programs() if machine.gpu else "top names it"
         raise TrainingFailed(
             "memory_in_use",
             f"{what}; {machine.name} has {format_bytes(machine.total)}, but only {format_bytes(machine.free)} of it is "
-            f"free: another program uses the rest ({'nvidia-smi' if machine.gpu else 'top'} names it). End it, then "
+            f"free: another program uses the rest ({others or 'nvidia-smi names it'}). End it, then "
             "resume",
         )
     whole = sum(part.bytes for part in find_largest_stage(recipe, machine)[1])
