@@ -21,6 +21,7 @@ from pydantic.json_schema import models_json_schema
 
 from studio.episode_documents.schema import EpisodeView, Replay, StepDetail, TurnDetail, ViewPatch
 from studio.frame.document import PageDocument
+from studio.pages.pool.training_commands import PracticeDocument
 from studio.pages.train.rollouts import SmallGraph
 from studio.pages.train.schema import JobDocument, JobLine, JobView, LogText
 
@@ -32,6 +33,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     JobLine,
     JobView,
     LogText,
+    PracticeDocument,
     Replay,
     SmallGraph,
     StepDetail,

@@ -406,6 +406,11 @@ class Recipe(RecipeSection):
         phases = self.grpo.phases if self.grpo else ()
         return tuple(pools for pools in (self.pools, *(phase.pools for phase in phases)) if pools is not None)
 
+    def list_sources(self) -> tuple[str, ...]:
+        """The sources of tasks of all stages."""
+        evaluated = self.evaluate.source if self.evaluate else ""
+        return tuple(source for source in (self.tasks.source, evaluated) if source)
+
     def complete_evaluate(self) -> EvaluateSettings:
         """Return the evaluate section with its empty fields filled from the other sections.
 

@@ -23,6 +23,7 @@ from trainer.errors import TrainingFailed, UnknownTask
 from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import EvaluateSettings, ModelSettings, Recipe, TaskSettings
 from trainer.results.statistics import mean
+from trainer.tasks.practice.stored import make_missing_tasks
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
@@ -45,6 +46,7 @@ def run_recipe(recipe: Recipe, store: Store, pool: Pool, job_folder: JobFolder, 
     checkpoint = job_folder.find_intact_checkpoint()
     job_folder.truncate_after(checkpoint[0] if checkpoint else 0)
     try:
+        make_missing_tasks(recipe.list_sources(), store)
         if (recipe.sft or recipe.grpo) and not _train(recipe, store, pool, job_folder, on_stage):
             return False
         return recipe.evaluate is None or _evaluate(recipe, store, pool, job_folder, on_stage)

@@ -299,6 +299,24 @@ export interface ParentStep {
   step: number;
 }
 
+/** A pool's practice tasks: how many, the first of them, and the workers that they leave out. */
+export interface PracticeDocument {
+  file: string;
+  counts: Record<string, number>;
+  tasks: PracticeTaskLine[];
+  excluded: WorkerExclusion[];
+  agents: string[];
+}
+
+/** One practice task, as the page lists it. */
+export interface PracticeTaskLine {
+  query: string;
+  answer: string;
+  split: string;
+  /** Those that its plan calls, in order. */
+  workers: string[];
+}
+
 export interface RecalledLessons {
   lessons: Lesson[];
   of: number;
@@ -537,4 +555,11 @@ export interface VoteDetail {
   answers: AnswerVotes[];
   /** What the chosen plan alone took; older traces do not say it. */
   chosen_tokens: number | null;
+}
+
+/** A worker that practice tasks leave out. One that a person may allow only might have effects. */
+export interface WorkerExclusion {
+  name: string;
+  reason: string;
+  may_be_allowed: boolean;
 }

@@ -43,9 +43,17 @@ def grpo(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) ->
     start_job(load_recipe(recipe).with_only("grpo"), detach, home)
 
 
-def train(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
+def train(
+    recipe: RecipeFile,
+    pool: Annotated[str, typer.Option(help="The pool, in place of the recipe's; with its own practice tasks.")] = "",
+    detach: Detach = False,
+    home: HomeOption = None,
+) -> None:
     """Every stage of a recipe, one after the other."""
-    start_job(load_recipe(recipe), detach, home)
+    from trainer.pool_recipe import fit_recipe_to_pool
+
+    chosen = load_recipe(recipe)
+    start_job(fit_recipe_to_pool(chosen, pool) if pool else chosen, detach, home)
 
 
 def start_job(recipe: Recipe, detach: bool, home: str | None) -> None:

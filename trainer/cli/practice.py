@@ -31,28 +31,14 @@ def make(
 
     Agents and workers whose calls may have effects are left out; --allow NAME takes one in.
     """
-    from pool_registry.calls.live_pool import live_pool
     from trainer.cli.terminal_tables import practice_text, print_rich
-    from trainer.tasks.practice.make_tasks import (
-        PracticeOptions,
-        PracticeTasks,
-        make_practice_tasks,
-        save_practice_tasks,
-    )
-    from trainer.tasks.practice.recorded import list_recorded_arguments
+    from trainer.tasks.practice.make_tasks import PracticeOptions
+    from trainer.tasks.practice.stored import find_practice_file, make_and_save
 
     with open_data_folder(home) as store:
-        chosen = store.pools.latest(pool).pool
-        recorded = list_recorded_arguments(store.traces, pool)
-        options = PracticeOptions(count, max_steps, seed, frozenset(allow or ()), words, recorded)
-
-        async def draw() -> PracticeTasks:
-            async with live_pool(chosen) as live:
-                return await make_practice_tasks(live, options)
-
-        tasks = asyncio.run(draw())
-        file = out or store.home.root / "tasks" / f"{pool}.jsonl"
-        save_practice_tasks(tasks, file)
+        options = PracticeOptions(count, max_steps, seed, frozenset(allow or ()), words)
+        file = out or find_practice_file(pool)
+        tasks = asyncio.run(make_and_save(store, pool, options, file))
     if as_json:
         document = {"file": str(file), "tasks": tasks.count_splits(), "calls": dict(tasks.calls)}
         typer.echo(json.dumps({**document, "left_out": dict(tasks.reasons)}, indent=1))

@@ -107,6 +107,12 @@ def _open_everyday(argument: str) -> TaskSource:
     return open_everyday(argument)
 
 
+def _open_practice(argument: str) -> TaskSource:
+    from trainer.tasks.practice.stored import open_practice
+
+    return open_practice(argument)
+
+
 def _open_worlds(argument: str) -> TaskSource:
     from trainer.tasks.worlds.source import open_worlds
 
@@ -156,6 +162,13 @@ PROVIDERS = ExtensionTable(
     (
         *(_provide_suite(suite) for suite in FAMILIES),
         TaskProvider("file", "Your own tasks, one JSON object a line.", _open_file, ":PATH.jsonl", "file:tasks.jsonl"),
+        TaskProvider(
+            "practice",
+            "Practice tasks made for a pool (podium tasks make).",
+            _open_practice,
+            ":POOL",
+            "practice:starter",
+        ),
         TaskProvider(
             "hub",
             "A data set of the Hugging Face Hub with questions and answers.",

@@ -10,6 +10,7 @@ import { openBinding } from "./binding.js";
 import { workerCard } from "./card.js";
 import { Gallery } from "./gallery.js";
 import { openMemory } from "./memory.js";
+import { openTraining } from "./training.js";
 import { openLimits, openNew } from "./settings.js";
 import { openPoolFile } from "./imports.js";
 import { openVersions } from "./versions.js";
@@ -130,6 +131,7 @@ class PoolPage {
         setKey(button("Limits", () => openLimits(this)), "limits"),
         setKey(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
         setKey(button("Binding", () => openBinding(this)), "binding"),
+        setKey(button("Train on this pool", () => openTraining(this)), "train"),
         setKey(
           el("a.page-button", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"),
           "export",

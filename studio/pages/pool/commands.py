@@ -1,6 +1,6 @@
 """The commands of the Pool page; most return the page's new state.
 
-Those of the gallery, the importers, the failure memory and bindings have files of their own.
+Those of the gallery, the importers, the failure memory, bindings and training have files of their own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from studio.pages.pool.forms import parse_worker, place_worker, rename_pool
 from studio.pages.pool.gallery_commands import GalleryCommands
 from studio.pages.pool.import_commands import ImportCommands
 from studio.pages.pool.memory_commands import MemoryCommands
+from studio.pages.pool.training_commands import TrainingCommands
 from studio.pages.pool.try_worker import alone, build_observation, make_arguments
 from studio.pages.pool.version_diff import build_version_diff
 from studio.runtime import Runtime
@@ -48,6 +49,7 @@ class PoolCommands(PageCommands):
             **ImportCommands(runtime, self._save).commands,
             **MemoryCommands(runtime, self._save).commands,
             **BindingCommands(runtime).commands,
+            **TrainingCommands(runtime).commands,
         }
 
     # State

@@ -21,6 +21,7 @@ from trainer.grpo.rewards import explain_missing_reward
 from trainer.learner.vllm_server import INSTALL_VLLM, is_installed
 from trainer.memory_fit.gpu_state import GpuProblem, find_gpu_problem
 from trainer.recipe import Recipe
+from trainer.tasks.practice.stored import SOURCE, find_practice_file
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 
@@ -70,6 +71,9 @@ def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
     if source.startswith("hub:"):
         yield LaunchGap("tasks.source", f"{source} is fetched from the hub when the job starts.", blocks=False)
         return
+    if source.startswith(SOURCE) and pool is not None and not find_practice_file(source.removeprefix(SOURCE)).is_file():
+        yield LaunchGap("tasks.source", "Practice tasks for this pool are made when the job starts.", blocks=False)
+        return
     try:
         tasks = _sample_tasks(source, levels, _file_time(source))
     except TrainerError as error:
@@ -113,9 +117,12 @@ def _pools_missing(recipe: Recipe, store: Store) -> Iterator[LaunchGap]:
 
 def _file_time(source: str) -> float:
     """The time of the last change to a source's file; 0 for generated sources."""
-    if not source.startswith("file:"):
+    if source.startswith(SOURCE):
+        path = find_practice_file(source.removeprefix(SOURCE))
+    elif source.startswith("file:"):
+        path = Path(source.removeprefix("file:")).expanduser()
+    else:
         return 0.0
-    path = Path(source.removeprefix("file:")).expanduser()
     return path.stat().st_mtime if path.is_file() else 0.0
 
 

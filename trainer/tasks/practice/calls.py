@@ -11,11 +11,12 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.errors import PoolError, WorkerFault
-from pool_registry.worker import Call, SampleCall
+from pool_registry.worker import Call, SampleCall, Worker
 from trainer.tasks.practice.guess_arguments import guess_arguments, list_occurring_values
 from trainer.tasks.suite import make_random
 
@@ -59,7 +60,7 @@ async def collect_calls(
     book = CallBook()
     tools: list[LiveWorker] = []
     for name, worker in pool.workers.items():
-        reason = explain_exclusion(worker, allowed)
+        reason = explain_exclusion(worker.worker, allowed)
         if reason:
             book.reasons[name] = reason
         else:
@@ -85,11 +86,11 @@ async def collect_calls(
     return book
 
 
-def explain_exclusion(worker: LiveWorker, allowed: frozenset[str]) -> str:
+def explain_exclusion(worker: Worker[Any], allowed: frozenset[str]) -> str:
     """Why a worker is not called for practice; "" where it is."""
-    if worker.worker.role != "tool":
+    if worker.role != "tool":
         return "its answers are not exact"
-    if not worker.worker.cacheable and worker.spec.name not in allowed:
+    if not worker.cacheable and worker.spec.name not in allowed:
         return "a call of it may have effects; name it with --allow where it has none"
     return ""
 

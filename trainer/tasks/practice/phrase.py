@@ -111,7 +111,8 @@ def ask_for(phrase: Phrase, random: Random) -> str:
 def ask_for_both(first: Phrase, second: Phrase, random: Random) -> str:
     """A query for two things that have nothing to do with each other."""
     if first.is_action or second.is_action:
-        return f"{ask_for(first, random)} {_capitalize(ask_for(second, random))}"
+        opening = ask_for(first, random)
+        return f"{opening}{'' if opening[-1:] in '.?!' else '.'} {_capitalize(ask_for(second, random))}"
     return _fill(random.choice(load_words().pair), first.text, second.text)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,12 +15,11 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import BadCall
 from pool_registry.kinds import KINDS, add_kind
 from pool_registry.pool import Pool
-from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+from pool_registry.worker import Call, Reply, Worker
+from tests.trainer.support.shop import CITIES, build_shop, describe_worker
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice.make_tasks import PracticeOptions, PracticeTasks, make_practice_tasks, save_practice_tasks
 from trainer.tasks.registry import open_source
-
-CITIES = {"Lisbon": 545796, "Oslo": 709037, "Kyoto": 1463723, "Quito": 1763275, "Cairo": 10100166}
 
 
 class Census(Worker):
@@ -74,32 +71,12 @@ def kinds():
         del KINDS.built_in[name]
 
 
-def spec(name: str, kind: str, description: str, **config: JsonValue) -> WorkerSpec:
-    return WorkerSpec(name=name, kind=kind, description=description, config=config)
-
-
 @pytest.fixture
 def shop(tmp_path) -> Pool:
-    """A database of customers, a look-up of their cities, a census of cities and a calculator."""
-    file = tmp_path / "crm.db"
-    with closing(sqlite3.connect(file)) as database:
-        database.execute("create table customers (id integer primary key, name text, city text, debt real)")
-        rows = [(f"Firm {chr(65 + k)}", list(CITIES)[k % 5], 100.5 + 17 * k) for k in range(15)]
-        database.executemany("insert into customers (name, city, debt) values (?, ?, ?)", rows)
-        database.commit()
-    query = "select city from customers where name = :customer"
-    about = {"customer": "the name of a customer"}
-    return Pool(
-        name="shop",
-        workers=(
-            spec(
-                "city_of", "sql", "Returns the city of a customer.", database=str(file), query=query, parameters=about
-            ),
-            spec("crm", "sql", "Reads the company's database.", database=str(file)),
-            spec("census", "census", "The number of people who live in a city."),
-            spec("calc", "calculator", "Evaluates an expression."),
-        ),
-    )
+    """The shop, with a census of cities."""
+    pool = build_shop(tmp_path)
+    census = describe_worker("census", "census", "The number of people who live in a city.")
+    return pool.model_copy(update={"workers": (*pool.workers, census)})
 
 
 def make(pool: Pool, **options) -> PracticeTasks:
@@ -165,13 +142,13 @@ def test_a_worker_that_may_have_effects_is_never_called_unless_allowed(shop):
 
 
 def test_answers_that_change_and_answers_that_are_always_the_same_are_left_out(tmp_path):
-    pool = Pool(name="dice", workers=(spec("dice", "dice", "Rolls the dice of a city."),))
+    pool = Pool(name="dice", workers=(describe_worker("dice", "dice", "Rolls the dice of a city."),))
     with pytest.raises(UnusableTasks, match="dice: no call of it gave an answer"):
         make(pool, count=5, allowed=frozenset({"dice"}))
 
 
 def test_recorded_calls_are_used_where_nothing_else_is_known(tmp_path):
-    undescribed = spec("census", "census", "People.")
+    undescribed = describe_worker("census", "census", "People.")
     recorded = {"census": [{"city": "Cairo"}, {"city": "Kyoto"}, {"city": "Nowhere"}]}
     tasks = make(Pool(name="p", workers=(undescribed,)), count=8, allowed=frozenset({"census"}), recorded=recorded)
     answers = [line.answer for line in tasks.lines]
@@ -179,7 +156,7 @@ def test_recorded_calls_are_used_where_nothing_else_is_known(tmp_path):
 
 
 def test_an_agent_may_word_the_queries_and_is_not_believed_where_it_changes_them(shop):
-    pool = shop.model_copy(update={"workers": (*shop.workers, spec("writer", "writer", "Writes."))})
+    pool = shop.model_copy(update={"workers": (*shop.workers, describe_worker("writer", "writer", "Writes."))})
     lines = make(pool, count=40, agent="writer").lines
     friendly = [line for line in lines if line.query.startswith("hey, ")]
     assert friendly and len(friendly) < len(lines)

@@ -1,0 +1,119 @@
+// "Train on this pool": practice tasks for the pool, which a person reads and strikes, and the job that learns them.
+
+/** @typedef {import("../types").PracticeDocument} PracticeDocument */
+/** @typedef {import("../types").PracticeTaskLine} PracticeTaskLine */
+/** @typedef {import("../types").WorkerExclusion} WorkerExclusion */
+
+import { plain } from "../lib/reply.js";
+import { busy, button, select } from "../lib/controls.js";
+import { el, icon } from "../lib/dom.js";
+import { labelField } from "../lib/form.js";
+import { ACTIONS } from "../lib/icons.js";
+
+const LEAD = "Practice tasks are made of calls that the workers of this pool really answer. A small model learns them, and is then measured, beside the untrained one, on tasks that share no call with them.";
+const COUNT = 100;
+
+export async function openTraining(page) {
+  const reply = await page.act({ action: "practice" });
+  if (reply.ok) new Training(page, reply.practice).open();
+}
+
+class Training {
+  constructor(page, practice) {
+    this.page = page;
+    this.count = el("input", { type: "number", min: "1", max: "2000", value: String(COUNT) });
+    this.countField = labelField("Number of tasks", this.count, "Seven of ten to learn from, two to be measured on.");
+    this.agent = select([], "");
+    this.agentField = labelField("Words of the queries", this.agent);
+    this.allowed = el("fieldset.pool-training-allowed");
+    this.heading = el("h3.pool-memory-heading");
+    this.list = el("ul.pool-training-list");
+    this.left = el("p.pool-hint");
+    this.problem = el("p.form-general", { role: "alert" });
+    this.make = button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.makeTasks()));
+    this.start = button("Train", () => busy(this.start, "Starting …", () => this.train()), "page-primary");
+    this.take(practice);
+  }
+
+  open() {
+    const { drawer } = this.page;
+    const foot = drawer.foot(this.start, this.make, button("Close", () => drawer.close()));
+    const parts = [
+      el("p.page-lead", {}, LEAD), this.countField.node, this.agentField.node, this.allowed, this.left, this.problem,
+      this.heading, this.list, foot,
+    ];
+    drawer.open("Train on this pool", parts, { focus: this.count });
+  }
+
+  /** @param {PracticeDocument} practice */
+  take(practice) {
+    this.practice = practice;
+    const { counts, tasks, excluded, agents } = practice;
+    const total = counts.train + counts.validation + counts.test;
+    const chosen = this.readAllowed();
+    const mayBe = excluded.filter((worker) => worker.may_be_allowed);
+    this.allowed.hidden = !mayBe.length;
+    this.allowed.replaceChildren(
+      el("legend", {}, "Workers whose calls might have effects: call them too?"),
+      ...mayBe.map((worker) => allowBox(worker, chosen.includes(worker.name))),
+    );
+    const agent = this.agent.value;
+    this.agent.replaceChildren(...options(agents));
+    this.agent.value = agents.includes(agent) ? agent : "";
+    this.agentField.node.hidden = !agents.length;
+    const others = excluded.filter((worker) => !worker.may_be_allowed).map((worker) => worker.name);
+    this.left.hidden = !others.length;
+    this.left.textContent = others.length ? `In no task, because their answers are not exact: ${others.join(", ")}.` : "";
+    this.heading.textContent = total
+      ? `${total} tasks: ${counts.train} to learn, ${counts.validation} to watch, ${counts.test} to measure`
+      : "No tasks yet";
+    this.list.replaceChildren(...tasks.map((task) => this.item(task)));
+    if (total > tasks.length) this.list.append(el("li.pool-hint", {}, `and ${total - tasks.length} more in ${practice.file}`));
+    this.make.classList.toggle("page-primary", !total);
+    this.start.hidden = !counts.train;
+  }
+
+  /** @param {PracticeTaskLine} task */
+  item(task) {
+    const strike = button("", () => this.send({ action: "strike_practice", query: task.query }), "page-close");
+    strike.append(icon(ACTIONS.cross));
+    strike.setAttribute("aria-label", `Strike: ${task.query}`);
+    const about = `${task.workers.join(" → ")} · ${task.split}`;
+    return el(
+      "li", {}, el("div", {}, el("b", {}, task.query), el("span", {}, `= ${task.answer}`), el("small", {}, about)), strike,
+    );
+  }
+
+  readAllowed() {
+    return [...this.allowed.querySelectorAll("input:checked")].map((box) => /** @type {HTMLInputElement} */ (box).value);
+  }
+
+  makeTasks() {
+    const request = { count: Number(this.count.value), agent: this.agent.value, allowed: this.readAllowed() };
+    return this.send({ action: "make_practice", ...request });
+  }
+
+  async send(request) {
+    const reply = await this.page.command(request);
+    this.problem.textContent = reply.ok ? "" : plain(reply.problems);
+    if (reply.practice) this.take(reply.practice);
+    return reply;
+  }
+
+  async train() {
+    const reply = await this.send({ action: "train_on_pool" });
+    if (reply.ok) location.href = `/train?job=${encodeURIComponent(reply.job)}`;
+  }
+}
+
+/** @param {WorkerExclusion} worker */
+function allowBox(worker, checked) {
+  const box = el("input", { type: "checkbox", value: worker.name });
+  box.checked = checked;
+  return el("label", {}, box, worker.name);
+}
+
+function options(agents) {
+  return [["", "From the workers' descriptions"], ...agents.map((name) => [name, `By ${name}`])].map(([value, label]) =>
+    el("option", { value }, label));
+}

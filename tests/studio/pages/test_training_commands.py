@@ -1,0 +1,78 @@
+"""The Pool page's commands that make practice tasks and train on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from studio.pages.pool.commands import PoolCommands
+from tests.trainer.support.shop import build_shop, describe_worker
+from trainer.recipe import load_recipe
+from trainer.tasks.practice.stored import find_practice_file
+
+
+@pytest.fixture
+def send(runtime, tmp_path, monkeypatch):
+    """Commands about a shop with a worker that may have effects and an agent."""
+    shop = build_shop(tmp_path)
+    writes = describe_worker("order", "http", "Orders an item.", url="https://example.com/order", method="POST")
+    agent = describe_worker("writer", "local_model", "Writes texts.", model="starter:tiny")
+    runtime.store.pools.save(shop.model_copy(update={"workers": (*shop.workers, writes, agent)}))
+    page = PoolCommands(runtime)
+    monkeypatch.setenv("PODIUM_HOME", str(runtime.store.home.root))
+    find_practice_file("shop").unlink(missing_ok=True)
+
+    def run(action: str, **fields) -> dict:
+        return page.run(action, {"pool": "shop", **fields})
+
+    return run
+
+
+def test_a_pool_without_tasks_says_which_workers_need_consent_and_which_are_in_no_task(send):
+    practice = send("practice")["practice"]
+    assert practice["counts"] == {"train": 0, "validation": 0, "test": 0} and practice["agents"] == ["writer"]
+    excluded = {row["name"]: row["may_be_allowed"] for row in practice["excluded"]}
+    assert excluded == {"order": True, "writer": False}
+
+
+def test_made_tasks_are_listed_and_struck_one_by_one(send):
+    reply = send("make_practice", count=30)
+    practice = reply["practice"]
+    assert reply["ok"] and practice["counts"]["train"] > 10 and practice["counts"]["test"] > 2
+    first, second = practice["tasks"][:2]
+    assert first["query"] and first["answer"] and set(first["workers"]) <= {"city_of", "crm", "calc"}
+    left = send("strike_practice", query=first["query"])["practice"]
+    assert left["tasks"][0] == second and sum(left["counts"].values()) == sum(practice["counts"].values()) - 1
+    again = send("strike_practice", query=first["query"])
+    assert not again["ok"] and "no such task" in again["problems"][0][1]
+
+
+@pytest.mark.parametrize("count", [0, 5000, "many", None])
+def test_a_number_of_tasks_that_is_none_is_told_at_its_field(send, count):
+    reply = send("make_practice", count=count)
+    assert not reply["ok"] and reply["problems"][0][0] == "count"
+
+
+def test_training_without_tasks_says_what_to_do_first(send):
+    reply = send("train_on_pool")
+    assert not reply["ok"] and "make them" in reply["problems"][0][1]
+
+
+def test_training_queues_a_job_for_this_pool_and_its_tasks(send, runtime, monkeypatch):
+    monkeypatch.setattr(runtime.jobs, "start_next", lambda: None)
+    made = send("make_practice", count=30)["practice"]
+    reply = send("train_on_pool")
+    assert reply["ok"], reply
+    recipe = runtime.jobs.recipe(reply["job"])
+    assert (recipe.pool, recipe.tasks.source) == ("shop", "practice:shop")
+    assert recipe.tasks.count == made["counts"]["train"] and recipe.model.start == "smollm2-reader"
+    assert recipe.sft.steps * recipe.sft.batch >= 3 * made["counts"]["train"] and recipe.evaluate.split == "test"
+
+
+def test_the_preset_for_an_own_pool_makes_its_tasks_when_a_job_starts(send, runtime):
+    from trainer.pool_recipe import fit_recipe_to_pool
+    from trainer.tasks.practice.stored import make_missing_tasks
+
+    recipe = fit_recipe_to_pool(load_recipe("own-pool"), "shop")
+    assert not find_practice_file("shop").exists()
+    make_missing_tasks(recipe.list_sources(), runtime.store)
+    assert find_practice_file("shop").is_file()

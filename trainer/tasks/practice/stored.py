@@ -1,0 +1,59 @@
+"""The practice tasks of each pool in the data folder, which recipes name as the source `practice:POOL`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from orchestrator.traces.store import Store
+from pool_registry.calls.live_pool import live_pool
+from pool_registry.storage.data_folder import find_home
+from trainer.errors import UnusableTasks
+from trainer.tasks.practice.make_tasks import PracticeOptions, PracticeTasks, make_practice_tasks, save_practice_tasks
+from trainer.tasks.practice.recorded import list_recorded_arguments
+from trainer.tasks.sources.jsonl import open_file
+from trainer.tasks.sources.source import TaskList
+
+SOURCE = "practice:"
+log = logging.getLogger(__name__)
+
+
+def find_practice_file(pool: str) -> Path:
+    """Where a pool's practice tasks are, or will be."""
+    return find_home().root / "tasks" / f"{pool}.jsonl"
+
+
+def open_practice(pool: str) -> TaskList:
+    """A pool's practice tasks as a source. Raises UnusableTasks when none have been made."""
+    file = find_practice_file(pool)
+    if not file.is_file():
+        raise UnusableTasks(
+            f"the pool {pool} has no practice tasks yet; make them with: podium tasks make --pool {pool}"
+        )
+    return open_file(file, f"{SOURCE}{pool}")
+
+
+async def make_and_save(store: Store, pool: str, options: PracticeOptions, file: Path | None = None) -> PracticeTasks:
+    """Make a pool's practice tasks and put them in place of those there are, or into `file`.
+
+    Raises UnusableTasks or PoolNotFound.
+    """
+    recorded = list_recorded_arguments(store.traces, pool)
+    async with live_pool(store.pools.latest(pool).pool) as live:
+        tasks = await make_practice_tasks(live, replace(options, recorded=recorded))
+    save_practice_tasks(tasks, file or find_practice_file(pool))
+    return tasks
+
+
+def make_missing_tasks(sources: Iterable[str], store: Store) -> None:
+    """Make the practice tasks that a recipe's sources name and that are not there. Raises UnusableTasks."""
+    for source in dict.fromkeys(sources):
+        pool = source.removeprefix(SOURCE)
+        if source.startswith(SOURCE) and not find_practice_file(pool).is_file():
+            tasks = asyncio.run(make_and_save(store, pool, PracticeOptions()))
+            log.info("made %d practice tasks for the pool %s", len(tasks.lines), pool)
+            for name, reason in tasks.reasons.items():
+                log.info("%s is in none of them: %s", name, reason)
