@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.language_models.model_files import model_path
-from trainer.recipe import EvaluateSettings, GrpoSettings, Recipe, SavingSettings, SftSettings
+from trainer.recipe import EvaluateSettings, GrpoSettings, PhaseSettings, Recipe, SavingSettings, SftSettings
 
 LONGER = 4  # times as many tokens for the same text: the small tokenizer has 2 thousand words instead of 150
 ARCHITECTURES = {"Qwen3": "qwen3", "Qwen2.5": "qwen2", "starter": "llama"}
@@ -54,7 +54,8 @@ def _find_architecture(reference: str) -> str:
 
 
 def shrink_recipe(recipe: Recipe, base: Path) -> Recipe:
-    """The recipe on the model in `base`, with two steps of every stage, a few episodes and one task to evaluate."""
+    """The recipe on the model in `base`, with two steps of every stage and one of every phase, a few episodes and one
+    task to evaluate."""
     model = recipe.model.model_copy(update={"base": str(base), "turn_tokens": 24})
     return recipe.model_copy(
         update={
@@ -80,7 +81,12 @@ def _shrink_grpo(settings: GrpoSettings) -> GrpoSettings:
     longest = LONGER * settings.rollouts.max_length
     rollouts = settings.rollouts.model_copy(update={"prompts": 2, "group": 2, "max_length": longest})
     changes = {"steps": 2, "micro_batch": 2, "rollouts": rollouts, "saving": _shrink_saving(settings.saving)}
-    return settings.model_copy(update=changes)
+    return settings.model_copy(update=changes | {"phases": tuple(map(_shrink_phase, settings.phases))})
+
+
+def _shrink_phase(phase: PhaseSettings) -> PhaseSettings:
+    tasks = phase.tasks and phase.tasks.model_copy(update={"count": 12})
+    return phase.model_copy(update={"steps": 1, "tasks": tasks})
 
 
 def _shrink_saving(settings: SavingSettings) -> SavingSettings:

@@ -39,16 +39,20 @@ def test_a_preset_runs_from_its_first_task_to_its_evaluation(name, backend, tmp_
     job = run_as_job(use_backend(recipe, backend) if recipe.grpo else recipe, tmp_path, monkeypatch)
     assert (job.row.state, job.row.message) == ("done", "")
     trained = [stage for stage in recipe.stages if stage != "evaluate"]
-    steps = {read_checkpoint(folder).stage: step for step, folder in complete_steps(job.folder.checkpoints)}
+    checkpoints = [(step, read_checkpoint(folder)) for step, folder in complete_steps(job.folder.checkpoints)]
+    steps = {manifest.stage: step for step, manifest in reversed(checkpoints) if not manifest.phase}
     assert steps == {stage: 2 * (place + 1) for place, stage in enumerate(trained)}
-    assert_stages_are_on_record(job, recipe.stages)
+    phases = recipe.grpo.phases if recipe.grpo else ()
+    assert [manifest.phase for _, manifest in reversed(checkpoints) if manifest.phase] == [one.name for one in phases]
+    assert_stages_are_on_record(job, recipe.stages, len(phases))
 
 
-def assert_stages_are_on_record(job: FinishedJob, stages: tuple[str, ...]) -> None:
+def assert_stages_are_on_record(job: FinishedJob, stages: tuple[str, ...], phases: int = 0) -> None:
     rows = read_lines(job.folder.metrics)
     for stage in stages:
         if stage != "evaluate":
-            assert sum(1 for row in rows if row["stage"] == stage and "loss" in row) == 2, stage
+            steps = 2 + (phases if stage == "grpo" else 0)
+            assert sum(1 for row in rows if row["stage"] == stage and "loss" in row) == steps, stage
     if "evaluate" in stages:
         assert read_lines(job.folder.evaluations)
     if "grpo" in stages:
