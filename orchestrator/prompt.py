@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Literal
 
@@ -17,7 +18,7 @@ from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.plan import RecalledLessons
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
-from pool_registry.language_models.completion import Message, strip_special
+from pool_registry.language_models.completion import Message, ToolCall, strip_special
 from pool_registry.text import excerpt, one_line, shorten
 
 MAX_OBSERVATION_CHARS = 4000
@@ -48,9 +49,40 @@ def build_messages(
         if done.turn is None:  # the round that this turn is for
             continue
         left = max_rounds - done.number
-        messages.append(Message("assistant", done.turn.text))
-        messages.append(Message("user", observation_text(done, left, names)))
+        messages.append(Message("assistant", done.turn.text, list_calls(done) if dialect.calls_tools else ()))
+        messages += reply_messages(done, left, dialect, names)
     return messages
+
+
+def list_calls(done: Round) -> tuple[ToolCall, ...]:
+    """The calls of a turn as its message states them; none where one of them has no name."""
+    if not all(run.step.worker for run in done.steps):
+        return ()
+    return tuple(
+        ToolCall(_call_id(run), run.step.worker, {**run.step.arguments, "access": list(run.step.access)})
+        for run in done.steps
+    )
+
+
+def reply_messages(
+    done: Round, rounds_left: int, dialect: Dialect, names: Mapping[str, str] | None = None
+) -> list[Message]:
+    """What a turn is answered with: one message, or where calls are the template's own one for each of them."""
+    calls = list_calls(done) if dialect.calls_tools else ()
+    if not calls:
+        return [Message("user", observation_text(done, rounds_left, names))]
+    shown = _name_steps(done, names or {})
+    outputs = [
+        Message("tool", _describe_run(run, shown[run.step.id]), tool_call_id=_call_id(run)) for run in done.steps
+    ]
+    notes = _list_notes(done, rounds_left)
+    if notes:  # behind the last output: a message of the user would be another turn
+        outputs[-1] = replace(outputs[-1], content="\n".join((outputs[-1].content, *notes)))
+    return outputs
+
+
+def _call_id(run: StepRun) -> str:
+    return f"call_{run.step.id}"
 
 
 def opening_messages(query: str, pool: LivePool, dialect: Dialect, style: PromptStyle = "full") -> list[Message]:
@@ -91,17 +123,27 @@ def observation_text(done: Round, rounds_left: int, names: Mapping[str, str] | N
     where they are not the pool's."""
     assert done.turn is not None, "only finished turns are shown"
     lines = [] if done.turn.error is None else [f"PARSE_ERR: {done.turn.error}"]
-    learnt = {bound.step: bound.learnt for bound in done.turn.bindings}  # the name that this model knows
-    shown = names or {}
-    for run in done.steps:
-        worker = run.step.worker
-        lines.append(_describe_run(run, learnt.get(run.step.id, shown.get(worker, worker))))
-    if done.turn.draft is not None:
+    shown = _name_steps(done, names or {})
+    lines += [_describe_run(run, shown[run.step.id]) for run in done.steps]
+    return "\n".join(lines + _list_notes(done, rounds_left))
+
+
+def _name_steps(done: Round, names: Mapping[str, str]) -> dict[int, str]:
+    """The name of each step's worker in the prompt: the one that the model learnt, or that of its dialect."""
+    bindings = done.turn.bindings if done.turn is not None else ()
+    learnt = {bound.step: bound.learnt for bound in bindings}
+    return {run.step.id: learnt.get(run.step.id, names.get(run.step.worker, run.step.worker)) for run in done.steps}
+
+
+def _list_notes(done: Round, rounds_left: int) -> list[str]:
+    """What an orchestrator reads behind the observations: its answer so far, and that its last turn comes."""
+    notes = []
+    if done.turn is not None and done.turn.draft is not None:
         draft = excerpt(strip_special(as_text(done.turn.draft)), MAX_OBSERVATION_CHARS)
-        lines.append(f"Your answer so far: {draft}. Improve it with another turn, or keep it with one without steps.")
+        notes.append(f"Your answer so far: {draft}. Improve it with another turn, or keep it with one without steps.")
     if rounds_left == 1:
-        lines.append("This is your last turn: it must hold the answer.")
-    return "\n".join(lines)
+        notes.append("This is your last turn: it must hold the answer.")
+    return notes
 
 
 def _describe_run(run: StepRun, worker: str) -> str:

@@ -66,9 +66,10 @@ class ModelSettings(RecipeSection):
         description="Of the computation, and of the frozen weights below an adapter. Weights that learn are float32 in "
         "either case: bfloat16 would round most of their small steps away.",
     )
-    dialect: Literal["plan", "conductor", "conductor_paper"] = Field(
+    dialect: Literal["plan", "conductor", "conductor_paper", "tool_calls"] = Field(
         default="plan",
-        description="How a turn is written. conductor_paper: three lists, with the prompt of the paper.",
+        description="How a turn is written. conductor_paper: three lists, with the prompt of the paper. tool_calls: "
+        "the chat template's own calls, whose outputs come back as messages of the role tool.",
     )
     prompt: PromptStyle = Field(
         default="full",
@@ -378,6 +379,13 @@ class Recipe(RecipeSection):
     def _shows_what_varies(self) -> Recipe:
         if self.pool_draws and self.model.prompt == "query" and (self.sft or self.grpo):
             raise ValueError("with pools a model must be shown the pool: set model.prompt: full, or leave pools out")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_turn_for_the_answer(self) -> Recipe:
+        calls = self.model.dialect == "tool_calls" and self.model.prompt != "reader"
+        if calls and self.grpo is not None and self.grpo.rollouts.max_rounds < 2:
+            raise ValueError("with tool_calls the answer is a turn of its own: set grpo.rollouts.max_rounds: 2 or more")
         return self
 
     @model_validator(mode="after")

@@ -25,6 +25,10 @@ class Dialect(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def calls_tools(self) -> bool:
+        """Whether outputs come back as messages of the role tool, and an answer stands in a turn of its own."""
+
     def instructions(self, pool: LivePool) -> str:
         """The part of the system prompt that says how to write a turn."""
 
@@ -46,6 +50,8 @@ class Dialect(Protocol):
 
 class BaseDialect(ABC):
     """What most dialects share: the limit on a turn's length, the usual prompt, no tool calling by the template."""
+
+    calls_tools = False
 
     def system_prompt(self, pool: LivePool) -> str | None:
         return None

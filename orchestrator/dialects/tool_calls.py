@@ -8,8 +8,8 @@ structured calls:
     {"name": "sql", "arguments": {"query": "...", "access": []}}
     </tool_call>
 
-A turn without calls is the answer. Prices are written with dollars in prose, so an answer quotes a step
-only when it is nothing but `$k`.
+Each output comes back as a message of the role tool with the call's id. A turn without calls is the answer. Prices are
+written with dollars in prose, so an answer quotes a step only when it is nothing but `$k`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ Call functions to solve the task. You may call several in one turn; those that d
 
 class ToolCallsDialect(BaseDialect):
     name = "tool_calls"
+    calls_tools = True
 
     def instructions(self, pool: LivePool) -> str:
         return INSTRUCTIONS

@@ -96,8 +96,9 @@ class ModelPolicy:
         vocabulary = pool if binding is None else binding.vocabulary
         depth = await self._gauge.measure(episode, _share_missing(binding)) if self._gauge else None
         grammar = turn_grammar(self._dialect.name, episode, vocabulary) if self.constrained else None
+        tools = self._dialect.tools(vocabulary) if self._style == "full" else None
         completion = await self._model.complete(
-            messages, self._dialect.tools(vocabulary), self._turn_tokens, _with_round_seed(draw, episode), grammar
+            messages, tools, self._turn_tokens, _with_round_seed(draw, episode), grammar
         )
         turn = self._dialect.parse(completion.text, episode.next_step_id, list(vocabulary.workers))
         turn = drop_nulls(turn, vocabulary) if grammar is not None else turn

@@ -31,6 +31,7 @@ class OneCall:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self.name = dialect.name
+        self.calls_tools = dialect.calls_tools
 
     def instructions(self, pool: LivePool) -> str:
         return self._dialect.instructions(pool) + ONE_CALL

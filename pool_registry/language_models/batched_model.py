@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pool_registry.actions import Usage
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.auto_classes import LOADING, import_auto_classes
-from pool_registry.language_models.completion import Grammar
+from pool_registry.language_models.completion import Grammar, join_tool_messages
 from pool_registry.language_models.lora_adapters import Adapters
 from pool_registry.language_models.model_files import be_quiet, pick_device, pick_dtype
 from pool_registry.language_models.prefix_cache import PrefixCache
@@ -152,7 +152,8 @@ class LoadedModel:
     def _encode(self, messages: Sequence[dict[str, str]], tools: Sequence[Any] | None) -> list[int]:
         template = self.tokenizer.chat_template or ""
         extra = {"tools": list(tools)} if tools and "tools" in template else {}
-        text = self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True, **extra)
+        chat = list(messages) if "tools" in template else join_tool_messages(messages)
+        text = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True, **extra)
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _work(self) -> None:

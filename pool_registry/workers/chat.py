@@ -72,7 +72,7 @@ class Chat(Agent[ChatConfig]):
         config = self.config
         body: dict[str, JsonValue] = {
             "model": config.model,
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "messages": [message.write_structured() for message in messages],
             "temperature": config.temperature if options.draw is None else options.draw.temperature,
             config.token_limit: options.max_tokens or config.max_tokens,
             **config.extra,

@@ -56,7 +56,7 @@ class LocalModel(Agent[LocalModelConfig]):
         model = await asyncio.to_thread(self._load)
         draw = options.draw
         sampling = Sampling(self.config.temperature) if draw is None else Sampling(draw.temperature, draw.seed)
-        chat = [{"role": message.role, "content": message.content} for message in messages]
+        chat = [message.write_plain() for message in messages]
         limit = options.max_tokens or self.config.max_tokens
         text, usage = await model.generate(chat, limit, sampling, options.tools, self._adapter, options.grammar)
         return Completion(text, usage, prompt_text(messages))

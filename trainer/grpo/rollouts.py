@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.binding.bind_turn import bind_turn
@@ -21,7 +21,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import EpisodeSpec, Sink, run_episode
 from orchestrator.plan import Turn
 from orchestrator.policies.recursive import RecursivePolicy
-from orchestrator.prompt import PromptStyle, observation_text, opening_messages
+from orchestrator.prompt import PromptStyle, opening_messages, reply_messages
 from orchestrator.reader.conversation import open_conversation
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.actions import JsonValue, Status, Usage
@@ -143,7 +143,8 @@ async def select_fitting_tasks(
 
     async def measure(task: Task) -> int:
         async with pools.open(pools.vary(task)) as pool:
-            return len(chat.encode_prompt(_open_prompt(task.query, pool, episode_format))) + room
+            opening = _open_prompt(task.query, pool, episode_format)
+            return len(chat.encode_prompt(opening, _list_tools(pool, episode_format))) + room
 
     sizes = [await measure(task) for task in tasks]
     kept = [task for task, tokens in zip(tasks, sizes, strict=True) if tokens <= episode_format.max_length]
@@ -161,6 +162,11 @@ def _open_prompt(query: str, pool: LivePool, episode_format: EpisodeFormat) -> l
     if episode_format.style == "reader":
         return open_conversation(query, pool.workers.values())
     return opening_messages(query, pool, episode_format.dialect, episode_format.style)
+
+
+def _list_tools(pool: LivePool, episode_format: EpisodeFormat) -> list[Mapping[str, JsonValue]] | None:
+    """The functions that the chat template offers; None where the prompt does not show the pool."""
+    return episode_format.dialect.tools(pool) if episode_format.style == "full" else None
 
 
 class LearningPolicy:
@@ -203,11 +209,13 @@ class LearningPolicy:
     def _read(self, episode: Episode, pool: LivePool) -> None:
         """Put in front of the next turn what it answers to."""
         if not self.writer.transcript.prompt:
-            self.writer.transcript.prompt = self._chat.encode_prompt(_open_prompt(episode.query, pool, self._format))
+            opening = _open_prompt(episode.query, pool, self._format)
+            self.writer.transcript.prompt = self._chat.encode_prompt(opening, _list_tools(pool, self._format))
             return
         last = episode.rounds[-2]  # the present round has been opened and is empty
-        names = self._format.dialect.name_workers(pool)
-        self.writer.read(strip_special(observation_text(last, self._format.max_rounds - last.number, names)))
+        dialect = self._format.dialect
+        replies = reply_messages(last, self._format.max_rounds - last.number, dialect, dialect.name_workers(pool))
+        self.writer.read([replace(reply, content=strip_special(reply.content)) for reply in replies])
 
 
 class RolloutEngine:

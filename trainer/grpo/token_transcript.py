@@ -6,10 +6,11 @@ never a target. What stands between two turns is taken from the base model's own
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pool_registry.actions import JsonValue
 from pool_registry.language_models.completion import Message
 from trainer.errors import TrainingFailed
 
@@ -54,17 +55,23 @@ class ChatTokens:
         self._opened = self._render([Message("user", "q")], True) + "a"
         self.encode_between("o")
 
-    def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
-        """Everything before the first turn, ready to be continued."""
-        return self._encode(self._render(messages, True))
+    def encode_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JsonValue]] | None = None
+    ) -> list[int]:
+        """Everything before the first turn, ready to be continued; with the functions that the template offers.
+
+        Raises TrainingFailed `chat_template` where there are functions and the template knows none.
+        """
+        return self._encode(self._render(messages, True, tools))
 
     def encode_turn(self, text: str) -> list[int]:
         """A turn as the model would have written it, with its end token."""
         return [*self._encode(text), self.tokenizer.eos_token_id]
 
-    def encode_between(self, observation: str) -> list[int]:
-        """What stands between the end token of one turn and the start of the next."""
-        messages = [Message("user", "q"), Message("assistant", "a"), Message("user", observation)]
+    def encode_between(self, reply: str | Sequence[Message]) -> list[int]:
+        """What stands between the end token of one turn and the start of the next: a message of the user, or others."""
+        replies = [Message("user", reply)] if isinstance(reply, str) else reply
+        messages = [Message("user", "q"), Message("assistant", "a"), *replies]
         text = self._render(messages, True)
         if not text.startswith(self._opened):
             raise TrainingFailed("chat_template", "the chat template rewrites earlier turns; choose another base")
@@ -81,9 +88,18 @@ class ChatTokens:
         written: str = self.tokenizer.decode(ids, skip_special_tokens=True)
         return written.strip()
 
-    def _render(self, messages: Sequence[Message], open_turn: bool) -> str:
-        chat = [{"role": message.role, "content": message.content} for message in messages]
-        text: str = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=open_turn)
+    def _render(
+        self, messages: Sequence[Message], open_turn: bool, tools: Sequence[Mapping[str, JsonValue]] | None = None
+    ) -> str:
+        called = tools or any(message.role == "tool" for message in messages)
+        if called and "tools" not in self.tokenizer.chat_template:
+            raise TrainingFailed(
+                "chat_template",
+                "the base's chat template knows no tools; choose another base, or set model.dialect: plan",
+            )
+        chat = [message.write_plain() for message in messages]
+        offered = {"tools": list(tools)} if tools else {}
+        text: str = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=open_turn, **offered)
         return text
 
     def _encode(self, text: str) -> list[int]:

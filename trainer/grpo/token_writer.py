@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pool_registry.language_models.completion import Message
 from trainer.grpo.token_transcript import ChatTokens, Transcript
 from trainer.learner.generator import Generator
 
@@ -34,11 +35,11 @@ class TokenWriter:
         self._add(ids, made.logprobs if made.ids else [0.0], learn=True)
         return ids
 
-    def read(self, text: str) -> None:
+    def read(self, reply: str | Sequence[Message]) -> None:
         """Add what the model's last turn is answered with, and what opens its next one."""
         end = self._chat.tokenizer.eos_token_id
         missing = [end] if self.transcript.completion[-1] != end else []  # a turn that was cut off at its limit
-        ids = [*missing, *self._chat.encode_between(text)]
+        ids = [*missing, *self._chat.encode_between(reply)]
         self._add(ids, [0.0] * len(ids), learn=False)
 
     def go_back(self, length: int) -> None:

@@ -5,6 +5,7 @@ A turn that made a mistake of its own is context and never a target.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,9 +14,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.dialects import find_dialect
+from orchestrator.dialects.base import Dialect
 from orchestrator.engine.episode import Episode, Round, StepRun
-from orchestrator.plan import Step, Turn, references, renumber_quotes, renumber_step
-from orchestrator.prompt import PromptStyle, observation_text, opening_messages
+from orchestrator.plan import REFERENCE, Step, Turn, escape, references, renumber_quotes, renumber_step
+from orchestrator.prompt import PromptStyle, opening_messages, reply_messages
 from orchestrator.reader.bind_needs import rank_workers
 from orchestrator.reader.cards import describe_briefly
 from orchestrator.reader.conversation import continue_conversation, open_conversation
@@ -24,6 +26,7 @@ from orchestrator.reader.needs import Need, format_needs
 from orchestrator.reader.refusal import read_refused_need, refuse
 from orchestrator.retrieval.choose_workers import narrow_pool, select_workers
 from orchestrator.traces.store import TraceStore
+from pool_registry.actions import as_text
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Message
 from trainer.errors import TrainingFailed
@@ -45,6 +48,7 @@ class DemonstrationMessage(BaseModel):
     role: str
     content: str
     learn: bool = False
+    tool_call_id: str = ""
 
 
 class Demonstration(BaseModel):
@@ -56,6 +60,7 @@ class Demonstration(BaseModel):
     query: str = ""
     episode: str = ""
     source: str = ""
+    tools: str = ""  # the functions of the chat template as JSON, where the dialect calls them
 
     def transcript(self, chat: ChatTokens) -> Transcript:
         """The tokens of this conversation. Raises TrainingFailed when the template cannot hold it."""
@@ -63,18 +68,19 @@ class Demonstration(BaseModel):
         if not turns:
             raise TrainingFailed("demonstrations", "a demonstration without a turn of the assistant teaches nothing")
         before = [Message(message.role, message.content) for message in self.messages[: turns[0]]]
-        if turns != list(range(turns[0], turns[-1] + 1, 2)):
+        between = [self.messages[a + 1 : b] for a, b in itertools.pairwise(turns)]
+        if not all(len(part) == 1 or (part and all(m.role == "tool" for m in part)) for part in between):
             raise TrainingFailed(
                 "demonstrations",
-                "a demonstration is a turn of the assistant, one message for it, the next turn, and so on; "
+                "a demonstration is a turn of the assistant, one message for it (or the outputs of its calls, in "
+                "messages of the role tool), the next turn, and so on; "
                 f"join what stands between two turns in the one that begins {self.messages[0].content[:60]!r}",
             )
-        grown = Transcript(chat.encode_prompt(before))
-        for message in self.messages[turns[0] : turns[-1] + 1]:
-            if message.role == "assistant":
-                grown.add(chat.encode_turn(message.content), message.learn)
-            else:
-                grown.add(chat.encode_between(message.content), False)
+        grown = Transcript(chat.encode_prompt(before, json.loads(self.tools) if self.tools else None))
+        for part, turn in zip(([], *between), turns, strict=True):
+            if part:
+                grown.add(chat.encode_between([Message(m.role, m.content, (), m.tool_call_id) for m in part]), False)
+            grown.add(chat.encode_turn(self.messages[turn].content), self.messages[turn].learn)
         return grown
 
 
@@ -100,8 +106,23 @@ def make_demonstration(
         messages.append(
             DemonstrationMessage(role="assistant", content=text, learn=not ill and not _has_own_error(done))
         )
-        messages.append(DemonstrationMessage(role="user", content=observation_text(done, max_rounds - done.number)))
-    return Demonstration(messages=messages[:-1], query=episode.query, episode=episode.id, source=source)
+        replies = reply_messages(done, max_rounds - done.number, written_as, written_as.name_workers(seen))
+        messages += [DemonstrationMessage(role=m.role, content=m.content, tool_call_id=m.tool_call_id) for m in replies]
+        ended = done is episode.rounds[-1] and episode.answer is not None
+        if written_as.calls_tools and done.turn.steps and done.turn.has_answer and ended:
+            text = _write_answer(done.turn, episode, written_as, names)
+            messages.append(DemonstrationMessage(role="assistant", content=text, learn=True))
+    while messages and messages[-1].role != "assistant":
+        messages.pop()
+    offered = written_as.tools(seen) if style == "full" else None
+    tools = json.dumps(offered, ensure_ascii=False) if offered else ""
+    return Demonstration(messages=messages, query=episode.query, episode=episode.id, source=source, tools=tools)
+
+
+def _write_answer(turn: Turn, episode: Episode, dialect: Dialect, names: Sequence[str]) -> str:
+    """The answer of a plan in a turn of its own: a quote of one step as it is, else the text that it led to."""
+    quoted = isinstance(turn.answer, str) and REFERENCE.fullmatch(turn.answer)
+    return dialect.format(Turn(answer=turn.answer if quoted else escape(as_text(episode.answer))), names)
 
 
 def make_reader_demonstration(episode: Episode, pool: LivePool, source: str) -> Demonstration:
