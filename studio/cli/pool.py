@@ -1,0 +1,241 @@
+"""`podium pool ...`: list, show, make, fill, check and try pools without the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pool_registry.errors import InvalidPool
+from studio.cli.options import HomeOption, JsonOption, open_prepared_store
+
+commands = typer.Typer(help="Pools: list, show, make, fill, check and try them.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Name of the pool.")]
+WorkerName = Annotated[str, typer.Argument(help="Name of the worker.")]
+Send = Callable[..., Mapping[str, Any]]
+
+
+@contextmanager
+def open_commands(home: str | None, pool: str = "") -> Iterator[Send]:
+    """The commands of the Pool page as a function, which raises InvalidPool with every problem."""
+    from studio.pages.pool.commands import PoolCommands
+    from studio.runtime import Runtime
+
+    with open_prepared_store(home) as store:
+        runtime = Runtime(store)
+        page = PoolCommands(runtime)
+
+        def send(action: str, **fields: Any) -> Mapping[str, Any]:
+            if pool and action not in ("create", "import"):
+                store.pools.latest(pool)  # says which pools there are
+            reply = page.run(action, {"pool": pool, **fields})
+            if not reply["ok"]:
+                raise InvalidPool(reply["problems"])
+            return reply
+
+        try:
+            yield send
+        finally:
+            runtime.close()
+
+
+@commands.command("list")
+def list_pools(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """List the pools with their current version and number of workers."""
+    with open_prepared_store(home) as store:
+        stored = [store.pools.latest(name) for name in store.pools.names()]
+    rows = [{"name": row.pool.name, "version": row.version, "workers": len(row.pool.workers)} for row in stored]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+    else:
+        typer.echo("\n".join(f"{row['name']}: version {row['version']}, {row['workers']} workers" for row in rows))
+
+
+@commands.command("show")
+def show_pool(
+    pool: Name,
+    version: Annotated[int | None, typer.Option(help="Default: the current one.", min=1)] = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Show a pool's workers. With --json the pool's file, which `pool import` reads: keep it in git."""
+    from pool_registry.kinds import kind_of
+    from pool_registry.pool import export_pool
+
+    with open_prepared_store(home) as store:
+        stored = store.pools.get(pool, version) if version else store.pools.latest(pool)
+    if as_json:
+        typer.echo(export_pool(stored.pool), nl=False)
+        return
+    typer.echo(f"{pool}: version {stored.version}, {len(stored.pool.workers)} workers")
+    for spec in stored.pool.workers:
+        state = "" if spec.enabled else ", off"
+        typer.echo(f"  {spec.name} ({kind_of(spec).role}, {spec.kind}{state}): {spec.description}")
+
+
+@commands.command("new")
+def new_pool(
+    pool: Name,
+    copy_of: Annotated[str, typer.Option(help="Begin with the workers of this pool.")] = "",
+    home: HomeOption = None,
+) -> None:
+    """Make a pool."""
+    with open_commands(home, pool) as send:
+        typer.echo(send("create", name=pool, copy_of=copy_of or None)["message"])
+
+
+@commands.command("import")
+def import_file(
+    file: Annotated[Path, typer.Argument(help="A pool's file, as `pool show --json` and the page write it.")],
+    name: Annotated[str, typer.Option(help="Another name for it.")] = "",
+    home: HomeOption = None,
+) -> None:
+    """Take a pool from a file. What would start programs on this machine arrives switched off."""
+    try:
+        content = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidPool([("", f"{file} cannot be read: {error}")]) from error
+    with open_commands(home) as send:
+        typer.echo(send("import", text=content, name=name)["message"])
+
+
+@commands.command("add")
+def add_worker(
+    pool: Name,
+    worker: Annotated[str, typer.Argument(help="Name of the worker; with --from the only one to take.")] = "",
+    kind: Annotated[str, typer.Option(help="Its kind, such as sql, http, chat or calculator.")] = "",
+    description: Annotated[str, typer.Option(help="What it does: the orchestrator reads this.")] = "",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="KEY=VALUE of its kind; VALUE may be JSON. May be repeated.")
+    ] = None,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            help="function:FILE.py, openapi:FILE-OR-URL, mcp:COMMAND-OR-URL or space:OWNER/NAME: what it offers.",
+        ),
+    ] = "",
+    home: HomeOption = None,
+) -> None:
+    """Add a worker of any kind, or everything that a source offers."""
+    with open_commands(home, pool) as send:
+        if source:
+            offers = send("look", **_read_source(source))["offers"]
+            chosen = [offer for offer in offers if worker in ("", offer["spec"]["name"])]
+            specs = [offer["spec"] for offer in chosen if not offer["problem"]]
+            for offer in chosen:
+                if offer["problem"]:
+                    typer.echo(f"left out: {offer['spec']['name']}: {offer['problem']}", err=True)
+            if not specs:
+                names = ", ".join(offer["spec"]["name"] for offer in offers)
+                raise InvalidPool([("", f"{source} offers nothing that can be added; it has: {names or 'nothing'}")])
+            typer.echo(send("add_workers", workers=specs)["message"])
+            return
+        document = {"name": worker, "kind": kind, "description": description, "config": _read_settings(settings or [])}
+        typer.echo(send("save_worker", worker=document)["message"])
+
+
+@commands.command("remove")
+def remove_worker(pool: Name, worker: WorkerName, home: HomeOption = None) -> None:
+    """Take a worker out of a pool."""
+    with open_commands(home, pool) as send:
+        typer.echo(send("remove_worker", name=worker)["message"])
+
+
+@commands.command("switch")
+def switch_worker(
+    pool: Name, worker: WorkerName, on: Annotated[bool, typer.Option("--on/--off")], home: HomeOption = None
+) -> None:
+    """Switch a worker on or off."""
+    with open_commands(home, pool) as send:
+        typer.echo(send("set_enabled", name=worker, enabled=on)["message"])
+
+
+@commands.command("check")
+def check_pool(pool: Name, as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """Probe every enabled worker. Exit code 1 when one is not well."""
+    with open_prepared_store(home) as store:
+        names = [spec.name for spec in store.pools.latest(pool).pool.enabled]
+    with open_commands(home, pool) as send:
+        health = {name: send("check_worker", name=name)["health"] for name in names}
+    if as_json:
+        typer.echo(json.dumps(health, indent=1, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(f"{name}: {row['text']}" for name, row in health.items()))
+    if not all(row["ok"] for row in health.values()):
+        raise typer.Exit(1)
+
+
+@commands.command("test")
+def call_worker(
+    pool: Name,
+    worker: WorkerName,
+    arguments: Annotated[str, typer.Option(help="A JSON object. Default: the kind's sample.")] = "",
+    seen: Annotated[str, typer.Option(help="The output of an earlier step that it may see.")] = "",
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Call one worker. Exit code 1 when the call fails."""
+    with open_prepared_store(home) as store:
+        spec = store.pools.latest(pool).pool.worker(worker).model_dump(mode="json")
+    with open_commands(home, pool) as send:
+        chosen = _read_object(arguments) if arguments else send("try_worker", worker=spec)["sample"]
+        observation = send("try_worker", worker=spec, arguments=chosen, seen=seen)["observation"]
+    typer.echo(json.dumps(observation, indent=1, ensure_ascii=False) if as_json else _write_observation(observation))
+    if observation["status"] != "OK":
+        raise typer.Exit(1)
+
+
+def _read_source(source: str) -> dict[str, Any]:
+    """The fields with which an importer is asked."""
+    kind, _, what = source.partition(":")
+    if kind == "function":
+        return {"source": kind, "target": what}
+    if kind == "openapi":
+        if what.startswith(("http://", "https://")):
+            return {"source": kind, "url": what}
+        try:
+            return {"source": kind, "text": Path(what).expanduser().read_text(encoding="utf-8")}
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidPool([("", f"{what} cannot be read: {error}")]) from error
+    if kind == "mcp":
+        web = what.startswith(("http://", "https://"))
+        server = {"transport": "http", "url": what} if web else {"transport": "stdio", "command": what}
+        return {"source": kind, "server": server}
+    if kind == "space":
+        return {"source": kind, "space": what}
+    raise InvalidPool([("", f"--from takes function:, openapi:, mcp: or space:, not {source!r}")])
+
+
+def _read_settings(settings: list[str]) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not (key and equals):
+            raise InvalidPool([("", f"--set takes KEY=VALUE, not {setting!r}")])
+        try:
+            config[key] = json.loads(value)
+        except ValueError:
+            config[key] = value
+    return config
+
+
+def _read_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidPool([("", f"--arguments is not JSON: {error}")]) from error
+    if not isinstance(value, dict):
+        raise InvalidPool([("", '--arguments takes an object, such as \'{"city": "Oslo"}\'')])
+    return value
+
+
+def _write_observation(observation: Mapping[str, Any]) -> str:
+    if observation["error"]:
+        return f"{observation['status']}: {observation['error']}"
+    return str(observation["value"])

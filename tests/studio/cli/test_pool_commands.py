@@ -1,0 +1,84 @@
+"""`podium pool ...`: a pool is made, filled, checked, tried and kept as a file, without the page."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from studio.__main__ import app
+from tests.trainer.support.shop import build_shop
+
+
+@pytest.fixture
+def podium(tmp_path):
+    """Runs a command on a data folder of its own; a problem is raised."""
+
+    def run(*words: str, code: int = 0) -> str:
+        result = CliRunner().invoke(app, ["pool", *words, "--home", str(tmp_path / "home")])
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == code, result.output
+        return result.stdout
+
+    return run
+
+
+def test_a_pool_is_made_filled_and_tried(podium, tmp_path):
+    file = build_shop(tmp_path).workers[1].config["database"]
+    podium("new", "crm")
+    podium("add", "crm", "books", "--kind", "sql", "--description", "Reads the books.", "--set", f"database={file}")
+    podium("add", "crm", "calc", "--kind", "calculator", "--description", "Calculates.")
+    assert {"name": "crm", "version": 3, "workers": 2} in json.loads(podium("list", "--json"))
+    assert "books (tool, sql): Reads the books." in podium("show", "crm")
+    assert podium("test", "crm", "calc", "--arguments", '{"expression": "6 * 7"}').strip() == "42"
+    query = json.dumps({"query": "select count(*) from customers"})
+    assert json.loads(podium("test", "crm", "books", "--arguments", query, "--json"))["value"] == "15"
+    assert "PARSE_ERR" in podium("test", "crm", "calc", "--arguments", '{"expression": "6 *"}', code=1)
+    assert json.loads(podium("check", "crm", "--json"))["books"]["ok"]
+    podium("switch", "crm", "calc", "--off")
+    assert "calc (tool, calculator, off)" in podium("show", "crm")
+    podium("remove", "crm", "books")
+    assert "books" not in podium("show", "crm")
+
+
+def test_a_pools_file_comes_back_byte_for_byte(podium, tmp_path):
+    podium("new", "mine", "--copy-of", "starter")
+    written = podium("show", "mine", "--json")
+    (tmp_path / "mine.json").write_text(written, encoding="utf-8")
+    podium("import", str(tmp_path / "mine.json"), "--name", "yours")
+    assert podium("show", "yours", "--json").replace('"name": "yours"', '"name": "mine"', 1) == written
+
+
+def test_everything_that_a_file_of_functions_offers_is_added_or_one_of_it(podium, tmp_path):
+    (tmp_path / "tools.py").write_text(
+        'def double(x: float) -> float:\n    """Twice a number."""\n    return 2 * x\n\n\n'
+        'def triple(x: float) -> float:\n    """Three times a number."""\n    return 3 * x\n'
+    )
+    podium("new", "all")
+    assert "2 workers" in podium("add", "all", "--from", f"function:{tmp_path / 'tools.py'}")
+    podium("new", "one")
+    podium("add", "one", "triple", "--from", f"function:{tmp_path / 'tools.py'}")
+    assert [name for name in ("double", "triple") if name in podium("show", "one")] == ["triple"]
+    assert podium("test", "one", "triple", "--arguments", '{"x": 4}').strip() == "12"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["show", "nothing"], "there is no pool 'nothing'; there are: starter"),
+        (["add", "starter", "x", "--kind", "nonsense", "--description", "d"], "nonsense"),
+        (["add", "starter", "x", "--kind", "sql", "--description", "d", "--set", "database"], "KEY=VALUE"),
+        (["add", "starter", "--from", "carrier:pigeon"], "--from takes function:"),
+        (["add", "nothing", "--from", "function:x.py"], "there is no pool 'nothing'"),
+        (["test", "starter", "calculator", "--arguments", "{"], "--arguments is not JSON"),
+        (["test", "starter", "nobody"], "nobody"),
+        (["import", "no/such/file.json"], "cannot be read"),
+        (["new", "starter"], "there is a pool 'starter' already"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(podium, words, sentence):
+    with pytest.raises(Exception) as raised:  # noqa: PT011  every kind of error that main() prints
+        podium(*words)
+    assert sentence in str(raised.value)
