@@ -59,7 +59,9 @@ SMI = ("--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nounits
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured: rows of SFT, episodes of GRPO, rollouts, and points of bench/memory.py."""
+    """How much is measured: rows of SFT, episodes of GRPO, rollouts, and points of bench/memory.py.
+
+    In SFT and GRPO the model's `vocabulary` is as large as Qwen3's, in the other parts as its tokenizer's."""
 
     toy: bool
     rows: int
@@ -70,16 +72,17 @@ class Size:
     new_tokens: int
     rollouts: tuple[int, ...]
     latencies: float
+    vocabulary: int
     points: tuple[str, ...]
 
 
 FULL = Size(
-    False, 8, 1024, 10, 4, 8, 192, (16,), 1.0,
+    False, 8, 1024, 10, 4, 8, 192, (16,), 1.0, 151_936,
     ("sft-600M-lora", "sft-600M-lora-bfloat16", "sft-600M-full-bfloat16", "sft-600M-lora-checkpointing",
      "grpo-600M-lora-bfloat16", "grpo-600M-full-bfloat16"),
 )  # fmt: skip
 TOY = Size(
-    True, 2, 96, 3, 2, 2, 16, (4,), 0.1,
+    True, 2, 96, 3, 2, 2, 16, (4,), 0.1, 4_096,
     ("sft-2M-full", "sft-2M-lora", "sft-2M-full-bfloat16", "sft-2M-lora-checkpointing", "grpo-2M-lora", "grpo-2M-full"),
 )  # fmt: skip
 
@@ -246,12 +249,14 @@ def watch_processors(samples: list[float]) -> Iterator[None]:
 # What the parts share
 
 
-def make_base(folder: Path, size: Size) -> Path:
+def make_base(folder: Path, size: Size, vocabulary: int | None = None) -> Path:
     """A model with random weights: of the shape of Qwen3-0.6B, or two layers at toy size. Its tokenizer is a small
-    one, whose words are the first of the vocabulary."""
+    one, whose words are the first of the `vocabulary`, or all of it."""
     from bench.small_presets import make_small_base
 
-    return make_small_base(folder, "hub:Qwen/Qwen3-0.6B", SEED, shape=None if size.toy else QWEN3_06B)
+    shape = {} if size.toy else QWEN3_06B
+    more = {} if vocabulary is None else {"vocab_size": vocabulary}
+    return make_small_base(folder, "hub:Qwen/Qwen3-0.6B", SEED, shape={**shape, **more})
 
 
 QWEN3_06B = {
@@ -261,7 +266,6 @@ QWEN3_06B = {
     "num_attention_heads": 16,
     "num_key_value_heads": 8,
     "head_dim": 128,
-    "vocab_size": 151_936,
 }
 
 
@@ -363,7 +367,7 @@ def measure_sft(size: Size) -> dict[str, Any]:
     configure_libraries(0)
     with tempfile.TemporaryDirectory(prefix="podium-gpu-") as folder:
         place = Path(folder)
-        base = make_base(place / "base", size)
+        base = make_base(place / "base", size, size.vocabulary)
         rows = make_rows(size, base)
         results = try_each(
             {
@@ -452,7 +456,7 @@ def measure_grpo(size: Size) -> dict[str, Any]:
     configure_libraries(0)
     with tempfile.TemporaryDirectory(prefix="podium-gpu-") as folder:
         place = Path(folder)
-        base = make_base(place / "base", size)
+        base = make_base(place / "base", size, size.vocabulary)
         results = try_each(
             {
                 "podium": lambda: train_grpo(size, base, place, plain=False),

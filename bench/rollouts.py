@@ -274,7 +274,9 @@ def build_random_model(tokenizer: Any, shape: Mapping[str, int]) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     ends = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None}
-    return AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen3", **shape, **ends)).to(torch.bfloat16)
+    return AutoModelForCausalLM.from_config(
+        AutoConfig.for_model("qwen3", vocab_size=len(tokenizer), **shape, **ends)
+    ).to(torch.bfloat16)
 
 
 def _samples() -> Iterable[Task]:
