@@ -19,8 +19,8 @@ SMALL = {
     "hidden_size": 64,
     "intermediate_size": 128,
     "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
     "head_dim": 32,  # vLLM's attention on a CPU knows none smaller
 }
 

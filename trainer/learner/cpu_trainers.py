@@ -82,7 +82,8 @@ class CpuSftTrainer(SFTTrainer):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._trees = _can_share_openings(self.model) and not self.args.packing
-        self._trees = self._trees and not self.args.bf16  # tree attention takes no values less precise than its mask
+        # Tree attention takes no values less precise than its mask, and is over when layers are computed again.
+        self._trees = self._trees and not self.args.bf16 and not self.args.gradient_checkpointing
         speed_up_adapters(self.model)
 
     def get_train_dataloader(self) -> Any:

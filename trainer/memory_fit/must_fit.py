@@ -7,10 +7,12 @@ import logging
 from trainer.errors import TrainerError, TrainingFailed
 from trainer.memory_fit.advice import suggest_edits
 from trainer.memory_fit.gpu_state import describe_other_programs
-from trainer.memory_fit.model_sizes import measure_model
+from trainer.memory_fit.model_sizes import ModelSizes, measure_model
 from trainer.memory_fit.stages import Machine, detect_machine, find_largest_stage, format_bytes
 from trainer.recipe import Recipe
 
+VLLM_PROFILE = 1.1  # of weights and cache: what vLLM's trial run takes beside them; assumed, not measured
+BFLOAT16 = 2  # bytes
 log = logging.getLogger(__name__)
 
 
@@ -26,6 +28,7 @@ def check_it_fits(recipe: Recipe, machine: Machine | None = None) -> None:
     except TrainerError as error:
         log.warning("%s", error)
         return
+    _check_share_of_vllm(recipe, sizes, machine)
     need = sizes.weights + sizes.adapter + 3 * sizes.trained  # 3: gradients, and AdamW's two moments
     if need <= machine.free:
         return
@@ -42,4 +45,29 @@ def check_it_fits(recipe: Recipe, machine: Machine | None = None) -> None:
     advice = suggest_edits(recipe, machine, whole)[-1]
     raise TrainingFailed(
         "too_large", f"{what}, and {machine.name} has {format_bytes(machine.total)}. Change the recipe: {advice}"
+    )
+
+
+def _check_share_of_vllm(recipe: Recipe, sizes: ModelSizes, machine: Machine) -> None:
+    """Raise TrainingFailed when vLLM's share of the GPU does not hold the weights and the cache of one episode."""
+    if recipe.grpo is None or not machine.gpu:
+        return
+    rollouts = recipe.grpo.rollouts
+    if rollouts.backend == "transformers" or rollouts.vllm_url:
+        return
+    cache = rollouts.max_length * sizes.kv_token * BFLOAT16 / sizes.width
+    least = VLLM_PROFILE * (BFLOAT16 * sizes.parameters + cache)
+    share = least / machine.total
+    if rollouts.vllm_memory >= share:
+        return
+    advice = (
+        f"set it to {share + 0.05:.2f} or more, or lower rollouts.max_length"
+        if share < 0.9
+        else "choose a smaller base model"
+    )
+    given = format_bytes(round(rollouts.vllm_memory * machine.total))
+    raise TrainingFailed(
+        "vllm_memory",
+        f"grpo.rollouts.vllm_memory: {rollouts.vllm_memory:g} gives vLLM {given} of {machine.name}; "
+        f"the weights and the cache of one episode need {format_bytes(round(least))}: {advice}",
     )

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pool_registry.starter import starter_pool
-from trainer.errors import TrainerError
+from trainer.errors import TrainerError, TrainingFailed
 from trainer.memory_fit import stages
 from trainer.memory_fit.estimate import Fit, estimate_fit
 from trainer.memory_fit.model_sizes import measure_model
+from trainer.memory_fit.must_fit import check_it_fits
 from trainer.memory_fit.stages import GB, Allocation, Machine, detect_machine
 from trainer.recipe import Recipe, load_recipe, parse_recipe
 from trainer.tasks.registry import open_source
@@ -317,7 +318,15 @@ def test_the_presets_fit_one_gpu_with_its_driver_running(tmp_path, preset, confi
     model = ready.model.model_copy(update={"base": checkpoint(tmp_path, config)})
     size = (24 if "24" in preset else 80) * 2**30
     card = Machine("a card", True, size, size - GB)
-    assert estimate_fit(ready.model_copy(update={"model": model}), machine=card).fits
+    small = ready.model_copy(update={"model": model})
+    assert estimate_fit(small, machine=card).fits
+    check_it_fits(small, card)
+    assert small.grpo is not None
+    rollouts = small.grpo.rollouts.model_copy(update={"vllm_memory": 0.15})
+    starved = small.model_copy(update={"grpo": small.grpo.model_copy(update={"rollouts": rollouts})})
+    if "24" in preset or "conductor" in preset:
+        with pytest.raises(TrainingFailed, match=r"vllm_memory: 0\.15 gives vLLM .* set it to 0\.\d\d or more"):
+            check_it_fits(starved, card)
     every_weight = ready.model_copy(update={"model": model.model_copy(update={"lora": None})})
     assert not estimate_fit(every_weight, machine=card).fits, "why the preset trains an adapter"
 
