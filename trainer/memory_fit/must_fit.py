@@ -28,9 +28,9 @@ def check_it_fits(recipe: Recipe, machine: Machine | None = None) -> None:
     except TrainerError as error:
         log.warning("%s", error)
         return
-    _check_share_of_vllm(recipe, sizes, machine)
     need = sizes.weights + sizes.adapter + 3 * sizes.trained  # 3: gradients, and AdamW's two moments
     if need <= machine.free:
+        _check_share_of_vllm(recipe, sizes, machine)
         return
     what = f"its weights, gradients and optimizer alone need {format_bytes(need)}"
     if need <= machine.total:
