@@ -31,10 +31,18 @@ def list_runs():
             yield pytest.param(name, backend, id=f"{name}-{backend}")
 
 
+@pytest.fixture
+def environment():
+    """The environment is as before afterwards: TRL, vLLM and torch's compiler write to it, and read it in C++."""
+    before = os.environ.copy()
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize(("name", "backend"), list_runs())
 def test_a_preset_runs_from_its_first_task_to_its_evaluation(name, backend, tmp_path, monkeypatch):
-    if backend == "vllm-colocate":
-        monkeypatch.setattr(os, "environ", os.environ.copy())  # TRL and vLLM write to it
     recipe = load_small_preset(name, tmp_path / "base", monkeypatch)
     job = run_as_job(use_backend(recipe, backend) if recipe.grpo else recipe, tmp_path, monkeypatch)
     assert (job.row.state, job.row.message) == ("done", "")
