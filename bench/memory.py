@@ -281,7 +281,7 @@ def run_grpo(recipe: Any, folder: Path) -> Any:
         choose_grpo_trainer(learner.model)(
             model=learner.model,
             args=_make_arguments(training, settings.model_copy(update={"rewards": settings.rewards[:1]})),
-            reward_funcs=[score],
+            reward_funcs=[score, score],  # the one reward, which is shown, and the total, which trains
             train_dataset=_make_placeholders(settings),
             processing_class=learner.tokenizer,
             rollout_func=rollout,
