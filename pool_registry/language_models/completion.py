@@ -61,8 +61,8 @@ class Message:
             }
             for call in self.tool_calls
         ]
-        said = _CALL.sub("", self.content).strip()
-        return {"role": self.role, "content": said, "tool_calls": calls}
+        text = _CALL.sub("", self.content).strip()
+        return {"role": self.role, "content": text, "tool_calls": calls}
 
 
 def join_tool_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:

@@ -76,16 +76,16 @@ def _try(subject: str, device: str, action: Callable[[], str]) -> Proof:
 
 
 def _explain_failure(subject: str, error: BaseException) -> Proof:
-    said = str(error).strip().splitlines() or [type(error).__name__]
+    lines = str(error).strip().splitlines() or [type(error).__name__]
     advice = "jobs on this machine fail in the same way; the log of one has the details"
     if is_out_of_memory(error):
         others = describe_other_programs()
-        said = ["not enough memory"]
+        lines = ["not enough memory"]
         advice = f"it is also used by {others}: end that, or choose another GPU with CUDA_VISIBLE_DEVICES"
         advice = advice if others else f"{MODEL} needs about 3 GiB: close other programs"
     elif isinstance(error, TrainerError | PoolError | OrchestratorError | WorkerFault):
-        advice = "\n      ".join(said[1:][-8:])  # the message itself says what to do, then the end of a server's log
-    return Proof(subject, said[0], advice, "problem")
+        advice = "\n      ".join(lines[1:][-8:])  # the message itself says what to do, then the end of a server's log
+    return Proof(subject, lines[0], advice, "problem")
 
 
 def _generate_token() -> str:

@@ -28,6 +28,7 @@ class TransformersGenerator(BatchingGenerator):
         self._ends = set(_list_end_tokens(model, tokenizer))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="generate")
         self.batches = 0
+        self._counted_at = 0.0
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -54,7 +55,7 @@ class TransformersGenerator(BatchingGenerator):
         import torch
         from transformers import StoppingCriteriaList
 
-        started = time.perf_counter()  # here, not in the event loop, which may be busy between two steps
+        self._counted_at = time.perf_counter()  # here, not in the event loop, which may be busy between two steps
         device = next(self._model.parameters()).device
         self._tokenizer.padding_side = "left"
         rows = [{"input_ids": row.ids} for row in batch]
@@ -83,7 +84,13 @@ class TransformersGenerator(BatchingGenerator):
                     _save_caches(batch, past)
         finally:
             self._model.train(was_training)
-            self.busy_s += time.perf_counter() - started
+            self.count_time()
+
+    def count_time(self) -> None:
+        """Add the time since it was last counted. Once a token: whoever gets a row reads a time that includes it."""
+        now = time.perf_counter()
+        self.busy_s += now - self._counted_at
+        self._counted_at = now
 
     def _build_cache(self, batch: list[SequenceState]) -> Any:
         """Build the cache that `generate` continues from: all tokens of the batch but the last of each row.
@@ -149,6 +156,7 @@ class _BatchWatch:
             return torch.ones(len(self._batch), dtype=torch.bool, device=ids.device)
         newest = ids[:, -1].tolist()
         self._steps += 1
+        self._owner.count_time()
         for index in list(self._open):
             row = self._batch[index]
             row.new_ids.append(newest[index])

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
-from unittest.mock import patch
 
 from trainer.errors import TrainingFailed
 
@@ -31,19 +30,22 @@ def check_vllm_is_here() -> None:
 def follow_platform(gpu: bool, eager: bool) -> Iterator[None]:
     """While the block runs, TRL builds its engine for this platform: on a CPU without CUDA graphs (`eager`), in this
     process, and with products that see new weights."""
-    module = import_module("trl.generation.vllm_generation")
+    module: Any = import_module("trl.generation.vllm_generation")
     build = module.LLM
 
     def build_here(**options: Any) -> Any:
         return build(**options, enforce_eager=eager or not gpu)
 
-    with patch.object(module, "LLM", build_here):
+    module.LLM = build_here
+    try:
         if not gpu:
             os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
             os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
             _multiply_unpacked()
             _pass_over_foreign_namespaces()
         yield
+    finally:
+        module.LLM = build
 
 
 def _multiply_unpacked() -> None:
@@ -60,7 +62,7 @@ def _multiply_unpacked() -> None:
 def _pass_over_foreign_namespaces() -> None:
     """vLLM on a CPU looks through all loaded modules, and stumbles over objects whose `__dict__` is no dictionary."""
     dispatcher: Any = import_module("vllm.triton_utils.dispatcher")
-    dispatcher.vars = lambda value: found if isinstance(found := vars(value), Mapping) else {}
+    dispatcher.vars = lambda value: names if isinstance(names := vars(value), Mapping) else {}
 
 
 def send_exact_weights(trainer: Any) -> None:

@@ -114,11 +114,11 @@ def _find_torch_problem() -> GpuProblem | None:
     try:
         torch.cuda.init()
     except (RuntimeError, AssertionError) as error:
-        said = str(error).strip().splitlines()[0]
+        reason = str(error).strip().splitlines()[0]
         action = "Restart the machine; `nvidia-smi` must list the GPU"
-        if "driver" in said and "too old" in said:
+        if "driver" in reason and "too old" in reason:
             action = f"Update NVIDIA's driver: torch {torch.__version__} needs one for CUDA {torch.version.cuda}"
-        return GpuProblem(f"torch cannot use it: {said}", action)
+        return GpuProblem(f"torch cannot use it: {reason}", action)
     return None
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -477,6 +478,22 @@ def generated(model: Any, chat: ChatTokens, use, max_batch: int = 256):
             generator.close()
 
     return asyncio.run(run())
+
+
+def test_whoever_gets_a_row_reads_a_time_that_includes_it(model, chat, monkeypatch):
+    train = model.train
+    monkeypatch.setattr(model, "train", lambda mode=True: (time.sleep(0.3 if mode else 0), train(mode))[1])
+    model.training = True  # so that the batch ends slowly, after its row was handed out
+
+    async def use(generator):
+        await generator.generate([5, 6, 7], 2)
+        return generator.busy_s
+
+    try:
+        busy_s, _ = generated(model, chat, use)
+    finally:
+        train(False)
+    assert busy_s > 0
 
 
 def test_a_batch_makes_what_every_prompt_makes_alone(model, chat):

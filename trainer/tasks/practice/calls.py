@@ -123,8 +123,8 @@ async def try_calls(worker: LiveWorker, samples: Sequence[SampleCall]) -> list[K
     async def try_one(sample: SampleCall) -> KnownCall | None:
         async with slots:
             value = await call_twice(worker, sample.arguments)
-        known = KnownCall(worker.spec.name, dict(sample.arguments), value, sample.request)
-        return known if can_be_asked(value) else None
+        call = KnownCall(worker.spec.name, dict(sample.arguments), value, sample.request)
+        return call if can_be_asked(value) else None
 
     return [call for call in await asyncio.gather(*map(try_one, samples)) if call is not None]
 

@@ -84,8 +84,8 @@ async def make_practice_tasks(pool: LivePool, options: PracticeOptions) -> Pract
 def part_calls(calls: Mapping[str, Sequence[KnownCall]], seed: int) -> dict[str, dict[str, list[KnownCall]]]:
     """The calls of every split by worker. A worker with three calls or more is in every split, each with other ones."""
     parted: dict[str, dict[str, list[KnownCall]]] = {split: {} for split in SHARES}
-    for name, known in calls.items():
-        order = list(known)
+    for name, worker_calls in calls.items():
+        order = list(worker_calls)
         make_random(f"practice/split/{seed}/{name}").shuffle(order)
         tested = max(1, round(len(order) * SHARES["test"])) if len(order) > 1 else 0
         checked = max(1, round(len(order) * SHARES["validation"])) if len(order) > 2 else 0

@@ -17,7 +17,7 @@ def list_recorded_arguments(traces: TraceStore, pool: str) -> dict[str, list[dic
     for row in traces.search(TraceFilter(pool=pool, limit=EPISODES)):
         for run in traces.episode(row.id).steps.values():
             alone = not run.step.references and not run.step.access
-            known = arguments[run.step.worker]
-            if alone and run.observation is not None and run.observation.ok and len(known) < PER_WORKER:
-                known.append(dict(run.step.arguments))
+            worker_calls = arguments[run.step.worker]
+            if alone and run.observation is not None and run.observation.ok and len(worker_calls) < PER_WORKER:
+                worker_calls.append(dict(run.step.arguments))
     return {worker: calls for worker, calls in arguments.items() if calls}
