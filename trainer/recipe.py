@@ -90,6 +90,9 @@ class TaskSettings(RecipeSection):
     )
     levels: tuple[int, ...] = Field(default=(1, 2, 3), description="Levels of the families.")
     count: int = Field(default=1000, ge=1, le=1_000_000, description="How many tasks of the train split.")
+    seed: int = Field(
+        default=0, ge=0, description="Of which tasks are drawn: another seed, other tasks, to train on with new ones."
+    )
 
 
 class DemonstrationSettings(RecipeSection):

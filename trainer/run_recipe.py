@@ -152,17 +152,18 @@ def load_training_tasks(recipe: Recipe, pool: Pool) -> list[Task]:
     validation: list[Task] = []
     if any(section.saving.check_tasks for section in (recipe.sft, recipe.grpo) if section is not None):
         try:
-            validation = _load_tasks(recipe.tasks, "validation", 1)
+            validation = load_tasks(recipe.tasks, "validation", 1)
         except UnknownTask as error:
             raise TrainingFailed("tasks", f"{error}. Add some, or set saving.check_tasks: 0") from error
-    tasks = _load_tasks(recipe.tasks, "train", recipe.tasks.count)
+    tasks = load_tasks(recipe.tasks, "train", recipe.tasks.count)
     if recipe.sft is not None and recipe.sft.demonstrations.teacher == "oracle":
         _check_workers([*tasks, *validation], pool)
     return tasks
 
 
-def _load_tasks(settings: TaskSettings, split: str, count: int) -> list[Task]:
-    tasks = open_source(settings.source).tasks(split, count, levels=settings.levels)
+def load_tasks(settings: TaskSettings, split: str, count: int) -> list[Task]:
+    """At most `count` tasks of a split. Raises TrainingFailed where the split has none, UnknownTask, UnusableTasks."""
+    tasks = open_source(settings.source).tasks(split, count, settings.seed, settings.levels)
     if not tasks:
         raise TrainingFailed("tasks", f"{settings.source} has no task in the {split} split at these levels")
     return tasks
@@ -242,12 +243,12 @@ def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, co
 def load_check_tasks(recipe: Recipe, pool: Pool, count: int) -> dict[str, list[Task]]:
     """The tasks that checkpoints are measured on: those of the validation split, and where the recipe varies pools
     the same on renamed pools, and others on pools that training does not draw. Raises TrainingFailed or UnknownTask."""
-    tasks = _load_tasks(recipe.tasks, "validation", count)[:count]
+    tasks = load_tasks(recipe.tasks, "validation", count)[:count]
     if recipe.pools is None:
         return {"seen": tasks}
     changed, renamed, _ = apply_condition_to_tasks("renamed", pool, tasks)
     sets = {"seen": tasks, "renamed": [task if task.pool else replace(task, pool=changed) for task in renamed]}
     if recipe.pools.unseen:
         unseen = recipe.tasks.model_copy(update={"source": recipe.pools.unseen})
-        sets["unseen"] = _load_tasks(unseen, "validation", count)[:count]
+        sets["unseen"] = load_tasks(unseen, "validation", count)[:count]
     return sets

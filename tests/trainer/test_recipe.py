@@ -278,3 +278,16 @@ def test_a_file_that_is_no_recipe_is_told_with_the_presets(tmp_path):
     for path in (tmp_path / "missing.yaml", tmp_path / "bytes.yaml", tmp_path):
         with pytest.raises(InvalidRecipe, match="no recipe file"):
             load_recipe(str(path))
+
+
+@pytest.mark.parametrize("source", ["ledger", "worlds", "everyday", "worlds*2 + ledger"])
+def test_another_seed_of_the_tasks_draws_other_tasks(source):
+    from trainer.run_recipe import load_tasks
+
+    drawn = TaskSettings(source=source, levels=(1,))
+    first, again, other = (
+        [task.query for task in load_tasks(drawn.model_copy(update={"seed": seed}), "train", 24)]
+        for seed in (0, 0, 1)
+    )
+    assert first == again
+    assert len(set(first) & set(other)) < len(first) // 2

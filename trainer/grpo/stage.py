@@ -259,7 +259,7 @@ def _open_phases(
 
 def _load_phase_tasks(phase: Phase) -> list[Task]:
     chosen = phase.tasks
-    tasks = open_source(chosen.source).tasks("train", chosen.count, levels=chosen.levels)
+    tasks = open_source(chosen.source).tasks("train", chosen.count, chosen.seed, chosen.levels)
     if not tasks:
         raise TrainingFailed("tasks", f"{chosen.source}, of phase {phase.name}, has no task at these levels")
     return tasks

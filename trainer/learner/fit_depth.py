@@ -66,7 +66,7 @@ def draw_queries(tasks: TaskSettings, count: int) -> tuple[list[str], list[str]]
 
 def list_queries(tasks: TaskSettings, split: str, count: int) -> list[str]:
     """Queries of a split, each once. Raises UnknownTask or UnusableTasks."""
-    drawn = open_source(tasks.source).tasks(split, count, levels=tasks.levels)
+    drawn = open_source(tasks.source).tasks(split, count, tasks.seed, tasks.levels)
     return list(dict.fromkeys(task.query for task in drawn))
 
 

@@ -63,7 +63,8 @@ def _price_of_call(spec: WorkerSpec) -> float:
 
 def _estimate_steps(settings: TaskSettings) -> tuple[float, str]:
     """Estimate the steps of an episode by the mean length of the first reference plans: (steps, how estimated)."""
-    tasks = open_source(settings.source).tasks("train", min(settings.count, SAMPLE_TASKS), levels=settings.levels)
+    count = min(settings.count, SAMPLE_TASKS)
+    tasks = open_source(settings.source).tasks("train", count, settings.seed, settings.levels)
     lengths = [len(task.oracle_turn.steps) for task in tasks if task.oracle_turn is not None]
     if not lengths:
         return float(STEPS_WITHOUT_PLAN), "assumed"
