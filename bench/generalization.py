@@ -59,7 +59,6 @@ from trainer.tasks.verifier import AnyVerifier, NumberWithin, StatesAll
 DATA = Path(__file__).parent / "data"
 CONDITIONS = ("renamed", "redescribed", "shuffled", "distractors", "missing", "flaky", "added")
 POOLS = 5  # pools of a condition: every fifth task has another seed
-ROUNDS = 2
 DEADLINE_S = 7200.0  # a task waits for the batches of others
 
 
@@ -130,7 +129,7 @@ async def run_cell(name: str, tasks: Sequence[Task], options: argparse.Namespace
     shown = iter(range(options.show))
 
     async def run_on(pool: Pool, group: Sequence[Task]) -> list[Outcome]:
-        limits = pool.limits.model_copy(update={"max_rounds": ROUNDS, "deadline_s": DEADLINE_S})
+        limits = pool.limits.model_copy(update={"deadline_s": DEADLINE_S})
         async with live_pool(pool.model_copy(update={"limits": limits})) as live:
             make = orchestrator_factory(name, live)
 

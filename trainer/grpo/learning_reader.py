@@ -25,7 +25,7 @@ class LearningReader:
         self.name = name
         self.writer = writer
         self._chat = chat
-        self._reader = ReaderPolicy(name, pool, self._write, constrained=False)
+        self._reader = ReaderPolicy(name, pool, self._write, constrained=False, revises=False)
         self._needs_end: int | None = None  # where the needs end in the completion, once they are written
 
     async def turn(self, episode: Episode) -> Turn:

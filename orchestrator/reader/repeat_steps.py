@@ -1,0 +1,178 @@
+"""What a reader does about steps that failed: which of them are taken again, and with which workers.
+
+A worker that was out of reach is replaced by another one that takes the same arguments. A call that a worker rejected
+was not meant for it: its need gets the next likely worker, and arguments that are written with that worker's card in
+sight (policies/reader.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.engine.episode import Episode, StepRun
+from orchestrator.plan import Step, Turn, renumber_quotes, renumber_step
+from orchestrator.reader.bind_needs import list_candidates
+from orchestrator.reader.fill import BoundNeed
+from orchestrator.reader.needs import Need
+from orchestrator.reader.refusal import refuse
+from pool_registry.actions import Status
+from pool_registry.calls.live_pool import LivePool, LiveWorker
+
+# Of the needs that a worker serves one in ten is less like its card, of those that none serves nearly all are.
+SURE_LIKENESS = 0.5
+REJECTIONS = {"bad_arguments", "nothing_to_read", "not_found"}  # codes of failures that say: not a call for me
+
+
+@dataclass(frozen=True, slots=True)
+class RevisedNeed:
+    """A need of a plan, the runs of its step so far, and the workers that it may still be tried with: the one that it
+    has where its last call was not rejected. `likeness` is that of the likeliest worker of the pool."""
+
+    need: Need
+    runs: tuple[StepRun, ...]
+    ranked: tuple[BoundNeed, ...]
+    likeness: float
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """How the plan of an episode may go on: its needs in order, and the places, from 1 on, of the steps that are to be
+    taken again."""
+
+    needs: tuple[RevisedNeed, ...]
+    repeated: tuple[int, ...]
+
+    def end(self) -> Turn | None:
+        """The turn that ends the episode where a need has no worker left; None where every one has.
+
+        Where no worker was much like the need, none can do it. Otherwise the likeliest was probably the right one, and
+        the call was wrong: that is a failure.
+        """
+        unserved = next((item for item in self.needs if not item.ranked), None)
+        if unserved is None:
+            return None
+        return (
+            Turn(answer=refuse(unserved.need.text))
+            if unserved.likeness < SURE_LIKENESS
+            else explain_failure(unserved.runs[0])
+        )
+
+    def renumber(self, turn: Turn, first_id: int) -> Turn:
+        """Of a turn for all needs, whose steps count from 1, the steps that are taken again, with ids from `first_id`
+        on. They and the answer quote the other steps by the ids that these have."""
+        ids = {place: item.runs[-1].step.id for place, item in enumerate(self.needs, start=1)}
+        ids |= {place: first_id + k for k, place in enumerate(self.repeated)}
+        steps = tuple(renumber_step(step, ids) for step in turn.steps if step.id in self.repeated)
+        return replace(turn, steps=steps, answer=renumber_quotes(turn.answer, ids))
+
+
+def plan_revision(episode: Episode, pool: LivePool, candidates: int) -> Revision | None:
+    """How the plan of a reader's episode may go on after workers rejected calls, with at most `candidates` workers a
+    need; None where no call was rejected, or a turn could not be read. Blocks: call it from a thread."""
+    turns = [(done.turn, done.steps) for done in episode.rounds if done.turn is not None]
+    if any(turn.error for turn, _ in turns) or not turns or not any(map(_is_rejected, turns[-1][1])):
+        return None
+    rounds = [steps for _, steps in turns]
+    places = list(range(1, len(rounds[0]) + 1))
+    runs: dict[int, list[StepRun]] = {place: [] for place in places}
+    for steps in rounds:
+        for place, run in zip(places, steps, strict=False):  # a limit may have cut the last round
+            runs[place].append(run)
+        places = [places[k] for k in _list_repeated(steps)]
+    place_of = {run.step.id: place for place, run in enumerate(rounds[0], start=1)}
+    needs = tuple(_revise_need(tuple(items), place_of, pool, candidates) for items in runs.values())
+    return Revision(needs, tuple(places))
+
+
+def _revise_need(
+    runs: tuple[StepRun, ...], place_of: Mapping[int, int], pool: LivePool, candidates: int
+) -> RevisedNeed:
+    first = runs[0].step
+    need = Need(first.need, tuple(place_of[k] for k in first.access if k in place_of))
+    if not _is_rejected(runs[-1]):
+        return RevisedNeed(need, runs, (BoundNeed(need, runs[-1].step.worker, 1.0),), 1.0)
+    likely = list_candidates(need, list(pool.workers.values()))[:candidates]
+    tried = {run.step.worker for run in runs}
+    ranked = tuple(item for item in likely if item.worker not in tried)
+    return RevisedNeed(need, runs, ranked, likely[0].likeness if likely else 0.0)
+
+
+def _is_rejected(run: StepRun) -> bool:
+    """Whether the worker said that the call is none for it."""
+    seen = run.observation
+    if seen is None or seen.ok or _is_unreached(run):
+        return False
+    return seen.status is Status.PARSE_ERR or (seen.error is not None and seen.error.code in REJECTIONS)
+
+
+def _list_repeated(runs: Sequence[StepRun]) -> list[int]:
+    """The places, from 0 on, of the steps that failed and of those that depend on one."""
+    repeated: dict[int, int] = {}
+    for place, run in enumerate(runs):
+        if _is_failed(run) or any(k in repeated for k in run.step.access):
+            repeated[run.step.id] = place
+    return list(repeated.values())
+
+
+def _is_failed(run: StepRun) -> bool:
+    return run.observation is None or not run.observation.ok
+
+
+def substitute_workers(episode: Episode, pool: LivePool) -> Turn:
+    """The failed steps of an episode's last plan again, each with the next best worker that takes its arguments, and
+    every step that depends on one. An error turn where no other worker is left. Blocks: call it from a thread."""
+    last = next((done for done in reversed(episode.rounds) if done.turn is not None), None)
+    if last is None or last.turn is None or not last.steps:
+        return Turn(error="the reader has no second plan for a turn that could not be read", failed=True)
+    repeated: dict[int, Step] = {}
+    for run in (last.steps[place] for place in _list_repeated(last.steps)):
+        step = run.step
+        if _is_failed(run) and not _is_unreached(run):
+            other = _choose_substitute(step, pool, _list_tried(episode, step))
+            if other is None:
+                return explain_failure(run)
+            step = replace(step, worker=other, problem=None)
+        repeated[step.id] = step
+    if not repeated:
+        return Turn(error="nothing is left to try", failed=True)
+    ids = {old: episode.next_step_id + place for place, old in enumerate(repeated)}
+    steps = tuple(renumber_step(step, ids) for step in repeated.values())
+    return Turn(steps, renumber_quotes(last.turn.answer, ids))
+
+
+def explain_failure(run: StepRun) -> Turn:
+    """The turn that ends an episode: a step failed, and there is no other worker for it."""
+    error = run.observation.error if run.observation is not None else None
+    reason = f": {error.message}" if error is not None else ""
+    return Turn(error=f"step {run.step.id} failed and no other worker can take it{reason}", failed=True)
+
+
+def _is_unreached(run: StepRun) -> bool:
+    """Whether a step failed only because one that it quotes did."""
+    error = run.observation.error if run.observation is not None else None
+    return error is not None and error.code == "dependency_failed"
+
+
+def _list_tried(episode: Episode, step: Step) -> set[str]:
+    """The workers that have had a step's need."""
+    return {run.step.worker for run in episode.steps.values() if run.step.need == step.need}
+
+
+def _choose_substitute(step: Step, pool: LivePool, tried: set[str]) -> str | None:
+    """The most likely worker that has not been tried and accepts the arguments as they are."""
+    workers = [worker for name, worker in pool.workers.items() if name not in tried]
+    if not workers:
+        return None
+    described = step.need or pool.workers[step.worker].spec.description if step.worker in pool.workers else step.need
+    for item in list_candidates(Need(described), workers):
+        worker = pool.workers[item.worker]
+        same = set(step.arguments) <= set(_names(worker))
+        if same and (step.references or worker.argument_problem(step.arguments) is None):
+            return item.worker
+    return None
+
+
+def _names(worker: LiveWorker) -> list[str]:
+    properties = worker.parameters.get("properties")
+    return list(properties) if isinstance(properties, dict) else []
