@@ -286,8 +286,7 @@ def test_another_seed_of_the_tasks_draws_other_tasks(source):
 
     drawn = TaskSettings(source=source, levels=(1,))
     first, again, other = (
-        [task.query for task in load_tasks(drawn.model_copy(update={"seed": seed}), "train", 24)]
-        for seed in (0, 0, 1)
+        [task.query for task in load_tasks(drawn.model_copy(update={"seed": seed}), "train", 24)] for seed in (0, 0, 1)
     )
     assert first == again
     assert len(set(first) & set(other)) < len(first) // 2
