@@ -91,11 +91,11 @@ def _has_card() -> bool:
     return False
 
 
-def _explain_driver(said: str) -> GpuProblem:
-    line = next((line.strip() for line in said.splitlines() if line.strip()), "it says nothing")
-    if "mismatch" in said:
+def _explain_driver(message: str) -> GpuProblem:
+    line = next((line.strip() for line in message.splitlines() if line.strip()), "it says nothing")
+    if "mismatch" in message:
         action = "Restart the machine: NVIDIA's driver was updated while its old version was running"
-    elif "No devices were found" in said:
+    elif "No devices were found" in message:
         action = "In a container, start it with `--gpus all`; otherwise look at the card's seat and power"
     else:
         action = "Restart the machine. If it stays so, install the driver anew: it does not go with the present kernel"
