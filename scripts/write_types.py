@@ -21,9 +21,9 @@ from pydantic.json_schema import models_json_schema
 
 from studio.episode_documents.schema import EpisodeView, Replay, StepDetail, TurnDetail, ViewPatch
 from studio.frame.document import PageDocument
-from studio.pages.pool.training_commands import PracticeDocument
 from studio.pages.train.rollouts import SmallGraph
 from studio.pages.train.schema import JobDocument, JobLine, JobView, LogText
+from studio.pages.train.task_documents import TasksDocument
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "assets" / "web" / "types.d.ts"
@@ -33,10 +33,10 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     JobLine,
     JobView,
     LogText,
-    PracticeDocument,
     Replay,
     SmallGraph,
     StepDetail,
+    TasksDocument,
     TurnDetail,
     ViewPatch,
 )

@@ -33,7 +33,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 tasks_app = typer.Typer(help="Make tasks for a pool, look at them, and check your own.", no_args_is_help=True)
-tasks_app.command("make")(practice.make)
+for own_command in (practice.make, practice.add, practice.strike, practice.restore):
+    tasks_app.command()(own_command)
 app.add_typer(tasks_app, name="tasks")
 add_job_commands(app)
 
@@ -42,8 +43,16 @@ Source = Annotated[str | None, typer.Option(help=f"Instead of a family: {TASK_SO
 
 
 @tasks_app.command("list")
-def list_families() -> None:
-    """List the families with their levels and workers, and the other sources of tasks."""
+def list_families(
+    pool: Annotated[str, typer.Option(help="List this pool's own tasks instead.")] = "",
+    split: Annotated[str, typer.Option(help="Of a pool's tasks: train, validation or test. Default: all.")] = "",
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """List the families with their levels and workers, and the other sources of tasks; or the own tasks of a pool."""
+    if pool:
+        practice.list_own(pool, split, as_json, home)
+        return
     from trainer.cli.terminal_tables import build_families_table, print_rich, sources_table
 
     print_rich(build_families_table())

@@ -165,6 +165,7 @@ export interface JobDocument {
   tiny: boolean;
   pool: string;
   title: string;
+  outcome: OutcomeSentence | null;
   recipe: string;
   curves: CurveColumns;
 }
@@ -243,6 +244,7 @@ export interface JobView {
   tiny: boolean;
   pool: string;
   title: string;
+  outcome: OutcomeSentence | null;
 }
 
 /** One column of the graph: its round, and how many steps stand in it. */
@@ -260,6 +262,12 @@ export interface Lesson {
   written_by: string;
   episode: string;
   similarity: number;
+}
+
+/** Why a line is no task. */
+export interface LineProblem {
+  line: number;
+  sentence: string;
 }
 
 /** A piece of a log: added to what is shown, or the `whole` in its place; `cut` when its beginning is left out. */
@@ -294,27 +302,16 @@ export interface OutOfDepthView {
   beyond: boolean;
 }
 
+/** What a job came to, and the checkpoint that it is about. */
+export interface OutcomeSentence {
+  sentence: string;
+  orchestrator: string;
+  pool: string;
+}
+
 export interface ParentStep {
   episode: string;
   step: number;
-}
-
-/** A pool's practice tasks: how many, the first of them, and the workers that they leave out. */
-export interface PracticeDocument {
-  file: string;
-  counts: Record<string, number>;
-  tasks: PracticeTaskLine[];
-  excluded: WorkerExclusion[];
-  agents: string[];
-}
-
-/** One practice task, as the page lists it. */
-export interface PracticeTaskLine {
-  query: string;
-  answer: string;
-  split: string;
-  /** Those that its plan calls, in order. */
-  workers: string[];
 }
 
 export interface RecalledLessons {
@@ -487,6 +484,37 @@ export interface TaskRef {
   version: number;
 }
 
+/** One task; `origin` is "made", "own" or "" where it has none, `fields` are those of its line in a task file. */
+export interface TaskRow {
+  query: string;
+  answer: string;
+  split: string;
+  verifier: string;
+  /** Those that its plan calls, in order. */
+  workers: string[];
+  origin: string;
+  fields: Record<string, any>;
+}
+
+/** Tasks as a page lists them: `rows` are some of the `total` that fit what a person looks for. `counts` by split, empty where a source makes as many as one wants. `pool` is the pool whose own tasks these are, "" for another source. `verifiers` says how each kind that occurs grades. */
+export interface TasksDocument {
+  source: string;
+  pool: string;
+  file: string;
+  counts: Record<string, number>;
+  made: number;
+  own: number;
+  with_plan: number;
+  rows: TaskRow[];
+  first: number;
+  total: number;
+  problems: LineProblem[];
+  struck: string[];
+  excluded: WorkerExclusion[];
+  agents: string[];
+  verifiers: Record<string, string>;
+}
+
 /** Everything about one turn: the text that the orchestrator wrote and the prompt that it was sent. */
 export interface TurnDetail {
   round: number;
@@ -557,7 +585,7 @@ export interface VoteDetail {
   chosen_tokens: number | null;
 }
 
-/** A worker that practice tasks leave out. One that a person may allow only might have effects. */
+/** A worker that made tasks leave out. One that a person may allow only might have effects. */
 export interface WorkerExclusion {
   name: string;
   reason: string;

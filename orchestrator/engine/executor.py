@@ -90,7 +90,8 @@ class RoundRun:
     def _check_admission(self, step: Step) -> Observation | None:
         """The observation of a step that may not run, or None."""
         if step.problem is not None:
-            return Observation.failure(Status.PARSE_ERR, "malformed_step", step.problem)
+            code = "malformed_step" if step.worker in self._pool.workers else "unknown_worker"
+            return Observation.failure(Status.PARSE_ERR, code, step.problem)
         failure = self._budget.admit_step() or self._check_references(step)
         return None if failure is None else Observation(Status.EXEC_ERR, error=failure)
 

@@ -56,7 +56,7 @@ PAGES: dict[str, Page] = {
         "/train",
         "M4 19V5 M4 19h16 M7 15l4-5 4 3 5-7",
         "studio.pages.train.page",
-        ("lib/pages.css", "train/train.css", "vendor/uplot/uPlot.min.css"),
+        ("lib/pages.css", "train/train.css", "train/tasks.css", "pool/training.css", "vendor/uplot/uPlot.min.css"),
     ),
     "compare": Page(
         "Compare",

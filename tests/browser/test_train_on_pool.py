@@ -24,7 +24,7 @@ def test_practice_tasks_are_made_struck_and_given_to_a_job(page: Page, studio_ur
     expect(drawer.locator(".form-general")).to_contain_text("give a number from 1")
     drawer.get_by_label("Number of tasks").fill("30")
     drawer.get_by_role("button", name="Make tasks").click()
-    rows = drawer.locator(".pool-training-list li")
+    rows = drawer.locator(".pool-training-list li:has(b)")
     expect(rows.first).to_be_visible()
     expect(drawer.get_by_role("heading", name=re.compile(r"\d+ tasks: \d+ to learn"))).to_be_visible()
 

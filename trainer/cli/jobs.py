@@ -73,6 +73,22 @@ def start_job(recipe: Recipe, detach: bool, home: str | None) -> None:
         typer.echo(f"podium: {ended.message}", err=True)
         sys.exit(1)
     typer.echo(f"{ended.id}: {ended.state}")
+    _print_outcome(ended, recipe, jobs)
+
+
+def _print_outcome(row: JobRow, recipe: Recipe, jobs: JobStore) -> None:
+    """Say what a job came to, and what can be done with its checkpoint."""
+    from trainer.jobs.outcome import describe_outcome
+
+    outcome = describe_outcome(row.id, recipe, jobs.folder(row.id)) if row.state == "done" else None
+    if outcome is None:
+        return
+    name, pool = outcome.orchestrator, outcome.pool
+    typer.echo(outcome.sentence)
+    typer.echo(f'  run      podium run "..." --pool {pool} --orchestrator {name}')
+    typer.echo(f"  compare  python -m trainer compare {row.id}")
+    typer.echo(f"  serve    podium serve --pool {pool} --orchestrator {name}")
+    typer.echo(f"  publish  podium publish --orchestrator {name} --pool {pool} ...")
 
 
 def run(job: Job, home: HomeOption = None) -> None:
@@ -163,11 +179,13 @@ def show_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> 
     """One job: its state, figures, checkpoints and the end of its log."""
     from orchestrator.checkpoints import complete_steps
     from trainer.jobs.job_folder import read_lines
+    from trainer.jobs.outcome import describe_outcome
 
     with open_jobs(home) as (_, jobs):
         jobs.mark_lost()
-        job_row, job_folder = jobs.get(job), jobs.folder(job)
+        job_row, job_folder, recipe = jobs.get(job), jobs.folder(job), jobs.recipe(job)
     figures = read_lines(job_folder.metrics)
+    outcome = describe_outcome(job, recipe, job_folder) if job_row.state == "done" else None
     document = build_job_document(job_row) | {
         "folder": str(job_folder.path),
         "checkpoints": [f"{job}@{step}" for step, _ in complete_steps(job_folder.checkpoints)],
@@ -176,6 +194,7 @@ def show_job(job: Job, as_json: JsonOption = False, home: HomeOption = None) -> 
             {key: row.get(key) for key in ("orchestrator", "condition", "tasks", "samples", "mean", "interval")}
             for row in read_lines(job_folder.evaluations)
         ],
+        **({"outcome": outcome.sentence} if outcome else {}),
         "log": read_log_tail(job_folder.log),
     }
     if as_json:

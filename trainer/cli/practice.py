@@ -1,15 +1,20 @@
-"""The command `tasks make`: practice tasks for any pool."""
+"""The commands about a pool's own tasks: `tasks make`, and `tasks list|add|strike|restore` with --pool."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trainer.cli.options import HomeOption, JsonOption, open_data_folder
+
+if TYPE_CHECKING:
+    from trainer.tasks.practice.task_book import TaskBook
 
 
 def make(
@@ -20,6 +25,11 @@ def make(
         list[str] | None, typer.Option(help="A worker that may be called although its kind may have effects.")
     ] = None,
     words: Annotated[str, typer.Option(help="An agent of the pool that words the queries.")] = "",
+    tries: Annotated[
+        int,
+        typer.Option(help="An agent of the pool must solve a task in one of so many tries; 0: none is asked.", min=0),
+    ] = 0,
+    checker: Annotated[str, typer.Option(help="The agent that tries. Default: that of --words, else the first.")] = "",
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.", min=0)] = 0,
     out: Annotated[
         Path | None, typer.Option(help="The task file. Default: tasks/POOL.jsonl in the data folder.")
@@ -29,18 +39,110 @@ def make(
 ) -> None:
     """Make practice tasks for a pool: queries with answers and reference plans, from calls that its workers answer.
 
-    Agents and workers whose calls may have effects are left out; --allow NAME takes one in.
+    Agents and workers whose calls may have effects are left out; --allow NAME takes one in. What you added or edited in
+    the file stays, and what you struck is not made again.
     """
     from trainer.cli.terminal_tables import practice_text, print_rich
     from trainer.tasks.practice.make_tasks import PracticeOptions
     from trainer.tasks.practice.stored import find_practice_file, make_and_save
 
     with open_data_folder(home) as store:
-        options = PracticeOptions(count, max_steps, seed, frozenset(allow or ()), words)
+        options = PracticeOptions(count, max_steps, seed, frozenset(allow or ()), words, tries, checker)
         file = out or find_practice_file(pool)
-        tasks = asyncio.run(make_and_save(store, pool, options, file))
+        tasks, merge = asyncio.run(make_and_save(store, pool, options, file))
     if as_json:
-        document = {"file": str(file), "tasks": tasks.count_splits(), "calls": dict(tasks.calls)}
+        document: dict[str, object] = {"file": str(file), "tasks": tasks.count_splits(), "calls": dict(tasks.calls)}
+        document |= {"made": merge.made, "own": merge.own, "struck": merge.struck, "checked": tasks.checked}
         typer.echo(json.dumps({**document, "left_out": dict(tasks.reasons)}, indent=1))
     else:
-        print_rich(practice_text(tasks, file))
+        print_rich(practice_text(tasks, merge, file))
+
+
+PoolOption = Annotated[str, typer.Option(help="Name of the pool.")]
+Query = Annotated[str, typer.Argument(help="The task's query.")]
+
+
+def list_own(pool: str, split: str, as_json: bool, home: str | None) -> None:
+    """Print a pool's own tasks, and every line of its file that is no task."""
+    from trainer.cli.terminal_tables import own_tasks_text, print_rich
+
+    with open_book(pool, home) as book:
+        lines = book.read()
+    rows = [row for row in lines if row.task is not None and split in ("", row.task.ref.split)]
+    if not as_json:
+        print_rich(own_tasks_text(book.file, rows, [row for row in lines if row.problems]))
+        return
+    tasks = [
+        {
+            "line": row.number,
+            "made": row.is_made,
+            **row.line.model_dump(mode="json", exclude={"made"}, exclude_none=True),
+        }
+        for row in rows
+        if row.line is not None
+    ]
+    problems = [{"line": row.number, "problem": text} for row in lines for text in row.problems]
+    typer.echo(json.dumps({"file": str(book.file), "tasks": tasks, "problems": problems}, indent=1, ensure_ascii=False))
+
+
+def add(
+    pool: PoolOption,
+    query: Annotated[str, typer.Option(help="A query; give its --answer too.")] = "",
+    answer: Annotated[str, typer.Option(help="Its answer: a number, or text.")] = "",
+    plan: Annotated[Path | None, typer.Option(help="A file with its reference plan as JSON.")] = None,
+    episode: Annotated[str, typer.Option(help="A recorded run, or a what-if of one, whose answer is right.")] = "",
+    file: Annotated[
+        Path | None, typer.Option(help="Tasks as JSONL, or a table with the columns query, answer.")
+    ] = None,
+    home: HomeOption = None,
+) -> None:
+    """Add tasks of your own to a pool's. `tasks make` never overwrites them."""
+    from trainer.errors import UnusableTasks
+    from trainer.sft.episode_task import make_line_of_episode
+    from trainer.tasks.practice.pasted_lines import read_answer, read_pasted
+    from trainer.tasks.sources.jsonl import TaskLine
+
+    if sum(map(bool, (query, episode, file))) != 1:
+        raise UnusableTasks("say what to add: --query with --answer, --episode, or --file")
+    with open_book(pool, home) as book, open_data_folder(home) as store:
+        problems: list[str] = []
+        if file is not None:
+            rows = read_pasted(file.read_text(encoding="utf-8"), file.stem)
+            lines = [row.line for row in rows if row.task is not None and row.line is not None]
+            problems = [f"line {row.number}: {text}" for row in rows for text in row.problems]
+        elif episode:
+            lines = [make_line_of_episode(store, episode, pool)]
+        else:
+            written = json.loads(plan.read_text(encoding="utf-8")) if plan else None
+            lines = [TaskLine(query=query, answer=read_answer(answer) if answer else None, plan=written)]
+        for problem in problems:
+            typer.echo(problem, err=True)
+        if not lines:
+            raise UnusableTasks(f"no line of {file} is a task")
+        book.add(lines)
+    typer.echo(f"{len(lines)} added to {book.file}")
+
+
+def strike(pool: PoolOption, query: Query, home: HomeOption = None) -> None:
+    """Take a task out of a pool's. It is not made again."""
+    with open_book(pool, home) as book:
+        book.strike(query)
+    typer.echo(f"struck from {book.file}")
+
+
+def restore(pool: PoolOption, query: Query, home: HomeOption = None) -> None:
+    """Put a struck task back."""
+    with open_book(pool, home) as book:
+        book.restore(query)
+    typer.echo(f"put back into {book.file}")
+
+
+@contextmanager
+def open_book(pool: str, home: str | None) -> Iterator[TaskBook]:
+    """The book of a pool's own tasks. Raises PoolNotFound."""
+    from trainer.run_recipe import load_pool
+    from trainer.tasks.practice.stored import open_task_book
+
+    with open_data_folder(home) as store:
+        load_pool(store, pool)
+    yield open_task_book(pool)

@@ -21,6 +21,7 @@ from trainer.results.summary import Evaluation
 from trainer.results.tables import TEXT_COLUMNS, ReferenceRows, TableRow, build_tables
 from trainer.tasks import SUITES, find_task
 from trainer.tasks.practice.make_tasks import PracticeTasks
+from trainer.tasks.practice.task_book import BookLine, Merge
 from trainer.tasks.registry import PROVIDERS
 from trainer.tasks.sources.jsonl import TaskFile
 from trainer.tasks.task import Task
@@ -113,8 +114,11 @@ def task_file_text(name: str, read: TaskFile) -> Group:
     )
 
 
-def practice_text(tasks: PracticeTasks, file: Path) -> Group:
+def practice_text(tasks: PracticeTasks, merge: Merge, file: Path) -> Group:
     """Show made tasks: how many in each split, of how many calls, what was left out and why, and a few queries."""
+    notes = [f"{merge.own:,} of your own stay"] if merge.own else []
+    notes += [f"{merge.struck:,} that you struck or edited stay out"] if merge.struck else []
+    notes += [tasks.checked] if tasks.checked else []
     table = _new_table("split", "steps", "query", "answer")
     spread = max(1, len(tasks.lines) // (2 * PREVIEW))
     for line in tasks.lines[::spread][: 2 * PREVIEW]:
@@ -125,10 +129,29 @@ def practice_text(tasks: PracticeTasks, file: Path) -> Group:
     calls = ", ".join(f"{name} {count}" for name, count in tasks.calls.items())
     return Group(
         Text(f"{file}: {len(tasks.lines):,} tasks ({_counts_text(tasks.count_splits())})"),
+        *map(Text, notes),
         Text(f"made of calls of: {calls}"),
         *(Text(f"left out: {name}: {reason}") for name, reason in tasks.reasons.items()),
         table,
         Text(f"Read them over; in a recipe they are `tasks: {{source: file:{file}}}` and their plans are a teacher."),
+    )
+
+
+def own_tasks_text(file: Path, rows: Sequence[BookLine], bad: Sequence[BookLine]) -> Group:
+    """Show a pool's own tasks by line, and the lines of the file that are no tasks."""
+    table = _new_table("line", "split", "by", "graded by", "workers", "query", "answer")
+    for row in rows:
+        task = row.task
+        assert task is not None, "the caller leaves out lines that are no tasks"
+        query, answer = shorten(one_line(task.query), 70, "…"), shorten(one_line(as_text(task.expected)), 40, "…")
+        author = "made" if row.is_made else "you"
+        cells = (str(row.number), task.ref.split, author, task.verifier.kind, ", ".join(task.workers), query, answer)
+        table.add_row(*map(Text, cells))
+    counts = _counts_text(dict(Counter(row.task.ref.split for row in rows if row.task)))
+    return Group(
+        Text(f"{file}: {len(rows):,} tasks ({counts})"),
+        *(Text(f"line {row.number}: {what}") for row in bad for what in row.problems),
+        table,
     )
 
 

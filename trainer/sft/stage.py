@@ -39,6 +39,7 @@ from trainer.sft.demonstrations import (
 )
 from trainer.sft.renamed_copies import make_variants
 from trainer.tasks.task import Task
+from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
 log = logging.getLogger(__name__)
 
@@ -100,12 +101,22 @@ def prepare_demonstrations(training: TrainingContext, settings: SftSettings) -> 
         raise TrainingFailed(
             "demonstrations",
             f"the teacher {options.teacher} solved none of {len(training.tasks)} tasks: there is nothing to imitate. "
-            "Choose another teacher (sft.demonstrations.teacher) or easier tasks (tasks.levels)",
+            + _suggest_teachers(training.tasks),
         )
     rows += make_variants(rows, options.variants, settings.optimizer.seed)
     with draft_file(job_folder.demonstrations) as draft:
         save_demonstrations(draft, rows)
     return rows
+
+
+def _suggest_teachers(tasks: Sequence[Task]) -> str:
+    """What else could teach these tasks."""
+    if any(task.oracle_turn is not None for task in tasks):
+        return (
+            "Their reference plans are a teacher (sft.demonstrations.teacher: oracle); or choose easier tasks "
+            "(tasks.levels), or more samples of a checkpoint that reads any pool"
+        )
+    return f"{EXPLAIN_NO_PLANS[0].upper()}{EXPLAIN_NO_PLANS[1:]}"
 
 
 async def _collect(

@@ -1,7 +1,7 @@
 // "Train on this pool": practice tasks for the pool, which a person reads and strikes, and the job that learns them.
 
-/** @typedef {import("../types").PracticeDocument} PracticeDocument */
-/** @typedef {import("../types").PracticeTaskLine} PracticeTaskLine */
+/** @typedef {import("../types").TasksDocument} TasksDocument */
+/** @typedef {import("../types").TaskRow} TaskRow */
 /** @typedef {import("../types").WorkerExclusion} WorkerExclusion */
 
 import { plain } from "../lib/reply.js";
@@ -45,10 +45,10 @@ class Training {
     drawer.open("Train on this pool", parts, { focus: this.count });
   }
 
-  /** @param {PracticeDocument} practice */
+  /** @param {TasksDocument} practice */
   take(practice) {
     this.practice = practice;
-    const { counts, tasks, excluded, agents } = practice;
+    const { counts, rows, excluded, agents } = practice;
     const total = counts.train + counts.validation + counts.test;
     const chosen = this.readAllowed();
     const mayBe = excluded.filter((worker) => worker.may_be_allowed);
@@ -67,18 +67,20 @@ class Training {
     this.heading.textContent = total
       ? `${total} tasks: ${counts.train} to learn, ${counts.validation} to watch, ${counts.test} to measure`
       : "No tasks yet";
-    this.list.replaceChildren(...tasks.map((task) => this.item(task)));
-    if (total > tasks.length) this.list.append(el("li.pool-hint", {}, `and ${total - tasks.length} more in ${practice.file}`));
+    this.list.replaceChildren(...rows.map((task) => this.item(task)));
+    const panel = `/train?tasks=${encodeURIComponent(practice.pool)}`;
+    const more = total > rows.length ? `and ${total - rows.length} more: ` : "";
+    this.list.append(el("li.pool-hint", {}, el("span", {}, more, el("a.podium-link", { href: panel }, "Edit, paste and write tasks"))));
     this.make.classList.toggle("page-primary", !total);
     this.start.hidden = !counts.train;
   }
 
-  /** @param {PracticeTaskLine} task */
+  /** @param {TaskRow} task */
   item(task) {
     const strike = button("", () => this.send({ action: "strike_practice", query: task.query }), "page-close");
     strike.append(icon(ACTIONS.cross));
     strike.setAttribute("aria-label", `Strike: ${task.query}`);
-    const about = `${task.workers.join(" → ")} · ${task.split}`;
+    const about = `${task.workers.join(" → ") || "no plan"} · ${task.split}${task.origin === "own" ? " · yours" : ""}`;
     return el(
       "li", {}, el("div", {}, el("b", {}, task.query), el("span", {}, `= ${task.answer}`), el("small", {}, about)), strike,
     );

@@ -22,13 +22,14 @@ export class JobHead {
   /** @param {import("../types").JobView} state */
   draw(state) {
     this.state = state;
-    const key = JSON.stringify([state.state, state.stage, state.message, state.ahead, state.checkpoints.length, state.title]);
+    const { stage, message, ahead, checkpoints, title, outcome } = state;
+    const key = JSON.stringify([state.state, stage, message, ahead, checkpoints.length, title, outcome]);
     if (key !== this.drawn) {
       this.drawn = key;
       this.progress = progress();
       this.figures = el("dl.run-summary-figures.train-job-figures");
       this.root.dataset.state = state.state;
-      this.root.replaceChildren(this.titleLine(), ...this.trouble(), this.progress.root, this.figures);
+      this.root.replaceChildren(this.titleLine(), ...this.outcome(), ...this.trouble(), this.progress.root, this.figures);
     }
     this.progress.set(state);
     this.figures.replaceChildren(...this.facts().map(([name, value, id]) => {
@@ -64,6 +65,16 @@ export class JobHead {
     }
     add("Edit as new recipe", ACTIONS.pencil, () => this.view.edit(state.id));
     return el("div.train-job-title", {}, text, actions);
+  }
+
+  /** What it came to, and what can be done with that. */
+  outcome() {
+    const { outcome, id } = this.state;
+    if (!outcome) return [];
+    const about = new URLSearchParams({ orchestrator: outcome.orchestrator, pool: outcome.pool });
+    const links = [["Run", `/?${about}`], ["Compare", `/compare?tab=suite&job=${encodeURIComponent(id)}`], ["Serve", `/serve?${about}`], ["Publish", `/publish?${about}`]];
+    const buttons = links.map(([label, href]) => el("a.page-button", { href }, label));
+    return [el("div.train-job-outcome", { "data-testid": "outcome" }, el("p", {}, outcome.sentence), el("div.train-job-actions", {}, ...buttons))];
   }
 
   /** Why it failed, or what it waits for. */

@@ -9,6 +9,7 @@ import { FitCard } from "./fit_card.js";
 import { JobList } from "./job_list.js";
 import { RecipeEditor } from "./recipe_editor.js";
 import { StartCard } from "./start_card.js";
+import { TasksPanel } from "./tasks_panel.js";
 
 const CHECK_MS = 350;
 const JOBS_MS = 4000;
@@ -29,16 +30,17 @@ class TrainPage {
     this.card = new StartCard(this);
     this.list = new JobList((job) => this.go({ job }));
     this.toast = new Toast();
+    this.tasks = new TasksPanel(this);
     const side = (this.side = el("aside.train-side", { "aria-label": "Recipe and jobs" }));
     side.append(this.card.root, this.list.root);
-    const grid = el("div.train-grid", {}, side, el("div.train-main", {}, this.editor.root, this.view.root));
+    const grid = el("div.train-grid", {}, side, el("div.train-main", {}, this.tasks.root, this.editor.root, this.view.root));
     const page = el(
       "div.train-page", {},
       heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), then improve by trying (GRPO)."), grid,
       this.toast.node,
     );
     root.replaceChildren(page);
-    this.editor.root.hidden = this.view.root.hidden = true;
+    this.tasks.root.hidden = this.editor.root.hidden = this.view.root.hidden = true;
   }
 
   async start() {
@@ -48,12 +50,15 @@ class TrainPage {
     if (!reply.ok) return this.toast.say(plain(reply.problems), true);
     this.presets = reply.presets;
     this.preset = reply.preset;
+    this.pools = reply.pools;
     this.editor.build(reply.schema, reply.pools);
     this.card.build();
     this.take(reply);
-    this.check();
+    const pool = recall("tasks");
+    if (pool) await this.replace({ action: "of_pool", name: pool }, "");
+    else this.check();
     await jobs;
-    if (!recall("job") && !recall("new")) this.pick();
+    if (!recall("job") && !recall("new") && !pool) this.pick();
     this.route();
     setInterval(() => document.visibilityState === "visible" && this.loadJobs(), JOBS_MS);
     return null;
@@ -68,7 +73,7 @@ class TrainPage {
   route() {
     const job = recall("job");
     this.view.root.hidden = !job;
-    this.editor.root.hidden = Boolean(job);
+    this.tasks.root.hidden = this.editor.root.hidden = Boolean(job);
     if (job) this.view.show(job);
     this.side.classList.toggle("train-watching", Boolean(job));
     this.drawJobs();
@@ -126,6 +131,7 @@ class TrainPage {
     this.checked = reply.missing !== null;
     this.editor.take(reply, typedIn);
     this.card.draw();
+    this.tasks.show(this.recipe, this.pools);
     if (this.checked) this.fit.estimate(this.recipe, this.missing);
   }
 
@@ -155,6 +161,16 @@ class TrainPage {
     this.editor.typed = null;
     this.take(reply);
     return true;
+  }
+
+  /** Take another source of tasks; the own tasks of another pool bring the recipe for it. */
+  async chooseTasks(source) {
+    const pool = source.startsWith("practice:") ? source.slice("practice:".length) : "";
+    const { recipe } = this;
+    const asked = pool && pool !== recipe.pool
+      ? { action: "of_pool", name: pool }
+      : { action: "check", recipe: { ...recipe, tasks: { ...recipe.tasks, source } } };
+    await this.replace(asked, "");
   }
 
   reveal(key) {

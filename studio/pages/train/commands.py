@@ -16,12 +16,16 @@ from pool_registry.kinds import field_problems
 from studio.frame.commands import Fields, PageCommands, PageReply
 from studio.pages.train.job_document import build_job_line, load_job_recipe
 from studio.pages.train.preflight import find_gaps
+from studio.pages.train.task_commands import TaskCommands
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
+from trainer.pool_recipe import build_pool_recipe
 from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
 from trainer.recipe_schema import build_recipe_schema
+from trainer.tasks.practice.stored import open_task_book
 
 FIRST = "cpu-first-steps"
+DEFAULT_TASKS = 70  # to learn from, of those that a job makes where there are none
 
 
 class TrainCommands(PageCommands):
@@ -34,12 +38,14 @@ class TrainCommands(PageCommands):
             "open": self._open,
             "preset": self._preset,
             "of_job": self._of_job,
+            "of_pool": self._of_pool,
             "check": self._check,
             "fit": self._fit,
             "submit": self._submit,
             "stop": self._stop,
             "resume": self._resume,
             "start_queue": self._start_queue,
+            **TaskCommands(runtime).commands,
         }
 
     # Recipes
@@ -68,6 +74,11 @@ class TrainCommands(PageCommands):
     def _of_job(self, fields: Fields) -> PageReply:
         """The recipe of a job, to be edited for another one."""
         return self._reply(self.jobs.recipe(self.jobs.get(str(fields.get("job"))).id), "")
+
+    def _of_pool(self, fields: Fields) -> PageReply:
+        """The recipe that trains on a pool's own tasks."""
+        name = self._runtime.store.pools.latest(str(fields.get("name"))).pool.name
+        return self._reply(build_pool_recipe(name, count_planned(name) or DEFAULT_TASKS), "")
 
     def _check(self, fields: Fields) -> PageReply:
         """A recipe as edited: its problems by key, or its other form and what prevents a start."""
@@ -139,6 +150,12 @@ def submit(recipe: Recipe, runtime: Runtime) -> PageReply:
     row = runtime.jobs.submit(recipe)
     now = runtime.jobs.start_next() == row.id
     return PageReply(f"{row.id} {'starts' if now else 'waits in the queue'}", {"job": row.id})
+
+
+def count_planned(pool: str) -> int:
+    """How many of a pool's own tasks to learn from have a reference plan."""
+    tasks = [row.task for row in open_task_book(pool).read() if row.task is not None]
+    return sum(task.ref.split == "train" and task.oracle_turn is not None for task in tasks)
 
 
 def parse_draft(fields: Fields) -> Recipe:

@@ -19,9 +19,10 @@ from studio.pages.train.advice import advise
 from studio.pages.train.curves import MetricsReader, Row
 from studio.pages.train.machine_load import read_machine_load
 from studio.pages.train.progress import compute_job_progress, isoformat, seconds_since
-from studio.pages.train.schema import JobCheckpoint, JobEvaluation, JobLine, JobView
+from studio.pages.train.schema import JobCheckpoint, JobEvaluation, JobLine, JobView, OutcomeSentence
 from trainer.errors import TrainerError
 from trainer.jobs.job_folder import BEST_METRIC, JobFolder, read_lines
+from trainer.jobs.outcome import describe_outcome
 from trainer.jobs.queue import JobRow, JobStore
 from trainer.recipe import Recipe
 
@@ -69,7 +70,18 @@ def build_job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: flo
         tiny=bool(recipe and recipe.model.base == "starter:tiny"),
         pool=recipe.pool if recipe else "",
         title=recipe.title if recipe else "",
+        outcome=build_outcome(row, recipe, job_folder),
     )
+
+
+def build_outcome(row: JobRow, recipe: Recipe | None, job_folder: JobFolder) -> OutcomeSentence | None:
+    """The closing sentence of a job that is done."""
+    if recipe is None or row.state != "done":
+        return None
+    outcome = describe_outcome(row.id, recipe, job_folder)
+    if outcome is None:
+        return None
+    return OutcomeSentence(sentence=outcome.sentence, orchestrator=outcome.orchestrator, pool=outcome.pool)
 
 
 def list_checkpoints(job_folder: JobFolder, job: str, evaluations: Sequence[JobEvaluation]) -> list[JobCheckpoint]:

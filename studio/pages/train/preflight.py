@@ -24,6 +24,7 @@ from trainer.recipe import Recipe
 from trainer.tasks.practice.stored import SOURCE, find_practice_file
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
+from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 
 SAMPLE = 200  # tasks that are looked at
 SPARE_BYTES = 1_000_000_000
@@ -83,8 +84,7 @@ def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
     if oracle and not any(task.oracle_turn for task in tasks):
         yield LaunchGap(
             "sft.demonstrations.teacher",
-            "These tasks have no reference plans, which the teacher oracle replays. Choose another teacher, "
-            "such as model:AGENT.",
+            f"{EXPLAIN_NO_PLANS[0].upper()}{EXPLAIN_NO_PLANS[1:]}.",
         )
     if pool is None:
         return

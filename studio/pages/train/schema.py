@@ -105,6 +105,14 @@ class JobCheckpoint(PageDocument):
     evaluation: JobEvaluation | None
 
 
+class OutcomeSentence(PageDocument):
+    """What a job came to, and the checkpoint that it is about."""
+
+    sentence: str
+    orchestrator: str
+    pool: str
+
+
 class JobView(JobLine):
     """Everything about one job but its curves and its log."""
 
@@ -123,6 +131,7 @@ class JobView(JobLine):
     tiny: bool
     pool: str
     title: str
+    outcome: OutcomeSentence | None
 
 
 class CurveColumns(PageDocument):

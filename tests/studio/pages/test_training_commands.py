@@ -38,10 +38,10 @@ def test_made_tasks_are_listed_and_struck_one_by_one(send):
     reply = send("make_practice", count=30)
     practice = reply["practice"]
     assert reply["ok"] and practice["counts"]["train"] > 10 and practice["counts"]["test"] > 2
-    first, second = practice["tasks"][:2]
+    first, second = practice["rows"][:2]
     assert first["query"] and first["answer"] and set(first["workers"]) <= {"city_of", "crm", "calc"}
     left = send("strike_practice", query=first["query"])["practice"]
-    assert left["tasks"][0] == second and sum(left["counts"].values()) == sum(practice["counts"].values()) - 1
+    assert left["rows"][0] == second and sum(left["counts"].values()) == sum(practice["counts"].values()) - 1
     again = send("strike_practice", query=first["query"])
     assert not again["ok"] and "no such task" in again["problems"][0][1]
 

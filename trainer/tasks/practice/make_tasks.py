@@ -17,12 +17,13 @@ from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
 from orchestrator.plan import Turn
 from orchestrator.policies.oracle import OraclePolicy
 from pool_registry.actions import JsonValue, as_text
-from pool_registry.atomic_write import write_atomically
 from pool_registry.calls.live_pool import LivePool
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice.calls import CallBook, KnownCall, collect_calls
 from trainer.tasks.practice.compose import Composer, Draft
 from trainer.tasks.practice.rewrite import rewrite_queries
+from trainer.tasks.practice.solve_check import list_solved
+from trainer.tasks.practice.task_book import Merge, TaskBook
 from trainer.tasks.sources.jsonl import TaskLine, make_task
 from trainer.tasks.suite import make_random
 from trainer.tasks.task import normalize_query
@@ -37,6 +38,8 @@ STEPS = (1, 1, 2, 2, 2, 3, 3, 4)  # how many steps the tasks have, drawn from th
 class PracticeOptions:
     """`allowed`: workers that may be called although a call may have effects. `agent`: the worker of the pool that
     words the queries; "" for the words of the workers' descriptions. `recorded`: arguments of earlier calls by worker.
+    `tries`: in how many an agent (`checker`, else the one that words the queries, else the first of the pool) must
+    reach the answer from the query; 0 asks no agent: the plan was run, and the query does not state the answer.
     """
 
     count: int = 100
@@ -44,16 +47,20 @@ class PracticeOptions:
     seed: int = 0
     allowed: frozenset[str] = frozenset()
     agent: str = ""
+    tries: int = 0
+    checker: str = ""
     recorded: Mapping[str, Sequence[Mapping[str, JsonValue]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PracticeTasks:
-    """Lines of a task file; how many calls of each worker they are made of; and why a worker is in none of them."""
+    """Lines of a task file; how many calls of each worker they are made of; why a worker is in none of them; and what
+    an agent's check said of them, "" where none was asked."""
 
     lines: tuple[TaskLine, ...]
     calls: Mapping[str, int]
     reasons: Mapping[str, str]
+    checked: str = ""
 
     def count_splits(self) -> dict[str, int]:
         """The number of tasks in each split."""
@@ -63,8 +70,10 @@ class PracticeTasks:
 
 async def make_practice_tasks(pool: LivePool, options: PracticeOptions) -> PracticeTasks:
     """Make at most `options.count` tasks. Raises UnusableTasks when there are none, saying what to do."""
-    if options.agent and options.agent not in pool.workers:
-        raise UnusableTasks(pool.unknown_worker(options.agent))
+    for agent in filter(None, (options.agent, options.checker)):
+        if agent not in pool.workers:
+            raise UnusableTasks(pool.unknown_worker(agent))
+    checker = _choose_checker(pool, options)
     book = await collect_calls(pool, options.recorded, options.allowed, seed=options.seed)
     parted = part_calls(book.calls, options.seed)
     lines: list[TaskLine] = []
@@ -78,7 +87,33 @@ async def make_practice_tasks(pool: LivePool, options: PracticeOptions) -> Pract
     lines = list({normalize_query(line.query): line for line in reversed(lines)}.values())[::-1]
     if not lines:
         raise UnusableTasks(_explain_none(book))
-    return PracticeTasks(tuple(lines), {name: len(calls) for name, calls in book.calls.items()}, book.reasons)
+    checked = ""
+    if checker:
+        lines, checked = await _keep_solved(lines, checker, options.tries, pool)
+    return PracticeTasks(tuple(lines), {name: len(calls) for name, calls in book.calls.items()}, book.reasons, checked)
+
+
+def _choose_checker(pool: LivePool, options: PracticeOptions) -> str:
+    """The agent that must solve the tasks; "" for none. Raises UnusableTasks where the pool has no agent."""
+    if not options.tries:
+        return ""
+    agents = [spec.name for spec in pool.pool.agents()]
+    if not agents:
+        raise UnusableTasks("no agent of this pool can try the tasks: add one, or ask for 0 tries (--tries 0)")
+    return options.checker or options.agent or agents[0]
+
+
+async def _keep_solved(
+    lines: Sequence[TaskLine], checker: str, tries: int, pool: LivePool
+) -> tuple[list[TaskLine], str]:
+    """The tasks that the agent solves, and how many those are. Raises UnusableTasks when it solves none."""
+    tasks = [make_task(line, "practice", place) for place, line in enumerate(lines)]
+    solved = await list_solved(tasks, checker, tries, pool)
+    kept = [line for line, right in zip(lines, solved, strict=True) if right]
+    sentence = f"{checker} solved {len(kept):,} of {len(lines):,} in {tries} {'try' if tries == 1 else 'tries'}"
+    if not kept:
+        raise UnusableTasks(f"{sentence}, so none is left: let a stronger agent try, or none (--tries 0)")
+    return kept, f"{sentence}; the others are left out"
 
 
 def part_calls(calls: Mapping[str, Sequence[KnownCall]], seed: int) -> dict[str, dict[str, list[KnownCall]]]:
@@ -143,8 +178,7 @@ def _explain_none(book: CallBook) -> str:
     return f"no practice task could be made: {reasons or 'the pool has no worker'}"
 
 
-def save_practice_tasks(tasks: PracticeTasks, file: Path) -> None:
-    """Write the task file, whole or not at all."""
-    lines = (line.model_dump_json(exclude_none=True) for line in tasks.lines)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, "".join(f"{line}\n" for line in lines))
+def save_practice_tasks(tasks: PracticeTasks, file: Path) -> Merge:
+    """Write the tasks in place of those that were made before. What a person added or edited stays, what he struck
+    stays out."""
+    return TaskBook(file).replace_made(tasks.lines)

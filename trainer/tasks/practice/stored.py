@@ -14,6 +14,7 @@ from pool_registry.storage.data_folder import find_home
 from trainer.errors import UnusableTasks
 from trainer.tasks.practice.make_tasks import PracticeOptions, PracticeTasks, make_practice_tasks, save_practice_tasks
 from trainer.tasks.practice.recorded import list_recorded_arguments
+from trainer.tasks.practice.task_book import Merge, TaskBook
 from trainer.tasks.sources.jsonl import open_file
 from trainer.tasks.sources.source import TaskList
 
@@ -36,16 +37,23 @@ def open_practice(pool: str) -> TaskList:
     return open_file(file, f"{SOURCE}{pool}")
 
 
-async def make_and_save(store: Store, pool: str, options: PracticeOptions, file: Path | None = None) -> PracticeTasks:
-    """Make a pool's practice tasks and put them in place of those there are, or into `file`.
+async def make_and_save(
+    store: Store, pool: str, options: PracticeOptions, file: Path | None = None
+) -> tuple[PracticeTasks, Merge]:
+    """Make practice tasks and put them in place of the pool's made ones, or into `file`; what a person added, edited
+    or struck stays so.
 
     Raises UnusableTasks or PoolNotFound.
     """
     recorded = list_recorded_arguments(store.traces, pool)
     async with live_pool(store.pools.latest(pool).pool) as live:
         tasks = await make_practice_tasks(live, replace(options, recorded=recorded))
-    save_practice_tasks(tasks, file or find_practice_file(pool))
-    return tasks
+    return tasks, save_practice_tasks(tasks, file or find_practice_file(pool))
+
+
+def open_task_book(pool: str) -> TaskBook:
+    """The book of a pool's own tasks, to read and to change."""
+    return TaskBook(find_practice_file(pool))
 
 
 def make_missing_tasks(sources: Iterable[str], store: Store) -> None:
@@ -53,7 +61,7 @@ def make_missing_tasks(sources: Iterable[str], store: Store) -> None:
     for source in dict.fromkeys(sources):
         pool = source.removeprefix(SOURCE)
         if source.startswith(SOURCE) and not find_practice_file(pool).is_file():
-            tasks = asyncio.run(make_and_save(store, pool, PracticeOptions()))
+            tasks, _ = asyncio.run(make_and_save(store, pool, PracticeOptions()))
             log.info("made %d practice tasks for the pool %s", len(tasks.lines), pool)
             for name, reason in tasks.reasons.items():
                 log.info("%s is in none of them: %s", name, reason)

@@ -99,6 +99,9 @@ class TaskLine(_LineModel):
     split: Literal["train", "validation", "test"] | None = None
     family: str | None = Field(default=None, min_length=1, max_length=100)
     plan: dict[str, JsonValue] | None = None
+    made: str | None = Field(
+        default=None, max_length=60, description="The mark of `tasks make`, of what it wrote here."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +120,9 @@ def load_tasks(path: Path) -> TaskFile:
     for number, raw in _read_lines(path):
         if not raw.strip():
             continue
-        try:
-            task = make_task(_parse_line(raw), path.stem, number - 1)
-        except ValidationError as error:
-            problems += [(number, f"{key}: {what}" if key else what) for key, what in field_problems(error)]
-            continue
-        except ValueError as error:
-            problems.append((number, str(error)))
+        _, task, wrong = read_task_line(raw, path.stem, number - 1)
+        problems += [(number, what) for what in wrong]
+        if task is None:
             continue
         first = seen.setdefault(normalize_query(task.query), number)
         if first == number:
@@ -148,6 +147,19 @@ def _read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
     except OSError as error:
         raise UnusableTasks(f"{path} cannot be read: {error.strerror}; give the path of a JSONL file") from error
+
+
+def read_task_line(raw: bytes, family: str, index: int) -> tuple[TaskLine | None, Task | None, list[str]]:
+    """A line and its task, or None and what keeps it from being one. A line whose fields are right but whose task is
+    not (a number that is none) is given without a task."""
+    line = None
+    try:
+        line = _parse_line(raw)
+        return line, make_task(line, family, index), []
+    except ValidationError as error:
+        return None, None, [f"{key}: {what}" if key else what for key, what in field_problems(error)]
+    except ValueError as error:
+        return line, None, [str(error)]
 
 
 def _parse_line(raw: bytes) -> TaskLine:

@@ -1,0 +1,60 @@
+// Making tasks from calls that the workers of a pool answer: how many, whose words, who tries them, and which workers
+// with possible effects may be called.
+
+import { busy, button, select } from "../lib/controls.js";
+import { el } from "../lib/dom.js";
+import { labelField } from "../lib/form.js";
+
+const ABOUT = "Workers without effects are called, and plans are made of calls that work. What you added, edited or struck stays so.";
+
+export class MakeTasks {
+  /** @param {*} panel */
+  constructor(panel) {
+    this.panel = panel;
+    this.count = el("input", { type: "number", min: "1", max: "2000", value: "100" });
+    this.agent = select([], "");
+    this.tries = el("input", { type: "number", min: "0", max: "16", value: "0" });
+    this.agentField = labelField("Words of the queries", this.agent);
+    this.triesField = labelField("Tries of an agent", this.tries, "It must reach the answer in one of so many; 0: none is asked.");
+    this.allowed = el("fieldset.pool-training-allowed");
+    this.left = el("p.train-mute");
+    this.make = button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.send()), "page-primary");
+    const fields = el(
+      "div.train-form-grid.form-fields-row", {}, labelField("Number of tasks", this.count).node, this.agentField.node, this.triesField.node,
+    );
+    this.root = el("div.train-tasks-form", {}, el("p.train-mute", {}, ABOUT), fields, this.allowed, this.left, this.make);
+  }
+
+  /** @param {import("../types").TasksDocument} tasks */
+  take({ agents, excluded }) {
+    const agent = this.agent.value;
+    const choices = [["", "From the workers' descriptions"], ...agents.map((name) => [name, `By ${name}`])];
+    this.agent.replaceChildren(...choices.map(([value, label]) => el("option", { value }, label)));
+    this.agent.value = agents.includes(agent) ? agent : "";
+    this.agentField.node.hidden = this.triesField.node.hidden = !agents.length;
+    const chosen = this.readAllowed();
+    const mayBe = excluded.filter((worker) => worker.may_be_allowed);
+    this.allowed.hidden = !mayBe.length;
+    this.allowed.replaceChildren(
+      el("legend", {}, "Workers whose calls might have effects: call them too?"),
+      ...mayBe.map(({ name }) => {
+        const box = el("input", { type: "checkbox", value: name });
+        box.checked = chosen.includes(name);
+        return el("label", {}, box, name);
+      }),
+    );
+    const others = excluded.filter((worker) => !worker.may_be_allowed).map((worker) => worker.name);
+    this.left.textContent = others.length ? `In no task, because their answers are not exact: ${others.join(", ")}.` : "";
+  }
+
+  readAllowed() {
+    return [...this.allowed.querySelectorAll("input:checked")].map((box) => /** @type {HTMLInputElement} */ (box).value);
+  }
+
+  async send() {
+    const [many, tries] = [this.count, this.tries].map((input) => Number(input.value));
+    const request = { count: many, agent: this.agent.value, tries, allowed: this.readAllowed() };
+    const reply = await this.panel.change({ action: "make_tasks", ...request });
+    if (reply.ok) this.panel.open("");
+  }
+}

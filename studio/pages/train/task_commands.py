@@ -1,0 +1,243 @@
+"""The commands of the Tasks panel: a pool's own tasks are made, pasted, uploaded, written, edited, struck and tried."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from orchestrator.engine.episode_loop import EpisodeSpec, run_episode
+from orchestrator.policies.oracle import OraclePolicy
+from pool_registry.actions import JsonValue, as_text
+from pool_registry.calls.live_pool import live_pool
+from pool_registry.errors import InvalidPool
+from pool_registry.kinds import field_problems
+from pool_registry.pool import Pool
+from studio.frame.commands import Command, Fields, PageReply, table, text, words
+from studio.pages.train.task_documents import (
+    build_book_document,
+    build_row,
+    build_source_document,
+    list_problems,
+)
+from studio.runtime import Runtime
+from trainer.evaluation.grading import grade_answer
+from trainer.tasks.practice.make_tasks import PracticeOptions
+from trainer.tasks.practice.pasted_lines import MAX_CHARS, read_answer, read_pasted
+from trainer.tasks.practice.stored import SOURCE, make_and_save, open_task_book
+from trainer.tasks.practice.task_book import count_splits
+from trainer.tasks.sources.jsonl import TaskLine, make_task
+from trainer.tasks.task import Task
+from trainer.tasks.verifier_examples import KINDS, list_example_answers
+
+MAX_TASKS = 2000
+MAX_TRIES = 16
+PREVIEW = 20
+LISTS = ("set", "one_of", "states_all")  # verifiers whose answer is a list
+
+
+class TaskCommands:
+    """Commands by name. Those that change tasks reply with the tasks as they are then."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.commands: dict[str, Command] = {
+            "tasks": self._show,
+            "make_tasks": self._make,
+            "read_tasks": self._read,
+            "add_tasks": self._add,
+            "save_task": self._save,
+            "strike_task": self._strike,
+            "restore_task": self._restore,
+            "try_task": self._try,
+            "run_plan": self._run_plan,
+        }
+
+    def _show(self, fields: Fields) -> PageReply:
+        source = text(fields, "source")
+        if source.startswith(SOURCE):
+            return self._reply({**fields, "pool": source.removeprefix(SOURCE)})
+        levels = fields.get("levels")
+        chosen = tuple(level for level in levels if isinstance(level, int)) if isinstance(levels, list) else (1,)
+        return PageReply(fields={"tasks": build_source_document(source, chosen).to_json()})
+
+    def _make(self, fields: Fields) -> PageReply:
+        """Make tasks in place of those that were made before."""
+        pool = self._pool(fields)
+        made, merge = self._runtime.run(make_and_save(self._runtime.store, pool.name, parse_options(fields)))
+        names = fields.get("allowed") or ()
+        notes = [f"{worker}: {reason}" for worker, reason in made.reasons.items() if worker in names]
+        notes += [made.checked] if made.checked else []
+        notes += [f"{merge.own:,} of your own stay"] if merge.own else []
+        notes += [f"{merge.struck:,} that you struck or edited stay out"] if merge.struck else []
+        return self._reply(fields, "; ".join([f"Made {merge.made:,} tasks", *notes]))
+
+    def _read(self, fields: Fields) -> PageReply:
+        """What pasted or uploaded text holds; nothing is kept."""
+        pool, lines = self._pool(fields), read_pasted(_long_text(fields), "own")
+        tasks = [row for row in lines if row.task is not None]
+        preview = {
+            "counts": count_splits(tasks),
+            "total": len(tasks),
+            "rows": [build_row(row).to_json() for row in tasks[:PREVIEW]],
+            "problems": [problem.to_json() for problem in list_problems(lines)],
+            "examples": [
+                {
+                    "verifier": kind,
+                    "about": KINDS.get(kind, ""),
+                    "query": task.query,
+                    "answers": list_example_answers(task.verifier),
+                }
+                for kind, task in _first_of_each_kind([row.task for row in tasks if row.task])
+            ],
+            "lacking": sorted({name for row in tasks if row.task for name in row.task.list_missing_workers(pool)}),
+        }
+        return PageReply(fields={"preview": preview})
+
+    def _add(self, fields: Fields) -> PageReply:
+        """Keep every line that is a task."""
+        pool = self._pool(fields)
+        lines = [row.line for row in read_pasted(_long_text(fields), "own") if row.task is not None and row.line]
+        if not lines:
+            raise InvalidPool([("text", "no line of this is a task")])
+        open_task_book(pool.name).add(lines)
+        return self._reply(fields, f"Added {len(lines):,} {'task' if len(lines) == 1 else 'tasks'}")
+
+    def _save(self, fields: Fields) -> PageReply:
+        """Put an edited task in the place of `query`, or add a new one."""
+        pool = self._pool(fields)
+        line, task = parse_written(table(fields, "task"))
+        if lacking := task.list_missing_workers(pool):
+            raise InvalidPool([("plan", f"the pool has no {', '.join(lacking)}")])
+        book, query = open_task_book(pool.name), words(fields, "query")
+        if query:
+            book.replace(query, line)
+        else:
+            book.add([line])
+        return self._reply(fields, "Saved" if query else "Added")
+
+    def _strike(self, fields: Fields) -> PageReply:
+        open_task_book(self._pool(fields).name).strike(text(fields, "query"))
+        return self._reply(fields)
+
+    def _restore(self, fields: Fields) -> PageReply:
+        open_task_book(self._pool(fields).name).restore(text(fields, "query"))
+        return self._reply(fields, "Put back")
+
+    def _try(self, fields: Fields) -> PageReply:
+        """How a written task is graded: answers by example, and one that a person gives."""
+        pool, (_, task) = self._pool(fields), parse_written(table(fields, "task"))
+        kind = task.verifier.kind
+        reply: dict[str, Any] = {
+            "kind": kind, "about": KINDS.get(kind, ""), "answers": list_example_answers(task.verifier),
+        }  # fmt: skip
+        answer = words(fields, "answer")
+        if answer:
+            grade = self._runtime.run(_grade(task, answer, pool))
+            reply |= {"correct": grade[0], "reason": grade[1]}
+        return PageReply(fields={"verifier": reply})
+
+    def _run_plan(self, fields: Fields) -> PageReply:
+        """Call the workers of a written plan, and say whether its answer is the right one."""
+        pool, (_, task) = self._pool(fields), parse_written(table(fields, "task"))
+        if task.oracle_turn is None:
+            raise InvalidPool([("plan", "write a plan first")])
+        if lacking := task.list_missing_workers(pool):
+            raise InvalidPool([("plan", f"the pool has no {', '.join(lacking)}")])
+        answer, failure, correct = self._runtime.run(_run_reference(task, pool))
+        return PageReply(fields={"plan": {"answer": answer, "failure": failure, "correct": correct}})
+
+    def _pool(self, fields: Fields) -> Pool:
+        return self._runtime.store.pools.latest(text(fields, "pool")).pool
+
+    def _reply(self, fields: Fields, message: str = "") -> PageReply:
+        first = fields.get("first")
+        document = build_book_document(
+            self._pool(fields), words(fields, "split"), words(fields, "words"), first if isinstance(first, int) else 0
+        )
+        return PageReply(message, {"tasks": document.to_json()})
+
+
+def parse_options(fields: Fields) -> PracticeOptions:
+    """The options of a command that makes tasks. Raises InvalidPool."""
+    count, tries = fields.get("count"), fields.get("tries") or 0
+    if not isinstance(count, int) or not 1 <= count <= MAX_TASKS:
+        raise InvalidPool([("count", f"give a number from 1 to {MAX_TASKS:,}")])
+    if not isinstance(tries, int) or not 0 <= tries <= MAX_TRIES:
+        raise InvalidPool([("tries", f"give a number from 0 to {MAX_TRIES}")])
+    allowed = fields.get("allowed")
+    names = frozenset(map(str, allowed)) if isinstance(allowed, list) else frozenset()
+    return PracticeOptions(count=count, allowed=names, agent=str(fields.get("agent") or ""), tries=tries)
+
+
+def parse_written(written: Fields) -> tuple[TaskLine, Task]:
+    """The task that the form holds: texts as they were typed. Raises InvalidPool with the problems at their fields."""
+    kind = words(written, "verifier")
+    given = str(written.get("answer") or "")
+    answer: JsonValue = given.strip() if kind in ("exact", "regex", "judge", "python") else read_answer(given)
+    if kind in LISTS:
+        answer = [read_answer(item) for item in given.split("\n") if item.strip()]
+    rule: dict[str, JsonValue] = {"kind": kind}
+    if kind == "number" and words(written, "tolerance"):
+        rule["tolerance"] = read_answer(words(written, "tolerance"))
+    if kind == "python":
+        rule["code"] = str(written.get("code") or "")
+    if kind == "judge":
+        rule["worker"] = words(written, "judge")
+    document = {
+        "query": words(written, "query"),
+        "answer": None if answer == "" else answer,
+        "verifier": rule if kind else None,
+        "split": words(written, "split") or None,
+        "plan": _parse_plan(str(written.get("plan") or "")),
+    }
+    try:
+        line = TaskLine.model_validate(document)
+        return line, make_task(line, "own", 0)
+    except ValidationError as error:
+        raise InvalidPool(field_problems(error)) from error
+    except ValueError as error:
+        field, colon, sentence = str(error).partition(": ")
+        raise InvalidPool([(field.partition(".")[0], sentence) if colon else ("", str(error))]) from error
+
+
+def _parse_plan(written: str) -> JsonValue:
+    if not written.strip():
+        return None
+    try:
+        plan: JsonValue = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        raise InvalidPool([("plan", f"this is no JSON: {error}")]) from error
+    return plan
+
+
+def _long_text(fields: Fields) -> str:
+    given = text(fields, "text")
+    if len(given) > MAX_CHARS:
+        raise InvalidPool([("text", f"this has more than {MAX_CHARS:,} characters; put it into a file and name that")])
+    return given
+
+
+def _first_of_each_kind(tasks: list[Task]) -> list[tuple[str, Task]]:
+    return list({task.verifier.kind: (task.verifier.kind, task) for task in reversed(tasks)}.values())
+
+
+async def _grade(task: Task, answer: str, pool: Pool) -> tuple[bool, str]:
+    async with live_pool(pool) as live:
+        grade = await grade_answer(task, answer, live)
+    return grade.correct, grade.reason or ""
+
+
+async def _run_reference(task: Task, pool: Pool) -> tuple[str, str, bool]:
+    """The answer of a task's plan, what failed in it, and whether it is right."""
+    assert task.oracle_turn is not None, "the caller looked"
+    async with live_pool(pool) as live:
+        episode = await run_episode(EpisodeSpec(task.query), OraclePolicy(task.oracle_turn), live)
+        grade = await grade_answer(task, episode.answer, live)
+    failed = [
+        f"step {run.step.id} ({run.step.worker}): {run.observation.error.message}"
+        for run in episode.steps.values()
+        if run.observation is not None and run.observation.error is not None
+    ]
+    return ("" if episode.answer is None else as_text(episode.answer)), "; ".join(failed), grade.correct

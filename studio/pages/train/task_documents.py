@@ -1,0 +1,194 @@
+"""What the pages show of tasks: those of a pool's own book, which can be changed, and samples of every other source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import Field
+
+from pool_registry.actions import JsonValue, as_text
+from pool_registry.kinds import open_worker
+from pool_registry.pool import Pool
+from pool_registry.text import one_line, shorten
+from studio.frame.document import PageDocument
+from trainer.tasks.practice.calls import explain_exclusion
+from trainer.tasks.practice.stored import SOURCE, find_practice_file, open_task_book
+from trainer.tasks.practice.task_book import BookLine, count_splits, read_lines
+from trainer.tasks.registry import open_source
+from trainer.tasks.task import Task
+from trainer.tasks.verifier_examples import KINDS
+
+ANSWER_CHARS = 80
+SHOWN = 50
+SAMPLED = 4  # tasks of each split of a source that makes them as they are needed
+PROBLEMS = 100
+
+
+class TaskRow(PageDocument):
+    """One task; `origin` is "made", "own" or "" where it has none, `fields` are those of its line in a task file."""
+
+    query: str
+    answer: str
+    split: str
+    verifier: str
+    workers: list[str] = Field(description="Those that its plan calls, in order.")
+    origin: str
+    fields: dict[str, JsonValue]
+
+
+class LineProblem(PageDocument):
+    """Why a line is no task."""
+
+    line: int
+    sentence: str
+
+
+class WorkerExclusion(PageDocument):
+    """A worker that made tasks leave out. One that a person may allow only might have effects."""
+
+    name: str
+    reason: str
+    may_be_allowed: bool
+
+
+class TasksDocument(PageDocument):
+    """Tasks as a page lists them: `rows` are some of the `total` that fit what a person looks for.
+
+    `counts` by split, empty where a source makes as many as one wants. `pool` is the pool whose own tasks these are,
+    "" for another source. `verifiers` says how each kind that occurs grades.
+    """
+
+    source: str
+    pool: str
+    file: str
+    counts: dict[str, int]
+    made: int
+    own: int
+    with_plan: int
+    rows: list[TaskRow]
+    first: int
+    total: int
+    problems: list[LineProblem]
+    struck: list[str]
+    excluded: list[WorkerExclusion]
+    agents: list[str]
+    verifiers: dict[str, str]
+
+
+def build_book_document(pool: Pool, split: str = "", words: str = "", first: int = 0) -> TasksDocument:
+    """A pool's own tasks. Raises UnusableTasks where what is remembered about them is damaged."""
+    book = open_task_book(pool.name)
+    lines = book.read()
+    tasks = [row for row in lines if row.task is not None]
+    made = sum(row.is_made for row in tasks)
+    fitting = [row for row in reversed(tasks) if not row.is_made] + [row for row in tasks if row.is_made]
+    fitting = [row for row in fitting if fits_filter(row, split, words)]
+    return TasksDocument(
+        source=f"{SOURCE}{pool.name}",
+        pool=pool.name,
+        file=str(find_practice_file(pool.name)),
+        counts=count_splits(tasks),
+        made=made,
+        own=len(tasks) - made,
+        with_plan=sum(row.task is not None and row.task.oracle_turn is not None for row in tasks),
+        rows=[build_row(row) for row in fitting[first : first + SHOWN]],
+        first=first,
+        total=len(fitting),
+        problems=list_problems(lines),
+        struck=[row.key for row in book.list_struck()[:SHOWN]],
+        excluded=list_exclusions(pool),
+        agents=[spec.name for spec in pool.agents()],
+        verifiers=_describe_verifiers([row.task for row in tasks if row.task]),
+    )
+
+
+def fits_filter(row: BookLine, split: str, words: str) -> bool:
+    """Whether a task is in a split ("" for any) and holds the words."""
+    if row.task is None or split not in ("", row.task.ref.split):
+        return False
+    return words.casefold() in f"{row.task.query} {' '.join(row.task.workers)}".casefold()
+
+
+def build_source_document(source: str, levels: tuple[int, ...]) -> TasksDocument:
+    """A look into any other source: all of a file with its problems, some of what makes tasks as they are needed.
+
+    Raises UnknownTask or UnusableTasks.
+    """
+    lines: list[BookLine] = []
+    if source.startswith("file:"):
+        path = Path(source.removeprefix("file:")).expanduser()
+        opened = open_source(source)  # says what is wrong with a file that cannot be read
+        lines = read_lines(path.read_text(encoding="utf-8", errors="replace"), path.stem)
+        tasks = [row.task for row in lines if row.task is not None]
+        counts = count_splits(lines)
+    else:
+        opened = open_source(source)
+        tasks = [task for split in ("train", "test") for task in opened.tasks(split, SAMPLED, levels=levels)]
+        counts = {}
+    return TasksDocument(
+        source=source,
+        pool="",
+        file="",
+        counts=counts,
+        made=0,
+        own=0,
+        with_plan=sum(task.oracle_turn is not None for task in tasks),
+        rows=[_describe_task(task, "", {}) for task in tasks[:SHOWN]],
+        first=0,
+        total=len(tasks),
+        problems=list_problems(lines),
+        struck=[],
+        excluded=[],
+        agents=[],
+        verifiers=_describe_verifiers(tasks),
+    )
+
+
+def build_row(row: BookLine) -> TaskRow:
+    """A line that is a task."""
+    assert row.task is not None and row.line is not None, "the caller leaves out lines that are no tasks"
+    fields = row.line.model_dump(mode="json", exclude_none=True, exclude={"made"})
+    return _describe_task(row.task, "made" if row.is_made else "own", fields)
+
+
+def _describe_task(task: Task, origin: str, fields: dict[str, JsonValue]) -> TaskRow:
+    steps = task.oracle_turn.steps if task.oracle_turn else ()
+    return TaskRow(
+        query=task.query,
+        answer=shorten(one_line(write_answer(task)), ANSWER_CHARS),
+        split=task.ref.split,
+        verifier=task.verifier.kind,
+        workers=[step.worker for step in steps],
+        origin=origin,
+        fields=fields,
+    )
+
+
+def write_answer(task: Task) -> str:
+    """The expected answer as text; the items of a list with commas between them."""
+    expected = task.expected
+    return ", ".join(map(as_text, expected)) if isinstance(expected, list | tuple) else as_text(expected)
+
+
+def list_problems(lines: Sequence[BookLine]) -> list[LineProblem]:
+    """The problems of lines that are no tasks."""
+    return [LineProblem(line=row.number, sentence=text) for row in lines for text in row.problems][:PROBLEMS]
+
+
+def _describe_verifiers(tasks: Sequence[Task]) -> dict[str, str]:
+    kinds = Counter(task.verifier.kind for task in tasks)
+    return {kind: KINDS.get(kind, "its own way") for kind, _ in kinds.most_common()}
+
+
+def list_exclusions(pool: Pool) -> list[WorkerExclusion]:
+    """The enabled workers that are not called to make tasks unless a person allows it."""
+    everyone = frozenset(spec.name for spec in pool.enabled)
+    exclusions = []
+    for spec in pool.enabled:
+        worker = open_worker(spec)
+        if reason := explain_exclusion(worker, frozenset()):
+            may_be_allowed = not explain_exclusion(worker, everyone)
+            exclusions.append(WorkerExclusion(name=spec.name, reason=reason, may_be_allowed=may_be_allowed))
+    return exclusions

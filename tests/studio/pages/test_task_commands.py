@@ -1,0 +1,127 @@
+"""The Tasks panel's commands: own tasks of a pool are made, read, added, written, edited, struck and tried."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from studio.pages.train.commands import TrainCommands
+from tests.trainer.support.shop import build_shop
+from trainer.tasks.practice.stored import find_practice_file
+
+PLAN = {
+    "steps": [{"id": 1, "worker": "calc", "arguments": {"expression": "6 * 7"}, "access": []}],
+    "answer": "$1",
+}
+
+
+@pytest.fixture
+def send(runtime, tmp_path, monkeypatch):
+    """Commands about the tasks of a shop, which has none yet."""
+    runtime.store.pools.save(build_shop(tmp_path))
+    monkeypatch.setenv("PODIUM_HOME", str(runtime.store.home.root))
+    find_practice_file("shop").unlink(missing_ok=True)
+    page = TrainCommands(runtime)
+
+    def run(action: str, **fields) -> dict:
+        return page.run(action, {"pool": "shop", **fields})
+
+    return run
+
+
+def write(**fields) -> dict[str, str]:
+    """What the form sends for a task."""
+    plain = {"query": "What is 6 * 7?", "answer": "42", "verifier": "", "split": "train", "plan": ""}
+    return {**plain, **fields}
+
+
+def test_made_tasks_leave_alone_what_a_person_did(send):
+    made = send("make_tasks", count=20)["tasks"]
+    first, second = made["rows"][:2]
+    assert send("strike_task", query=first["query"])["tasks"]["struck"] == [first["query"].rstrip(".?!")]
+    edited = write(query=second["query"], answer="1", verifier="number")
+    assert send("save_task", query=second["query"], task=edited)["ok"]
+    again = send("make_tasks", count=20)
+    queries = {row["query"]: row for row in again["tasks"]["rows"]}
+    assert first["query"] not in queries and queries[second["query"]]["answer"] == "1"
+    assert (again["tasks"]["own"], again["tasks"]["made"]) == (1, made["made"] - 2) and "of your own stay" in again[
+        "message"
+    ]
+
+
+def test_pasted_lines_are_shown_with_problems_before_they_are_added(send):
+    text = "What is 2 + 2?\t4\nno answer here\nCapital of Kenya?\tNairobi"
+    preview = send("read_tasks", text=text)["preview"]
+    assert preview["total"] == 2 and [problem["line"] for problem in preview["problems"]] == [2]
+    examples = {row["verifier"]: dict(row["answers"]) for row in preview["examples"]}
+    assert examples["number"] == {"4": True, "It is 4.": True, "5": False}
+    assert examples["exact"]["NAIROBI"] and not examples["exact"]["It is Nairobi."]
+    assert send("tasks", source="practice:shop")["tasks"]["own"] == 0
+    added = send("add_tasks", text=text)
+    assert added["message"] == "Added 2 tasks" and added["tasks"]["own"] == 2
+    twice = send("add_tasks", text=text)
+    assert not twice["ok"] and "already" in twice["problems"][0][1]
+
+
+def test_a_written_task_shows_how_it_is_graded_and_is_saved_with_its_plan(send):
+    task = write(plan=json.dumps(PLAN))
+    tried = send("try_task", task=task, answer="It is 43.")["verifier"]
+    assert (tried["kind"], tried["correct"]) == ("number", False)
+    assert send("run_plan", task=task)["plan"] == {"answer": "42", "failure": "", "correct": True}
+    row = send("save_task", task=task)["tasks"]["rows"][0]
+    assert (row["origin"], row["workers"], row["split"]) == ("own", ["calc"], "train")
+
+
+def test_a_function_of_ones_own_is_tried_in_the_sandbox(send):
+    task = write(answer="", verifier="python", code="def check(answer, query):\n    return answer == 'yes'")
+    assert send("try_task", task=task, answer="yes")["verifier"]["correct"] is True
+    assert send("try_task", task=task, answer="no")["verifier"]["correct"] is False
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"query": ""}, "query"),
+        ({"answer": ""}, "answer"),
+        ({"verifier": "number", "answer": "many"}, "answer"),
+        ({"plan": "{"}, "plan"),
+        ({"plan": json.dumps({**PLAN, "answer": "$2"})}, "plan"),
+        ({"plan": json.dumps(PLAN).replace("calc", "abacus")}, "plan"),
+        ({"verifier": "python", "code": "x = 1"}, "verifier"),
+    ],
+)
+def test_problems_of_a_written_task_are_told_at_their_fields(send, fields, field):
+    reply = send("save_task", task=write(**fields))
+    assert not reply["ok"] and reply["problems"][0][0] == field
+
+
+def test_tasks_are_found_by_words_and_split(send):
+    send("add_tasks", text="Apples?\t1\nPears?\t2")
+    send("save_task", task=write(split="test"))
+    assert [row["query"] for row in send("tasks", source="practice:shop", words="pear")["tasks"]["rows"]] == ["Pears?"]
+    assert send("tasks", source="practice:shop", split="test", words="6 *")["tasks"]["total"] == 1
+
+
+def test_other_sources_are_shown_too(send, tmp_path):
+    forge = send("tasks", source="forge", levels=[1])["tasks"]
+    assert forge["rows"] and not forge["counts"] and "number" in forge["verifiers"]
+    file = tmp_path / "mine.jsonl"
+    file.write_text('{"query": "a", "answer": 1}\n{"query": 3}\n')
+    mine = send("tasks", source=f"file:{file}")["tasks"]
+    assert sum(mine["counts"].values()) == 1 and mine["problems"][0]["line"] == 2
+    assert not send("tasks", source="nothing:here")["ok"]
+
+
+def test_own_tasks_without_plans_name_every_teacher_there_is(send):
+    send("add_tasks", text="\n".join(f"What is {k} + {k}?\t{2 * k}" for k in range(30)))
+    reply = send("of_pool", name="shop")
+    gap = next(gap for gap in reply["missing"] if gap["key"] == "sft.demonstrations.teacher")
+    for way in ("podium tasks make", "What if", "smollm2-reader", "GRPO"):
+        assert way in gap["sentence"]
+
+
+def test_the_recipe_for_a_pool_has_its_tasks(send):
+    send("make_tasks", count=20)
+    recipe = send("of_pool", name="shop")["recipe"]
+    assert (recipe["pool"], recipe["tasks"]["source"]) == ("shop", "practice:shop")

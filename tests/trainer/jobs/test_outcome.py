@@ -1,0 +1,76 @@
+"""The closing sentence of a job: how many held-out tasks are solved, how many were before, and what is weakest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainer.jobs.job_folder import JobFolder
+from trainer.jobs.outcome import describe_outcome
+from trainer.recipe import load_recipe
+from trainer.results.rows import ResultRow, append_result
+
+JOB, START = "shop-reader-1", "smollm2-reader"
+
+
+@pytest.fixture
+def measure(tmp_path: Path):
+    """The outcome of a job whose checkpoints solve these of twenty tasks: ten of one step, then ten of two."""
+    folder = JobFolder(tmp_path / "jobs" / JOB)
+    folder.path.mkdir(parents=True)
+    file = tmp_path / "own.jsonl"
+    lines = []
+    for index in range(20):
+        steps = [{"id": 1, "worker": "city_of", "arguments": {}, "access": []}]
+        if index >= 10:
+            steps.append({"id": 2, "worker": "vat", "arguments": {"amount": "$1"}, "access": [1]})
+        plan = {"steps": steps, "answer": f"${len(steps)}"}
+        lines.append(json.dumps({"query": f"question {index}", "answer": index, "split": "test", "plan": plan}))
+    file.write_text("\n".join(lines))
+    recipe = load_recipe("own-pool")
+    tasks = recipe.tasks.model_copy(update={"source": f"file:{file}"})
+    recipe = recipe.model_copy(update={"pool": "shop", "tasks": tasks})
+
+    def run(solved: dict[str, set[int]], recipe=recipe, level: int = 0):
+        for name, right in solved.items():
+            for index in range(20):
+                append_result(folder.results, _write_row(name, index, index in right, level))
+        return describe_outcome(JOB, recipe, folder)
+
+    return run
+
+
+def _write_row(orchestrator: str, index: int, correct: bool, level: int) -> ResultRow:
+    return ResultRow(
+        orchestrator=orchestrator, source="x", family="own", level=level and 1 + index % 2, split="test", index=index,
+        query=f"question {index}", episode=f"e{index}", correct=correct, outcome="answered", turns=1, turn_errors=0,
+        steps=1, depth=1, width=1, statuses={}, failed_calls=0, wall_s=1, serial_s=1, tokens_in=1, tokens_out=1, cost=0,
+        workers={},
+    )  # fmt: skip
+
+
+def test_the_sentence_says_how_many_it_was_and_what_is_weakest(measure):
+    outcome = measure({START: {0, 1, 2}, f"{JOB}@9": set(), f"{JOB}@27": {*range(10), 10, 11}})
+    assert outcome is not None and (outcome.orchestrator, outcome.pool) == (f"{JOB}@27", "shop")
+    assert outcome.sentence.startswith("Solves 12 of 20 of your held-out tasks, was 3 (+45 points; 95 %: +")
+    assert outcome.sentence.endswith("Weakest: two-step questions that end with vat, 2 of 10.")
+
+
+def test_where_the_start_was_not_measured_on_the_same_tasks_nothing_is_said_of_it(measure):
+    outcome = measure({f"{JOB}@27": set(range(20))})
+    assert outcome is not None and outcome.sentence == "Solves 20 of 20 of your held-out tasks."
+
+
+def test_generated_tasks_are_told_apart_by_level(measure):
+    outcome = measure({f"{JOB}@27": {k for k in range(20) if k % 2}}, level=1)
+    assert outcome is not None and outcome.sentence.endswith("Weakest: own level 1, 0 of 10.")
+
+
+def test_a_job_that_measured_no_checkpoint_of_its_own_has_no_sentence(measure):
+    assert measure({START: {1}}) is None
+
+
+def test_a_recipe_that_only_evaluates_has_no_sentence(measure):
+    assert measure({f"{JOB}@27": {1}}, load_recipe("own-pool").with_only("evaluate")) is None

@@ -1,0 +1,145 @@
+"""A pool's own tasks: what a person adds, edits or strikes survives every making of tasks."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from trainer.errors import UnusableTasks
+from trainer.tasks.practice.pasted_lines import read_answer, read_pasted
+from trainer.tasks.practice.task_book import TaskBook, count_splits
+from trainer.tasks.registry import open_source
+from trainer.tasks.sources.jsonl import TaskLine
+
+
+def write_line(query: str, answer: object = 1, **fields: object) -> TaskLine:
+    return TaskLine.model_validate({"query": query, "answer": answer, "split": "train", **fields})
+
+
+def list_queries(book: TaskBook) -> list[str]:
+    return [row.task.query for row in book.read() if row.task]
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> TaskBook:
+    """A book with four made tasks."""
+    book = TaskBook(tmp_path / "shop.jsonl")
+    book.replace_made([write_line(f"made {k}") for k in range(4)])
+    return book
+
+
+def make_again(book: TaskBook, count: int = 5) -> None:
+    book.replace_made([write_line(f"made {k}") for k in range(count)])
+
+
+def test_made_tasks_take_the_place_of_made_ones(book):
+    merge = book.replace_made([write_line("made anew")])
+    assert list_queries(book) == ["made anew"] and (merge.made, merge.own, merge.struck) == (1, 0, 0)
+
+
+def test_an_added_task_stays(book):
+    book.add([write_line("mine")])
+    make_again(book)
+    assert list_queries(book) == ["mine", *(f"made {k}" for k in range(5))]
+
+
+def test_a_struck_task_stays_out_until_it_is_put_back(book):
+    book.strike("made 1?")
+    make_again(book)
+    assert "made 1" not in list_queries(book) and [row.key for row in book.list_struck()] == ["made 1"]
+    book.restore("made 1")
+    make_again(book)
+    assert list_queries(book).count("made 1") == 1 and not book.list_struck()
+
+
+def test_an_edited_task_stays_edited_and_its_first_form_stays_out(book):
+    book.replace("made 1", write_line("better words", 7))
+    book.replace("made 2", write_line("made 2", 99))
+    make_again(book)
+    rows = {row.key: row.line.answer for row in book.read()}
+    assert rows["better words"] == 7 and rows["made 2"] == 99 and "made 1" not in rows
+    assert len(rows) == 5
+
+
+def test_what_is_edited_and_deleted_in_an_editor_counts_too(book):
+    lines = book.file.read_text().splitlines()
+    changed = json.loads(lines[0]) | {"query": "by hand"}
+    book.file.write_text("\n".join([json.dumps(changed), "{broken", *lines[2:], ""]))
+    make_again(book)
+    assert list_queries(book) == ["by hand", "made 2", "made 3", "made 4"]
+    assert [row.raw for row in book.read() if row.problems] == ["{broken"]
+
+
+def test_other_lines_stay_byte_for_byte(book):
+    odd = '{ "query" : "odd  spaces", "answer":1 }'
+    book.file.write_text(f"{odd}\n{book.file.read_text()}")
+    book.strike("made 0")
+    assert book.file.read_text().startswith(f"{odd}\n")
+
+
+def test_removing_the_file_forgets_what_was_struck(book):
+    book.strike("made 1")
+    book.file.unlink()
+    make_again(book)
+    assert len(list_queries(book)) == 5
+
+
+@pytest.mark.parametrize("change", ["strike", "restore"])
+def test_a_task_that_is_not_there_is_told(book, change):
+    with pytest.raises(UnusableTasks, match="no such task"):
+        getattr(book, change)("nothing like it")
+
+
+def test_a_query_that_is_there_already_is_refused_and_nothing_changes(book):
+    before = book.file.read_bytes()
+    with pytest.raises(UnusableTasks, match="already"):
+        book.add([write_line("new"), write_line("Made 1".lower())])
+    with pytest.raises(UnusableTasks, match="already"):
+        book.replace("made 0", write_line("made 1"))
+    assert book.file.read_bytes() == before
+
+
+def test_two_writers_at_a_time_lose_nothing(book):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda k: book.add([write_line(f"mine {k}")]), range(24)))
+    assert len(list_queries(book)) == 28
+
+
+def test_the_marks_do_not_disturb_a_source(book):
+    assert len(open_source(f"file:{book.file}").tasks("train", 10)) == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"query": "a", "answer": 4}\n{"query": "b", "answer": "Rome"}',
+        "a\t4\nb\tRome",
+        "query,answer\na,4\nb,Rome\n",
+        'Query;Answer\r\n"a";4\r\nb;Rome\r\n',
+    ],
+)
+def test_lines_and_tables_are_read_alike(text):
+    rows = read_pasted(text, "own")
+    assert [(row.task.query, row.task.expected) for row in rows] == [("a", 4.0), ("b", "Rome")]
+    assert sum(count_splits(rows).values()) == 2
+
+
+def test_problems_of_pasted_text_are_told_by_line():
+    rows = read_pasted("a\t4\n\nno tab here\nc\t\na\t5", "own")
+    problems = {row.number: row.problems[0] for row in rows if row.problems}
+    assert set(problems) == {3, 4, 5} and "same as on line 1" in problems[5]
+
+
+def test_a_cell_of_several_lines_keeps_the_numbers_of_those_below():
+    rows = read_pasted('query,answer\n"a\nlong one",4\nb,\n', "own")
+    assert [row.number for row in rows if row.problems] == [4]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"), [("4", 4), ("4.50", 4.5), ("1,234", 1234), (" Rome ", "Rome"), ("007x", "007x")]
+)
+def test_typed_answers_are_numbers_where_they_are(text, answer):
+    assert read_answer(text) == answer and type(read_answer(text)) is type(answer)

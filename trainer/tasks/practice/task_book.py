@@ -1,0 +1,214 @@
+"""A pool's own tasks: a task file that a person and `tasks make` write together.
+
+What was made carries a mark of its content (`made`). A line without a mark, or one that was changed since, is a
+person's and stays when tasks are made anew. What a person strikes, or deletes in an editor, is remembered beside the
+file and never made again. Removing the file forgets everything.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from pool_registry.atomic_write import write_atomically
+from trainer.errors import UnusableTasks
+from trainer.tasks.sources.jsonl import TaskLine, read_task_line
+from trainer.tasks.suite import SPLITS
+from trainer.tasks.task import Task, normalize_query
+
+DIGEST = 12  # letters of a digest
+
+
+class BookRecord(BaseModel):
+    """What lies beside the task file: digests of the queries that were made last, and the lines that were struck."""
+
+    made: list[str] = []
+    struck: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class BookLine:
+    """One line of the file: its task, or the problems that keep it from being one."""
+
+    number: int
+    raw: str
+    line: TaskLine | None
+    task: Task | None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What makes two lines the same task."""
+        return normalize_query(self.task.query) if self.task else ""
+
+    @property
+    def is_made(self) -> bool:
+        """Whether `tasks make` wrote the line and nobody has changed it since."""
+        return self.line is not None and self.line.made is not None and self.line.made == compute_mark(self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What became of the file when tasks were made: how many are new, how many of a person's own stay, and how many
+    were not written again because they had been struck."""
+
+    made: int
+    own: int
+    struck: int
+
+
+class TaskBook:
+    """The tasks in one file, and what is remembered about them. A file that is not there is a book without tasks."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._record_file = file.with_suffix(".book")
+        self._lock_file = file.with_suffix(".lock")
+
+    def read(self) -> list[BookLine]:
+        """The lines of the file, those that are no tasks among them."""
+        if not self.file.is_file():
+            return []
+        return read_lines(self.file.read_text(encoding="utf-8", errors="replace"), self.file.stem)
+
+    def list_struck(self) -> list[BookLine]:
+        """The lines that were struck, the last one first."""
+        return read_lines("\n".join(reversed(self._read_record().struck)), self.file.stem)
+
+    def find(self, query: str) -> BookLine:
+        """The line of a query. Raises UnusableTasks."""
+        return _find(self.read(), query)
+
+    def strike(self, query: str) -> None:
+        """Take one task out and remember it. Raises UnusableTasks when there is none."""
+        with self._change() as (lines, record):
+            gone = _find(lines, query)
+            lines.remove(gone)
+            record.struck.append(gone.raw)
+
+    def restore(self, query: str) -> None:
+        """Put a struck task back. Raises UnusableTasks."""
+        with self._change() as (lines, record):
+            back = _find(read_lines("\n".join(record.struck), self.file.stem), query)
+            record.struck.remove(back.raw)
+            _refuse_repeated(lines, [back])
+            lines.append(back)
+
+    def add(self, new: Sequence[TaskLine]) -> None:
+        """Add tasks of a person's own. Raises UnusableTasks when a query is there already."""
+        with self._change() as (lines, _):
+            rows = [_to_book_line(line.model_copy(update={"made": None}), self.file.stem) for line in new]
+            _refuse_repeated(lines, rows)
+            lines.extend(rows)
+
+    def replace(self, query: str, line: TaskLine) -> None:
+        """Put a task in the place of another. Raises UnusableTasks when that is gone, or the new query is taken."""
+        with self._change() as (lines, record):
+            old = _find(lines, query)
+            row = _to_book_line(line.model_copy(update={"made": None}), self.file.stem)
+            _refuse_repeated([other for other in lines if other is not old], [row])
+            lines[lines.index(old)] = row
+            if row.key != old.key:
+                record.struck.append(old.raw)
+
+    def replace_made(self, new: Sequence[TaskLine]) -> Merge:
+        """Put new made tasks in place of those made before. A person's own stay, and what was struck stays out."""
+        with self._change() as (lines, record):
+            own = [row for row in lines if not row.is_made]
+            there = {row.line.made.partition("-")[0] for row in lines if row.line is not None and row.line.made}
+            deleted = {digest for digest in record.made if digest not in there}
+            struck = {_digest(row.key) for row in read_lines("\n".join(record.struck), self.file.stem)}
+            edited = {row.line.made.partition("-")[0] for row in own if row.line is not None and row.line.made}
+            blocked = deleted | struck | edited | {_digest(row.key) for row in own if row.task}
+            marked = [line.model_copy(update={"made": compute_mark(line)}) for line in new]
+            kept = [line for line in marked if _digest(normalize_query(line.query)) not in blocked]
+            lines[:] = [*own, *(_to_book_line(line, self.file.stem) for line in kept)]
+            record.made = sorted(deleted | {_digest(normalize_query(line.query)) for line in kept})
+            return Merge(len(kept), len(own), len(marked) - len(kept))
+
+    def _read_record(self) -> BookRecord:
+        if not self.file.is_file() or not self._record_file.is_file():
+            return BookRecord()
+        try:
+            return BookRecord.model_validate_json(self._record_file.read_bytes())
+        except ValidationError as error:
+            raise UnusableTasks(f"{self._record_file} is damaged ({error.title}); remove it to go on") from error
+
+    @contextmanager
+    def _change(self) -> Iterator[tuple[list[BookLine], BookRecord]]:
+        """The lines and the record to be changed; both are written when the body succeeds, one process at a time."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock_file.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lines, record = self.read(), self._read_record()
+            yield lines, record
+            write_atomically(self._record_file, record.model_dump_json())
+            write_atomically(self.file, "".join(f"{row.raw}\n" for row in lines))
+
+
+def compute_mark(line: TaskLine) -> str:
+    """The mark of a made line: digests of its query and of its whole content."""
+    content = line.model_dump(mode="json", exclude={"made"}, exclude_none=True)
+    return f"{_digest(normalize_query(line.query))}-{_digest(json.dumps(content, sort_keys=True))}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:DIGEST]
+
+
+def count_splits(rows: Iterable[BookLine]) -> dict[str, int]:
+    """The number of tasks in each split."""
+    counts = Counter(row.task.ref.split for row in rows if row.task is not None)
+    return {split: counts[split] for split in SPLITS}
+
+
+def read_lines(text: str, family: str) -> list[BookLine]:
+    """The lines of a task file's text; blank ones are left out. Of equal queries the first is a task."""
+    rows: list[BookLine] = []
+    seen: dict[str, int] = {}
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+        if not raw.strip():
+            continue
+        row = _read_line(raw.rstrip("\r"), family, number)
+        first = seen.setdefault(row.key, number) if row.task else number
+        if first != number:
+            problem = f"the query is the same as on line {first}; remove one of them"
+            row = BookLine(number, row.raw, row.line, None, (problem,))
+        rows.append(row)
+    return rows
+
+
+def _read_line(raw: str, family: str, number: int) -> BookLine:
+    line, task, problems = read_task_line(raw.encode(), family, number - 1)
+    return BookLine(number, raw, line, task, tuple(problems))
+
+
+def _to_book_line(line: TaskLine, family: str) -> BookLine:
+    return _read_line(line.model_dump_json(exclude_none=True), family, 0)
+
+
+def _find(rows: Sequence[BookLine], query: str) -> BookLine:
+    key = normalize_query(query)
+    row = next((row for row in rows if row.task is not None and row.key == key), None)
+    if row is None:
+        raise UnusableTasks(f"there is no such task: {query[:200]!r}; the file has changed, look at it again")
+    return row
+
+
+def _refuse_repeated(lines: Sequence[BookLine], new: Sequence[BookLine]) -> None:
+    """Raise UnusableTasks when a new line is no task, or its query is there already."""
+    there = {row.key for row in lines if row.task}
+    for row in new:
+        if row.problems:
+            raise UnusableTasks("; ".join(row.problems))
+        if row.key in there:
+            raise UnusableTasks(f"there is a task with this query already: {row.key[:200]!r}; edit that one")
+        there.add(row.key)
