@@ -57,7 +57,6 @@ def shrink_recipe(recipe: Recipe, base: Path) -> Recipe:
     """The recipe on the model in `base`, with two steps of every stage and one of every phase, a few episodes and one
     task to evaluate."""
     model = recipe.model.model_copy(update={"base": str(base), "start": "", "turn_tokens": 24})
-    on_vllm = recipe.grpo is not None and recipe.grpo.rollouts.backend.startswith("vllm")
     return recipe.model_copy(
         update={
             "model": model,
@@ -65,7 +64,7 @@ def shrink_recipe(recipe: Recipe, base: Path) -> Recipe:
             "sft": recipe.sft and _shrink_sft(recipe.sft),
             "grpo": recipe.grpo and _shrink_grpo(recipe.grpo),
             "evaluate": recipe.evaluate and _shrink_evaluation(recipe.evaluate),
-            "threads": 0 if on_vllm else 1,  # vLLM's CPU build plans for all threads, and stops where it finds fewer
+            "threads": 1,
         }
     )
 

@@ -126,6 +126,7 @@ export interface Graph {
 export interface JobCheckpoint {
   step: number;
   stage: string;
+  phase: string;
   kind: string;
   created_at: string;
   bytes: number;
@@ -159,6 +160,7 @@ export interface JobDocument {
   evaluations: JobEvaluation[];
   stages: string[];
   sft_steps: number;
+  phases: JobPhase[];
   rollouts: number;
   resumable: boolean;
   can_stop: boolean;
@@ -202,6 +204,12 @@ export interface JobLine {
   ended_at: string | null;
 }
 
+/** A phase of GRPO; `border` is the job's last step before it. */
+export interface JobPhase {
+  name: string;
+  border: number;
+}
+
 /** How far a job is: `done` of `total` in its stage, `step` of `steps` over all stages. */
 export interface JobProgress {
   stage: string;
@@ -238,6 +246,7 @@ export interface JobView {
   evaluations: JobEvaluation[];
   stages: string[];
   sft_steps: number;
+  phases: JobPhase[];
   rollouts: number;
   resumable: boolean;
   can_stop: boolean;

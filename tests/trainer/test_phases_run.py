@@ -1,9 +1,11 @@
-"""GRPO through its phases, end to end with a tiny model: stopped inside two of them and resumed, against one that ran
-through.
+"""GRPO through its phases, end to end with a tiny model: stopped or killed inside them and resumed, against one that
+ran through.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from orchestrator.checkpoints import complete_steps, read_checkpoint
 from orchestrator.traces.store import Store, open_store
 from pool_registry.storage.data_folder import find_home
+from tests.trainer.jobs.test_durability import forked, learnt, until
 from trainer.job_process import run_job
 from trainer.jobs.job_folder import JobFolder, read_lines
 from trainer.jobs.queue import JobStore
@@ -18,9 +21,16 @@ from trainer.recipe import Recipe
 
 pytestmark = pytest.mark.slow
 STEPS = range(1, 8)  # 2 of the main run, 2 adaptive, 3 with recursive calls
+RATES = (1e-5, 5e-6, 1e-5, 5e-6, 1e-6, 2e-6 / 3, 1e-6 / 3)
+WEIGHTS = (0.1, 0.05, 0, 0, 0, 0, 0)
+GROUPS = [
+    *[[("", "forge", False)] * 2] * 2,
+    *[[("adaptive", "forge", False)] * 2] * 2,
+    *[[("recursion", "ledger", False), ("recursion", "ledger", True)]] * 3,
+]
 
 
-def a_recipe(base: Path, dialect: str) -> Recipe:
+def a_recipe(base: Path, dialect: str, every: int = 50) -> Recipe:
     pools = {"subset": 3, "distractors": 0, "rename": 1, "flaky": 0, "prices": 0}
     grpo = {
         "steps": 2,
@@ -32,7 +42,7 @@ def a_recipe(base: Path, dialect: str) -> Recipe:
             {"term": "parallelism", "weight": 0.1, "anneal": 1.0},
         ],
         "optimizer": {"learning_rate": 1e-5, "schedule": "linear", "warmup": 0},
-        "saving": {"every": 50, "keep": 2, "check_tasks": 0},
+        "saving": {"every": every, "keep": 2, "check_tasks": 0},
         "phases": [
             {"name": "adaptive", "steps": 2, "pools": pools},
             {
@@ -94,19 +104,46 @@ def read_phases(folder: JobFolder) -> list[tuple]:
     return [(step, rates[step], weights[step], sorted(groups[step])) for step in sorted(groups)]
 
 
+def assert_is_as_planned(steps: list[tuple]) -> None:
+    assert [step for step, *_ in steps] == list(STEPS)
+    assert [rate for _, rate, *_ in steps] == pytest.approx(RATES)
+    assert [weight for _, _, weight, _ in steps] == pytest.approx(WEIGHTS)
+    assert [groups for *_, groups in steps] == GROUPS
+
+
+def test_a_kill_inside_a_phase_changes_nothing(store, tiny_base):
+    """SIGKILL inside the adaptive phase and inside the recursion phase. The job goes on with the next step, with its
+    rate, its pools and its recursive groups, and with an optimizer that has seen every step."""
+    import torch
+
+    jobs = JobStore(store.engine, store.home)
+    key = jobs.submit(a_recipe(tiny_base, "plan", every=1)).id
+    folder = jobs.folder(key)
+    with forked(store.home.root, key) as processes:
+        for step in (3, 6):  # one more step of each phase is to come
+            process = processes.start(key)
+            until(lambda step=step: max(complete_steps(folder.checkpoints), default=(0,))[0] >= step, 1200, 0.01)
+            os.kill(process, signal.SIGKILL)
+            assert processes.ended() == signal.SIGKILL
+            assert learnt(folder) == list(range(1, step + 1)), "the kill came inside the phase"
+            assert [row.code for row in jobs.all()] == ["killed"]
+            jobs.resume(key)
+        processes.start(key)
+        assert processes.ended() == 0, folder.log.read_text()[-3000:]
+    assert (jobs.get(key).state, learnt(folder)) == ("done", list(STEPS))
+    assert_is_as_planned(read_phases(folder))
+    saved = dict(complete_steps(folder.checkpoints))
+    assert {step: read_checkpoint(saved[step]).phase for step in (2, 4, 7)} == {2: "", 4: "adaptive", 7: "recursion"}
+    moments = torch.load(saved[7] / "optimizer.pt", weights_only=True)["state"].values()
+    assert {int(moment["step"]) for moment in moments} == {len(STEPS)}
+
+
 @pytest.mark.parametrize("dialect", ["plan", "conductor_paper"])
 def test_phases_run_in_their_order_and_a_stop_inside_one_changes_nothing(store, tiny_base, monkeypatch, dialect):
     recipe = a_recipe(tiny_base, dialect)
     folder = train(recipe, store, monkeypatch, stops=(3, 6))
     steps = read_phases(folder)
-    assert [step for step, *_ in steps] == list(STEPS)
-    assert [rate for _, rate, *_ in steps] == pytest.approx([1e-5, 5e-6, 1e-5, 5e-6, 1e-6, 2e-6 / 3, 1e-6 / 3])
-    assert [weight for _, _, weight, _ in steps] == pytest.approx([0.1, 0.05, 0, 0, 0, 0, 0])
-    main, adaptive, recursion = ([groups for *_, groups in steps[a:b]] for a, b in ((0, 2), (2, 4), (4, 7)))
-    assert main == [[("", "forge", False)] * 2] * 2
-    assert adaptive == [[("adaptive", "forge", False)] * 2] * 2
-    assert recursion == [[("recursion", "ledger", False), ("recursion", "ledger", True)]] * 3
-
+    assert_is_as_planned(steps)
     shares = [row["recursion/groups"] for row in read_lines(folder.metrics) if "recursion/groups" in row]
     assert shares == [0.5, 0.5, 0.5]
     for row in read_lines(folder.rollouts):

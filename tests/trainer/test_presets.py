@@ -15,6 +15,7 @@ from trainer.recipe import list_presets, load_recipe
 pytestmark = pytest.mark.slow
 
 HAS_VLLM = find_spec("vllm") is not None
+ON_A_SERVER = "reader-gpu"  # its rollouts also with vLLM as a server of their own, to which adapters go
 NO_VLLM = pytest.mark.skipif(not HAS_VLLM, reason="vLLM cannot be imported here")
 
 
@@ -27,6 +28,8 @@ def list_runs():
             yield pytest.param(name, backend, id=f"{name}-{backend}", marks=NO_VLLM)
             if not HAS_VLLM:
                 yield pytest.param(name, "transformers", id=f"{name}-transformers_in_place_of_{backend}")
+            if name == ON_A_SERVER:
+                yield pytest.param(name, "vllm", id=f"{name}-vllm", marks=NO_VLLM)
         elif name != "evaluate-baselines":  # agents of 135 million weights: bench/baselines.py runs it
             yield pytest.param(name, backend, id=f"{name}-{backend}")
 

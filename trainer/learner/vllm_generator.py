@@ -27,7 +27,7 @@ class ColocatedGenerator(BatchingGenerator):
             batch, self._waiting = self._waiting, []
             started = time.perf_counter()
             try:
-                completions, logprobs = await asyncio.to_thread(self._generate, [row.prompt for row in batch])
+                completions, logprobs = await asyncio.to_thread(self._generate_in_thread, [row.prompt for row in batch])
             except Exception as error:  # noqa: BLE001  every waiting sequence must get it
                 self._give_up(batch, error)
                 return
@@ -37,6 +37,17 @@ class ColocatedGenerator(BatchingGenerator):
                 if not row.done.done():
                     row.done.set_result(GeneratedTokens(completions[index], logprobs[index] if logprobs else None))
             await asyncio.sleep(GATHER_S)
+
+    def _generate_in_thread(self, prompts: list[list[int]]) -> tuple[list[list[int]], list[list[float]] | None]:
+        """Generate with as many threads as the recipe says.
+
+        A new thread takes over torch's number when torch first computes in it. vLLM on a CPU counts its threads before
+        that, again after it, and stops where the counts differ.
+        """
+        import torch
+
+        torch.get_num_threads()
+        return self._generate(prompts)
 
 
 class ServerGenerator:

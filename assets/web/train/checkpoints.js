@@ -27,7 +27,7 @@ function checkpointTable(checkpoints) {
     const name = el(
       "span.train-job-checkpoint", {}, first,
       el(
-        "small", {}, `${DOING[checkpoint.stage] || checkpoint.stage}, step ${count(checkpoint.step)} · ${kind}, ${bytes(checkpoint.bytes)}`,
+        "small", {}, `${describeStage(checkpoint)}, step ${count(checkpoint.step)} · ${kind}, ${bytes(checkpoint.bytes)}`,
       ),
     );
     const run = el(
@@ -46,6 +46,12 @@ function checkpointTable(checkpoints) {
     ]);
   }
   return frame;
+}
+
+/** @param {import("../types").JobCheckpoint} checkpoint */
+function describeStage({ stage, phase }) {
+  const name = DOING[stage] || stage;
+  return phase ? `${name}, phase ${phase}` : name;
 }
 
 /** @param {import("../types").JobEvaluation[]} evaluations */

@@ -29,9 +29,9 @@ export class Chart {
     this.lines = lines;
     this.steps = steps;
     const smooth = !this.spec.exact && steps.length >= SMOOTH_FROM;
-    const border = this.owner.job?.sft_steps || 0;
+    const borders = this.owner.borders().map(([border]) => border);
     const shape = `${lines.map((line) => line.key).join()}|${smooth}`;
-    const data = [steps, ...lines.flatMap((line) => (smooth ? [line.values, smoothValues(line.values, steps, border)] : [line.values]))];
+    const data = [steps, ...lines.flatMap((line) => (smooth ? [line.values, smoothValues(line.values, steps, borders)] : [line.values]))];
     if (this.plot && shape === this.shape) this.plot.setData(data);
     else this.build(shape, data, smooth);
     if (!this.hovered) this.tell(null);
@@ -128,7 +128,10 @@ export class Chart {
       const numbers = line.values.filter((value) => value !== null);
       return `${line.label || this.spec.title}: ${this.format(numbers.at(-1))}, from ${this.format(Math.min(...numbers))} to ${this.format(Math.max(...numbers))}`;
     });
-    return `${this.spec.title} over steps ${this.steps[0]} to ${this.steps.at(-1)}. ${parts.join(". ")}`;
+    const [first, last] = [this.steps[0], this.steps.at(-1)];
+    const begins = this.owner.borders().filter(([border]) => border >= first && border < last);
+    const phases = begins.map(([border, name]) => `. ${name} begins after step ${border}`).join("");
+    return `${this.spec.title} over steps ${first} to ${last}. ${parts.join(". ")}${phases}`;
   }
 
   format(value, short = false) {
@@ -140,20 +143,33 @@ export class Chart {
     return String(Number(value.toPrecision(short ? 3 : 4)));
   }
 
+  /** A line with a name where GRPO and each of its phases begin. Names that would meet stand below each other. */
+  drawBorders(plot) {
+    const { ctx, bbox } = plot;
+    const ratio = devicePixelRatio || 1;
+    ctx.fillStyle = style("--podium-mute");
+    ctx.font = `${10 * ratio}px Inter Variable`;
+    let [end, line] = [-Infinity, 0];
+    for (const [border, name] of this.owner.borders()) {
+      if (border < plot.scales.x.min || border >= plot.scales.x.max) continue;
+      const x = Math.round(plot.valToPos(border + 0.5, "x", true));
+      const width = ctx.measureText(name).width + 4 * ratio;
+      const before = x + width > bbox.left + bbox.width;
+      const left = before ? x - width : x;
+      line = left < end ? line + 1 : 0;
+      end = Math.max(end, left + width + 4 * ratio);
+      ctx.fillRect(x, bbox.top, ratio, bbox.height);
+      ctx.textAlign = before ? "right" : "left";
+      ctx.fillText(name, x + (before ? -4 : 4) * ratio, bbox.top + (9 + 12 * line) * ratio);
+    }
+  }
+
   drawMarks(plot) {
     const { ctx, bbox } = plot;
     const ratio = devicePixelRatio || 1;
     const [low, high] = [plot.scales.x.min, plot.scales.x.max];
-    const border = this.owner.job?.sft_steps || 0;
     ctx.save();
-    if (border > low && border < high && this.owner.stage === "all" && this.owner.columns.steps.some((step) => step > border)) {
-      const x = Math.round(plot.valToPos(border + 0.5, "x", true));
-      ctx.fillStyle = style("--podium-mute");
-      ctx.font = `${10 * ratio}px Inter Variable`;
-      ctx.fillRect(x, bbox.top, ratio, bbox.height);
-      ctx.textAlign = "left";
-      ctx.fillText("GRPO", x + 4 * ratio, bbox.top + 9 * ratio);
-    }
+    this.drawBorders(plot);
     for (const mark of this.owner.marks) {
       if (mark.step < low || mark.step > high) continue;
       const x = plot.valToPos(mark.step, "x", true);
@@ -207,14 +223,14 @@ function tick(value) {
   return value.toLocaleString("en-US");
 }
 
-/** An exponential mean, so that a trend shows in noise; it begins anew with another stage. Few values stay as they are. */
-function smoothValues(values, steps, border) {
+/** An exponential mean, so that a trend shows in noise; it begins anew behind each border. Few values stay as they are. */
+function smoothValues(values, steps, borders) {
   const count = values.reduce((sum, value) => sum + (value !== null), 0);
   if (count < SMOOTH_FROM) return values;
   const weight = Math.min(0.92, 1 - 4 / Math.max(8, count / 8));
   let mean = null;
   return values.map((value, place) => {
-    if (place && steps[place - 1] <= border && steps[place] > border) mean = null;
+    if (place && borders.some((border) => steps[place - 1] <= border && steps[place] > border)) mean = null;
     if (value === null) return null;
     mean = mean === null ? value : weight * mean + (1 - weight) * value;
     return mean;

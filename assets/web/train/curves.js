@@ -106,6 +106,13 @@ export class Curves {
     }
   }
 
+  /** Where the shown steps change their kind: [last step before, what begins], in order. */
+  borders() {
+    const sft = this.job?.sft_steps || 0;
+    const phases = this.stage === "sft" ? [] : (this.job?.phases || []).map(({ border, name }) => [border, name]);
+    return sft && this.stage === "all" ? [[sft, "GRPO"], ...phases] : phases;
+  }
+
   /** The places of the shown steps, in order. */
   visibleSteps() {
     const border = this.job?.sft_steps || 0;

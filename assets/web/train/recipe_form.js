@@ -153,17 +153,25 @@ export class RecipeForm {
     const { body } = this.frame(path, { title: wordsOf(name), description: item.section }, into);
     const rows = el("div.train-form-rows");
     const add = el("button.page-button.train-form-add", { type: "button" }, `Add ${noun}`);
-    const append = (value) => rows.append(this.item(`${path}.${rows.children.length}`, item, value, noun));
+    const read = () => [...rows.children].map((row) => this.readers.get(row)());
+    const remove = (row) => { // those behind it get the keys of the places that they move to
+      const left = read().filter((_, place) => rows.children[place] !== row);
+      rows.replaceChildren();
+      left.forEach(append);
+      add.focus();
+      this.onChange();
+    };
+    const append = (value) => rows.append(this.item(`${path}.${rows.children.length}`, item, value, noun, remove));
     add.addEventListener("click", () => {
       append({});
       this.onChange();
     });
     for (const value of given || rule.default || []) append(value);
     body.append(rows, add);
-    return { read: () => [...rows.children].map((row) => this.readers.get(row)()) };
+    return { read };
   }
 
-  item(path, rule, value, noun) {
+  item(path, rule, value, noun, onRemove) {
     const rules = Object.entries(rule.properties).map(([name, property]) => [name, resolveRule(property, this.schema)]);
     const nested = rules.some(([, inner]) => inner.properties);
     const row = el(nested ? "div.train-form-item" : "div.train-form-row");
@@ -178,10 +186,7 @@ export class RecipeForm {
     }
     const label = `Remove this ${noun.split(" ").pop()}`;
     const remove = el("button.page-close", { type: "button", "aria-label": label }, icon(ACTIONS.cross));
-    remove.addEventListener("click", () => {
-      row.remove();
-      this.onChange();
-    });
+    remove.addEventListener("click", () => onRemove(row));
     row.append(remove);
     this.readers.set(row, read);
     return row;

@@ -19,8 +19,9 @@ from studio.pages.train.advice import advise
 from studio.pages.train.curves import MetricsReader, Row
 from studio.pages.train.machine_load import read_machine_load
 from studio.pages.train.progress import compute_job_progress, isoformat, seconds_since
-from studio.pages.train.schema import JobCheckpoint, JobEvaluation, JobLine, JobView, OutcomeSentence
+from studio.pages.train.schema import JobCheckpoint, JobEvaluation, JobLine, JobPhase, JobView, OutcomeSentence
 from trainer.errors import TrainerError
+from trainer.grpo.phases import list_phases
 from trainer.jobs.job_folder import BEST_METRIC, JobFolder, read_lines
 from trainer.jobs.outcome import describe_outcome
 from trainer.jobs.queue import JobRow, JobStore
@@ -64,6 +65,7 @@ def build_job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: flo
         evaluations=evaluations,
         stages=list(recipe.stages) if recipe else row.kind.split("+"),
         sft_steps=recipe.sft.steps if recipe and recipe.sft else 0,
+        phases=list_job_phases(recipe) if recipe else [],
         rollouts=job_folder.rollouts.stat().st_size if job_folder.rollouts.exists() else 0,
         resumable=row.state in ("stopped", "failed"),
         can_stop=row.state in ("queued", "running"),
@@ -84,6 +86,14 @@ def build_outcome(row: JobRow, recipe: Recipe | None, job_folder: JobFolder) -> 
     return OutcomeSentence(sentence=outcome.sentence, orchestrator=outcome.orchestrator, pool=outcome.pool)
 
 
+def list_job_phases(recipe: Recipe) -> list[JobPhase]:
+    """The phases that follow GRPO's main run."""
+    if recipe.grpo is None:
+        return []
+    before = recipe.sft.steps if recipe.sft else 0
+    return [JobPhase(name=phase.name, border=before + phase.before) for phase in list_phases(recipe)[1:]]
+
+
 def list_checkpoints(job_folder: JobFolder, job: str, evaluations: Sequence[JobEvaluation]) -> list[JobCheckpoint]:
     """The complete checkpoints with their evaluations, newest first; `best` marks the one with the highest check."""
     measured = {
@@ -100,6 +110,7 @@ def list_checkpoints(job_folder: JobFolder, job: str, evaluations: Sequence[JobE
             JobCheckpoint(
                 step=step,
                 stage=manifest.stage,
+                phase=manifest.phase,
                 kind=manifest.kind,
                 created_at=manifest.created_at,
                 bytes=sum(mark.size for mark in manifest.files.values()),

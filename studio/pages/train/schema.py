@@ -71,6 +71,13 @@ class CellMean(PageDocument):
     mean: float | None = None
 
 
+class JobPhase(PageDocument):
+    """A phase of GRPO; `border` is the job's last step before it."""
+
+    name: str
+    border: int
+
+
 class JobEvaluation(PageDocument):
     """What the evaluate stage measured of one orchestrator in one condition, without the episodes."""
 
@@ -95,6 +102,7 @@ class JobCheckpoint(PageDocument):
 
     step: int
     stage: str
+    phase: str
     kind: str
     created_at: str
     bytes: int
@@ -125,6 +133,7 @@ class JobView(JobLine):
     evaluations: list[JobEvaluation]
     stages: list[str]
     sft_steps: int
+    phases: list[JobPhase]
     rollouts: int
     resumable: bool
     can_stop: bool

@@ -1,6 +1,10 @@
-"""What vLLM in the trainer's process is given: merged weights from a base that stays as it was."""
+"""What vLLM in the trainer's process is given: merged weights from a base that stays as it was, and its threads."""
 
 from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +12,7 @@ from bench.small_presets import make_small_base
 from trainer.errors import TrainingFailed
 from trainer.learner import vllm_colocation
 from trainer.learner.vllm_colocation import check_vllm_is_here, merge_weights
+from trainer.learner.vllm_generator import ColocatedGenerator
 from trainer.recipe import LoraSettings, ModelSettings
 
 
@@ -44,3 +49,28 @@ def test_without_vllm_the_next_action_is_named(monkeypatch):
     with pytest.raises(TrainingFailed, match=r"rollouts\.backend: transformers") as failure:
         check_vllm_is_here()
     assert failure.value.code == "vllm"
+
+
+@pytest.mark.medium
+@pytest.mark.skipif(sys.platform != "linux", reason="finds OpenMP as Linux lists it")
+def test_the_thread_that_generates_has_the_threads_of_the_recipe():
+    """vLLM on a CPU asks OpenMP before torch has computed in a thread, and again later: both must be the recipe's."""
+    import ctypes
+
+    import torch
+
+    library = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libgomp" in line)
+    openmp = ctypes.CDLL(library)
+    before = torch.get_num_threads()
+    seen = []
+
+    def generate(prompts):
+        seen.append(openmp.omp_get_max_threads())
+        return [[1] for _ in prompts], None
+
+    torch.set_num_threads(1)
+    try:
+        asyncio.run(ColocatedGenerator(generate).generate([1, 2], 4))
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1]

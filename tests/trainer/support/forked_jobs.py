@@ -48,7 +48,6 @@ def warm_up(home: Home, job: str) -> None:
         )
 
         return
-    assert recipe.sft is not None
     import torch
 
     from pool_registry.calls.live_pool import open_live_pool
@@ -64,6 +63,8 @@ def warm_up(home: Home, job: str) -> None:
     torch.set_num_threads(1)
     open_live_pool(starter_pool())
     learner = load_learner(recipe.model, 0)
+    if recipe.sft is None:
+        return
     said = [
         DemonstrationMessage(role="user", content="q"),
         DemonstrationMessage(role="assistant", content="a", learn=True),
