@@ -21,6 +21,7 @@ from pydantic.json_schema import models_json_schema
 
 from studio.episode_documents.schema import EpisodeView, Replay, StepDetail, TurnDetail, ViewPatch
 from studio.frame.document import PageDocument
+from studio.pages.pool.evidence_commands import DescriptionProposal, EvidenceDocument, ValueDocument
 from studio.pages.train.rollouts import SmallGraph
 from studio.pages.train.schema import JobDocument, JobLine, JobView, LogText
 from studio.pages.train.task_documents import TasksDocument
@@ -28,7 +29,9 @@ from studio.pages.train.task_documents import TasksDocument
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "assets" / "web" / "types.d.ts"
 DOCUMENTS: tuple[type[BaseModel], ...] = (
+    DescriptionProposal,
     EpisodeView,
+    EvidenceDocument,
     JobDocument,
     JobLine,
     JobView,
@@ -38,6 +41,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     StepDetail,
     TasksDocument,
     TurnDetail,
+    ValueDocument,
     ViewPatch,
 )
 HEAD = "// The documents that the studio sends to its pages. Written by scripts/write_types.py; do not edit.\n"

@@ -43,6 +43,19 @@ export interface CurveColumns {
   series: Record<string, (number | null)[]>;
 }
 
+/** A description from evidence, for a person to accept or edit. */
+export interface DescriptionProposal {
+  worker: string;
+  current: string;
+  proposed: string;
+  facts: string;
+  prose: string;
+  author: string;
+  note: string;
+  sampled: number;
+  recorded: number;
+}
+
 /** From a step to one that may see it. */
 export interface Edge {
   from: number;
@@ -97,9 +110,30 @@ export interface EpisodeView {
   totals: EpisodeTotals;
 }
 
+/** What can be measured about a worker: the tasks there are, and which tools a person may allow to be called. */
+export interface EvidenceDocument {
+  worker: string;
+  practice: number;
+  recorded: number;
+  refused: string[];
+  agents: string[];
+  orchestrator: string;
+  orchestrator_label: string;
+}
+
 export interface Failure {
   code: string;
   message: string;
+}
+
+/** A figure with the worker and without it, and the difference with its 95 % interval. */
+export interface FigureChange {
+  name: string;
+  with_it: number;
+  without_it: number;
+  difference: number;
+  low: number;
+  high: number;
 }
 
 /** One GPU; `busy` in percent. None where the driver does not say. */
@@ -558,6 +592,31 @@ export interface TurnView {
   shown: CountOf | null;
   /** How many lessons of the failure memory it was given. */
   recalled: CountOf | null;
+}
+
+/** What a worker brings to its pool. */
+export interface ValueDocument {
+  worker: string;
+  orchestrator: string;
+  orchestrator_label: string;
+  verdict: string;
+  enough: boolean;
+  pairs: number;
+  tasks: number;
+  /** Pairs whose reference plan calls the worker. */
+  needing: number;
+  /** Pairs in which the worker was called. */
+  called: number;
+  changes: FigureChange[];
+  differing: ValueTask[];
+  notes: string[];
+}
+
+/** One task that came out otherwise. */
+export interface ValueTask {
+  query: string;
+  with_it: boolean;
+  without_it: boolean;
 }
 
 /** How the answer was graded. */

@@ -191,6 +191,67 @@ def call_worker(
         raise typer.Exit(1)
 
 
+PoolOption = Annotated[str, typer.Option("--pool", help="Name of the pool.")]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option("--allow", help="A tool that may be called although a call may have effects; repeat."),
+]
+
+
+@commands.command("value")
+def value_worker(
+    worker: WorkerName,
+    pool: PoolOption,
+    minutes: Annotated[float, typer.Option(help="Time for all tasks.", min=0.05, max=60)] = 1.0,
+    orchestrator: Annotated[
+        str, typer.Option(help="Who does the tasks; oracle replays reference plans. Default: as on the Run page.")
+    ] = "",
+    allow: AllowOption = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Say what a worker brings: the same tasks with and without it, and how score, time and cost change."""
+    with open_commands(home, pool) as send:
+        reply = send(
+            "value_worker", name=worker, seconds=max(1, minutes * 60), orchestrator=orchestrator, allowed=allow or []
+        )
+    value = reply["value"]
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=False) if as_json else _write_value(value))
+
+
+@commands.command("describe")
+def describe_worker(
+    worker: WorkerName,
+    pool: PoolOption,
+    count: Annotated[int, typer.Option(help="Calls to make at most.", min=1, max=100)] = 12,
+    agent: Annotated[str, typer.Option(help="An agent of the pool that words strengths and weaknesses.")] = "",
+    allow: AllowOption = None,
+    save: Annotated[bool, typer.Option("--save", help="Take the proposal as the worker's description.")] = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Propose a description of a worker from calls of it: success, latency, price, failures."""
+    with open_commands(home, pool) as send:
+        proposal = send("describe_worker", name=worker, count=count, agent=agent, allowed=allow or [])["proposal"]
+        if as_json:
+            typer.echo(json.dumps(proposal, indent=1, ensure_ascii=False))
+        else:
+            notes = [f"note: {proposal['note']}"] if proposal["note"] else []
+            typer.echo("\n".join([proposal["proposed"], *notes]))
+        if save and proposal["facts"]:
+            typer.echo(send("set_description", name=worker, description=proposal["proposed"])["message"], err=as_json)
+
+
+def _write_value(value: Mapping[str, Any]) -> str:
+    rows = [
+        f"{row['name']}: {row['with_it']:.3g} with, {row['without_it']:.3g} without, "
+        f"{row['difference']:+.3g} (95 %: {row['low']:+.3g} to {row['high']:+.3g})"
+        for row in value["changes"]
+    ]
+    done = f"{value['pairs']} of {value['tasks']} tasks by {value['orchestrator_label']}, {value['called']} called it"
+    return "\n".join([value["verdict"], done, *rows, *value["notes"]])
+
+
 def _read_source(source: str) -> dict[str, Any]:
     """The fields with which an importer is asked."""
     kind, _, what = source.partition(":")

@@ -49,7 +49,14 @@ PAGES: dict[str, Page] = {
         "/pool",
         "M4 7h16 M4 12h16 M4 17h10",
         "studio.pages.pool.page",
-        ("pool/binding.css", "pool/memory.css", "pool/training.css", "lib/pages.css", "pool/pool.css"),
+        (
+            "pool/binding.css",
+            "pool/evidence.css",
+            "pool/memory.css",
+            "pool/training.css",
+            "lib/pages.css",
+            "pool/pool.css",
+        ),
     ),
     "train": Page(
         "Train",

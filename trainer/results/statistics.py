@@ -60,6 +60,19 @@ def bootstrap_difference(differences: Sequence[float], seed: int = 0, resamples:
     return Estimate(centre, *_percentiles(differences, seed, resamples))
 
 
+def bootstrap_amount(differences: Sequence[float], seed: int = 0, resamples: int = RESAMPLES) -> Estimate:
+    """Estimate the mean of paired differences without bounds, as of seconds or dollars, like `bootstrap_difference`.
+
+    Equal differences give an interval without width: nothing bounds what other tasks would add.
+    """
+    if not differences:
+        return Estimate(0.0, 0.0, 0.0)
+    centre = mean(differences)
+    if min(differences) == max(differences):
+        return Estimate(centre, centre, centre)
+    return Estimate(centre, *_percentiles(differences, seed, resamples))
+
+
 def _percentiles(values: Sequence[float], seed: int, resamples: int) -> tuple[float, float]:
     """Compute the 2.5 % and 97.5 % percentiles of the means of resampled values."""
     distinct = tuple(sorted(Counter(values).items()))

@@ -45,6 +45,7 @@ export const ACTIONS = {
   minus: "M5 12h14",
   play: "M8 5l11 7-11 7z",
   pulse: "M3 12h4l3-7 4 14 3-7h4",
+  scale: "M12 4v16 M7 20h10 M5 7h14 M5 7l-3 7h6z M19 7l-3 7h6z",
   pencil: "M4 20l1-4L16 5l3 3L8 19z",
   copy: "M9 9h11v11H9z M5 15H4V4h11v1",
   trash: "M5 7h14 M10 11v6 M14 11v6 M7 7l1 13h8l1-13 M9 7V4h6v3",

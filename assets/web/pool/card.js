@@ -4,6 +4,7 @@ import { plain } from "../lib/reply.js";
 import { button } from "../lib/controls.js";
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS, LIGHTS, STATUSES, kindIcon } from "../lib/icons.js";
+import { openEvidence } from "./evidence.js";
 import { openRemove, openTry, openWorker } from "./worker_dialogs.js";
 
 const PLACES = { here: "local", machine: "server on this machine", remote: "remote" };
@@ -89,7 +90,12 @@ function toggle(page, worker) {
     type: "button", role: "switch", "aria-checked": String(worker.enabled), "aria-label": label, "data-key": `toggle-${worker.name}`,
   });
   node.disabled = page.isOld();
-  node.addEventListener("click", () => page.act({ action: "set_enabled", name: worker.name, enabled: !worker.enabled }));
+  node.addEventListener("click", async () => {
+    const reply = await page.act({ action: "set_enabled", name: worker.name, enabled: !worker.enabled });
+    if (!reply.ok) return;
+    const [state, question] = worker.enabled ? ["off", "What did it bring?"] : ["on", "What does it bring?"];
+    page.say(`${worker.name} is ${state}`, false, [question, () => openEvidence(page, worker.name)]);
+  });
   return node;
 }
 
@@ -107,6 +113,7 @@ function actions(page, worker) {
   add("Try it", ACTIONS.play, () => openTry(page, worker));
   if (page.isOld()) return row;
   add("Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
+  add("Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
   add("Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null));
   if (REFRESHABLE.includes(worker.kind)) add("Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));
   add("Remove", ACTIONS.trash, () => openRemove(page, worker));

@@ -76,21 +76,21 @@ class PoolPage {
     return reply;
   }
 
-  /** A toast, above everything; `action` is [label, work] for a button in it. */
-  say(text, bad = false, action = null) {
+  /** A toast, above everything; each of `actions` is [label, work] for a button in it. */
+  say(text, bad = false, ...actions) {
     this.toast.replaceChildren(el("span", {}, text));
     const hide = () => this.toast.hidePopover();
-    if (action) {
-      this.toast.append(button(action[0], () => {
+    for (const [label, work] of actions.filter(Boolean)) {
+      this.toast.append(button(label, () => {
         hide();
-        action[1]();
+        work();
       }, "pool-toast-action"));
     }
     this.toast.classList.toggle("page-bad", bad);
     if (this.toast.matches(":popover-open")) hide(); // shown anew it is above a dialog opened meanwhile
     this.toast.showPopover();
     clearTimeout(this.timer);
-    this.timer = setTimeout(hide, bad || action ? 9000 : 3500);
+    this.timer = setTimeout(hide, bad || actions.length ? 9000 : 3500);
   }
 
   take(state) {

@@ -7,6 +7,7 @@ import { keyField } from "../lib/fields.js";
 import { Form, labelField } from "../lib/form.js";
 import { STATUSES } from "../lib/icons.js";
 import { testOnCard } from "./card.js";
+import { openEvidence } from "./evidence.js";
 
 const COMMON = {
   name: { type: "string", title: "Name", description: "What plans call it: a-z, 0-9, _ and -." },
@@ -38,7 +39,7 @@ export function openWorker(page, worker, replacing, back = null) {
     if (!reply.ok) return show(reply.problems);
     page.tests.delete(document.name);
     page.drawer.close();
-    if (!replacing) page.say(`Added ${document.name}`, false, ["Test", () => testOnCard(page, document.name)]);
+    if (!replacing) offerNext(page, document.name);
   };
   const configPart = Object.keys(kind.schema.properties || {}).length ? [el("h3", {}, kind.label), config.root] : [];
   const foot =
@@ -47,6 +48,11 @@ export function openWorker(page, worker, replacing, back = null) {
     replacing ? `Edit ${replacing}` : `Add: ${kind.label}`,
     [el("p.page-lead", {}, kind.summary), common.root, ...configPart, more, general, foot], { back },
   );
+}
+
+/** After a worker was added: test it, or measure what it brings. */
+function offerNext(page, name) {
+  page.say(`Added ${name}`, false, ["Test", () => testOnCard(page, name)], ["What does it bring?", () => openEvidence(page, name)]);
 }
 
 /** Fields that are more than their type says: key references, and the choice of another worker. */

@@ -1,6 +1,6 @@
 """The commands of the Pool page; most return the page's new state.
 
-Those of the gallery, the importers, the failure memory, bindings and training have files of their own.
+Those of the gallery, the importers, the failure memory, bindings, training and evidence have files of their own.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pool_registry.storage.pool_store import StoredPool
 from studio.frame.commands import Fields, PageCommands, PageReply, table, text, version, words
 from studio.pages.pool.binding_commands import BindingCommands
 from studio.pages.pool.documents import build_page_state, runs_program
+from studio.pages.pool.evidence_commands import EvidenceCommands
 from studio.pages.pool.forms import parse_worker, place_worker, rename_pool
 from studio.pages.pool.gallery_commands import GalleryCommands
 from studio.pages.pool.import_commands import ImportCommands
@@ -37,6 +38,7 @@ class PoolCommands(PageCommands):
             "save_worker": self._save_worker,
             "remove_worker": self._remove_worker,
             "set_enabled": self._set_enabled,
+            "set_description": self._set_description,
             "check_worker": self._check_worker,
             "check_local": self._check_local,
             "try_worker": self._try_worker,
@@ -50,6 +52,7 @@ class PoolCommands(PageCommands):
             **MemoryCommands(runtime, self._save).commands,
             **BindingCommands(runtime).commands,
             **TrainingCommands(runtime).commands,
+            **EvidenceCommands(runtime).commands,
         }
 
     # State
@@ -91,6 +94,13 @@ class PoolCommands(PageCommands):
         spec = pool.worker(text(fields, "name"))
         changed = spec.model_copy(update={"enabled": bool(fields["enabled"])})
         return self._save(pool.with_worker(changed, spec.name))
+
+    def _set_description(self, fields: Fields) -> PageReply:
+        """Another description of a worker, and nothing else of it."""
+        pool = self._pools.latest(text(fields, "pool")).pool
+        spec = pool.worker(text(fields, "name"))
+        document = {**spec.model_dump(mode="json"), "description": text(fields, "description")}
+        return self._save(place_worker(pool, parse_worker(document), spec.name))
 
     def _check_worker(self, fields: Fields) -> PageReply:
         spec = self._pools.latest(text(fields, "pool")).pool.worker(text(fields, "name"))
