@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from studio.episode_documents.credit import CreditDocument
 from studio.episode_documents.schema import EpisodeView, Replay, StepDetail, TurnDetail, ViewPatch
 from studio.frame.document import PageDocument
 from studio.pages.pool.evidence_commands import DescriptionProposal, EvidenceDocument, ValueDocument
@@ -29,6 +30,7 @@ from studio.pages.train.task_documents import TasksDocument
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "assets" / "web" / "types.d.ts"
 DOCUMENTS: tuple[type[BaseModel], ...] = (
+    CreditDocument,
     DescriptionProposal,
     EpisodeView,
     EvidenceDocument,

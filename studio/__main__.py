@@ -13,7 +13,7 @@ import typer
 from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
 from pool_registry.errors import PoolError
-from studio.cli import binding, export, memory, pool, publish, serve, what_if
+from studio.cli import binding, credit, export, memory, pool, publish, serve, what_if
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 from studio.cli.result import print_result
 from trainer.__main__ import tasks_app
@@ -28,6 +28,7 @@ app.command(cls=TableHelp)(serve.serve)
 app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
 app.command()(binding.binding)
+app.command()(credit.credit)
 app.add_typer(pool.commands, name="pool")
 app.add_typer(export.commands, name="export")
 app.add_typer(memory.commands, name="memory")

@@ -37,6 +37,30 @@ export interface CountOf {
   of: number;
 }
 
+/** What each part of a run is worth to its score. `reason` says why nothing of it could be measured. */
+export interface CreditDocument {
+  episode: string;
+  score: number;
+  reason: string;
+  steps: CreditLine[];
+  workers: CreditLine[];
+  access: CreditLine[];
+  /** What the reward `credit` pays a right answer. */
+  needed_share: number | null;
+}
+
+/** The credit of a step, a worker or an access-list entry; `value` is null where it cannot be measured. */
+export interface CreditLine {
+  /** The step; the reader of an access-list entry; 0 for a worker. */
+  step: number;
+  /** The step that the entry lets it see; 0 elsewhere. */
+  source: number;
+  worker: string;
+  value: number | null;
+  rerun: number[];
+  reason: string;
+}
+
 /** A job's metrics as columns: every series has a value, or None, for each of the steps. */
 export interface CurveColumns {
   steps: number[];

@@ -43,7 +43,13 @@ class Page:
 
 
 PAGES: dict[str, Page] = {
-    "run": Page("Run", "/", "M8 5l11 7-11 7z", "studio.pages.run.page", ("run/run_view.css", "what_if/what_if.css")),
+    "run": Page(
+        "Run",
+        "/",
+        "M8 5l11 7-11 7z",
+        "studio.pages.run.page",
+        ("run/run_view.css", "what_if/what_if.css", "credit/credit.css"),
+    ),
     "pool": Page(
         "Pool",
         "/pool",

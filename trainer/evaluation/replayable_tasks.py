@@ -58,13 +58,15 @@ def load_practice(pool: str) -> tuple[Task, ...]:
     return load_tasks(file).tasks if file.is_file() else ()
 
 
-def find_task_of(query: str, pool: str) -> Task | None:
-    """The task behind a query that was asked on a pool: a suite's, or one of its practice tasks."""
-    task = recognize_task(query)
+def find_task_of_run(traces: TraceStore, row: EpisodeRow) -> Task | None:
+    """The task that grades a run: that of a suite, a practice task of its pool, or its own answer where that was judged
+    right; None where nothing grades it."""
+    task = recognize_task(row.query)
     if task is not None:
         return task
-    key = normalize_query(query)
-    return next((own for own in load_practice(pool) if normalize_query(own.query) == key), None)
+    key = normalize_query(row.query)
+    own = (task for task in load_practice(row.pool) if normalize_query(task.query) == key)
+    return next(own, None) or _read_graded_run(traces, row)
 
 
 def _read_graded_run(traces: TraceStore, row: EpisodeRow) -> Task | None:

@@ -34,16 +34,20 @@ from trainer.results.statistics import mean
 from trainer.tasks.pool_conditions import compute_delay_s
 from trainer.tasks.task import Task
 
+CREDIT = "credit"  # the one term that needs reruns (grpo/rollouts.py)
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One episode of a group, finished and graded. `style` is that of the model's prompt."""
+    """One episode of a group, finished and graded. `style` is that of the model's prompt. `needed_share` is what
+    `credit` pays, where it was measured."""
 
     task: Task
     episode: Episode
     limits: Limits
     totals: EpisodeTotals
     style: PromptStyle = "full"
+    needed_share: float | None = None
 
     @property
     def correct(self) -> bool:
@@ -142,6 +146,15 @@ def efficiency_reward(sample: Sample, group: Sequence[Sample]) -> float:
         min(1.0, least / own) for least, own in zip(best, _measure_effort(sample, cached), strict=True)
     ]
     return mean(quotients)
+
+
+def credit_reward(sample: Sample, _group: Sequence[Sample]) -> float | None:
+    """Share of the steps and access-list entries without which a right answer is lost (trainer/evaluation/credit.py).
+
+    Pays plans in which nothing is superfluous. Measured by running again, without it, what may see a step or an entry;
+    does not apply where that cannot be measured.
+    """
+    return sample.needed_share if sample.correct else 0.0
 
 
 def parallelism_reward(sample: Sample, _group: Sequence[Sample]) -> float:
@@ -270,6 +283,7 @@ REWARDS = ExtensionTable(
         RewardTerm("parallelism", parallelism_reward, gated=True),
         RewardTerm("finish", finish_reward, gated=True),
         RewardTerm("readable", readable_reward),
+        RewardTerm(CREDIT, credit_reward, gated=True),
     ),
     _make_term,
 )

@@ -29,6 +29,7 @@ from pool_registry.calls.live_pool import LivePool
 from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.load_once import LoadOnce
 from trainer.errors import TrainingFailed
+from trainer.evaluation.credit import measure_credit
 from trainer.evaluation.grading import grade_answer
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.grpo.advantages import compute_advantages
@@ -36,6 +37,7 @@ from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.learning_reader import LearningReader
 from trainer.grpo.recursion import cut_at_draft, is_recursive, resolve_draft
 from trainer.grpo.rewards import (
+    CREDIT,
     Sample,
     WeightedReward,
     compute_outcome_weight,
@@ -358,8 +360,15 @@ class RolloutEngine:
             await grade_episode(episode, task, self.sink, self.pool)
             first = await self._grade_first_answer(episode, task) if recursive else None
         self.cost += episode.usage.cost
-        sample = make_sample(task, episode, limits, self.episode_format.style)
+        sample = await self._measure_credit(make_sample(task, episode, limits, self.episode_format.style), pool)
         return Rollout(sample, policy.writer.transcript, policy.writer.logprobs, first)
+
+    async def _measure_credit(self, sample: Sample, pool: LivePool) -> Sample:
+        """The sample with what the reward `credit` pays, where the recipe has that term and the answer is right."""
+        if CREDIT not in self.terms or not sample.correct:
+            return sample
+        report = await measure_credit(sample.episode, sample.task, pool)
+        return replace(sample, needed_share=report.needed_share)
 
     async def _grade_first_answer(self, episode: Episode, task: Task) -> Sample:
         """The episode as it would have ended without its recursive call."""

@@ -14,6 +14,7 @@ import { Timeline } from "./timeline.js";
 export function mount(root, { onState = () => {}, onStarted = (_id) => {} } = {}) {
   const view = new RunView(root, onState);
   import("../what_if/panel.js").then((module) => module.attach(view, onStarted)); // not where there is no server
+  import("../credit/credit.js").then((module) => module.attach(view));
   view.summary.onStarted = (id) => {
     onStarted(id);
     view.show(id);

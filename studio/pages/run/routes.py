@@ -20,6 +20,7 @@ from studio.episode_documents.trace import build_trace_document
 from studio.episode_documents.view import build_step_detail, build_turn_detail
 from studio.frame import sse
 from studio.frame.document import PageDocument
+from studio.pages.run.credit_routes import credit_routes
 from studio.pages.run.stream import POLL_S, EpisodeFollower
 from studio.pages.run.what_if_routes import what_if_routes
 from studio.runtime import Runtime
@@ -90,6 +91,7 @@ def routes(runtime: Runtime) -> APIRouter:
         return JSONResponse({"episode": started})
 
     router.include_router(what_if_routes(runtime))
+    router.include_router(credit_routes(runtime))
     return router
 
 
