@@ -144,11 +144,10 @@ def find_rerun(episode: Episode, removal: Removal) -> set[int]:
     graph = nx.DiGraph()
     graph.add_nodes_from(episode.steps)
     graph.add_edges_from((source, run.step.id) for run in episode.steps.values() for source in run.step.access)
-    if removal.reader:
-        changed = {removal.reader}
-        called = changed | nx.descendants(graph, removal.reader)
-    else:
-        called = set().union(*(nx.descendants(graph, k) for k in removal.steps))
+    roots = [removal.reader] if removal.reader else sorted(removal.steps)
+    called: set[int] = {removal.reader} if removal.reader else set()
+    for root in roots:
+        called.update(nx.descendants(graph, root))
     unended = {k for k, run in episode.steps.items() if run.observation is None}
     return (called | unended) - removal.steps
 
