@@ -17,9 +17,9 @@ from orchestrator.retrieval.choose_workers import WorkerProfile, score_words
 from pool_registry.calls.live_pool import LiveWorker
 
 ENCODER = "need-encoder"  # the folder of the adapter in assets
-# Of the needs that a worker serves one in a thousand is less like its card, of those that none serves two thirds are
+# Of the needs that a worker serves one in a hundred is less like its card, of those that none serves two thirds are
 # less like every card of the pool (tests/orchestrator/reader/test_likeness.py).
-LEAST_LIKENESS = 0.28
+LEAST_LIKENESS = 0.32
 
 
 def list_candidates(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed]:
