@@ -101,6 +101,16 @@ class SampleCall:
     request: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PackedFiles:
+    """The files of this machine that a copy of a worker elsewhere needs, by their paths there, and the fields of its
+    configuration that are others there. `imports` are the modules that its code imports."""
+
+    files: Mapping[str, Path]
+    config: Mapping[str, JsonValue]
+    imports: tuple[str, ...] = ()
+
+
 class NoConfig(StrictModel):
     """For kinds that have nothing to configure."""
 
@@ -152,7 +162,7 @@ class Worker(ABC, Generic[C]):
         """Say why the worker cannot be published to a Space; "" when it can.
 
         By default it stays when it starts something here (`runs`) or when a field of its configuration is a `Path`.
-        What is published is checked for addresses that a Space cannot reach besides (studio/publish/portable_pool.py).
+        What is published is checked for addresses that a Space cannot reach besides (studio/export/portable_pool.py).
         Override this for other ties to this machine, such as a file that is named by plain text.
         """
         if cls.runs(config):
@@ -160,6 +170,14 @@ class Worker(ABC, Generic[C]):
         if any(isinstance(value, Path) for _, value in config):
             return "it needs a file or folder of this machine"
         return ""
+
+    @classmethod
+    def pack(cls, config: C, folder: str) -> PackedFiles | None:  # noqa: ARG003
+        """List the files that go along below `folder` when a person lets them; None where files do not help.
+
+        Raises WorkerFault or OSError when they cannot be read.
+        """
+        return None
 
     @property
     @abstractmethod

@@ -23,7 +23,7 @@ from pool_registry.documents.passages import Collection, DocumentFiles, Passage
 from pool_registry.errors import WorkerFault
 from pool_registry.storage.data_folder import Home, find_home
 from pool_registry.strict_model import StrictModel
-from pool_registry.worker import Call, Reply, SampleCall, Worker, one_string
+from pool_registry.worker import Call, PackedFiles, Reply, SampleCall, Worker, one_string
 
 INDEX_VERSION = 1
 MAX_NAMED = 5  # skipped files that a check names
@@ -46,6 +46,11 @@ class Documents(Worker[DocumentsConfig]):
     @classmethod
     def stays_because(cls, config: DocumentsConfig) -> str:  # noqa: ARG003
         return "its documents are files on this machine"
+
+    @classmethod
+    def pack(cls, config: DocumentsConfig, folder: str) -> PackedFiles | None:
+        found = passages.find_documents(config.path)
+        return PackedFiles({f"{folder}/{found.name(file)}": file for file in found.files}, {"path": folder})
 
     async def call(self, call: Call) -> Reply:
         query, top_k = call.text("query"), self.config.top_k

@@ -7,8 +7,10 @@ crash and after an edit of the file. What a model wrote belongs to kind `python`
 
 from __future__ import annotations
 
+import ast
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 
 from pydantic import Field, field_validator
 
@@ -17,7 +19,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.processes.function_process import FunctionProcess, parse, start_process
 from pool_registry.schemas.argument_schema import ArgumentsSchema, describe_changes
 from pool_registry.strict_model import StrictModel
-from pool_registry.worker import Call, Reply, Worker, WorkerSpec
+from pool_registry.worker import Call, PackedFiles, Reply, Worker, WorkerSpec
 
 
 class FunctionConfig(StrictModel):
@@ -56,6 +58,17 @@ class Function(Worker[FunctionConfig]):
     @classmethod
     def stays_because(cls, config: FunctionConfig) -> str:  # noqa: ARG003
         return "it runs a Python file of this machine"
+
+    @classmethod
+    def pack(cls, config: FunctionConfig, folder: str) -> PackedFiles | None:
+        """The function's file. A function of an installed module, or of another interpreter, has none."""
+        target = parse(config.target)
+        if not target.file or config.python:
+            return None
+        file = Path(target.file)
+        place = f"{folder}/{file.name}"
+        imports = list_imports(file.read_text(encoding="utf-8"))
+        return PackedFiles({place: file}, {"target": f"{place}:{target.function}"}, imports)
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
@@ -100,3 +113,18 @@ class Function(Worker[FunctionConfig]):
             self._idle.append(process)
         else:
             await process.end()
+
+
+def list_imports(source: str) -> tuple[str, ...]:
+    """The top modules that a Python source imports anywhere; none where it is no Python."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return ()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or ".").partition(".")[0] if not node.level else ".")
+    return tuple(sorted(names))

@@ -30,6 +30,10 @@ def publish(
     licence: Annotated[str, typer.Option("--licence", "--license", help="As the Hub names it.")] = "apache-2.0",
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "",
     about: Annotated[str, typer.Option(help="One paragraph for the page and the cards.")] = "",
+    take: Annotated[
+        list[str] | None,
+        typer.Option(help="A worker whose files go along (a function's file, documents); may be repeated."),
+    ] = None,
     trace: Annotated[list[str] | None, typer.Option(help="Id of a run to show; may be repeated.")] = None,
     token: Annotated[str, typer.Option(help="env:NAME or keyring:NAME; empty: the Hub's own login.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show every file; send nothing.")] = False,
@@ -51,7 +55,7 @@ def publish(
             {
                 "pool": pool, "orchestrator": orchestrator, "repo": repo, "visitors": visitors, "static": static,
                 "with_model": with_model, "hardware": hardware, "visibility": visibility, "licence": licence,
-                "title": title, "about": about, "traces": tuple(trace or ()), "token": token,
+                "title": title, "about": about, "traces": tuple(trace or ()), "token": token, "take": tuple(take or ()),
             }
         )  # fmt: skip
         if count := record_examples(store, publication):
@@ -70,6 +74,8 @@ def _print_plan(plan: PublishPlan, out: Path | None) -> None:
     bundles = plan.bundles
     for bundle in bundles:
         _print_bundle(bundle)
+    for luggage in plan.portable.offered:
+        typer.echo(f"could go along with {len(luggage.files)} files: {luggage.worker} (--take {luggage.worker})")
     if plan.secrets:
         typer.echo("secrets of the Space: " + ", ".join(f"{key.name} (from {key.reference})" for key in plan.secrets))
     if out is not None:

@@ -14,6 +14,9 @@ from studio.cli.options import HomeOption, open_prepared_store
 from trainer.cli.table_help import POLICY_NAMES
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from orchestrator.traces.store import Store
     from studio.access.accounts import Accounts, Tokens
 
 users = typer.Typer(help="People who may log in where the studio is not on loopback.", no_args_is_help=True)
@@ -35,6 +38,9 @@ def serve(
     max_cost: Annotated[float | None, typer.Option(help="Most US dollars for a request.")] = None,
     deadline: Annotated[float | None, typer.Option(help="Most seconds for a request.")] = None,
     at_once: Annotated[int, typer.Option(help="Most requests at the same time.", min=1)] = 128,
+    pools: Annotated[
+        bool, typer.Option("--pools", help="Let clients with a token read and change pools at /v1/pools.")
+    ] = False,
     mcp: Annotated[bool, typer.Option("--mcp", help="Serve as an MCP server on stdin and stdout instead.")] = False,
     home: HomeOption = None,
 ) -> None:
@@ -53,7 +59,18 @@ def serve(
     if mcp:
         serve_stdio(model, home)
     else:
-        serve_http(model, ServeOptions(host, port, tuple(token or ()), home))
+        make_routers = _make_pool_routers if pools else _make_no_routers
+        serve_http(model, ServeOptions(host, port, tuple(token or ()), home, make_routers))
+
+
+def _make_pool_routers(store: Store) -> list[APIRouter]:
+    from studio.pages.pool.http_api import build_pool_routes
+
+    return [build_pool_routes(store)]
+
+
+def _make_no_routers(_store: Store) -> list[APIRouter]:
+    return []
 
 
 @users.command("add")

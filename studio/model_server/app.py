@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -35,8 +35,16 @@ MakeDocument = Callable[[Episode, EpisodeEnded], dict[str, Any]]
 CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
 
 
-def create_model_app(store: Store, model: ServedModel, *, loopback: bool, references: Sequence[str] = ()) -> FastAPI:
-    """Create the application, ready for uvicorn. `references` are references to tokens that are kept elsewhere.
+def create_model_app(
+    store: Store,
+    model: ServedModel,
+    *,
+    loopback: bool,
+    references: Sequence[str] = (),
+    routers: Sequence[APIRouter] = (),
+) -> FastAPI:
+    """Create the application, ready for uvicorn. `references` are references to tokens that are kept elsewhere,
+    `routers` bring further routes behind the same guards.
 
     Raises SecretNotFound when a reference is not set. Starting the application raises what `Service` raises.
     """
@@ -60,6 +68,8 @@ def create_model_app(store: Store, model: ServedModel, *, loopback: bool, refere
     app.add_exception_handler(HTTPException, _handle_http_error)
     app.add_exception_handler(Exception, _handle_unexpected_error)
     _add_routes(app, model)
+    for router in routers:
+        app.include_router(router)
     app.add_middleware(BearerGuard, tokens=Tokens(store.engine), secrets=secrets, required=not loopback)
     app.add_middleware(SameOrigin)
     if loopback:  # elsewhere a token is required, which a page under a rebound host name does not have

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -26,19 +26,20 @@ from studio.prepare import open_chosen_store
 
 if TYPE_CHECKING:
     import uvicorn
-    from fastapi import FastAPI
+    from fastapi import APIRouter, FastAPI
 
 REPORT_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Where to serve and whom to let in. `tokens` are references."""
+    """Where to serve and whom to let in. `tokens` are references. `make_routers` adds routes to those of the model."""
 
     host: str = HOST
     port: int = 8000
     tokens: Sequence[str] = ()
     home: str | None = field(default=None)
+    make_routers: Callable[[Store], Sequence[APIRouter]] = field(default=lambda _: ())
 
     @property
     def loopback(self) -> bool:
@@ -89,7 +90,9 @@ def _create_app(store: Store, model: ServedModel, options: ServeOptions) -> Fast
 
     from studio.model_server.app import create_model_app
 
-    return create_model_app(store, model, loopback=options.loopback, references=options.tokens)
+    return create_model_app(
+        store, model, loopback=options.loopback, references=options.tokens, routers=options.make_routers(store)
+    )
 
 
 def _choose_orchestrator(store: Store, model: ServedModel) -> ServedModel:

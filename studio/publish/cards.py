@@ -23,6 +23,7 @@ PROMPTS: Mapping[PromptStyle, str] = {
     "query": "the query alone",
     "reader": "a listing of the pool and the query, then the cards of the workers that its needs were bound to",
 }
+RUN_FILE = "ask.py"  # in the model repository
 Table = Sequence[Sequence[object]]
 
 
@@ -78,12 +79,11 @@ def model_card(
         "`pool.json` holds the workers that can run elsewhere; keys in it are names of variables, never values.",
         worker_table(pool),
         "## How to run it",
-        "```bash\npip install podium-studio\n"
-        "hf download OWNER/NAME --local-dir orchestrator\n"
-        "podium   # import pool.json on the Pool page\n"
-        'podium run --pool NAME-OF-THE-POOL --orchestrator ./orchestrator "your query"\n```'.replace(
-            "OWNER/NAME", publication.repo
-        ).replace("NAME-OF-THE-POOL", pool.name),
+        f"`{RUN_FILE}` holds Podium's engine and the pool; its packages are in `requirements.txt`.",
+        f"```bash\nhf download {publication.repo} --local-dir orchestrator\n"
+        "pip install -r orchestrator/requirements.txt\n"
+        f'python orchestrator/{RUN_FILE} "your query"\n```',
+        "In a studio of your own: import `pool.json` on the Pool page, and give the folder as the orchestrator.",
         "The exact recipe is in `recipe.yaml`, every file's hash in `podium.json`.",
     ]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"

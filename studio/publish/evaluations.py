@@ -1,21 +1,25 @@
-"""The evaluation tables of a model card: computed from result rows, and the metrics stored with the checkpoint."""
+"""The evaluation tables of a model card: figures of held-out tasks alone, computed from result rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.checkpoints import Checkpoint
 from pool_registry.storage.data_folder import Home
 from studio.publish.cards import markdown_table
 from trainer.results.figures import Figures, compute_figures, compute_figures_by
 from trainer.results.rows import RESULTS, ResultRow, read_results
 
+HELD_OUT = "test"  # the split that no training sees
 HEAD = ("", "tasks", "mean, 95 %", "steps", "valid turns", "tokens an episode", "p50 s", "p95 s")
 
 
-def evaluation_tables(home: Home, orchestrator: str, checkpoint: Checkpoint) -> list[str]:
-    """Markdown tables of every evaluation of this orchestrator: by family, by condition, and of training."""
-    rows = list(_rows(home, orchestrator))
+def evaluation_tables(home: Home, orchestrator: str) -> list[str]:
+    """Markdown tables of every evaluation of this orchestrator on held-out tasks: by family and by condition.
+
+    Other figures say how well it learnt by heart, and are left out.
+    """
+    every = list(_rows(home, orchestrator))
+    rows = [row for row in every if row.split == HELD_OUT]
     parts: list[str] = []
     if rows:
         families = compute_figures_by(rows, "family")
@@ -27,14 +31,9 @@ def evaluation_tables(home: Home, orchestrator: str, checkpoint: Checkpoint) -> 
             parts.append(
                 markdown_table(HEAD, [_figures_row(f"`{name}`", figures) for name, figures in conditions.items()])
             )
-        splits = ", ".join(sorted({row.split for row in rows}))
-        parts.append(f"{len(rows)} graded episodes of the split {splits}; intervals are bootstrapped over tasks.")
-    if checkpoint.metrics:
-        figures_kept = sorted(checkpoint.metrics.items())
-        parts.append("Measured while it was trained:")
-        parts.append(
-            markdown_table(("figure", "value"), [(f"`{name}`", f"{value:.4g}") for name, value in figures_kept])
-        )
+        parts.append(f"{len(rows)} graded episodes of held-out tasks; intervals are bootstrapped over tasks.")
+    if left := len(every) - len(rows):
+        parts.append(f"{left} episodes on tasks that are not held out are left out.")
     return parts
 
 

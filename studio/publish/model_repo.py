@@ -20,8 +20,9 @@ from orchestrator.checkpoints import MANIFEST, TEXTS, WEIGHTS, Checkpoint, FileM
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies.registry import find_policy
 from pool_registry.pool import Pool, export_pool
+from studio.export.python_file import build_python_file, list_requirements
 from studio.publish.bundle import Bundle, Entry, json_bytes, make_bundle
-from studio.publish.cards import display_name, hub_repo, model_card
+from studio.publish.cards import RUN_FILE, display_name, hub_repo, model_card
 from studio.publish.request import Publication
 
 LOCAL = re.compile(r"^(/|~|[A-Za-z]:\\|\\\\)")  # how an absolute path begins
@@ -64,9 +65,19 @@ def make_model_bundle(
     files += [
         Entry("README.md", card.encode(), "Model card"),
         Entry("recipe.yaml", recipe.encode(), "The recipe that trained it"),
+        *_run_entries(pool, weights),
         Entry("pool.json", export_pool(pool).encode(), f"The pool {pool.name}, version {version}"),
     ]
     return make_bundle("model", files, files_left_out(weights))
+
+
+def _run_entries(pool: Pool, weights: Weights) -> Iterator[Entry]:
+    """The file that asks this checkpoint, and what it needs; none for a pool that nothing of travels."""
+    if not pool.workers:
+        return
+    program = build_python_file(pool, str(weights.folder), RUN_FILE, checkpoint_folder=".")
+    yield Entry(RUN_FILE, program.encode(), "Asks this orchestrator; holds Podium's engine")
+    yield Entry("requirements.txt", f"{chr(10).join(list_requirements(program))}\n".encode(), "Its packages, pinned")
 
 
 def checkpoint_entries(weights: Weights, publication: Publication, below: str = "") -> Iterator[Entry]:

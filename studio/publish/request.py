@@ -52,6 +52,9 @@ class Publication(BaseModel):
     title: str = Field(default="", max_length=120, description="Heading of the page; empty: the repository's name.")
     about: str = Field(default="", max_length=2000, description="One paragraph for the page and the cards.")
     visitors: Visitors = "replay"
+    take: tuple[str, ...] = Field(
+        default=(), description="Workers whose files go along: a function's file, documents. Visitors can read them."
+    )
     static: bool = Field(default=False, description="Plain HTML without a server; replays only.")
     with_model: bool = Field(default=True, description="Publish the checkpoint as a model repository, too.")
     hardware: str = Field(default="cpu-basic", description="What the Space runs on.")

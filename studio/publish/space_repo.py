@@ -13,11 +13,11 @@ from orchestrator.retrieval.sentence_vectors import find_weights
 from pool_registry.kinds import KINDS
 from pool_registry.pool import export_pool
 from studio.episode_documents.static_page import script, static_page, stylesheet
+from studio.export.engine_files import ENGINE, engine_sources, pin_version, requirements
+from studio.export.portable_pool import Travellers
 from studio.publish.bundle import Bundle, Entry, json_bytes, make_bundle
 from studio.publish.cards import display_name, space_card
-from studio.publish.engine_files import ENGINE, engine_sources, pin_version, requirements
 from studio.publish.model_repo import Weights, checkpoint_entries
-from studio.publish.portable_pool import Travellers
 from studio.publish.request import Publication, PublishError
 from studio.publish.traces import UNSAFE_IN_NAME, check_size
 
@@ -82,6 +82,7 @@ def make_space_bundle(
     if live:
         entries += _engine_entries(portable, weights is not None)
         entries += _encoder_entries(weights)
+        entries += _luggage_entries(portable)
         if weights is not None and link is None:
             entries += checkpoint_entries(weights, publication, below="checkpoint/")
     return make_bundle("space", entries, [(f"worker {name}", why) for name, why in portable.stays] if live else [])
@@ -112,6 +113,7 @@ def _app_entries(
     pins = {pin_version("gradio"), pin_version("huggingface_hub")}
     if live:
         pins |= {*requirements(_modules(portable, True)), *map(pin_version, portable.distributions)}
+        pins |= {pin for luggage in portable.luggage for pin in luggage.packages}
         pins |= {pin_version(SENTENCE_MODEL)} if _binds_by_meaning(weights) else set()
     yield Entry("requirements.txt", ("\n".join(sorted(pins, key=str.lower)) + "\n").encode(), "Packages, pinned")
 
@@ -122,6 +124,13 @@ def _engine_entries(portable: Travellers, with_model: bool) -> Iterator[Entry]:
     yield Entry("pool.json", export_pool(portable.pool).encode(), f"{len(portable.pool.workers)} workers that travel")
     for path, file in engine_sources(_modules(portable, with_model)).items():
         yield Entry(path, file, "Podium's engine")
+
+
+def _luggage_entries(portable: Travellers) -> Iterator[Entry]:
+    """The files that a person let go along with their workers."""
+    for luggage in portable.luggage:
+        for path, file in luggage.files:
+            yield Entry(path, file, f"A file of the worker {luggage.worker}")
 
 
 def _encoder_entries(weights: Weights | None) -> Iterator[Entry]:

@@ -29,7 +29,7 @@ from trainer.recipe import EvaluateSettings
 from trainer.results.rows import ResultRow, Slot, append_result, read_results, repair_last_line
 from trainer.results.summary import summarize
 from trainer.results.tables import find_reference
-from trainer.tasks.pool_conditions import MEMORY
+from trainer.tasks.pool_conditions import DISTRACTORS, MEMORY
 from trainer.tasks.pool_settings import PoolSettings
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
@@ -169,11 +169,18 @@ class EvaluationStage:
         if self._settings.reference and self._settings.reference not in self._names:
             find_reference(self._job_folder.path.parent, [], self._settings.reference)
 
+    def _list_others(self, condition: str) -> Sequence[Pool]:
+        """The pools that distractors may come from: the recipe's, else every other pool of the data folder."""
+        if self._others or condition != DISTRACTORS:
+            return self._others
+        names = sorted(name for name in self._store.pools.names() if name != self._pool.name)
+        return [self._store.pools.latest(name).pool for name in names]
+
     async def _open_cells(self, condition: str, pools: AsyncExitStack) -> list[EvaluationCell]:
         """Open one cell per orchestrator. A changed pool is kept for the traces that refer to it, and not listed."""
         settings = self._settings
         pool, tasks, renaming = apply_condition_to_tasks(
-            condition, self._pool, self._tasks, settings.seed, self._variation, self._others
+            condition, self._pool, self._tasks, settings.seed, self._variation, self._list_others(condition)
         )
         live = await pools.enter_async_context(live_pool(pool))
         if pool != self._pool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -18,11 +18,13 @@ from typing import TypeAlias
 from pydantic import Field
 
 from orchestrator.plan import Turn
-from pool_registry.kinds import kind_of
+from pool_registry.errors import InvalidPool, WorkerFault
+from pool_registry.kinds import kind_of, open_worker
 from pool_registry.pool import Pool, check_pool
 from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.errors import UnknownTask
+from trainer.tasks.other_words import reword_unknown
 from trainer.tasks.suite import make_random
 from trainer.tasks.task_data import TaskData, load_task_data
 
@@ -42,6 +44,7 @@ MAX_DISTRACTORS = 5
 # The pool as it is; orchestrating models are shown the lessons of its recorded failures (evaluation/trials.py). In
 # every other condition they are not, whatever the pool's limits say: tables must not depend on what was run before.
 MEMORY = "memory"
+DISTRACTORS = "distractors"
 
 
 class OtherWords(TaskData):
@@ -80,20 +83,56 @@ def keep_pool(pool: Pool, _seed: int) -> tuple[Pool, Renaming]:
 def rename_workers(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     """Every worker under another name and description, in another order."""
     random = _make_random("renamed", pool, seed)
-    others = [_reword(spec, random) for spec in pool.enabled]
+    taken = {spec.name for spec in pool.workers}
+    others = []
+    for spec in pool.enabled:
+        others.append(_reword(spec, random, taken))
+        taken.add(others[-1].name)
     renaming = {old.name: new.name for old, new in zip(pool.enabled, others, strict=True)}
     return with_workers(pool, random.sample(others, len(others))), renaming
 
 
-def add_distractors(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
-    """Two to five more workers that look useful, among the others."""
+def add_distractors(pool: Pool, seed: int, others: Sequence[Pool] = ()) -> tuple[Pool, Renaming]:
+    """Two to five more workers that look useful, among the others: of a bank for a pool of the starter's workers, and
+    for any other pool of `others`, and of the bank where these have too few."""
     random = _make_random("distractors", pool, seed)
     names = {spec.name for spec in pool.workers}
-    fresh = [spec for spec in load_condition_data().distractors if spec.name not in names]
+    bank = [spec for spec in load_condition_data().distractors if spec.name not in names]
+    count = min(MAX_DISTRACTORS, random.randint(2, MAX_DISTRACTORS))
+    drawn: list[WorkerSpec] = []
+    if not is_starter_like(pool):
+        strangers = list_strangers(pool, others)
+        drawn = random.sample(strangers, min(len(strangers), count))
+        bank = [spec for spec in bank if spec.name not in {stranger.name for stranger in drawn}]
+    drawn += random.sample(bank, min(len(bank), count - len(drawn)))
     workers = list(pool.workers)
-    for spec in random.sample(fresh, min(len(fresh), random.randint(2, MAX_DISTRACTORS))):
+    for spec in drawn:
         workers.insert(random.randint(0, len(workers)), spec)
     return with_workers(pool, workers), {}
+
+
+def is_starter_like(pool: Pool) -> bool:
+    """Whether every worker does the work of one of the starter pool's."""
+    return all(describe_work(spec) in _starter_works() for spec in pool.workers)
+
+
+def list_strangers(pool: Pool, others: Sequence[Pool]) -> list[WorkerSpec]:
+    """The tools of other pools that can stand beside a pool's workers: none does the work of one of them, none has the
+    name of one, and no call of theirs has effects, because an orchestrator may call them."""
+    names, works = {spec.name for spec in pool.workers}, {describe_work(spec) for spec in pool.workers}
+    strangers: dict[str, WorkerSpec] = {}
+    for spec in (spec for other in others for spec in list_tools(other)):
+        if spec.name not in names and describe_work(spec) not in works and _is_harmless(spec):
+            strangers.setdefault(spec.name, spec.model_copy(update={"fallback": ""}))
+    return list(strangers.values())
+
+
+def _is_harmless(spec: WorkerSpec) -> bool:
+    """Whether no call of a worker has effects, and it can be opened here."""
+    try:
+        return open_worker(spec).cacheable
+    except (InvalidPool, WorkerFault, OSError):
+        return False
 
 
 def replace_tool(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
@@ -103,7 +142,7 @@ def replace_tool(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     if not tools:
         return pool, {}
     gone = random.choice(tools)
-    substitute = _reword(gone, random)
+    substitute = _reword(gone, random, {spec.name for spec in pool.workers})
     workers = [spec for spec in pool.workers if spec.name != gone.name]
     workers.insert(random.randint(0, len(workers)), substitute)
     return with_workers(pool, workers), {gone.name: substitute.name}
@@ -115,7 +154,7 @@ def make_flaky(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     workers: list[WorkerSpec] = list(pool.workers)
     for spec in draw_half(list_tools(pool), random):
         workers[workers.index(spec)] = wrap_flaky(spec, random.randrange(2**31))
-        workers.append(_reword(spec, random))
+        workers.append(_reword(spec, random, {other.name for other in workers}))
     return with_workers(pool, workers), {}
 
 
@@ -125,7 +164,7 @@ def set_prices(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
     workers: list[WorkerSpec] = list(pool.workers)
     renaming = {}
     for spec in draw_half(list_tools(pool), random):
-        price, twin = random.choice(PRICES), _reword(spec, random)
+        price, twin = random.choice(PRICES), _reword(spec, random, {other.name for other in workers})
         workers[workers.index(spec)] = set_price(spec, price)
         workers.append(set_price(twin, price / 10))
         renaming[spec.name] = twin.name
@@ -153,7 +192,7 @@ CONDITIONS: dict[str, Condition] = {
     "seen": keep_pool,
     MEMORY: keep_pool,
     "renamed": rename_workers,
-    "distractors": add_distractors,
+    DISTRACTORS: add_distractors,
     "missing": replace_tool,
     "flaky": make_flaky,
     "priced": set_prices,
@@ -161,12 +200,16 @@ CONDITIONS: dict[str, Condition] = {
 }
 
 
-def apply_condition(condition: str, pool: Pool, seed: int = 0) -> tuple[Pool, Renaming]:
+def apply_condition(condition: str, pool: Pool, seed: int = 0, others: Sequence[Pool] = ()) -> tuple[Pool, Renaming]:
     """A pool in this condition, under a name of its own, and what its workers are called there.
 
-    `condition` is one of CONDITIONS or `without:WORKER[,WORKER]`. Raises UnknownTask for any other.
+    `condition` is one of CONDITIONS or `without:WORKER[,WORKER]`; `others` are pools that distractors may come from.
+    Raises UnknownTask for any other.
     """
-    changed, renaming = _apply(condition, pool, seed)
+    if condition == DISTRACTORS:
+        changed, renaming = add_distractors(pool, seed, others)
+    else:
+        changed, renaming = _apply(condition, pool, seed)
     changed = mend_fallbacks(changed, renaming)
     if changed != pool:
         changed = changed.model_copy(update={"name": re.sub("[^a-z0-9_-]", "-", f"{pool.name}-{condition}")[:48]})
@@ -206,11 +249,14 @@ def mend_fallbacks(pool: Pool, renaming: Renaming) -> Pool:
     return pool.model_copy(update={"workers": tuple(map(rename_fallback, pool.workers))})
 
 
-def _reword(spec: WorkerSpec, random: Random) -> WorkerSpec:
-    """The same worker in other words; one that the bank does not know keeps its description."""
-    unknown = OtherWords(name=f"{spec.name[:44]}_two", description=spec.description)
-    words = random.choice(load_condition_data().words.get(spec.name, (unknown,)))
-    return spec.model_copy(update={"name": words.name, "description": words.description})
+def _reword(spec: WorkerSpec, random: Random, taken: Collection[str]) -> WorkerSpec:
+    """The same worker in other words: the bank's for one that does a starter worker's work, else made-up ones."""
+    name = _starter_works().get(describe_work(spec))
+    words = [words for words in load_condition_data().words.get(name or "", ()) if words.name not in taken]
+    if not words:
+        return reword_unknown(spec, random, set(taken))
+    chosen = random.choice(words)
+    return spec.model_copy(update={"name": chosen.name, "description": chosen.description})
 
 
 def describe_anew(spec: WorkerSpec, random: Random, held_out: bool = False) -> WorkerSpec:

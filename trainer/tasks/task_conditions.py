@@ -37,8 +37,8 @@ def apply_condition_to_tasks(
     names of the pool's workers.
 
     A task that brings its own pool is given that one in this condition. `varied` draws the pool of each task as
-    `settings` say (default: a recipe's defaults), with distractors from `others`. Raises UnknownTask when there is no
-    such condition.
+    `settings` say (default: a recipe's defaults). Distractors may come from `others`. Raises UnknownTask when there is
+    no such condition.
     """
     if condition == VARIED:
         vary = make_vary(pool, settings or PoolSettings(), seed, others, tasks)
@@ -47,8 +47,8 @@ def apply_condition_to_tasks(
         return pool, [TASK_CONDITIONS[condition](task, pool, seed) for task in tasks], {}
     if condition.partition(":")[0] not in (*pool_conditions.CONDITIONS, "without"):
         raise UnknownTask(f"there is no condition {condition!r}; use one of: {CONDITIONS_TEXT}")
-    changed, renaming = apply_condition(condition, pool, seed)
-    return changed, [_change_task(condition, task, renaming, seed) for task in tasks], renaming
+    changed, renaming = apply_condition(condition, pool, seed, others)
+    return changed, [_change_task(condition, task, renaming, seed, others) for task in tasks], renaming
 
 
 def rename_in_task(renaming: Renaming, task: Task) -> Task:
@@ -57,8 +57,8 @@ def rename_in_task(renaming: Renaming, task: Task) -> Task:
     return task if plan is None else replace(task, oracle_turn=rename_in_turn(plan, renaming))
 
 
-def _change_task(condition: str, task: Task, renaming: Renaming, seed: int) -> Task:
+def _change_task(condition: str, task: Task, renaming: Renaming, seed: int, others: Sequence[Pool]) -> Task:
     if task.pool is None:
         return rename_in_task(renaming, task)
-    own, own_renaming = apply_condition(condition, task.pool, seed)
+    own, own_renaming = apply_condition(condition, task.pool, seed, others)
     return replace(rename_in_task(own_renaming, task), pool=own)

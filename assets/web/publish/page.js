@@ -32,6 +32,7 @@ export function mount(root) {
 
 class PublishPage {
   constructor(root) {
+    this.take = new Set(); // workers whose files go along
     this.root = root;
     this.fields = {};
     this.way = "replay";
@@ -70,7 +71,10 @@ class PublishPage {
   build(reply) {
     const pool = select(
       reply.pools.map((name) => [name, name]), recall("pool") || reply.pools.find((name) => name === "starter") || reply.pools[0],
-      () => this.onChoice(),
+      () => {
+        this.take.clear();
+        this.onChoice();
+      },
     );
     const names = [...reply.checkpoints, ...reply.policies];
     const preset = recall("orchestrator");
@@ -161,6 +165,7 @@ class PublishPage {
     const values = { ...WAYS[this.way][2] };
     for (const [name, field] of Object.entries(this.fields)) values[name] = field.read() ?? "";
     values.traces = [.../** @type {NodeListOf<HTMLInputElement>} */ (this.runs.querySelectorAll("input:checked"))].map((box) => box.value);
+    values.take = [...this.take];
     return values;
   }
 
@@ -225,10 +230,27 @@ class PublishPage {
     if (!orchestrator.startsWith("oracle")) links.append(el("a.podium-link", { href: python, download: "" }, "Download as a Python file"));
     this.content = el("div.publish-content");
     this.files.replaceChildren(
-      head, this.changed, links, ...secrets.map(secretLine), ...bundles.map((bundle) => this.bundle(bundle)), this.content,
+      head, this.changed, links, ...secrets.map(secretLine), ...this.luggage(), ...bundles.map((bundle) => this.bundle(bundle)), this.content,
     );
     this.look(bundles[0].kind, "README.md");
     if (matchMedia("(max-width: 1100px)").matches) this.files.scrollIntoView({ block: "start" });
+  }
+
+  /** Workers that stay for their files alone: whether these go along is a person's choice. */
+  luggage() {
+    const { luggage } = this.preview;
+    if (!luggage.length) return [];
+    const boxes = luggage.map(({ worker, files, size }) => {
+      const box = el("input", { type: "checkbox", value: worker });
+      box.checked = this.take.has(worker);
+      box.addEventListener("change", () => {
+        if (box.checked) this.take.add(worker);
+        else this.take.delete(worker);
+        this.makePreview();
+      });
+      return el("label", {}, box, `${worker}: ${count(files)} ${files === 1 ? "file" : "files"}, ${bytes(size)}`);
+    });
+    return [el("fieldset.publish-luggage", {}, el("legend", {}, "Let files of this machine go along? Visitors can read them."), ...boxes)];
   }
 
   bundle({ kind, size, files, left_out: left }) {

@@ -18,6 +18,7 @@ from pool_registry.errors import SecretNotFound
 from pool_registry.pool import Pool
 from pool_registry.secrets import resolve
 from studio.episode_documents.static_page import static_page
+from studio.export.portable_pool import Luggage
 from studio.frame.commands import Fields, PageCommands, PageReply, table, text
 from studio.orchestrators.default import STARTER, choose_default
 from studio.orchestrators.notes import checkpoint_label
@@ -132,6 +133,7 @@ class PublishCommands(PageCommands):
                 "recorded": recorded,
                 "bundles": [_bundle_document(bundle) for bundle in bundles],
                 "secrets": [_secret_document(key.name, key.reference, key.workers) for key in plan.secrets],
+                "luggage": [_luggage_document(luggage) for luggage in (*plan.portable.luggage, *plan.portable.offered)],
                 "runs": sum(bool(bundle["listed"]) for bundle in plan.traces),
                 "inside": plan.model is not None and not plan.links_model,
             }
@@ -188,6 +190,11 @@ def _stage_state(name: str, done: tuple[str, ...], now: str) -> str:
 def _bundle_document(bundle: Bundle) -> dict[str, Any]:
     files = [{"path": entry.path, "size": entry.size, "about": entry.about} for entry in bundle.entries]
     return {"kind": bundle.kind, "size": bundle.size, "files": files, "left_out": bundle.left_out}
+
+
+def _luggage_document(luggage: Luggage) -> dict[str, Any]:
+    size = sum(file.stat().st_size for _, file in luggage.files)
+    return {"worker": luggage.worker, "files": len(luggage.files), "size": size}
 
 
 def _secret_document(name: str, reference: str, workers: tuple[str, ...]) -> dict[str, Any]:

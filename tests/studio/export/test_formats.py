@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,11 +23,14 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from orchestrator.engine.episode import replay
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, StepEnded, StepStarted, TurnStarted, TurnTaken
+from orchestrator.errors import UnknownOrchestrator
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, Usage
 from pool_registry.actions import Status as CallStatus
+from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool, export_pool, import_pool
 from pool_registry.worker import WorkerSpec
+from studio.export.checkpoint import export_checkpoint
 from studio.export.formats import export_jsonl, export_otlp
 from studio.export.otel import TracedEpisode, build_export_request
 from studio.export.python_file import build_python_file
@@ -138,19 +143,68 @@ def test_json_lines_hold_the_whole_trace_and_unknown_formats_and_episodes_are_to
     assert client.get("/api/episodes/none/export/graph.svg").status_code == 404
 
 
+def run_alone(file: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run an exported file where nothing of Podium can be imported but what the file itself brings."""
+    alone = (
+        "import runpy, sys; sys.argv = sys.argv[1:]; "
+        "sys.path = [path for path in sys.path if 'packages' in path or 'lib' in path]; "
+        "sys.modules['studio'] = sys.modules['trainer'] = None; "
+        "sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f)]; "
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["XDG_CACHE_HOME"] = str(file.parent / "cache")
+    return subprocess.run([sys.executable, "-c", alone, str(file), *words], capture_output=True, text=True,
+                          cwd=file.parent, env=environment, timeout=600)  # fmt: skip
+
+
 @pytest.mark.medium
-def test_a_plain_python_file_answers_with_the_packages_alone(runtime, tmp_path):
+def test_a_plain_python_file_brings_its_engine_and_answers_with_packages_alone(tmp_path):
+    pool = Pool(name="sums", workers=(WorkerSpec(name="calc", kind="calculator", description="Calculates."),))
+    file = tmp_path / "orchestrate.py"
+    file.write_text(build_python_file(pool, "random_plan:3"))
+    done = run_alone(file, "what is 6 * 7?")
+    assert "Traceback" not in done.stderr, done.stderr
+    assert (done.returncode == 0 and done.stdout.strip()) or "no answer" in done.stderr
+    assert "calc: " in done.stderr and list((tmp_path / "cache" / "podium").glob("engine-*/orchestrator/plan.py"))
+    listed = run_alone(file, "--requirements").stdout.split()
+    assert listed and all("==" in line for line in listed) and not any("podium" in line for line in listed)
+
+
+@pytest.mark.medium
+def test_a_plain_python_file_finds_its_checkpoint_beside_it(runtime, tmp_path):
     from trainer.tasks import find_task
 
     task = find_task("forge", 1, "test", 0)
     file = tmp_path / "orchestrate.py"
     file.write_text(build_python_file(runtime.store.pools.latest("starter").pool, "starter-grpo"))
-    alone = "import runpy, sys; sys.argv = sys.argv[1:]; sys.modules['studio'] = sys.modules['trainer'] = None; "
-    run = alone + "runpy.run_path(sys.argv[0], run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", run, str(file), task.query], capture_output=True, text=True,
-                          cwd=Path(__file__).parents[3], timeout=600)  # fmt: skip
+    export_checkpoint("starter-grpo", "merged", tmp_path / "checkpoint")
+    done = run_alone(file, task.query)
     assert "Traceback" not in done.stderr, done.stderr
     assert (done.returncode == 0 and done.stdout.strip()) or "no answer" in done.stderr
+
+
+def test_a_plain_python_file_names_no_path_of_this_machine_and_says_who_stays(tmp_path):
+    tools = tmp_path / "tools.py"
+    tools.write_text("def double(x: float) -> float:\n    return 2 * x\n")
+    config = {"target": f"{tools}:double", "parameters": {"type": "object", "properties": {}}}
+    own = WorkerSpec(name="double", kind="function", description="Doubles.", config=config)
+    calc = WorkerSpec(name="calc", kind="calculator", description="Calculates.")
+    text = build_python_file(Pool(name="p", workers=(own, calc)), "random_plan")
+    assert str(tmp_path) not in text and "double (it runs a Python file of this machine)" in text
+    with pytest.raises(InvalidPool, match="no worker of p can leave this machine"):
+        build_python_file(Pool(name="p", workers=(own,)), "random_plan")
+
+
+@pytest.mark.parametrize("orchestrator", ["model:local", "direct", "react:local"])
+def test_a_file_is_refused_where_the_model_that_orchestrates_stays(orchestrator):
+    local = WorkerSpec(
+        name="local", kind="chat", description="A model here.",
+        config={"base_url": "http://127.0.0.1:1234/v1", "model": "m"},
+    )  # fmt: skip
+    calc = WorkerSpec(name="calc", kind="calculator", description="Calculates.")
+    with pytest.raises(UnknownOrchestrator, match="local, stays here"):
+        build_python_file(Pool(name="p", workers=(local, calc)), orchestrator)
 
 
 @given(st.text(max_size=200))
@@ -158,6 +212,8 @@ def test_a_plain_python_file_answers_with_the_packages_alone(runtime, tmp_path):
 def test_a_plain_python_file_holds_the_pool_whatever_is_in_its_texts(description):
     spec = WorkerSpec(name="w", kind="calculator", description=f'"""\\ {description}')
     pool = Pool(name="p", workers=(spec,))
-    space: dict[str, object] = {"__name__": "exported"}
-    exec(compile(build_python_file(pool, "direct"), "exported", "exec"), space)
-    assert import_pool(str(space["POOL"])) == import_pool(export_pool(pool))
+    tree = ast.parse(build_python_file(pool, "direct"))
+    stated = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "POOL"
+    ]
+    assert import_pool(str(ast.literal_eval(stated[0]))) == import_pool(export_pool(pool))

@@ -15,10 +15,10 @@ from pool_registry.kinds import KINDS
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from studio.episode_documents.static_page import script, static_page
+from studio.export.engine_files import ALLOWED, ENGINE, NEEDS_DATABASE, ROOT, engine_sources, requirements
+from studio.export.portable_pool import stays_because, travellers
 from studio.publish.bundle import LISTING, Entry, make_bundle, write_folder
-from studio.publish.engine_files import ALLOWED, ENGINE, NEEDS_DATABASE, ROOT, engine_sources, requirements
 from studio.publish.model_repo import Weights, checkpoint_entries, without_paths
-from studio.publish.portable_pool import stays_because, travellers
 from studio.publish.request import InvalidPublication, Publication, PublishError, parse_publication
 from studio.publish.secret_scan import check_bundles, scan_entry
 from trainer.tasks.worlds.source import open_worlds

@@ -14,11 +14,11 @@ from orchestrator.policies.reader import ReaderPolicy
 from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
 from pool_registry.pool import Pool, export_pool
 from pool_registry.worker import WorkerSpec
+from studio.export.engine_files import ENGINE, engine_sources
+from studio.export.portable_pool import travellers
 from studio.publish import space_repo
 from studio.publish.cards import model_card
-from studio.publish.engine_files import ENGINE, engine_sources
 from studio.publish.model_repo import Weights
-from studio.publish.portable_pool import travellers
 from studio.publish.request import Publication
 from studio.publish.space_repo import ModelLink, make_space_bundle
 

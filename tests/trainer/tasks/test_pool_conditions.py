@@ -16,7 +16,7 @@ from pool_registry.starter import starter_pool
 from pool_registry.worker import WorkerSpec
 from trainer.evaluation.trials import evaluate_orchestrator
 from trainer.tasks import SUITES, find_task
-from trainer.tasks.pool_conditions import CONDITIONS, load_condition_data, rename_in_turn
+from trainer.tasks.pool_conditions import CONDITIONS, apply_condition, load_condition_data, rename_in_turn
 
 STARTER = starter_pool()
 OTHER_WORDS = load_condition_data().words
@@ -64,10 +64,53 @@ def test_held_out_words_share_nothing_with_the_starter_pool():
     assert not {spec.name for spec in load_condition_data().distractors} & {*starter, *others}
 
 
-def test_a_worker_without_other_words_is_renamed_all_the_same():
-    mine = STARTER.worker("units").model_copy(update={"name": "my_units"})
-    pool, renaming = CONDITIONS["renamed"](Pool(name="mine", workers=(mine,)), 0)
-    assert renaming == {"my_units": "my_units_two"} and pool.workers[0].name == "my_units_two"
+def own_pool(*descriptions: str) -> Pool:
+    workers = (
+        WorkerSpec(name=f"own_{k}", kind="sql", description=text, config={"database": f"/data/{k}.db"})
+        for k, text in enumerate(descriptions)
+    )
+    return Pool(name="mine", workers=tuple(workers))
+
+
+def test_workers_that_no_bank_knows_get_names_and_words_that_their_own_do_not_hold():
+    mine = own_pool("Returns the city of a customer.", "Calculates the price of one item.", "Orders. Takes 'item 4'.")
+    for seed in SEEDS:
+        pool, renaming = CONDITIONS["renamed"](mine, seed)
+        assert set(renaming) == {"own_0", "own_1", "own_2"} and len(set(renaming.values())) == 3
+        for old in mine.workers:
+            new = pool.worker(renaming[old.name])
+            assert old.name not in new.name and (new.kind, new.config) == (old.kind, old.config)
+            assert new.description != old.description
+        assert "town of a client" in pool.worker(renaming["own_0"]).description
+        assert "cost of one piece" in pool.worker(renaming["own_1"]).description
+        assert "'item 4'" in pool.worker(renaming["own_2"]).description  # a value that is quoted stays
+
+
+def test_a_starter_worker_in_an_own_pool_keeps_the_banks_words():
+    pool, renaming = CONDITIONS["renamed"](Pool(name="mine", workers=(STARTER.worker("units"),)), 0)
+    assert renaming["units"] in {words.name for words in OTHER_WORDS["units"]} and pool.workers[0].kind == "units"
+
+
+def test_distractors_of_an_own_pool_come_from_other_pools_and_have_no_effects():
+    mine = own_pool("Returns the city of a customer.")
+    order = WorkerSpec(
+        name="order", kind="http", description="Orders.", config={"url": "https://example.com", "method": "POST"}
+    )
+    theirs = Pool(name="theirs", workers=(*(STARTER.worker(name) for name in ("units", "clock", "calendar")), order))
+    bank = {spec.name for spec in load_condition_data().distractors}
+    for seed in SEEDS:
+        pool, _ = apply_condition("distractors", mine, seed, [theirs])
+        added = [spec.name for spec in pool.workers if spec.name != "own_0"]
+        assert 2 <= len(added) <= 5 and "order" not in added
+        assert len({"units", "clock", "calendar"} & set(added)) == min(3, len(added))
+        alone, _ = apply_condition("distractors", mine, seed)
+        assert {spec.name for spec in alone.workers} - {"own_0"} <= bank
+
+
+def test_distractors_of_the_starter_pool_stay_those_of_the_bank():
+    theirs = own_pool("Returns the city of a customer.")
+    for seed in SEEDS:
+        assert apply_condition("distractors", STARTER, seed, [theirs]) == apply_condition("distractors", STARTER, seed)
 
 
 def test_a_missing_tool_has_one_substitute():

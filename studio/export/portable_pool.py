@@ -1,6 +1,7 @@
 """The part of a pool that can leave this machine: which workers travel, and the secrets they need where they go.
 
-A worker stays when it needs a file, a program or an address of this machine. References become `env:` names of
+A worker stays when it needs a file, a program or an address of this machine. The files of some go along where a person
+lets them (`Worker.pack`). References become `env:` names of
 the Space's own secrets; no worker may reach private addresses there.
 """
 
@@ -8,21 +9,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import distribution
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
-from pool_registry.errors import InvalidPool
+from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.kinds import Kind, kind_of, load_config
 from pool_registry.network.address_policy import OPEN_WEB, AddressRefused, check, literal_address
 from pool_registry.pool import Pool
 from pool_registry.secrets import REFERENCE
 from pool_registry.worker import WorkerSpec
+from studio.export.engine_files import pin_imports
 
+LUGGAGE = "workers"  # the folder in a Space that holds the files of workers
+MAX_LUGGAGE_BYTES = 50_000_000
 PRIVATE_NAMES = re.compile(r"(^|\.)(localhost|local|lan|home|internal|intranet|corp)$")
 
 
@@ -36,12 +41,23 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
+class Luggage:
+    """The files with which a worker could go, by their paths there, and the packages that its code imports."""
+
+    worker: str
+    files: tuple[tuple[str, Path], ...]
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Travellers:
-    """What goes and what stays; `stays` is (worker, reason)."""
+    """What goes and what stays; `stays` is (worker, reason). `luggage` goes along, `offered` could."""
 
     pool: Pool
     stays: tuple[tuple[str, str], ...]
     secrets: tuple[Secret, ...]
+    luggage: tuple[Luggage, ...] = ()
+    offered: tuple[Luggage, ...] = ()
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -57,20 +73,56 @@ class Travellers:
         return {kind_of(spec) for worker in self.pool.workers for spec in (worker, *_inner_workers(worker))}
 
 
-def travellers(pool: Pool) -> Travellers:
-    """Split a pool's enabled workers into those that can go and those that stay."""
+def travellers(pool: Pool, take: Collection[str] = ()) -> Travellers:
+    """Split a pool's enabled workers into those that can go and those that stay. `take` names workers whose files go
+    along."""
     stays = [(spec.name, "it is switched off") for spec in pool.workers if not spec.enabled]
     going: list[WorkerSpec] = []
+    luggage: list[Luggage] = []
+    offered: list[Luggage] = []
     secrets: dict[str, Secret] = {}
     for spec in pool.enabled:
         reason = stays_because(spec)
         if reason:
-            stays.append((spec.name, reason))
+            packed, problem = pack_worker(spec)
+            if packed is not None and spec.name in take:
+                luggage.append(packed[1])
+                going.append(_prepare_worker(packed[0], secrets))
+                continue
+            if packed is not None:
+                offered.append(packed[1])
+            stays.append((spec.name, f"{reason}; {problem}" if problem else reason))
         else:
             going.append(_prepare_worker(spec, secrets))
     names = {spec.name for spec in going}
     whole = [spec if spec.fallback in names else spec.model_copy(update={"fallback": ""}) for spec in going]
-    return Travellers(pool.model_copy(update={"workers": tuple(whole)}), tuple(stays), tuple(secrets.values()))
+    return Travellers(
+        pool.model_copy(update={"workers": tuple(whole)}),
+        tuple(stays),
+        tuple(secrets.values()),
+        tuple(luggage),
+        tuple(offered),
+    )
+
+
+def pack_worker(spec: WorkerSpec) -> tuple[tuple[WorkerSpec, Luggage] | None, str]:
+    """A worker that stays as it would go with its files, and these; or None, and why its files cannot help where it
+    has some."""
+    try:
+        kind, config = kind_of(spec), load_config(spec)
+        packed = kind.load().pack(config, f"{LUGGAGE}/{spec.name}")
+    except (InvalidPool, WorkerFault, OSError, UnicodeDecodeError) as error:
+        return None, f"its files cannot be read: {error}"
+    if packed is None or _not_installable(kind):
+        return None, ""
+    pins, unknown = pin_imports(packed.imports)
+    if unknown:
+        listed = ", ".join("a neighbouring file" if name == "." else name for name in unknown)
+        return None, f"its file imports {listed}, which no package provides"
+    if sum(file.stat().st_size for file in packed.files.values()) > MAX_LUGGAGE_BYTES:
+        return None, f"its files have more than {MAX_LUGGAGE_BYTES:,} bytes"
+    moved = spec.model_copy(update={"config": {**spec.config, **packed.config}})
+    return (moved, Luggage(spec.name, tuple(packed.files.items()), tuple(pins))), ""
 
 
 def stays_because(spec: WorkerSpec) -> str:

@@ -53,6 +53,7 @@ HIDDEN_PACKAGES = {
 SUBPROCESS_MODULES = {
     "pool_registry.sandbox.runner": ("pool_registry.sandbox.launcher",),
     "pool_registry.processes.child_process": ("pool_registry.processes.orphan_killer",),
+    "pool_registry.processes.function_process": ("pool_registry.processes.function_host",),
 }
 
 
@@ -69,6 +70,13 @@ def requirements(modules: Iterable[str]) -> list[str]:
     packages = {name for name in tops if _is_foreign(name)} - NOT_NEEDED
     packages |= {name for module in reached for name in HIDDEN_PACKAGES.get(module, ())}
     return sorted({pin for name in packages for pin in _pins(name)}, key=str.lower)
+
+
+def pin_imports(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The pinned distributions behind imported names, and the names that no distribution provides."""
+    foreign = [name for name in names if name not in sys.stdlib_module_names]
+    unknown = [name for name in foreign if not _distributions().get(name)]
+    return sorted({pin for name in foreign for pin in _pins(name)}, key=str.lower), unknown
 
 
 def pin_version(distribution: str) -> str:
