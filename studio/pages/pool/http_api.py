@@ -129,10 +129,7 @@ class PoolApi:
     def add(self, pool: str, body: Document) -> Document:
         """Add `worker`, or from `source` what it offers (`only` names one of it)."""
         self._pools.latest(pool)
-        if "worker" in body:
-            specs = [parse_worker(_read_object(body, "worker"))]
-        else:
-            specs = self._look(pool, body)
+        specs = [parse_worker(_read_object(body, "worker"))] if "worker" in body else self._look(pool, body)
         safe = [_disarm(spec) for spec in specs]
         notes = [note for _, note in safe if note]
         documents = [spec.model_dump(mode="json") for spec, _ in safe]

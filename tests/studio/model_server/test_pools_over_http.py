@@ -1,4 +1,4 @@
-"""Pools over HTTP: a real server on loopback, with a token, lists, shows, makes, fills, takes, checks and tries pools."""
+"""Pools over HTTP: a real server on loopback lists, shows, makes, fills, takes, checks and tries pools for a token."""
 
 from __future__ import annotations
 
