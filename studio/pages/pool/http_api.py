@@ -50,7 +50,7 @@ def build_pool_routes(store: Store) -> APIRouter:
 
     @router.get("")
     def list_pools(request: Request) -> Response:
-        return _answer(request, api.list)
+        return _answer(request, api.list_pools)
 
     @router.post("")
     def new(request: Request, body: Document = JSON_OBJECT) -> Response:
@@ -109,7 +109,7 @@ class PoolApi:
         self._pools = runtime.store.pools
         self._page = PoolCommands(runtime)
 
-    def list(self) -> Document:
+    def list_pools(self) -> Document:
         stored = [self._pools.latest(name) for name in self._pools.names()]
         rows = [{"name": row.pool.name, "version": row.version, "workers": len(row.pool.workers)} for row in stored]
         return {"pools": rows}
