@@ -23,6 +23,7 @@ from studio.episode_documents.credit import CreditDocument
 from studio.episode_documents.schema import EpisodeView, Replay, StepDetail, TurnDetail, ViewPatch
 from studio.frame.document import PageDocument
 from studio.pages.pool.evidence_commands import DescriptionProposal, EvidenceDocument, ValueDocument
+from studio.pages.pool.orchestrator_list import OrchestratorLine
 from studio.pages.train.rollouts import SmallGraph
 from studio.pages.train.schema import JobDocument, JobLine, JobView, LogText
 from studio.pages.train.task_documents import TasksDocument
@@ -38,6 +39,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     JobLine,
     JobView,
     LogText,
+    OrchestratorLine,
     Replay,
     SmallGraph,
     StepDetail,

@@ -22,6 +22,7 @@ from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Limits, Pool
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.tasks import recognize_task
+from trainer.tasks.practice.stored import find_own_task
 from trainer.tasks.task import Task
 
 
@@ -69,7 +70,7 @@ def prepare_run(
     Raises InvalidQuery and UnknownOrchestrator; the run itself raises neither.
     """
     check_query(query)
-    task = recognize_task(query) if graded else None
+    task = find_known_task(pool.pool.name, query) if graded else None
     policy = make_orchestrator_with_memory(store, pool, orchestrator, task)
     spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user)
     budget = Budget(limits or pool.pool.limits)
@@ -94,9 +95,15 @@ def make_orchestrator_with_memory(store: Store, pool: LivePool, name: str, task:
     return with_memory(orchestrator, find_memory(pool.pool, store.lessons))
 
 
+def find_known_task(pool: str, query: str) -> Task | None:
+    """The task that a query is: one of the pool's own, or of a suite."""
+    return find_own_task(pool, query) or recognize_task(query)
+
+
 def prepare_variation(store: Store, pool: LivePool, variation: Variation, *, user: str = "") -> RecordedRun:
     """Prepare a run of a recorded episode with one round edited (orchestrator/what_if.py)."""
-    task, episode_id, budget = recognize_task(variation.origin.query), new_episode_id(), Budget(pool.pool.limits)
+    task = find_known_task(pool.pool.name, variation.origin.query)
+    episode_id, budget = new_episode_id(), Budget(pool.pool.limits)
     ref = task.ref if task else None
 
     def start() -> Awaitable[Episode]:

@@ -361,6 +361,14 @@ export interface Offer {
   command: string;
 }
 
+/** An orchestrator of a pool: its name, what a person calls it, what to expect of it, and its job, "" without. */
+export interface OrchestratorLine {
+  name: string;
+  label: string;
+  about: string;
+  job: string;
+}
+
 /** How unlike everything that its checkpoint learnt an episode's query and pool are. */
 export interface OutOfDepthView {
   probability: number;

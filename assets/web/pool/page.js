@@ -29,6 +29,7 @@ class PoolPage {
     this.tests = new Map(); // what a test said, by worker
     this.bar = el("div.page-bar");
     this.note = el("div.page-note");
+    this.orchestrators = el("section.pool-orchestrators", { "aria-label": "What can orchestrate this pool" });
     this.tools = el("div.page-tools");
     this.grid = el("div.page-grid");
     this.drawer = new Drawer();
@@ -36,7 +37,7 @@ class PoolPage {
     this.toast = el("div.page-toast", { role: "status", popover: "manual" });
     const page = el(
       "div.pool-page", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar,
-      this.note, this.tools, this.grid, this.drawer.node, this.toast,
+      this.note, this.orchestrators, this.tools, this.grid, this.drawer.node, this.toast,
     );
     root.replaceChildren(page);
   }
@@ -94,8 +95,10 @@ class PoolPage {
   }
 
   take(state) {
-    if (state.pool?.name !== this.state?.pool?.name) this.tests.clear();
+    const other = state.pool?.name !== this.state?.pool?.name;
+    if (other) this.tests.clear();
     this.state = state;
+    if (other) this.loadOrchestrators();
     remember("pool", state.pool?.name);
     remember("version", this.isOld() ? state.pool.version : null);
     const focused = document.activeElement?.dataset?.key;
@@ -103,6 +106,15 @@ class PoolPage {
     this.drawTools();
     this.drawGrid();
     if (focused && !this.drawer.node.open) document.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  /** Say what can orchestrate the pool, and what a trained one scored. */
+  async loadOrchestrators() {
+    const pool = this.state.pool?.name;
+    this.orchestrators.replaceChildren();
+    if (!pool) return;
+    const reply = await this.send({ action: "orchestrators", pool });
+    if (reply.ok && this.state.pool?.name === pool) this.orchestrators.replaceChildren(...orchestratorParts(pool, reply.orchestrators));
   }
 
   isOld() {
@@ -131,6 +143,7 @@ class PoolPage {
         setKey(button("Limits", () => openLimits(this)), "limits"),
         setKey(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
         setKey(button("Binding", () => openBinding(this)), "binding"),
+        setKey(el("a.page-button", { href: `/?pool=${encodeURIComponent(pool.name)}` }, "Run"), "run"),
         setKey(button("Train on this pool", () => openTraining(this)), "train"),
         setKey(
           el("a.page-button", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"),
@@ -206,4 +219,18 @@ class PoolPage {
 function setKey(node, key) {
   node.dataset.key = key;
   return node;
+}
+
+/** @param {import("../types").OrchestratorLine[]} lines */
+function orchestratorParts(pool, lines) {
+  if (!lines.length) return [el("h2", {}, "Nothing can orchestrate this pool yet"), el("p", {}, "Add a chat model, or train on this pool.")];
+  const list = el("ul");
+  for (const { name, label, about, job } of lines) {
+    const run = el(
+      "a.podium-link", { href: `/?${new URLSearchParams({ pool, orchestrator: name })}`, "aria-label": `Run with ${label}` }, "Run",
+    );
+    const more = job ? el("a.podium-link", { href: `/train?job=${encodeURIComponent(job)}` }, "Training") : "";
+    list.append(el("li", {}, el("b", {}, label), el("span", {}, about), run, more));
+  }
+  return [el("h2", {}, "What can orchestrate it"), list];
 }

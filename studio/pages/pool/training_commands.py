@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pool_registry.errors import InvalidPool
 from studio.frame.commands import Command, Fields, PageReply, text
+from studio.pages.pool.orchestrator_list import list_orchestrators
 from studio.pages.train.commands import count_planned, submit
 from studio.pages.train.task_commands import parse_options
 from studio.pages.train.task_documents import build_book_document
@@ -23,6 +24,7 @@ class TrainingCommands:
             "make_practice": self._make,
             "strike_practice": self._strike,
             "train_on_pool": self._train,
+            "orchestrators": self._list_orchestrators,
         }
 
     def _show(self, fields: Fields) -> PageReply:
@@ -52,6 +54,12 @@ class TrainingCommands:
         if not planned:
             raise InvalidPool([("", EXPLAIN_NO_PLANS)])
         return submit(build_pool_recipe(name, planned), self._runtime)
+
+    def _list_orchestrators(self, fields: Fields) -> PageReply:
+        """What can orchestrate the pool, and what those that were trained on it scored."""
+        pool = self._runtime.store.pools.latest(text(fields, "pool")).pool
+        lines = list_orchestrators(self._runtime, pool)
+        return PageReply(fields={"orchestrators": [line.to_json() for line in lines]})
 
     def _reply(self, name: str, message: str = "") -> PageReply:
         document = build_book_document(self._runtime.store.pools.latest(name).pool)

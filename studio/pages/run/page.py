@@ -6,23 +6,22 @@ Which episode is shown lives in the URL (`?episode=ID`), so that a link reopens 
 
 from __future__ import annotations
 
-import random
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 import gradio as gr
 
-from orchestrator.checkpoints import READER, checkpoint_names
+from orchestrator.checkpoints import checkpoint_names
 from orchestrator.dialects import DIALECTS
 from orchestrator.errors import EpisodeNotFound, OrchestratorError
 from orchestrator.policies.registry import draws_plans, needs_reference
 from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
 from pool_registry.pool import Pool
+from studio.episodes import find_known_task
 from studio.frame.navigation import draw_frame
 from studio.orchestrators.choices import (
-    FIRST_QUERY,
-    FIRST_QUESTION,
     orchestrator_choices,
     orchestrator_name,
     plan_counts,
@@ -30,11 +29,16 @@ from studio.orchestrators.choices import (
     takes_agent,
 )
 from studio.orchestrators.default import STARTER, choose_default
+from studio.orchestrators.example_queries import (
+    choose_first_query,
+    draw_example,
+    fits_pool,
+    list_example_choices,
+)
 from studio.orchestrators.notes import checkpoint_note, memory_note, suite_note, vote_note
 from studio.pages.run.component import run_view
 from studio.pages.run.routes import routes
 from studio.runtime import Runtime
-from trainer.tasks import SUITES, find_task, recognize_task
 
 __all__ = ["build", "routes"]
 
@@ -45,7 +49,7 @@ def build(runtime: Runtime) -> None:
         with gr.Column(elem_id="composer"):
             query = gr.Textbox(
                 label="Query",
-                placeholder="Ask something, or draw a query with a known answer from a suite.",
+                placeholder="Ask something, or draw a task with a known answer.",
                 lines=2,
                 max_lines=8,
                 elem_id="query",
@@ -75,7 +79,7 @@ def build(runtime: Runtime) -> None:
                     min_width=90,
                     visible=False,
                 )
-                suite = gr.Dropdown(label="Suite", choices=_suite_choices(), elem_id="run-suite", min_width=168)
+                suite = gr.Dropdown(label="Tasks", choices=[], elem_id="run-suite", min_width=168)
                 draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
                 # Not before the page has filled in pool and query: a click would run an empty query.
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110, interactive=False)
@@ -107,16 +111,23 @@ def build(runtime: Runtime) -> None:
     def tell(policy: str | None, pool_name: str | None, suite_choice: str | None, count: int | None) -> str:
         return _note(runtime, policy, pool_name, suite_choice, count)
 
+    def adapt(pool_name: str | None, text: str | None, policy: str | None) -> tuple[Any, Any]:
+        return _adapt_to_pool(runtime, pool_name, text, policy)
+
+    def draw_query(choice: str | None, pool_name: str | None) -> Any:
+        return _draw_query(runtime, choice, pool_name)
+
     def offer(text: str | None, policy: str | None, pool_name: str | None) -> tuple[Any, ...]:
         return _offer_choices(runtime, text, policy, pool_name)
 
     page.load(open_page, None, [pool, orchestrator, agent, dialect, plans, suite, query, view, note, run], **private)
     pool.change(lambda name: _agents(runtime, name), pool, agent, **private)
+    pool.input(adapt, [pool, query, orchestrator], [suite, query], **private)
     orchestrator.change(_parts, orchestrator, [agent, dialect, plans], **private)
     changes = [pool.change, orchestrator.change, suite.change, plans.change]
     gr.on(changes, tell, [orchestrator, pool, suite, plans], note, **private)
     offer_inputs, offer_outputs = [query, orchestrator, pool], [orchestrator, agent, dialect, plans]
-    draw.click(_draw_query, suite, query, **private).then(offer, offer_inputs, offer_outputs, **private)
+    draw.click(draw_query, [suite, pool], query, **private).then(offer, offer_inputs, offer_outputs, **private)
     query.blur(offer, offer_inputs, offer_outputs, **private)
     start_inputs = [pool, orchestrator, agent, dialect, plans, query]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
@@ -136,17 +147,20 @@ def _note(runtime: Runtime, policy: str | None, pool: str | None, suite: str | N
     family = (suite or "").rpartition(" ")[0]
     notes = [
         checkpoint_note(policy, stored),
-        suite_note(policy, family),
+        suite_note(policy, family) if family else "",
         memory_note(policy, stored),
         vote_note(policy, plans or 1),
     ]
-    text = " ".join(filter(None, notes))
-    return f"<p>{escape(text)}</p>" if text else ""
+    text = escape(" ".join(filter(None, notes)))
+    if not list_example_choices(stored):
+        link = f'<a class="podium-link" href="/train?tasks={quote(pool)}">make or write some</a>'
+        text = f"{text} This pool has no tasks of its own yet: {link}.".strip()
+    return f"<p>{text}</p>" if text else ""
 
 
 def _offer_choices(runtime: Runtime, query: str | None, policy: str | None, pool: str | None) -> tuple[Any, ...]:
     """The orchestrators that can run this query: those that replay a reference plan only where it has one."""
-    with_reference = recognize_task(query or "") is not None
+    with_reference = _has_reference(query or "", pool or "")
     if with_reference or not (policy and needs_reference(policy)):
         return gr.update(choices=orchestrator_choices(with_reference)), gr.skip(), gr.skip(), gr.skip()
     # The old choice stays in the list until the next edit: a click on Run may be on its way with it.
@@ -171,24 +185,26 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
     episode = request.query_params.get("episode") or ""
     chosen = request.query_params.get("pool") or ""
     policy_in_link, agent, dialect, plans = split_orchestrator_name(request.query_params.get("orchestrator") or "")
-    family, level, index = FIRST_QUERY
-    text = find_task(family, level, "test", index).query
     try:
         row = runtime.store.traces.row(episode) if episode else None
     except EpisodeNotFound:
         row = None  # the view itself says that there is no such episode
     if row is not None:
-        chosen, text = row.pool, row.query
+        chosen = row.pool
         policy_in_link, agent, dialect, plans = split_orchestrator_name(row.orchestrator)
-    choices = orchestrator_choices(recognize_task(text) is not None)
     chosen = chosen or _last_pool(runtime)
     pool = chosen if chosen in names else (names[0] if names else None)
+    stored = runtime.store.pools.latest(pool).pool if pool else Pool(name=STARTER)
+    everyone = {name for _, name in orchestrator_choices()}
     # Training's own episodes and pruned checkpoints cannot be chosen again.
-    policy = policy_in_link
-    if policy not in {name for _, name in choices}:
-        policy, agent, dialect, plans = split_orchestrator_name(_choose_default(runtime, pool))
-    if row is None and policy == READER:
-        text, choices = FIRST_QUESTION, orchestrator_choices(with_reference=False)
+    default = _choose_default(runtime, pool)
+    policy = policy_in_link if policy_in_link in everyone else split_orchestrator_name(default)[0]
+    text, example = choose_first_query(stored, policy)
+    if row is not None:
+        text = row.query
+    choices = orchestrator_choices(_has_reference(text, pool or ""))
+    if policy_in_link not in {name for _, name in choices}:
+        policy, agent, dialect, plans = split_orchestrator_name(default)
     agents = _agent_names(runtime, pool)
     if policy in checkpoint_names():
         runtime.warm_up(policy)
@@ -198,10 +214,10 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(choices=agents, value=agent if agent in agents else None, visible=takes_agent(policy)),
         gr.update(value=dialect, visible=policy == "model"),
         gr.update(choices=plan_counts(plans), value=plans, visible=draws_plans(policy)),
-        gr.update(value=f"{family} {level}"),
+        gr.update(choices=list_example_choices(stored), value=example or None),
         gr.update(value=text),
         gr.update(value=episode),
-        gr.update(value=_note(runtime, policy, pool, f"{family} {level}", plans)),
+        gr.update(value=_note(runtime, policy, pool, example, plans)),
         gr.update(interactive=True),
     )
 
@@ -232,11 +248,26 @@ def _agent_names(runtime: Runtime, pool: str | None) -> list[str]:
     return [spec.name for spec in runtime.store.pools.latest(pool).pool.agents()]
 
 
-def _suite_choices() -> list[tuple[str, str]]:
-    return [(f"{name} · level {level}", f"{name} {level}") for name, suite in SUITES.items() for level in suite.levels]
+def _has_reference(query: str, pool: str) -> bool:
+    """Whether a query is a task whose plan is known."""
+    task = find_known_task(pool, query)
+    return task is not None and task.oracle_turn is not None
 
 
-def _draw_query(suite: str) -> str:
-    """A query of the chosen suite, from its test split."""
-    family, _, level = suite.rpartition(" ")
-    return find_task(family, int(level), "test", random.randrange(10_000)).query  # noqa: S311
+def _adapt_to_pool(runtime: Runtime, pool: str | None, query: str | None, policy: str | None) -> tuple[Any, Any]:
+    """What queries can be drawn from on a pool, and a query of its own in the place of another pool's example."""
+    if not pool:
+        return gr.skip(), gr.skip()
+    stored = runtime.store.pools.latest(pool).pool
+    text, example = choose_first_query(stored, policy or "")
+    suites = gr.update(choices=list_example_choices(stored), value=example or None)
+    return suites, gr.skip() if fits_pool(query or "", stored, runtime.store.pools.names()) else gr.update(value=text)
+
+
+def _draw_query(runtime: Runtime, choice: str | None, pool: str | None) -> Any:
+    """A query of what is chosen, from the tasks to be measured on."""
+    text = draw_example(choice or "", runtime.store.pools.latest(pool).pool) if pool else ""
+    if not text:
+        gr.Info("This pool has no tasks to draw from: make or write some on the Train page.")
+        return gr.skip()
+    return text

@@ -76,3 +76,18 @@ def test_the_preset_for_an_own_pool_makes_its_tasks_when_a_job_starts(send, runt
     assert not find_practice_file("shop").exists()
     make_missing_tasks(recipe.list_sources(), runtime.store)
     assert find_practice_file("shop").is_file()
+
+
+def test_what_can_orchestrate_a_pool_and_what_a_trained_one_scored(send, runtime, monkeypatch):
+    from tests.trainer.jobs.test_outcome import append_solved
+    from trainer.pool_recipe import build_pool_recipe
+
+    assert [row["name"] for row in send("orchestrators")["orchestrators"]] == ["smollm2-reader"]
+    monkeypatch.setattr(runtime.jobs, "start_next", lambda: None)
+    row = runtime.jobs.submit(build_pool_recipe("shop", 10))
+    name = f"{row.id}@27"
+    append_solved(runtime.jobs.folder(row.id), name, {1, 2})
+    assert runtime.jobs.claim(row.id)
+    runtime.jobs.finish(row.id, "done", "", "")
+    first = send("orchestrators")["orchestrators"][0]
+    assert (first["name"], first["job"]) == (name, row.id) and first["about"].startswith("Solves 2 of 20")

@@ -35,11 +35,16 @@ def measure(tmp_path: Path):
 
     def run(solved: dict[str, set[int]], recipe=recipe, level: int = 0):
         for name, right in solved.items():
-            for index in range(20):
-                append_result(folder.results, _write_row(name, index, index in right, level))
+            append_solved(folder, name, right, level)
         return describe_outcome(JOB, recipe, folder)
 
     return run
+
+
+def append_solved(folder: JobFolder, orchestrator: str, right: set[int], level: int = 0) -> None:
+    """Results on twenty tasks."""
+    for index in range(20):
+        append_result(folder.results, _write_row(orchestrator, index, index in right, level))
 
 
 def _write_row(orchestrator: str, index: int, correct: bool, level: int) -> ResultRow:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from orchestrator.traces.store import Store
@@ -15,8 +16,9 @@ from trainer.errors import UnusableTasks
 from trainer.tasks.practice.make_tasks import PracticeOptions, PracticeTasks, make_practice_tasks, save_practice_tasks
 from trainer.tasks.practice.recorded import list_recorded_arguments
 from trainer.tasks.practice.task_book import Merge, TaskBook
-from trainer.tasks.sources.jsonl import open_file
+from trainer.tasks.sources.jsonl import load_tasks, open_file
 from trainer.tasks.sources.source import TaskList
+from trainer.tasks.task import Task, normalize_query
 
 SOURCE = "practice:"
 log = logging.getLogger(__name__)
@@ -35,6 +37,31 @@ def open_practice(pool: str) -> TaskList:
             f"the pool {pool} has no practice tasks yet; make them with: podium tasks make --pool {pool}"
         )
     return open_file(file, f"{SOURCE}{pool}")
+
+
+def list_own_tasks(pool: str) -> tuple[Task, ...]:
+    """A pool's own tasks, in the order of their file; none where there is no file that can be read."""
+    file = find_practice_file(pool)
+    try:
+        changed = file.stat()
+    except OSError:
+        return ()
+    return tuple(_read_tasks(file, changed.st_mtime_ns, changed.st_size).values())
+
+
+def find_own_task(pool: str, query: str) -> Task | None:
+    """The task of a pool's own that asks this, or None."""
+    key = normalize_query(query)
+    return next((task for task in list_own_tasks(pool) if normalize_query(task.query) == key), None)
+
+
+@lru_cache(maxsize=8)
+def _read_tasks(file: Path, _changed: int, _size: int) -> dict[str, Task]:
+    try:
+        return {normalize_query(task.query): task for task in load_tasks(file).tasks}
+    except UnusableTasks as error:
+        log.warning("%s", error)
+        return {}
 
 
 async def make_and_save(

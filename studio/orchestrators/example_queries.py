@@ -1,0 +1,64 @@
+"""Queries that a pool can answer: its own tasks, and the suites whose workers it has. Never those of another pool."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from orchestrator.checkpoints import READER
+from pool_registry.pool import Pool
+from studio.orchestrators.choices import FIRST_QUERY, FIRST_QUESTION
+from trainer.tasks import SUITES, find_task, recognize_task
+from trainer.tasks.practice.stored import SOURCE, find_own_task, list_own_tasks
+from trainer.tasks.task import Task
+
+DRAWN_FROM = 10_000  # tasks of a suite's test split
+
+
+def list_example_choices(pool: Pool) -> list[tuple[str, str]]:
+    """(label, value) of what queries can be drawn from."""
+    own = [(f"Tasks of {pool.name}", f"{SOURCE}{pool.name}")] if list_runnable_tasks(pool) else []
+    there = {spec.name for spec in pool.enabled}
+    suites = [(name, suite) for name, suite in SUITES.items() if there.issuperset(suite.workers)]
+    return own + [(f"{name} · level {level}", f"{name} {level}") for name, suite in suites for level in suite.levels]
+
+
+def list_runnable_tasks(pool: Pool) -> list[Task]:
+    """The pool's own tasks to be measured on, else all: those whose plans call workers that it has."""
+    tasks = [task for task in list_own_tasks(pool.name) if not task.list_missing_workers(pool)]
+    return [task for task in tasks if task.ref.split == "test"] or tasks
+
+
+def draw_example(choice: str, pool: Pool) -> str:
+    """A query of a choice, at random; "" where there is none (any more)."""
+    if choice.startswith(SOURCE):
+        tasks = list_runnable_tasks(pool)
+        return random.choice(tasks).query if tasks else ""  # noqa: S311
+    family, _, level = choice.rpartition(" ")
+    return find_task(family, int(level), "test", random.randrange(DRAWN_FROM)).query if family else ""  # noqa: S311
+
+
+def choose_first_query(pool: Pool, orchestrator: str) -> tuple[str, str]:
+    """The query that a pool begins with, and the choice that it is from; ("", "") where nothing is known of it."""
+    choices = list_example_choices(pool)
+    tasks = list_runnable_tasks(pool)
+    if tasks:
+        return tasks[0].query, choices[0][1]
+    family, level, index = FIRST_QUERY
+    value = f"{family} {level}"
+    if value in {choice for _, choice in choices}:
+        return FIRST_QUESTION if orchestrator == READER else find_task(family, level, "test", index).query, value
+    return "", choices[0][1] if choices else ""
+
+
+def fits_pool(query: str, pool: Pool, pools: Iterable[str]) -> bool:
+    """Whether a query may stay when this pool is chosen: a person's own words, or an example of this pool."""
+    if find_own_task(pool.name, query) is not None:
+        return True
+    values = {value for _, value in list_example_choices(pool)}
+    if query == FIRST_QUESTION:
+        return f"{FIRST_QUERY[0]} {FIRST_QUERY[1]}" in values
+    task = recognize_task(query)
+    if task is not None:
+        return any(value.startswith(f"{task.ref.family} ") for value in values)
+    return bool(query) and all(find_own_task(name, query) is None for name in pools)

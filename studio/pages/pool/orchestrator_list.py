@@ -1,0 +1,65 @@
+"""What can orchestrate a pool: what ships, models of the pool, and checkpoints trained on it with what they scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orchestrator.checkpoints import READER
+from pool_registry.pool import Pool
+from studio.frame.document import PageDocument
+from studio.orchestrators.default import STARTER, suggest_orchestrators
+from studio.orchestrators.notes import checkpoint_label
+from studio.runtime import Runtime
+from trainer.errors import TrainerError
+from trainer.jobs.outcome import describe_outcome
+from trainer.jobs.queue import JobRow
+from trainer.recipe import Recipe
+
+MOST = 5  # trained checkpoints, the newest first
+
+
+class OrchestratorLine(PageDocument):
+    """An orchestrator of a pool: its name, what a person calls it, what to expect of it, and its job, "" without."""
+
+    name: str
+    label: str
+    about: str
+    job: str
+
+
+def list_orchestrators(runtime: Runtime, pool: Pool) -> list[OrchestratorLine]:
+    """Those trained on the pool first, then what can plan for any pool."""
+    trained = []
+    for line in _list_trained(runtime, pool.name):
+        trained.append(line)
+        if len(trained) == MOST:
+            break
+    general = [_describe_general(name, pool) for name in suggest_orchestrators(pool)]
+    return [*trained, *general]
+
+
+def _list_trained(runtime: Runtime, pool: str) -> Iterator[OrchestratorLine]:
+    for row in runtime.jobs.all():
+        recipe = _load_recipe(runtime, row) if row.state == "done" else None
+        if recipe is None or recipe.pool != pool:
+            continue
+        outcome = describe_outcome(row.id, recipe, runtime.jobs.folder(row.id))
+        if outcome is not None:
+            name = outcome.orchestrator
+            yield OrchestratorLine(name=name, label=checkpoint_label(name), about=outcome.sentence, job=row.id)
+
+
+def _load_recipe(runtime: Runtime, row: JobRow) -> Recipe | None:
+    try:
+        return runtime.jobs.recipe(row.id)
+    except (OSError, UnicodeDecodeError, TrainerError):
+        return None  # its file is gone or damaged
+
+
+def _describe_general(name: str, pool: Pool) -> OrchestratorLine:
+    if name == READER:
+        known = "" if pool.name == STARTER else " It has not been trained on this pool."
+        about = f"Reads any pool: says what each step needs and binds that to a worker. Needs no key.{known}"
+        return OrchestratorLine(name=name, label=checkpoint_label(name), about=about, job="")
+    agent = name.split(":")[1]
+    return OrchestratorLine(name=name, label=f"Model, {agent}", about=f"{agent} of this pool writes the plans.", job="")
