@@ -236,7 +236,8 @@ def run_sft(recipe: Any, folder: Path) -> Any:
 
     def run() -> None:
         learner = load_learner(recipe.model, 0)
-        arguments = _make_arguments(recipe, settings, SimpleNamespace(draft=folder / "draft"))  # type: ignore[arg-type]
+        place = SimpleNamespace(draft=folder / "draft")
+        arguments = _make_arguments(recipe, settings, place, settings.steps)  # type: ignore[arg-type]
         kind = choose_sft_trainer(learner.model)
         kind(model=learner.model, args=arguments, train_dataset=data, processing_class=learner.tokenizer).train()
 

@@ -111,6 +111,13 @@ class DemonstrationSettings(RecipeSection):
         le=64,
         description="Trajectories per task, of which one is kept. Several of a model are drawn at temperature 1.",
     )
+    rounds: int = Field(
+        default=1,
+        ge=1,
+        le=16,
+        description="Expert iteration: the steps are shared out among so many rounds. From the second on the teacher "
+        "is the checkpoint of the round before, with the tasks' answers as judge. Give it several samples.",
+    )
     faults: Share = Field(default=0.1, description="Share with an injected failure, to show recovery.")
     variants: int = Field(
         default=0,
@@ -158,6 +165,17 @@ class SftSettings(RecipeSection):
     demonstrations: DemonstrationSettings = DemonstrationSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     saving: SavingSettings = SavingSettings()
+
+    @model_validator(mode="after")
+    def _has_steps_for_rounds(self) -> SftSettings:
+        if self.demonstrations.rounds > self.steps:
+            raise ValueError(f"{self.demonstrations.rounds} rounds need at least as many steps")
+        return self
+
+    def list_round_ends(self) -> tuple[int, ...]:
+        """The last step of each round of demonstrations."""
+        rounds = self.demonstrations.rounds
+        return tuple(round(self.steps * (number + 1) / rounds) for number in range(rounds))
 
 
 class RewardSettings(RecipeSection):

@@ -27,8 +27,10 @@ from pool_registry.storage.data_folder import find_home
 from trainer.errors import TrainerError, TrainingFailed
 from trainer.job_process import explain_job_failure, run_job
 from trainer.jobs.job_folder import read_lines
+from trainer.jobs.outcome import describe_outcome
 from trainer.jobs.queue import JobStore
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
+from trainer.sft.demonstrations import load_demonstrations
 from trainer.tasks import find_task
 
 ROOT = Path(__file__).parents[2]
@@ -384,6 +386,43 @@ def test_a_reader_learns_from_plans_then_from_episodes_and_is_measured(fresh, ti
     recipe = small(tiny_base, **{**reader_job(tiny_base), "sft": {**sft, "demonstrations": teacher}})
     again, second = run_here(recipe.with_only("sft"), fresh)
     assert "solved none" in again.get(second).message or again.get(second).state == "done"
+
+
+@pytest.mark.slow
+def test_expert_iteration_learns_from_its_own_checkpoint_and_keeps_what_was_found_before(fresh, tiny_base):
+    demonstrations = {"rounds": 2, "samples": 2, "faults": 0}
+    sft = {"steps": 3, "batch": 2, "demonstrations": demonstrations, "saving": {"every": 5, "check_tasks": 0}}
+    recipe = small(tiny_base, sft=sft, evaluate={"count": 1})
+    jobs, key = run_here(recipe, fresh)
+    assert jobs.get(key).state == "done", jobs.get(key)
+    folder = jobs.folder(key)
+    steps = {step: read_checkpoint(path).phase for step, path in complete_steps(folder.checkpoints)}
+    assert steps == {2: "round-1", 3: "round-2"}
+    first, second = (load_demonstrations(folder.find_demonstrations(number)) for number in (1, 2))
+    assert {row.query for row in second} == {row.query for row in first}, "a random model solves nothing of its own"
+    assert [row["orchestrator"] for row in read_lines(folder.evaluations)] == [f"{key}@2", f"{key}@3"]
+    played = {row.orchestrator for row in fresh.traces.search(TraceFilter(limit=100))}
+    assert f"{key}@2" in played
+
+
+@pytest.mark.slow
+def test_plain_answers_without_plans_are_learnt_by_grpo_from_a_reader(fresh, tiny_base, tmp_path, monkeypatch):
+    monkeypatch.setattr("orchestrator.retrieval.sentence_vectors.find_weights", lambda: None)
+    reader = reader_job(tiny_base)
+    sft = {**reader["sft"], "steps": 1, "saving": {"every": 1, "check_tasks": 0}}
+    _, start = run_here(small(tiny_base, **{**reader, "sft": sft}).with_only("sft"), fresh)
+    own = tmp_path / "own.jsonl"
+    lines = [{"query": f"What is {k} + {k}?", "answer": 2 * k, "split": ("train", "test")[k % 2]} for k in range(1, 7)]
+    own.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    model = {**reader["model"], "start": f"{start}@1"}
+    tasks = {"source": f"file:{own}", "count": 3}
+    recipe = small(tiny_base, **{**reader, "model": model, "tasks": tasks}).model_copy(update={"sft": None})
+    jobs, key = run_here(recipe, fresh)
+    assert jobs.get(key).state == "done", jobs.get(key)
+    _, about = find_checkpoint(f"{key}@1")
+    assert (about.stage, about.prompt) == ("grpo", "reader")
+    outcome = describe_outcome(key, recipe, jobs.folder(key))
+    assert outcome is not None and outcome.sentence.startswith("Solves 0 of 2 of your held-out tasks, was 0")
 
 
 def test_the_recipe_in_a_job_folder_is_the_one_that_was_given(fresh, tiny_base):

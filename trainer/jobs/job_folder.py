@@ -74,6 +74,11 @@ class JobFolder:
     def demonstrations(self) -> Path:
         return self.path / "demonstrations.jsonl"
 
+    def find_demonstrations(self, round_number: int) -> Path:
+        """What SFT learns from in a round of expert iteration, from 1; the first round has the plain name."""
+        first = self.demonstrations
+        return first if round_number == 1 else first.with_stem(f"{first.stem}-{round_number}")
+
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from trainer.memory_fit.stages import Machine, find_largest_stage, format_bytes
 from trainer.recipe import LoraSettings, Recipe
 
 
-def suggest_edits(recipe: Recipe, machine: Machine, need: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """An edit in words, and the recipe with it; None where no edit of the recipe is enough."""
+
+    text: str
+    recipe: Recipe | None
+
+
+def suggest_edits(recipe: Recipe, machine: Machine, need: int) -> list[Suggestion]:
     """Suggest edits, the one that frees most first, each measured alone; and a set of them where none is enough."""
     options = []
     for change in EDITS:
@@ -18,18 +27,20 @@ def suggest_edits(recipe: Recipe, machine: Machine, need: int) -> list[str]:
         text, edited = edit
         freed = need - sum(part.bytes for part in find_largest_stage(edited, machine)[1])
         if freed > 0:
-            options.append((freed, text))
+            options.append((freed, text, edited))
     options.sort(key=lambda option: -option[0])
-    lines = [
-        f"{text} frees {format_bytes(freed)}{'; then it fits' if need - freed <= machine.free else ''}"
-        for freed, text in options
+    single = [
+        Suggestion(
+            f"{text} frees {format_bytes(freed)}{'; then it fits' if need - freed <= machine.free else ''}", edited
+        )
+        for freed, text, edited in options
     ]
     if options and need - options[0][0] <= machine.free:
-        return lines
-    return [*lines, _combine_edits(recipe, machine)]
+        return single
+    return [*single, _combine_edits(recipe, machine)]
 
 
-def _combine_edits(recipe: Recipe, machine: Machine) -> str:
+def _combine_edits(recipe: Recipe, machine: Machine) -> Suggestion:
     """Apply one edit after another, always the one that frees most, until it fits or none frees anything."""
     need = sum(part.bytes for part in find_largest_stage(recipe, machine)[1])
     texts: dict[Callable[[Recipe], Edit], str] = {}
@@ -37,13 +48,13 @@ def _combine_edits(recipe: Recipe, machine: Machine) -> str:
         tried = [(change, edit) for change in EDITS if (edit := change(recipe)) is not None]
         needs = [sum(part.bytes for part in find_largest_stage(edit[1], machine)[1]) for _, edit in tried]
         if not needs or min(needs) >= need:
-            return (
-                f"at least {format_bytes(need)} are needed: choose a smaller base model or a machine with more memory"
-            )
+            smallest = f"at least {format_bytes(need)} are needed"
+            return Suggestion(f"{smallest}: choose a smaller base model or a machine with more memory", None)
         need = min(needs)
         change, (text, recipe) = tried[needs.index(need)]
         texts[change] = text
-    return f"to make it fit: {'; '.join(texts.values())} ({format_bytes(machine.free - need)} to spare)"
+    spare = format_bytes(machine.free - need)
+    return Suggestion(f"to make it fit: {'; '.join(texts.values())} ({spare} to spare)", recipe)
 
 
 Edit = tuple[str, Recipe] | None

@@ -19,7 +19,7 @@ def count_episodes(recipe: Recipe) -> dict[str, int]:
     """Count episodes by purpose, without redraws. An evaluation without a list measures the start and every stage."""
     counts: dict[str, int] = {}
     if (sft := recipe.sft) is not None:
-        counts["demonstrations"] = recipe.tasks.count * sft.demonstrations.samples
+        counts["demonstrations"] = recipe.tasks.count * sft.demonstrations.samples * sft.demonstrations.rounds
     if (grpo := recipe.grpo) is not None:
         batches = math.ceil(grpo.all_steps / grpo.loss.iterations)
         counts["rollouts"] = batches * grpo.rollouts.prompts * grpo.rollouts.group

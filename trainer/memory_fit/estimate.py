@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
 from trainer.memory_fit.advice import suggest_edits
 from trainer.memory_fit.episode_cost import count_episodes, estimate_cost
@@ -17,7 +18,8 @@ from trainer.recipe import Recipe
 
 class Fit(BaseModel):
     """The estimate of a recipe. `need_bytes` is the sum of the parts, `free_bytes` what the device has; `cost` is in US
-    dollars, None where nothing has a price. The keys are the contract with the Train page."""
+    dollars, None where nothing has a price. `edited` has the recipe with an advice applied, by the advice's text. The
+    keys are the contract with the Train page."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -27,6 +29,7 @@ class Fit(BaseModel):
     free_bytes: int
     fits: bool
     advice: list[str]
+    edited: dict[str, dict[str, JsonValue]] = {}
     episodes: int
     cost: float | None
     note: str
@@ -48,6 +51,7 @@ def estimate_fit(recipe: Recipe, pool: Pool | None = None, machine: Machine | No
         "lengths are taken at their limit, so most jobs need less",
         f"episodes: {', '.join(f'{count:,} for {name}' for name, count in episodes.items()) or 'none'}",
     ]
+    suggestions = [] if fits else suggest_edits(recipe, machine, need)
     return Fit(
         device=machine.name,
         parts=parts,
@@ -56,7 +60,8 @@ def estimate_fit(recipe: Recipe, pool: Pool | None = None, machine: Machine | No
         fits=fits,
         advice=[f"fits with {format_bytes(machine.free - need)} to spare"]
         if fits
-        else [*_name_other_programs(machine), *suggest_edits(recipe, machine, need)],
+        else [*_name_other_programs(machine), *(suggestion.text for suggestion in suggestions)],
+        edited={edit.text: edit.recipe.model_dump(mode="json") for edit in suggestions if edit.recipe},
         episodes=sum(episodes.values()),
         cost=cost,
         note="; ".join([*notes, *cost_notes]),

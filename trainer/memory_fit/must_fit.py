@@ -42,7 +42,7 @@ def check_it_fits(recipe: Recipe, machine: Machine | None = None) -> None:
             "resume",
         )
     whole = sum(part.bytes for part in find_largest_stage(recipe, machine)[1])
-    advice = suggest_edits(recipe, machine, whole)[-1]
+    advice = suggest_edits(recipe, machine, whole)[-1].text
     raise TrainingFailed(
         "too_large", f"{what}, and {machine.name} has {format_bytes(machine.total)}. Change the recipe: {advice}"
     )

@@ -1,5 +1,8 @@
 """The SFT stage: collect demonstrations from a teacher on the pool, then TRL's SFTTrainer imitates them.
 
+With several rounds of demonstrations (expert iteration) each round trains on what the checkpoint of the round before
+finds, with the tasks' answers as judge.
+
 Loss on the orchestrator's own turns only, and not on those that made a mistake: labels are made here, from
 the same transcripts that GRPO uses, so that both stages learn exactly the same form.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +33,7 @@ from trainer.learner.load_and_save import (
     find_resume_checkpoint,
     load_learner,
 )
-from trainer.recipe import Recipe, SftSettings
+from trainer.recipe import DemonstrationSettings, Recipe, SftSettings
 from trainer.sft.collect import DemonstrationCollector, Progress
 from trainer.sft.demonstrations import (
     Demonstration,
@@ -44,27 +48,49 @@ from trainer.tasks.teachers import EXPLAIN_NO_PLANS
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class SftRound:
+    """A round of expert iteration: its number from 1, and the job's steps before and after it."""
+
+    number: int
+    before: int
+    end: int
+
+
 def run_sft(training: TrainingContext) -> bool:
     """Train, or go on where an interrupted job stopped. False when it was stopped on request.
 
     Raises TrainingFailed (and what loading a model raises) with the next action.
     """
-    recipe, job_folder = training.recipe, training.job_folder
-    settings = recipe.sft
+    settings = training.recipe.sft
     assert settings is not None, "the caller chose this stage"
-    resume = find_resume_checkpoint(job_folder, "sft", 0)
-    rows = prepare_demonstrations(training, settings)
+    ends = settings.list_round_ends()
+    newest = training.job_folder.find_newest_checkpoint()
+    for number, end in enumerate(ends, start=1):
+        sft_round = SftRound(number, ends[number - 2] if number > 1 else 0, end)
+        if (newest is None or newest[0] < end) and not _run_round(training, settings, sft_round):
+            return False
+    return True
+
+
+def _run_round(training: TrainingContext, settings: SftSettings, sft_round: SftRound) -> bool:
+    recipe, job_folder = training.recipe, training.job_folder
+    resume = find_resume_checkpoint(job_folder, "sft", sft_round.before)
+    start = job_folder.find_newest_checkpoint() if sft_round.before and resume is None else None
+    rows = prepare_demonstrations(training, settings, sft_round)
     if job_folder.stop_requested:
         return False
-    learner = load_learner(recipe.model, settings.optimizer.seed, resume)
+    learner = load_learner(recipe.model, settings.optimizer.seed, resume or (start[1] if start else None))
     data = make_dataset(rows, ChatTokens(learner.tokenizer), settings.max_length)
     log.info("%d demonstrations, %d fit into %d tokens", len(rows), len(data), settings.max_length)
     clear_draft(job_folder)
     set_seed(settings.optimizer.seed)
-    callback = JobCallback(training, "sft", settings.saving, learner, 0, settings.steps)
+    steps = sft_round.end - sft_round.before
+    ends = {steps: f"round-{sft_round.number}"} if settings.demonstrations.rounds > 1 else None
+    callback = JobCallback(training, "sft", settings.saving, learner, sft_round.before, steps, ends)
     trainer = choose_sft_trainer(learner.model)(
         model=learner.model,
-        args=_make_arguments(recipe, settings, job_folder),
+        args=_make_arguments(recipe, settings, job_folder, steps),
         train_dataset=data,
         processing_class=learner.tokenizer,
         callbacks=[callback],
@@ -74,11 +100,54 @@ def run_sft(training: TrainingContext) -> bool:
     return not callback.stopped
 
 
-def prepare_demonstrations(training: TrainingContext, settings: SftSettings) -> list[Demonstration]:
+def prepare_demonstrations(
+    training: TrainingContext, settings: SftSettings, sft_round: SftRound
+) -> list[Demonstration]:
     """What to imitate: kept from before when this is a resume, else sampled now. Written into the folder."""
+    file = training.job_folder.find_demonstrations(sft_round.number)
+    if file.exists():
+        return load_demonstrations(file)
+    rows = _collect_first(training, settings) if sft_round.number == 1 else _collect_next(training, settings, sft_round)
+    if training.job_folder.stop_requested:
+        return []
+    with draft_file(file) as draft:
+        save_demonstrations(draft, rows)
+    return rows
+
+
+def _collect_next(training: TrainingContext, settings: SftSettings, sft_round: SftRound) -> list[Demonstration]:
+    """What the checkpoint of the round before finds, and for tasks that it does not solve what earlier rounds found."""
+    job_folder, options = training.job_folder, settings.demonstrations
+    earlier = load_demonstrations(job_folder.find_demonstrations(sft_round.number - 1))
+    teacher = f"{job_folder.path.name}@{sft_round.before}"
+    own = options.model_copy(update={"teacher": teacher, "faults": 0.0})
+    new = _sample_teacher(training, own, settings.optimizer.seed + sft_round.number)
+    found = {row.query for row in new}
+    kept = [row for row in earlier if row.query not in found]
+    log.info("round %d: %d tasks solved by %s, %d kept from before", sft_round.number, len(new), teacher, len(kept))
+    return [*new, *kept]
+
+
+def _sample_teacher(training: TrainingContext, options: DemonstrationSettings, seed: int) -> list[Demonstration]:
+    """One demonstration of the teacher for each task that it solves; empty when the job was asked to stop."""
     recipe, pool, job_folder = training.recipe, training.pool, training.job_folder
-    if job_folder.demonstrations.exists():
-        return load_demonstrations(job_folder.demonstrations)
+    rounds = pool.pool.limits.max_rounds
+    collector = DemonstrationCollector(
+        options, recipe.model, pool, training.store.traces, seed, rounds, training.make_vary(seed)
+    )
+    rows = training.runner.run(_collect(collector, training.tasks, job_folder))
+    if not job_folder.stop_requested:
+        log.info(
+            "%d tasks, %d trajectories, %d tasks solved, %d kept with a recovery",
+            len(training.tasks), collector.tried, collector.correct, collector.recovered,
+        )  # fmt: skip
+    return rows
+
+
+def _collect_first(training: TrainingContext, settings: SftSettings) -> list[Demonstration]:
+    """What the recipe's teacher shows, and what a person starred or gives in a file. Raises TrainingFailed where there
+    is nothing."""
+    recipe, pool, job_folder = training.recipe, training.pool, training.job_folder
     rounds = pool.pool.limits.max_rounds
     options = settings.demonstrations
     rows = (
@@ -86,27 +155,16 @@ def prepare_demonstrations(training: TrainingContext, settings: SftSettings) -> 
     )
     if options.file:
         rows += load_demonstrations(Path(options.file).expanduser())
-    seed = settings.optimizer.seed
-    collector = DemonstrationCollector(
-        options, recipe.model, pool, training.store.traces, seed, rounds, training.make_vary(seed)
-    )
-    rows += training.runner.run(_collect(collector, training.tasks, job_folder))
+    rows += _sample_teacher(training, options, settings.optimizer.seed)
     if job_folder.stop_requested:
         return []
-    log.info(
-        "%d tasks, %d trajectories, %d tasks solved, %d kept with a recovery",
-        len(training.tasks), collector.tried, collector.correct, collector.recovered,
-    )  # fmt: skip
     if not rows:
         raise TrainingFailed(
             "demonstrations",
             f"the teacher {options.teacher} solved none of {len(training.tasks)} tasks: there is nothing to imitate. "
             + _suggest_teachers(training.tasks),
         )
-    rows += make_variants(rows, options.variants, settings.optimizer.seed)
-    with draft_file(job_folder.demonstrations) as draft:
-        save_demonstrations(draft, rows)
-    return rows
+    return [*rows, *make_variants(rows, options.variants, settings.optimizer.seed)]
 
 
 def _suggest_teachers(tasks: Sequence[Task]) -> str:
@@ -158,8 +216,8 @@ def make_dataset(rows: Sequence[Demonstration], chat: ChatTokens, max_length: in
     )
 
 
-def _make_arguments(recipe: Recipe, settings: SftSettings, job_folder: JobFolder) -> SFTConfig:
-    shared: dict[str, Any] = build_trainer_arguments(recipe.model, settings.optimizer, settings.steps, job_folder.draft)
+def _make_arguments(recipe: Recipe, settings: SftSettings, job_folder: JobFolder, steps: int) -> SFTConfig:
+    shared: dict[str, Any] = build_trainer_arguments(recipe.model, settings.optimizer, steps, job_folder.draft)
     return SFTConfig(
         **shared,
         per_device_train_batch_size=settings.batch,

@@ -1,5 +1,6 @@
 // "Will it fit?": the memory that a recipe needs, estimated by the server once the typing pauses.
 
+import { button } from "../lib/controls.js";
 import { plain } from "../lib/reply.js";
 import { count, dollars, el } from "../lib/dom.js";
 import { bytes, sentence } from "./formats.js";
@@ -7,9 +8,10 @@ import { bytes, sentence } from "./formats.js";
 const FIT_MS = 900;
 
 export class FitCard {
-  /** `ask(request)` sends a command. */
-  constructor(ask) {
+  /** `ask(request)` sends a command, `apply(recipe)` takes a recipe with an advice applied. */
+  constructor(ask, apply) {
     this.ask = ask;
+    this.apply = apply;
     this.root = el("div.train-fit");
   }
 
@@ -19,6 +21,7 @@ export class FitCard {
     const key = (this.key = JSON.stringify(recipe));
     if (key === this.shown) return;
     this.shown = null;
+    this.tooLarge = "";
     if (missing.some((item) => item.key === "model.base" && item.blocks)) {
       this.root.replaceChildren(el("h3", {}, "Will it fit?"), el("p.train-mute", {}, "Known once the model is there."));
       return;
@@ -30,16 +33,18 @@ export class FitCard {
       this.shown = key;
       this.root.replaceChildren(
         ...(reply.ok
-          ? fitParts(reply.fit)
+          ? fitParts(reply.fit, this.apply)
           : [el("h3", {}, "Will it fit?"), el("p.train-mute", {}, `Cannot be told: ${plain(reply.problems)}`)]),
       );
+      const { fit } = reply;
+      this.tooLarge = reply.ok && !fit.fits ? `It needs ${bytes(fit.need_bytes)}, and ${fit.device} has ${bytes(fit.free_bytes)} free.` : "";
       this.root.dataset.fits = reply.ok ? String(reply.fit.fits) : "unknown";
     }, FIT_MS);
   }
 }
 
 /** What each part takes, against what is free. */
-function fitParts(fit) {
+function fitParts(fit, apply) {
   const head = el(
     "div.train-fit-head", {}, el("h3", {}, "Will it fit?"),
     el("span.train-fit-verdict", { "data-fits": String(fit.fits) }, fit.fits ? "Yes" : "No"),
@@ -60,7 +65,12 @@ function fitParts(fit) {
   const free = el("u");
   free.style.left = `${Math.min(100, (fit.free_bytes / whole) * 100)}%`;
   bar.append(free);
-  const advice = fit.advice.map((text) => el("p.train-fit-advice", { "data-fits": String(fit.fits) }, sentence(text)));
+  const advice = fit.advice.map((text) => {
+    const line = el("p.train-fit-advice", { "data-fits": String(fit.fits) }, text);
+    const recipe = fit.edited[text];
+    if (recipe) line.append(" ", button("Apply", () => apply(recipe), "podium-link"));
+    return line;
+  });
   const work =
     [`${count(fit.episodes)} episodes`, fit.cost === null ? "" : `about ${dollars(fit.cost)} for workers`].filter(Boolean).join(", ");
   const more = el(

@@ -26,7 +26,7 @@ class TrainPage {
     this.jobs = [];
     this.view = new JobView((request) => this.act(request), (job) => this.editJob(job));
     this.editor = new RecipeEditor(() => this.onEdit());
-    this.fit = new FitCard((request) => this.ask(request));
+    this.fit = new FitCard((request) => this.ask(request), (recipe) => this.replace({ action: "check", recipe }, ""));
     this.card = new StartCard(this);
     this.list = new JobList((job) => this.go({ job }));
     this.toast = new Toast();
@@ -184,6 +184,7 @@ class TrainPage {
       if (first) this.reveal(first);
       return;
     }
+    if (this.fit.tooLarge && !(await this.card.confirm(this.fit.tooLarge))) return;
     this.sending = true;
     this.card.drawButton();
     const reply = await this.ask({ action: "submit", ...this.editor.draft() });

@@ -1,6 +1,7 @@
 // What would be started: the preset, whether it fits, what is missing, the button, and the same in a terminal.
 
 import { copyButton, count, el, icon, saveFile } from "../lib/dom.js";
+import { button } from "../lib/controls.js";
 import { ACTIONS } from "../lib/icons.js";
 import { STAGES } from "./formats.js";
 
@@ -109,6 +110,26 @@ export class StartCard {
     this.terminal.replaceChildren(el("summary", {}, "In a terminal"), command, note, yaml);
     this.terminal.open = open || this.terminal.dataset.drawn !== "1";
     this.terminal.dataset.drawn = "1";
+  }
+
+  /** Ask before a job is started that will not fit. */
+  confirm(reason) {
+    return new Promise((resolve) => {
+      const close = (start) => {
+        box.remove();
+        this.button.hidden = false;
+        resolve(start);
+      };
+      const anyway = button("Start anyway", () => close(true), "page-danger");
+      const box = el(
+        "div.train-confirm", { role: "alertdialog", "aria-label": "It will not fit" },
+        el("p", {}, `It will not fit. ${reason} It may end before its first step, or when memory runs out.`),
+        el("div.train-tasks-foot", {}, button("Change the recipe", () => close(false), "page-primary"), anyway),
+      );
+      this.button.before(box);
+      this.button.hidden = true;
+      box.querySelector("button").focus();
+    });
   }
 
   get blocked() {

@@ -71,7 +71,9 @@ export class TasksPanel {
   /** Send a command about the tasks and take what they are then. Returns the reply. */
   async send(request) {
     const about = this.pool ? { pool: this.pool } : {};
+    const latest = (this.request = Symbol());
     const reply = await this.page.ask({ ...about, split: this.split, words: this.words, first: this.first, ...request });
+    if (latest !== this.request) return reply; // another recipe's tasks have been asked for since
     this.problem.textContent = reply.ok ? "" : plain(reply.problems);
     if (reply.ok && reply.message) this.page.toast.say(reply.message);
     if (reply.tasks) this.take(reply.tasks);

@@ -70,7 +70,7 @@ def warm_up(home: Home, job: str) -> None:
         DemonstrationMessage(role="assistant", content="a", learn=True),
     ]
     rows = make_dataset([Demonstration(messages=said)], ChatTokens(learner.tokenizer), 99)
-    arguments = _make_arguments(recipe, recipe.sft, job_folder)
+    arguments = _make_arguments(recipe, recipe.sft, job_folder, recipe.sft.steps)
     kind = choose_sft_trainer(learner.model)
     kind(model=learner.model, args=arguments, train_dataset=rows, processing_class=learner.tokenizer)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 
 from pool_registry.actions import JsonValue
@@ -14,6 +15,7 @@ from trainer.tasks.verifier import parse_whole_number
 
 MAX_CHARS = 20_000_000
 DELIMITERS = ("\t", ";", ",")
+FORM = 'write a query and its answer with a tab between them, or {"query": "...", "answer": ...}'
 COLUMNS = ("query", "answer", "split")
 
 
@@ -25,7 +27,12 @@ def read_pasted(text: str, family: str) -> list[BookLine]:
         return read_lines(text, family)
     header = _find_header(first)
     rows = _read_table(text, *header) if header else _read_pairs(text)
-    return read_lines("\n".join(rows), family)
+    return [_explain_form(row) for row in read_lines("\n".join(rows), family)]
+
+
+def _explain_form(row: BookLine) -> BookLine:
+    """A line that has none of the forms, with what it should look like."""
+    return row if row.raw.startswith("{") else replace(row, problems=(FORM,))
 
 
 def _find_header(first: str) -> tuple[str, list[str]] | None:

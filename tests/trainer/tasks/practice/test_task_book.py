@@ -131,6 +131,7 @@ def test_problems_of_pasted_text_are_told_by_line():
     rows = read_pasted("a\t4\n\nno tab here\nc\t\na\t5", "own")
     problems = {row.number: row.problems[0] for row in rows if row.problems}
     assert set(problems) == {3, 4, 5} and "same as on line 1" in problems[5]
+    assert "a tab between them" in problems[3] and "empty" in problems[4]
 
 
 def test_a_cell_of_several_lines_keeps_the_numbers_of_those_below():
