@@ -1,0 +1,166 @@
+"""A pool of one's own in the page: its tasks, its example queries, what can orchestrate it, what a training came to."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from orchestrator.traces.store import open_store
+from pool_registry.pool import export_pool
+from pool_registry.storage.data_folder import find_home
+from tests.browser.conftest import Studio
+from tests.browser.test_run_page import choose, import_pool
+from tests.trainer.jobs.test_outcome import append_solved
+from tests.trainer.support.shop import build_shop
+from trainer.jobs.queue import JobStore
+from trainer.pool_recipe import build_pool_recipe
+from trainer.recipe import load_recipe
+
+PLAN = '{"steps": [{"worker": "calc", "arguments": {"expression": "6 * 7"}, "access": []}], "answer": "$1"}'
+
+
+def open_pool(page: Page, url: str, tmp_path, name: str) -> None:
+    """A shop under a name of its own, shown on the Pool page."""
+    import_pool(page, url, export_pool(build_shop(tmp_path).model_copy(update={"name": name})))
+
+
+def test_own_tasks_are_made_pasted_written_edited_and_struck_and_stay_so(page: Page, studio_url: str, tmp_path):
+    open_pool(page, studio_url, tmp_path, "crm-tasks")
+    page.goto(f"{studio_url}/train?tasks=crm-tasks")
+    panel = page.get_by_role("region", name="Tasks", exact=True)
+    rows = panel.get_by_label("Tasks of this recipe").locator("li")
+    panel.get_by_label("Number of tasks").fill("20")
+    panel.locator(".train-tasks-form").get_by_role("button", name="Make tasks").click()
+    expect(panel).to_contain_text(re.compile(r"1[0-9]|20 made, 0 yours"))
+    expect(rows.first).to_be_visible()
+
+    struck = rows.nth(1).locator("b").inner_text()
+    panel.get_by_role("button", name=f"Strike: {struck}", exact=True).click()
+    expect(panel).to_contain_text("1 struck")
+
+    panel.get_by_role("button", name="Paste or upload").click()
+    panel.get_by_role("textbox", name="Tasks").fill("Capital of Kenya?\tNairobi\nno answer\n")
+    expect(panel).to_contain_text("Line 2 write a query and its answer")
+    expect(panel).to_contain_text("It is Nairobi.")
+    panel.get_by_role("button", name="Add 1 task").click()
+    expect(rows.first).to_contain_text("Capital of Kenya?")
+
+    panel.get_by_role("button", name="Write one").click()
+    panel.get_by_label("Query", exact=True).fill("What is 6 * 7?")
+    panel.get_by_label("Answer", exact=True).fill("42")
+    panel.get_by_label("Try an answer").fill("It is 43.")
+    expect(panel.get_by_role("status").filter(has_text="wrong")).to_be_visible()
+    panel.get_by_label("Reference plan").fill(PLAN.replace("calc", "abacus"))
+    panel.get_by_role("button", name="Save", exact=True).click()
+    expect(panel).to_contain_text("the pool has no abacus")
+    panel.get_by_label("Reference plan").fill(PLAN)
+    panel.get_by_role("button", name="Run the plan").click()
+    expect(panel).to_contain_text("It answers 42.")
+    assert not Axe().run(page, context=".train-tasks").response["violations"]
+    panel.get_by_role("button", name="Save", exact=True).click()
+    expect(rows.first).to_contain_text("What is 6 * 7?")
+
+    panel.get_by_role("button", name="Edit: Capital of Kenya?", exact=True).click()
+    panel.get_by_label("Answer", exact=True).fill("Mombasa")
+    panel.get_by_role("button", name="Save", exact=True).click()
+    expect(rows.nth(1)).to_contain_text("= Mombasa")
+
+    panel.get_by_role("button", name="Make tasks", exact=True).click()
+    panel.locator(".train-tasks-form").get_by_role("button", name="Make tasks").click()
+    expect(page.locator(".page-toast")).to_contain_text("2 of your own stay; 1 that you struck or edited stay out")
+    expect(rows.nth(1)).to_contain_text("= Mombasa")
+    expect(rows.filter(has_text=struck)).to_have_count(0)
+    page.reload()
+    expect(rows.nth(1)).to_contain_text("= Mombasa")
+
+
+def test_an_own_pool_runs_its_own_queries_and_grades_them(page: Page, studio_url: str, tmp_path):
+    open_pool(page, studio_url, tmp_path, "crm-run")
+    page.goto(f"{studio_url}/?pool=crm-run")
+    query = page.locator("#query textarea")
+    expect(page.locator("#run-pool input")).to_have_value("crm-run")
+    expect(page.locator("#composer-note")).to_contain_text("no tasks of its own yet")
+    expect(query).to_have_value("")
+
+    page.locator("#composer-note").get_by_role("link", name="make or write some").click()
+    panel = page.get_by_role("region", name="Tasks", exact=True)
+    panel.get_by_role("button", name="Write one").click()
+    panel.get_by_label("Query", exact=True).fill("What is 6 * 7?")
+    panel.get_by_label("Answer", exact=True).fill("42")
+    panel.get_by_label("What it is for").select_option("test")
+    panel.get_by_label("Reference plan").fill(PLAN)
+    panel.get_by_role("button", name="Save", exact=True).click()
+    expect(panel.get_by_label("Tasks of this recipe")).to_contain_text("What is 6 * 7?")
+
+    page.goto(f"{studio_url}/pool?pool=crm-run")
+    expect(page.get_by_role("region", name="What can orchestrate this pool")).to_contain_text("Reads any pool")
+    page.get_by_role("link", name="Run", exact=True).first.click()
+    expect(query).to_have_value("What is 6 * 7?")
+    choose(page, "run-orchestrator", "Oracle")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_test_id("verdict")).to_contain_text("Correct")
+
+    choose(page, "run-pool", "starter")
+    expect(query).not_to_have_value("What is 6 * 7?")
+    choose(page, "run-pool", "crm-run")
+    expect(query).to_have_value("What is 6 * 7?")
+    query.fill("my own words")
+    choose(page, "run-pool", "starter")
+    expect(page.locator("#run-suite input")).to_have_value(re.compile("level"))
+    expect(query).to_have_value("my own words")
+
+
+@pytest.fixture
+def finished(studio: Studio) -> str:
+    """A finished training of the shop, with its results."""
+    store = open_store(find_home(studio.home))
+    jobs = JobStore(store.engine, store.home)
+    row = jobs.submit(build_pool_recipe("crm-done", 70), here=True)
+    jobs.claim(row.id)
+    append_solved(jobs.folder(row.id), "smollm2-reader", {1, 2, 12})
+    append_solved(jobs.folder(row.id), f"{row.id}@27", {*range(10), 11, 12, 13})
+    jobs.finish(row.id, "done", "", "")
+    store.close()
+    return row.id
+
+
+def test_a_finished_training_says_what_it_came_to_and_what_can_be_done(
+    page: Page, studio_url: str, finished: str, tmp_path
+):
+    open_pool(page, studio_url, tmp_path, "crm-done")
+    page.goto(f"{studio_url}/train?job={finished}")
+    outcome = page.get_by_test_id("outcome")
+    expect(outcome).to_contain_text("Solves 13 of 20 of your held-out tasks, was 3 (+50 points")
+    links = {link.inner_text(): link.get_attribute("href") for link in outcome.get_by_role("link").all()}
+    assert list(links) == ["Run", "Compare", "Serve", "Publish"]
+    assert f"orchestrator={finished}%4027&pool=crm-done" in (links["Serve"] or "") and finished in (
+        links["Compare"] or ""
+    )
+    page.goto(f"{studio_url}/pool?pool=crm-done")
+    expect(page.get_by_role("region", name="What can orchestrate this pool")).to_contain_text("Solves 13 of 20")
+
+
+def test_a_start_that_does_not_fit_asks_first_and_its_advice_applies(page: Page, studio_url: str):
+    recipe = load_recipe("cpu-first-steps").model_dump(mode="json")
+    fit = {
+        "device": "this machine", "parts": [], "need_bytes": 93_000_000_000, "free_bytes": 8_000_000_000, "fits": False,
+        "advice": ["model.checkpointing: true frees 80 GB; then it fits"], "episodes": 1, "cost": None, "note": "",
+        "edited": {
+            "model.checkpointing: true frees 80 GB; then it fits": {
+                **recipe, "model": {**recipe["model"], "checkpointing": True},
+            }
+        },
+    }  # fmt: skip
+    page.route("**/api/pages/train/fit", lambda route: route.fulfill(json={"ok": True, "problems": [], "fit": fit}))
+    page.goto(f"{studio_url}/train?new=1")
+    expect(page.locator(".train-fit")).to_contain_text("93 GB needed")
+    page.locator(".train-go").click()
+    dialog = page.get_by_role("alertdialog", name="It will not fit")
+    expect(dialog).to_contain_text("It needs 93 GB, and this machine has 8.0 GB free.")
+    dialog.get_by_role("button", name="Change the recipe").click()
+    expect(dialog).to_have_count(0)
+    page.locator(".train-fit-advice").get_by_role("button", name="Apply").click()
+    expect(page.locator("[data-key='model.checkpointing'] input")).to_be_checked()
