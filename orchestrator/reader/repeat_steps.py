@@ -21,6 +21,7 @@ from pool_registry.calls.live_pool import LivePool, LiveWorker
 
 # Of the needs that a worker serves one in ten is less like its card, of those that none serves nearly all are.
 SURE_LIKENESS = 0.5
+LEAST_SHARE = 0.5  # of the likeness of the likeliest worker: one that is less like the need is not worth a try
 REJECTIONS = {"bad_arguments", "nothing_to_read", "not_found"}  # codes of failures that say: not a call for me
 
 
@@ -93,9 +94,10 @@ def _revise_need(
     if not _is_rejected(runs[-1]):
         return RevisedNeed(need, runs, (BoundNeed(need, runs[-1].step.worker, 1.0),), 1.0)
     likely = list_candidates(need, list(pool.workers.values()))[:candidates]
+    best = likely[0].likeness if likely else 0.0
     tried = {run.step.worker for run in runs}
-    ranked = tuple(item for item in likely if item.worker not in tried)
-    return RevisedNeed(need, runs, ranked, likely[0].likeness if likely else 0.0)
+    ranked = tuple(item for item in likely if item.worker not in tried and item.likeness >= LEAST_SHARE * best)
+    return RevisedNeed(need, runs, ranked, best)
 
 
 def _is_rejected(run: StepRun) -> bool:

@@ -112,7 +112,7 @@ def test_a_need_that_is_not_much_like_any_worker_is_refused_when_all_rejected_it
 
 
 def test_a_need_that_is_much_like_a_worker_fails_with_what_the_worker_said(rank):
-    rank({DISTANCE: {"great_circle": 0.9}})
+    rank({DISTANCE: {"great_circle": 0.9, "units": 0.4}})  # units is too unlike to be tried
     episode, script = run("How far is Zzyzx?", f"1. {DISTANCE}", '1. {"route": "Zzyzx to Nowhere"}\n= $1')
     assert episode.answer is None and len(script.shown) == 2
     assert "Zzyzx" in episode.ended.reason or "route" in episode.ended.reason
