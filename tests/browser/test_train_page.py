@@ -166,6 +166,31 @@ def test_what_is_typed_is_text_never_markup(page, studio_url):
     assert page.evaluate("window.hacked") is None
 
 
+def test_phases_are_added_changed_and_removed_in_the_form(page, studio_url):
+    open_recipe(page, studio_url)
+    page.locator("[data-key='grpo.phases'] > .train-form-head button").click()
+    add = page.get_by_role("button", name="Add a phase")
+    for place, (name, steps) in enumerate([("adaptive", "7"), ("recursion", "8")]):
+        add.click()
+        field(page, f"grpo.phases.{place}.name").locator("input").fill(name)
+        field(page, f"grpo.phases.{place}.steps").locator("input").fill(steps)
+    page.locator("[data-switch='grpo.phases.1.recursion']").click()
+    field(page, "grpo.phases.1.recursion.share").locator("input").fill("0.25")
+    field(page, "grpo.phases.1.steps").locator("input").fill("none")
+    expect(field(page, "grpo.phases.1.steps").locator(".form-problem")).not_to_be_empty()
+    page.get_by_role("button", name="Remove this phase").first.click()
+    expect(field(page, "grpo.phases.0.name").locator("input")).to_have_value("recursion")
+    expect(field(page, "grpo.phases.0.steps").locator(".form-problem")).not_to_be_empty()  # at its new place
+    expect(field(page, "grpo.phases.1.name")).to_have_count(0)
+    expect(add).to_be_focused()
+    field(page, "grpo.phases.0.steps").locator("input").fill("8")
+    expect(field(page, "grpo.phases.0.recursion.share").locator("input")).to_have_value("0.25")
+    page.get_by_role("button", name="YAML", exact=True).click()
+    yaml = page.get_by_label("Recipe as YAML")
+    expect(yaml).to_have_value(re.compile(r"phases:\s+- name: recursion\s+steps: 8"))
+    expect(yaml).not_to_have_value(re.compile("adaptive"))
+
+
 # A finished job
 
 
@@ -183,6 +208,22 @@ def test_a_finished_job_shows_its_curves_and_marks(page, studio_url, job):
     page.get_by_role("button", name="SFT", exact=True).click()
     expect(page.locator("[data-chart=reward]")).to_have_count(0)
     expect(page.locator("[data-chart=loss] [role=img]")).to_have_attribute("aria-label", re.compile("steps 1 to 60"))
+
+
+def test_curves_say_where_phases_begin_and_checkpoints_which_phase_they_end(page, studio_url, studio: Studio):
+    store = open_store(find_home(studio.home))
+    key = write_job(store, phases=[("adaptive", 10), ("recursion", 6)], shown=1)
+    store.close()
+    page.goto(f"{studio_url}/train?job={key}")
+    reward = page.locator("[data-chart=reward] [role=img]")
+    expect(reward).to_have_attribute("aria-label", re.compile("adaptive begins after step 84. recursion .* step 94$"))
+    expect(page.locator(".train-curves-bar")).to_contain_text(re.compile("Phases begin:.*1.*adaptive.*2.*recursion"))
+    page.get_by_role("button", name="All steps").click()
+    expect(reward).to_have_attribute("aria-label", re.compile("GRPO begins after step 60. adaptive .* step 84"))
+    page.get_by_role("button", name="SFT", exact=True).click()
+    expect(page.locator("[data-chart=loss] [role=img]")).not_to_have_attribute("aria-label", re.compile("begins"))
+    page.get_by_role("tab", name="Checkpoints").click()
+    expect(page.locator(".train-job-checkpoint small").first).to_contain_text("phase recursion, step 100")
 
 
 def test_a_click_on_a_curve_opens_the_episodes_of_its_step(page, studio_url, job):

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +169,12 @@ def _measure(config_json: str, lora: str, precision: str, autocast: bool) -> Mod
 def _build_model(config_json: str, lora: str, precision: str, only: int | None) -> tuple[Any, int]:
     """Build the model on the meta device, cut to at most `only` layers; return it with its real number of layers."""
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
 
+    # transformers puts another object in its place at the end of its import: `from transformers import` would look
+    # into the first one where another thread imports it at this moment.
+    transformers = import_module("transformers")
     document = json.loads(config_json)
-    config = AutoConfig.for_model(**document)
+    config = transformers.AutoConfig.for_model(**document)
     text = config.get_text_config()
     layers = int(text.num_hidden_layers)
     if only is not None and layers > only:
@@ -179,7 +182,7 @@ def _build_model(config_json: str, lora: str, precision: str, only: int | None) 
         if getattr(text, "layer_types", None):
             text.layer_types = text.layer_types[-only:]  # hybrid models have their full attention last
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(
+        model = transformers.AutoModelForCausalLM.from_config(
             config,
             dtype=getattr(torch, precision),
             attn_implementation="sdpa" if only is None else _register_attention(),

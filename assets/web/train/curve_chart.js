@@ -29,8 +29,8 @@ export class Chart {
     this.lines = lines;
     this.steps = steps;
     const smooth = !this.spec.exact && steps.length >= SMOOTH_FROM;
-    const borders = this.owner.borders().map(([border]) => border);
-    const shape = `${lines.map((line) => line.key).join()}|${smooth}`;
+    const borders = this.owner.borders().map(({ border }) => border);
+    const shape = `${lines.map((line) => line.key).join()}|${smooth}|${borders.length > 0}`;
     const data = [steps, ...lines.flatMap((line) => (smooth ? [line.values, smoothValues(line.values, steps, borders)] : [line.values]))];
     if (this.plot && shape === this.shape) this.plot.setData(data);
     else this.build(shape, data, smooth);
@@ -59,7 +59,8 @@ export class Chart {
     });
     this.plot = new this.uPlot(
       {
-        width: Math.max(120, this.frame.clientWidth || 320), height: HEIGHT, legend: { show: false }, padding: [8, 10, 0, 0],
+        width: Math.max(120, this.frame.clientWidth || 320), height: HEIGHT, legend: { show: false },
+        padding: [this.owner.borders().length ? 18 : 8, 10, 0, 0],
         cursor: { drag: { x: false, y: false }, points: { size: 7 }, sync: { key: "podium-train", scales: ["x", null] } },
         scales: {
           x: { time: false, range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) },
@@ -129,8 +130,8 @@ export class Chart {
       return `${line.label || this.spec.title}: ${this.format(numbers.at(-1))}, from ${this.format(Math.min(...numbers))} to ${this.format(Math.max(...numbers))}`;
     });
     const [first, last] = [this.steps[0], this.steps.at(-1)];
-    const begins = this.owner.borders().filter(([border]) => border >= first && border < last);
-    const phases = begins.map(([border, name]) => `. ${name} begins after step ${border}`).join("");
+    const begins = this.owner.borders().filter(({ border }) => border >= first && border < last);
+    const phases = begins.map(({ border, name }) => `. ${name} begins after step ${border}`).join("");
     return `${this.spec.title} over steps ${first} to ${last}. ${parts.join(". ")}${phases}`;
   }
 
@@ -143,24 +144,18 @@ export class Chart {
     return String(Number(value.toPrecision(short ? 3 : 4)));
   }
 
-  /** A line with a name where GRPO and each of its phases begin. Names that would meet stand below each other. */
+  /** A line where GRPO begins and where each of its phases does; above it what the key calls it. */
   drawBorders(plot) {
     const { ctx, bbox } = plot;
     const ratio = devicePixelRatio || 1;
     ctx.fillStyle = style("--podium-mute");
-    ctx.font = `${10 * ratio}px Inter Variable`;
-    let [end, line] = [-Infinity, 0];
-    for (const [border, name] of this.owner.borders()) {
+    ctx.font = `600 ${10 * ratio}px Inter Variable`;
+    ctx.textAlign = "center";
+    for (const { border, sign } of this.owner.borders()) {
       if (border < plot.scales.x.min || border >= plot.scales.x.max) continue;
       const x = Math.round(plot.valToPos(border + 0.5, "x", true));
-      const width = ctx.measureText(name).width + 4 * ratio;
-      const before = x + width > bbox.left + bbox.width;
-      const left = before ? x - width : x;
-      line = left < end ? line + 1 : 0;
-      end = Math.max(end, left + width + 4 * ratio);
       ctx.fillRect(x, bbox.top, ratio, bbox.height);
-      ctx.textAlign = before ? "right" : "left";
-      ctx.fillText(name, x + (before ? -4 : 4) * ratio, bbox.top + (9 + 12 * line) * ratio);
+      ctx.fillText(sign, x, bbox.top - 4 * ratio);
     }
   }
 

@@ -30,6 +30,7 @@ export class Curves {
     this.marks = [];
     this.stage = null;
     this.job = null;
+    this.phasesKey = "";
     this.root = el("div.train-curves");
     this.bar = el("div.train-curves-bar");
     this.grid = el("div.train-curves-grid");
@@ -58,9 +59,10 @@ export class Curves {
       this.marks = job.checkpoints;
       this.charts.forEach((chart) => chart.redraw());
     }
-    const before = this.stage;
+    const before = `${this.stage} ${this.phasesKey}`;
+    this.phasesKey = job.phases.map(({ border, name }) => `${name}@${border}`).join();
     this.drawBar();
-    if (this.stage !== before) this.draw(); // only now is it known where GRPO begins
+    if (`${this.stage} ${this.phasesKey}` !== before) this.draw(); // only now is it known where GRPO and phases begin
   }
 
   whole(document) {
@@ -79,7 +81,7 @@ export class Curves {
       { sft: this.columns.steps.some((step) => step <= border && step > 0), grpo: this.columns.steps.some((step) => step > border) };
     const both = border > 0 && has.sft && has.grpo;
     this.stage = both ? this.stage || "grpo" : null;
-    const key = `${this.stage} ${has.grpo} ${this.marks.length > 0}`;
+    const key = `${this.stage} ${has.grpo} ${this.marks.length > 0} ${this.phasesKey}`;
     if (key === this.drawnBar) return;
     this.drawnBar = key;
     this.bar.replaceChildren();
@@ -104,13 +106,17 @@ export class Curves {
       if (has.grpo) key.append(el("span", {}, "· click a step to see its episodes"));
       this.bar.append(key);
     }
+    if (has.grpo && this.stage !== "sft" && this.job?.phases.length) {
+      const names = this.job.phases.map(({ name }, place) => el("span.train-curves-phase", {}, el("b", {}, String(place + 1)), name));
+      this.bar.append(el("span.train-curves-key", {}, "Phases begin:", ...names));
+    }
   }
 
-  /** Where the shown steps change their kind: [last step before, what begins], in order. */
+  /** Where the shown steps change their kind: the last step before, what begins, and its sign on the curves. */
   borders() {
     const sft = this.job?.sft_steps || 0;
-    const phases = this.stage === "sft" ? [] : (this.job?.phases || []).map(({ border, name }) => [border, name]);
-    return sft && this.stage === "all" ? [[sft, "GRPO"], ...phases] : phases;
+    const phases = this.stage === "sft" ? [] : (this.job?.phases || []).map((phase, place) => ({ ...phase, sign: String(place + 1) }));
+    return sft && this.stage === "all" ? [{ border: sft, name: "GRPO", sign: "GRPO" }, ...phases] : phases;
   }
 
   /** The places of the shown steps, in order. */

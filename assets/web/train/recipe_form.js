@@ -175,19 +175,20 @@ export class RecipeForm {
     const rules = Object.entries(rule.properties).map(([name, property]) => [name, resolveRule(property, this.schema)]);
     const nested = rules.some(([, inner]) => inner.properties);
     const row = el(nested ? "div.train-form-item" : "div.train-form-row");
+    const kind = noun.split(" ").pop();
+    const head = nested ? el("div.train-form-item-head", {}, el("b", {}, `${wordsOf(kind)} ${Number(path.split(".").pop()) + 1}`)) : row;
     let read;
     if (nested) {
       const inner = el("div.train-form-inner");
       read = this.section(path, rule, value, inner).read;
-      row.append(inner);
+      row.append(head, inner);
     } else {
       const readers = rules.map(([name, inner]) => [name, this.field(`${path}.${name}`, name, inner, value[name], row)]);
       read = () => Object.fromEntries(readers.map(([name, part]) => [name, part.read()]));
     }
-    const label = `Remove this ${noun.split(" ").pop()}`;
-    const remove = el("button.page-close", { type: "button", "aria-label": label }, icon(ACTIONS.cross));
+    const remove = el("button.page-close", { type: "button", "aria-label": `Remove this ${kind}` }, icon(ACTIONS.cross));
     remove.addEventListener("click", () => onRemove(row));
-    row.append(remove);
+    head.append(remove);
     this.readers.set(row, read);
     return row;
   }

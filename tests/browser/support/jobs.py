@@ -30,13 +30,20 @@ WORKERS = ("sql", "calculator", "units", "atlas_search", "reader")
 NAME = "by-hand"
 
 
-def recipe(sft: int = 60, grpo: int = 40) -> Recipe:
+def recipe(sft: int = 60, grpo: int = 40, phases: Sequence[tuple[str, int]] = ()) -> Recipe:
+    """`grpo` counts the steps of the main run and of the phases: (name, steps)."""
+    main = grpo - sum(steps for _, steps in phases)
     return Recipe.model_validate(
         {
             "name": NAME,
             "title": "Made by a test",
             "sft": {"steps": sft, "saving": {"every": 20}},
-            "grpo": {"steps": grpo, "rollouts": {"prompts": 2, "group": 4}, "micro_batch": 8},
+            "grpo": {
+                "steps": main,
+                "rollouts": {"prompts": 2, "group": 4},
+                "micro_batch": 8,
+                "phases": [{"name": name, "steps": steps} for name, steps in phases],
+            },
             "evaluate": {"count": 8},
         }
     )
@@ -53,10 +60,18 @@ class Scripted:
         return self._turns.pop(0) if self._turns else Turn(error="no turn", failed=False)
 
 
-def write_job(store: Store, *, sft: int = 60, grpo: int = 40, shown: int = 3, state: str = "done") -> str:
+def write_job(
+    store: Store,
+    *,
+    sft: int = 60,
+    grpo: int = 40,
+    shown: int = 3,
+    state: str = "done",
+    phases: Sequence[tuple[str, int]] = (),
+) -> str:
     """The job's id. `shown` of its steps have groups with recorded episodes; `state` is what its row says."""
     jobs = JobStore(store.engine, store.home)
-    row = jobs.submit(recipe(sft, grpo))
+    row = jobs.submit(recipe(sft, grpo, phases))
     job_folder = jobs.folder(row.id)
     _figures(job_folder, sft, grpo)
     with ThreadPoolExecutor(1) as aside:  # Playwright has an event loop in the tests' own thread
@@ -64,7 +79,8 @@ def write_job(store: Store, *, sft: int = 60, grpo: int = 40, shown: int = 3, st
     for group in groups:
         job_folder.append_group(group)
     for step in (sft // 2, sft, sft + grpo // 2, sft + grpo):
-        _checkpoint(job_folder, step, "sft" if step <= sft else "grpo", 0.2 + 0.5 * step / (sft + grpo))
+        phase = phases[-1][0] if phases and step == sft + grpo else ""
+        _checkpoint(job_folder, step, "sft" if step <= sft else "grpo", 0.2 + 0.5 * step / (sft + grpo), phase)
     job_folder.log.write_text(
         "2026-11-21 10:00:00 stage sft\n2026-11-21 10:20:00 <b>not markup</b>\n", encoding="utf-8"
     )
@@ -200,15 +216,16 @@ async def _group(store: Store, pool: LivePool, task: Task, step: int, kind: str)
     }  # fmt: skip
 
 
-def _checkpoint(job_folder: JobFolder, step: int, stage: Literal["sft", "grpo"], correct: float) -> None:
+def _checkpoint(
+    job_folder: JobFolder, step: int, stage: Literal["sft", "grpo"], correct: float, phase: str = ""
+) -> None:
     draft = job_folder.draft / str(step)
     draft.mkdir(parents=True)
     (draft / "model.safetensors").write_bytes(b"x" * 1000)
     metrics = {"check/correct": correct, "check/valid_turns": 0.95}
     job_folder.append_metrics(stage, step, metrics)
-    job_folder.save_checkpoint(
-        draft, Checkpoint(name="t", kind="full", base="starter:tiny", stage=stage, step=step, metrics=metrics)
-    )
+    about = Checkpoint(name="t", kind="full", base="starter:tiny", stage=stage, step=step, metrics=metrics, phase=phase)
+    job_folder.save_checkpoint(draft, about)
 
 
 def _evaluation(name: str, mean: float) -> dict[str, Any]:
