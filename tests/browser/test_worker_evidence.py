@@ -33,10 +33,10 @@ def test_a_worker_is_measured_and_described_and_the_description_is_taken(page: P
     page.get_by_role("button", name="What did it bring?").click()
     drawer.get_by_label("Done by").select_option("oracle")
     drawer.get_by_role("button", name="Replay tasks").click()
-    expect(drawer.locator(".pool-value-verdict")).to_contain_text("more of the tasks are right", timeout=60_000)
+    expect(drawer.locator(".pool-value-verdict")).to_contain_text("points higher", timeout=60_000)
     row = drawer.locator("tr[data-figure=score] td")
     expect(row.first).to_have_text("100 %")
-    expect(row.nth(3)).to_have_text(re.compile(r"^\+\d+ % to \+\d+ %$"))
+    expect(row.nth(2).locator("small")).to_have_text(re.compile(r"^\+\d+ % to \+\d+ %$"))
     drawer.get_by_text("tasks came out otherwise").click()
     expect(drawer.locator(".pool-value-tasks li").first).to_contain_text("right only with it")
 

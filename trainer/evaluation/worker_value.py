@@ -104,11 +104,11 @@ class WorkerValue:
         change = self.score.difference
         if change.low <= 0 <= change.high:
             return f"In {done} no difference of the score can be told from chance."
-        words = "more" if change.mean > 0 else "fewer"
-        low, high = sorted((abs(change.low), abs(change.high)))
+        words = "higher" if change.mean > 0 else "lower"
+        low, high = (round(100 * bound) for bound in sorted((abs(change.low), abs(change.high))))
         return (
-            f"With {self.worker} {abs(change.mean):.0%} {words} of the tasks are right "
-            f"(95 %: {low:.0%} to {high:.0%}; {done})."
+            f"With {self.worker} the share of right answers is {abs(100 * change.mean):.0f} points {words} "
+            f"(95 %: {low} to {high}; {done})."
         )
 
 

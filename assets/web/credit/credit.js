@@ -20,10 +20,10 @@ class CreditView {
     this.view = view;
     this.episode = null;
     this.button = button("Measure credit", () => busy(this.button, "Running again …", () => this.measure()));
-    this.button.title = LEAD;
-    this.result = el("div.credit-result", { role: "status" });
-    this.root = el("section.credit", { "aria-label": "Credit" }, this.button, this.result);
-    view.inspector.root.after(this.root);
+    this.lead = el("p.run-credit-lead", {}, LEAD);
+    this.result = el("div.run-credit-result", { role: "status" });
+    this.root = el("section.run-view-panel.run-credit", { "aria-label": "Credit" }, el("h2", {}, "Credit"), this.lead, this.button, this.result);
+    view.inspector.root.parentElement.append(this.root);
     view.full.addEventListener("marked", () => this.follow());
     this.follow();
   }
@@ -35,6 +35,7 @@ class CreditView {
     if (!episode || episode.id === this.episode) return;
     this.episode = episode.id;
     this.button.hidden = false;
+    this.lead.textContent = LEAD;
     this.result.replaceChildren();
   }
 
@@ -51,7 +52,7 @@ class CreditView {
   /** @param {CreditDocument} credit */
   show(credit) {
     if (credit.reason) {
-      this.result.replaceChildren(el("p.credit-lead", {}, `No credit: ${credit.reason}.`));
+      this.result.replaceChildren(el("p.run-credit-lead", {}, `No credit: ${credit.reason}.`));
       return;
     }
     this.button.hidden = true;
@@ -59,10 +60,10 @@ class CreditView {
       ...credit.workers.map((line) => row("worker", line.worker, line)),
       ...credit.access.map((line) => row("access", `Step ${line.step} sees step ${line.source}`, line)),
     ];
-    const lead = credit.score
+    this.lead.textContent = credit.score
       ? "The answer is right. Needed: without it, it is lost."
       : "The answer is wrong. Harmful: without it, it becomes right.";
-    this.result.replaceChildren(el("h2", {}, "Credit"), el("p.credit-lead", {}, lead), el("ul.credit-list", {}, ...rows));
+    this.result.replaceChildren(el("ul.run-credit-list", {}, ...rows));
     this.mark(credit);
   }
 
@@ -71,8 +72,8 @@ class CreditView {
   mark(credit) {
     for (const line of credit.steps) {
       for (const card of this.view.graph.root.querySelectorAll(`.run-graph-card[data-id="${line.step}"]`)) {
-        card.querySelector(".credit-mark")?.remove();
-        const mark = el("span.credit-mark", { "data-credit": verdict(line), title: line.reason || "" }, verdict(line));
+        card.querySelector(".run-credit-mark")?.remove();
+        const mark = el("span.run-credit-mark", { "data-credit": verdict(line), title: line.reason || "" }, verdict(line));
         card.querySelector(".run-graph-foot").append(mark);
       }
     }

@@ -101,9 +101,10 @@ function toggle(page, worker) {
 
 function actions(page, worker) {
   const row = el("div.page-actions");
-  const add = (label, path, work) => {
+  const add = (label, path, work, brief = false) => {
     const node = button("", work, "page-action");
-    node.append(icon(path), label);
+    node.append(icon(path), brief ? "" : label);
+    if (brief) node.title = label;
     node.dataset.key = `${label}-${worker.name}`;
     node.setAttribute("aria-label", `${label} ${worker.name}`);
     row.append(node);
@@ -114,9 +115,9 @@ function actions(page, worker) {
   if (page.isOld()) return row;
   add("Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
   add("Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
-  add("Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null));
+  add("Clone", ACTIONS.copy, () => openWorker(page, { ...worker, name: `${worker.name}-copy`.slice(0, 48) }, null), true);
   if (REFRESHABLE.includes(worker.kind)) add("Refresh", ACTIONS.again, () => page.act({ action: "refresh", name: worker.name }));
-  add("Remove", ACTIONS.trash, () => openRemove(page, worker));
+  add("Remove", ACTIONS.trash, () => openRemove(page, worker), true);
   return row;
 }
 

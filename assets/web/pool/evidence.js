@@ -106,18 +106,20 @@ class Evidence {
 
 /** @param {ValueDocument} value */
 function drawValue(value) {
-  const head = ["", "With it", "Without it", "Change", "95 % interval"].map((word) => el("th", { scope: "col" }, word));
+  const head = ["", "With it", "Without it", "Change, 95 %"].map((word) => el("th", { scope: "col" }, word));
   const rows = value.changes.filter((change) => change.name === "score" || change.with_it || change.without_it).map(drawChange);
   const table = el("table.pool-value-table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
   const done = `${count(value.pairs)} of ${count(value.tasks)} tasks, by ${value.orchestrator_label}; it was called in ${count(value.called)}.`;
   const differing = value.differing.map((task) =>
     el("li", {}, el("b", {}, task.query), el("small", {}, task.with_it ? "right only with it" : "right only without it")));
+  /** @type {HTMLElement[]} */
   const parts = [
     el("p.pool-value-verdict", { "data-enough": String(value.enough) }, value.verdict), el("p.pool-value-done", {}, done),
     el("div.pool-value-frame", { tabindex: "0", role: "region", "aria-label": "Figures" }, table),
   ];
   if (differing.length) {
-    parts.push(el("details.page-more", {}, el("summary", {}, `${differing.length} tasks came out otherwise`), el("ul.pool-value-tasks", {}, ...differing)));
+    const tasks = el("ul.pool-value-tasks", {}, ...differing);
+    parts.push(el("details.page-more", {}, el("summary", {}, `${differing.length} tasks came out otherwise`), tasks));
   }
   return [...parts, ...value.notes.map((note) => el("p.pool-value-note", {}, note))];
 }
@@ -125,7 +127,13 @@ function drawValue(value) {
 /** @param {FigureChange} change */
 function drawChange(change) {
   const [label, write] = FIGURES[change.name];
-  const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${write(Math.abs(value))}`;
-  const cells = [write(change.with_it), write(change.without_it), signed(change.difference), `${signed(change.low)} to ${signed(change.high)}`];
-  return el("tr", { "data-figure": change.name }, el("th", { scope: "row" }, label), ...cells.map((cell) => el("td", {}, cell)));
+  const signed = (value) => {
+    const size = write(Math.abs(value));
+    return Number.parseFloat(size) ? `${value > 0 ? "+" : "−"}${size}` : size;
+  };
+  const interval = el("small", {}, `${signed(change.low)} to ${signed(change.high)}`);
+  return el(
+    "tr", { "data-figure": change.name }, el("th", { scope: "row" }, label), el("td", {}, write(change.with_it)),
+    el("td", {}, write(change.without_it)), el("td", {}, signed(change.difference), interval),
+  );
 }

@@ -6,6 +6,7 @@ import { button, busy, select } from "../lib/controls.js";
 import { el, icon } from "../lib/dom.js";
 import { documentsField, keyField, modelField, textField } from "../lib/fields.js";
 import { ACTIONS, NEEDS, kindIcon } from "../lib/icons.js";
+import { openEvidence } from "./evidence.js";
 import { testResult, testWorker } from "./card.js";
 import { openFunction, openMcp, openOpenApi, openPoolFile, openSpace } from "./imports.js";
 import { openWorker } from "./worker_dialogs.js";
@@ -187,7 +188,9 @@ export class Gallery {
     }, "pool-gallery-test");
     test.setAttribute("aria-label", `Test ${name}`);
     const message = el("span", {}, "Added as ", el("b", {}, name));
-    done.replaceChildren(el("div.pool-gallery-added", {}, icon(ACTIONS.check), message, test));
+    const measure = button("Measure", () => openEvidence(this.page, name), "pool-gallery-test");
+    measure.setAttribute("aria-label", `What does ${name} bring?`);
+    done.replaceChildren(el("div.pool-gallery-added", {}, icon(ACTIONS.check), message, test, measure));
     return test;
   }
 

@@ -230,7 +230,8 @@ class PublishPage {
     if (!orchestrator.startsWith("oracle")) links.append(el("a.podium-link", { href: python, download: "" }, "Download as a Python file"));
     this.content = el("div.publish-content");
     this.files.replaceChildren(
-      head, this.changed, links, ...secrets.map(secretLine), ...this.luggage(), ...bundles.map((bundle) => this.bundle(bundle)), this.content,
+      head, this.changed, links, ...secrets.map(secretLine), ...this.luggage(), ...bundles.map((bundle) => this.bundle(bundle)),
+      this.content,
     );
     this.look(bundles[0].kind, "README.md");
     if (matchMedia("(max-width: 1100px)").matches) this.files.scrollIntoView({ block: "start" });

@@ -43,7 +43,7 @@ def test_tasks_that_need_a_worker_fail_without_it_and_others_do_not():
     assert (len(value.pairs), value.needing) == (16, 12)
     assert (value.score.with_it, value.score.without_it) == (1.0, 0.25)
     assert 0 < value.score.difference.low < 0.75 < value.score.difference.high < 1
-    assert "75% more of the tasks are right" in value.verdict and "16 tasks" in value.verdict
+    assert "75 points higher" in value.verdict and "16 tasks" in value.verdict
 
 
 def test_a_worker_that_no_task_calls_is_said_to_change_nothing():
