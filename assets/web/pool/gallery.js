@@ -188,7 +188,7 @@ export class Gallery {
     }, "pool-gallery-test");
     test.setAttribute("aria-label", `Test ${name}`);
     const message = el("span", {}, "Added as ", el("b", {}, name));
-    const measure = button("Measure", () => openEvidence(this.page, name), "pool-gallery-test");
+    const measure = button("Measure", () => openEvidence(this.page, name), "pool-gallery-measure");
     measure.setAttribute("aria-label", `What does ${name} bring?`);
     done.replaceChildren(el("div.pool-gallery-added", {}, icon(ACTIONS.check), message, test, measure));
     return test;
