@@ -97,11 +97,14 @@ def test_an_own_pool_runs_its_own_queries_and_grades_them(page: Page, studio_url
 
     page.goto(f"{studio_url}/pool?pool=crm-run")
     expect(page.get_by_role("region", name="What can orchestrate this pool")).to_contain_text("Reads any pool")
-    page.get_by_role("link", name="Run", exact=True).first.click()
+    page.locator("[data-key=run]").click()
     expect(query).to_have_value("What is 6 * 7?")
     choose(page, "run-orchestrator", "Oracle")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_test_id("verdict")).to_contain_text("Correct")
+
+    page.get_by_role("button", name="Keep as a task").click()
+    expect(page.get_by_text("Not kept: there is a task with this query already")).to_be_visible()
 
     choose(page, "run-pool", "starter")
     expect(query).not_to_have_value("What is 6 * 7?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -85,6 +86,12 @@ def test_one_bad_step_is_told_what_to_change_and_never_sinks_the_round(bad, says
     assert turn.error is None
     assert turn.steps[0].problem is not None and says in turn.steps[0].problem
     assert turn.steps[1].problem is None
+
+
+def test_a_worker_that_the_pool_lacks_is_called_unknown():
+    episode = play_turns(Turn((replace(step(1), worker="abacus"),), "$1"))
+    assert codes(episode) == {1: "unknown_worker"}
+    assert "there is no worker 'abacus'" in episode.steps[1].observation.error.message
 
 
 def test_the_rest_of_the_round_runs():

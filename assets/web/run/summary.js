@@ -5,6 +5,7 @@ import { exportMenu } from "../lib/export_menu.js";
 import { ACTIONS } from "../lib/icons.js";
 import { outcomeChip } from "../lib/outcome.js";
 import { SAVE, STAR, starButton } from "../lib/star.js";
+import { keepTaskButton } from "./keep_task.js";
 import { offerList } from "./offers.js";
 
 export class Summary {
@@ -49,9 +50,10 @@ export class Summary {
   actions(episode) {
     const star = starButton(episode.id, null, episode.what_if_of ? SAVE : STAR);
     const menu = exportMenu(episode.id);
-    star.dataset.whenOver = menu.dataset.whenOver = "1";
+    const keep = keepTaskButton(episode);
+    star.dataset.whenOver = menu.dataset.whenOver = keep.dataset.whenOver = "1";
     const download = { href: `/api/episodes/${encodeURIComponent(episode.id)}`, download: "" };
-    return [...this.more(), star, copyButton(() => location.href, "Copy link"), el("a.podium-link", download, "Download trace"), menu];
+    return [...this.more(), star, keep, copyButton(() => location.href, "Copy link"), el("a.podium-link", download, "Download trace"), menu];
   }
 
   workersLine({ round, shown }) {

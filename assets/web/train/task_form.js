@@ -133,7 +133,14 @@ export class TaskForm {
     this.general.textContent = left.map(([, what]) => what).join("; ");
   }
 
+  /** A check that waits or is under way must not wipe out what a command has said. */
+  stopTelling() {
+    clearTimeout(this.waiting);
+    this.key = "";
+  }
+
   async runPlan() {
+    this.stopTelling();
     const reply = await this.ask({ action: "run_plan", task: this.read() });
     this.show(reply.ok ? [] : reply.problems);
     if (!reply.ok) return;
@@ -142,6 +149,7 @@ export class TaskForm {
   }
 
   async send() {
+    this.stopTelling();
     const reply = await this.panel.change({ action: "save_task", query: this.query, task: this.read() });
     this.show(reply.ok ? [] : reply.problems);
     if (reply.ok) this.panel.open("");

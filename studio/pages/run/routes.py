@@ -24,6 +24,8 @@ from studio.pages.run.credit_routes import credit_routes
 from studio.pages.run.stream import POLL_S, EpisodeFollower
 from studio.pages.run.what_if_routes import what_if_routes
 from studio.runtime import Runtime
+from trainer.errors import TrainerError
+from trainer.tasks.practice.stored import open_task_book
 
 T = TypeVar("T")
 
@@ -89,6 +91,17 @@ def routes(runtime: Runtime) -> APIRouter:
         except (PoolError, OrchestratorError) as error:
             raise HTTPException(409, str(error)) from error
         return JSONResponse({"episode": started})
+
+    @router.post("/{episode_id}/task")
+    def keep_task(episode_id: str) -> JSONResponse:
+        from trainer.sft.episode_task import make_line_of_episode  # imports what training needs
+
+        pool = find_row(runtime, episode_id).pool
+        try:
+            open_task_book(pool).add([make_line_of_episode(runtime.store, episode_id, pool)])
+        except (PoolError, OrchestratorError, TrainerError) as error:
+            raise HTTPException(409, str(error)) from error
+        return JSONResponse({"pool": pool})
 
     router.include_router(what_if_routes(runtime))
     router.include_router(credit_routes(runtime))
