@@ -10,7 +10,8 @@ export function keepTaskButton(episode) {
   node.addEventListener("click", async () => {
     node.disabled = true;
     try {
-      const { pool } = await post(`/api/episodes/${encodeURIComponent(episode.id)}/task`, {});
+      const { pool, problem } = await post(`/api/episodes/${encodeURIComponent(episode.id)}/task`, {});
+      if (problem) throw new Error(problem);
       node.replaceWith(el("a.podium-link", { href: `/train?tasks=${encodeURIComponent(pool)}` }, "Kept: look at the tasks"));
     } catch (error) {
       node.textContent = `Not kept: ${error.message}`;

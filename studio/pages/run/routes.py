@@ -94,14 +94,15 @@ def routes(runtime: Runtime) -> APIRouter:
 
     @router.post("/{episode_id}/task")
     def keep_task(episode_id: str) -> JSONResponse:
+        """Make a run one of its pool's own tasks; `problem` says why it cannot be one."""
         from trainer.sft.episode_task import make_line_of_episode  # imports what training needs
 
         pool = find_row(runtime, episode_id).pool
         try:
             open_task_book(pool).add([make_line_of_episode(runtime.store, episode_id, pool)])
         except (PoolError, OrchestratorError, TrainerError) as error:
-            raise HTTPException(409, str(error)) from error
-        return JSONResponse({"pool": pool})
+            return JSONResponse({"pool": pool, "problem": str(error)})
+        return JSONResponse({"pool": pool, "problem": ""})
 
     router.include_router(what_if_routes(runtime))
     router.include_router(credit_routes(runtime))
