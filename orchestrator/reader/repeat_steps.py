@@ -19,8 +19,8 @@ from orchestrator.reader.refusal import refuse
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
-# Of the needs that a worker serves one in ten is less like its card, of those that none serves nearly all are.
-SURE_LIKENESS = 0.5
+# Of the needs that a worker serves one in twenty is less like its card, of those that none serves nearly all are.
+SURE_LIKENESS = 0.45
 LEAST_SHARE = 0.5  # of the likeness of the likeliest worker: one that is less like the need is not worth a try
 REJECTIONS = {"bad_arguments", "nothing_to_read", "not_found"}  # codes of failures that say: not a call for me
 
@@ -45,19 +45,20 @@ class Revision:
     repeated: tuple[int, ...]
 
     def end(self) -> Turn | None:
-        """The turn that ends the episode where a need has no worker left; None where every one has.
-
-        Where no worker was much like the need, none can do it. Otherwise the likeliest was probably the right one, and
-        the call was wrong: that is a failure.
-        """
+        """The turn that ends the episode where a need has no worker left; None where every one has."""
         unserved = next((item for item in self.needs if not item.ranked), None)
         if unserved is None:
             return None
-        return (
-            Turn(answer=refuse(unserved.need.text))
-            if unserved.likeness < SURE_LIKENESS
-            else explain_failure(unserved.runs[0])
-        )
+        if self._is_unlike_all(unserved):
+            return Turn(answer=refuse(unserved.need.text))
+        return explain_failure(unserved.runs[0])
+
+    def _is_unlike_all(self, unserved: RevisedNeed) -> bool:
+        """Whether no worker can do what is needed: none is much like the need, no step with the same need has worked,
+        and what was rejected is not the output of another step. Otherwise the likeliest worker was probably the right
+        one, and the call was wrong."""
+        served = any(item.need.text == unserved.need.text and _has_worked(item) for item in self.needs)
+        return unserved.likeness < SURE_LIKENESS and not served and not unserved.runs[0].step.references
 
     def renumber(self, turn: Turn, first_id: int) -> Turn:
         """Of a turn for all needs, whose steps count from 1, the steps that are taken again, with ids from `first_id`
@@ -66,6 +67,10 @@ class Revision:
         ids |= {place: first_id + k for k, place in enumerate(self.repeated)}
         steps = tuple(renumber_step(step, ids) for step in turn.steps if step.id in self.repeated)
         return replace(turn, steps=steps, answer=renumber_quotes(turn.answer, ids))
+
+
+def _has_worked(item: RevisedNeed) -> bool:
+    return any(not _is_failed(run) for run in item.runs)
 
 
 def plan_revision(episode: Episode, pool: LivePool, candidates: int) -> Revision | None:

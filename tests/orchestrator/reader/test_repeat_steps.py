@@ -126,3 +126,17 @@ def test_a_call_that_copies_the_example_of_a_card_is_not_made(rank):
     rank({DISTANCE: {"great_circle": 0.9}})
     episode, _ = run("How far is Lisbon from Guarulhos?", f"1. {DISTANCE}", copied)
     assert list_calls(episode) == [(1, "great_circle", True)], "the example is about what was asked"
+
+
+def test_a_need_that_another_step_was_served_with_is_not_refused(rank):
+    rank({"way there": {"great_circle": 0.4}})
+    needs, fill = "1. way there\n2. way there", f'1. {LHR_JFK}\n2. {{"route": "Zzyzx to Nowhere"}}\n= $2'
+    episode, _ = run("How far is JFK from LHR, and Zzyzx from Nowhere?", needs, fill)
+    assert episode.steps[1].observation.ok and episode.answer is None and "Zzyzx" in episode.ended.reason
+
+
+def test_a_need_whose_call_was_given_the_output_of_a_wrong_step_is_not_refused(rank):
+    rank({"way there": {"great_circle": 0.4}, "sum": {"calculator": 0.9}})
+    fill = '1. {"expression": "1 + 1"}\n2. {"route": "$1"}\n= $2'
+    episode, _ = run("How far is 1 + 1?", "1. sum\n2. way there (1)", fill)
+    assert episode.answer is None and episode.ended.outcome == "orchestrator_failed"
