@@ -246,7 +246,7 @@ def _write_value(value: Mapping[str, Any]) -> str:
     rows = [
         f"{row['name']}: {row['with_it']:.3g} with, {row['without_it']:.3g} without, "
         f"{row['difference']:+.3g} (95 %: {row['low']:+.3g} to {row['high']:+.3g})"
-        for row in value["changes"]
+        for row in (value["changes"] if value["pairs"] else ())
     ]
     done = f"{value['pairs']} of {value['tasks']} tasks by {value['orchestrator_label']}, {value['called']} called it"
     return "\n".join([value["verdict"], done, *rows, *value["notes"]])

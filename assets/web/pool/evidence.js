@@ -107,7 +107,7 @@ class Evidence {
 /** @param {ValueDocument} value */
 function drawValue(value) {
   const head = ["", "With it", "Without it", "Change, 95 %"].map((word) => el("th", { scope: "col" }, word));
-  const rows = value.changes.filter((change) => change.name === "score" || change.with_it || change.without_it).map(drawChange);
+  const rows = (value.pairs ? value.changes : []).filter((change) => change.name === "score" || change.with_it || change.without_it).map(drawChange);
   const table = el("table.pool-value-table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
   const done = `${count(value.pairs)} of ${count(value.tasks)} tasks, by ${value.orchestrator_label}; it was called in ${count(value.called)}.`;
   const differing = value.differing.map((task) =>
@@ -115,8 +115,8 @@ function drawValue(value) {
   /** @type {HTMLElement[]} */
   const parts = [
     el("p.pool-value-verdict", { "data-enough": String(value.enough) }, value.verdict), el("p.pool-value-done", {}, done),
-    el("div.pool-value-frame", { tabindex: "0", role: "region", "aria-label": "Figures" }, table),
   ];
+  if (rows.length) parts.push(el("div.pool-value-frame", { tabindex: "0", role: "region", "aria-label": "Figures" }, table));
   if (differing.length) {
     const tasks = el("ul.pool-value-tasks", {}, ...differing);
     parts.push(el("details.page-more", {}, el("summary", {}, `${differing.length} tasks came out otherwise`), tasks));

@@ -239,6 +239,8 @@ def _list_notes(value: WorkerValue, tasks: ReplayableTasks, pool: str) -> list[s
     notes = []
     if len(value.pairs) < value.tasks:
         notes.append(f"The time was up after {len(value.pairs)} of {value.tasks} tasks; give it more for more of them.")
+        if not value.enough and value.orchestrator != REFERENCE_PLANS:
+            notes.append("Reference plans take a fraction of the time: choose them (--orchestrator oracle).")
     elif not value.enough:
         notes.append(f"There are no more tasks; make some with: podium tasks make --pool {pool}")
     if value.pairs and not value.needing:
