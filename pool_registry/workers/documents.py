@@ -49,8 +49,8 @@ class Documents(Worker[DocumentsConfig]):
 
     @classmethod
     def pack(cls, config: DocumentsConfig, folder: str) -> PackedFiles | None:
-        found = passages.find_documents(config.path)
-        return PackedFiles({f"{folder}/{found.name(file)}": file for file in found.files}, {"path": folder})
+        documents = passages.find_documents(config.path)
+        return PackedFiles({f"{folder}/{documents.name(file)}": file for file in documents.files}, {"path": folder})
 
     async def call(self, call: Call) -> Reply:
         query, top_k = call.text("query"), self.config.top_k

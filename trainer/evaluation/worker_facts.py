@@ -160,10 +160,10 @@ async def _list_arguments(worker: LiveWorker, sources: SampleSources, count: int
         own = [sample.arguments for sample in await worker.worker.list_sample_calls(count)]
     except (WorkerFault, PoolError, OSError):
         own = []  # what it cannot read shows when it is called
-    known = [*sources.arguments, *planned, *own]
-    if not known:
-        known = [*guess_arguments(worker, (), count, make_random(f"describe/{name}"))]
-    distinct = {json.dumps(dict(arguments), sort_keys=True, default=str): arguments for arguments in known}
+    samples = [*sources.arguments, *planned, *own]
+    if not samples:
+        samples = [*guess_arguments(worker, (), count, make_random(f"describe/{name}"))]
+    distinct = {json.dumps(dict(arguments), sort_keys=True, default=str): arguments for arguments in samples}
     return [arguments for arguments in distinct.values() if worker.argument_problem(arguments) is None][:count]
 
 
@@ -262,7 +262,7 @@ async def _write_prose(
     return ("", f"what {author} wrote is left out: {problem}") if problem else (prose, "")
 
 
-def find_prose_problem(prose: str, known: str) -> str:
+def find_prose_problem(prose: str, facts: str) -> str:
     """Why words about a worker cannot be used; "" when they can."""
     if not prose:
         return "it is empty"
@@ -270,7 +270,7 @@ def find_prose_problem(prose: str, known: str) -> str:
         return f"it has more than {MAX_PROSE} characters"
     if not prose.endswith((".", "!")):
         return "it ends in the middle of a sentence"
-    invented = [number for number in _NUMBER.findall(prose) if number not in _NUMBER.findall(known)]
+    invented = [number for number in _NUMBER.findall(prose) if number not in _NUMBER.findall(facts)]
     return f"it names {invented[0]}, which was not measured" if invented else ""
 
 

@@ -122,8 +122,8 @@ def _collect_next(training: TrainingContext, settings: SftSettings, sft_round: S
     teacher = f"{job_folder.path.name}@{sft_round.before}"
     own = options.model_copy(update={"teacher": teacher, "faults": 0.0})
     new = _sample_teacher(training, own, settings.optimizer.seed + sft_round.number)
-    found = {row.query for row in new}
-    kept = [row for row in earlier if row.query not in found]
+    solved = {row.query for row in new}
+    kept = [row for row in earlier if row.query not in solved]
     log.info("round %d: %d tasks solved by %s, %d kept from before", sft_round.number, len(new), teacher, len(kept))
     return [*new, *kept]
 

@@ -167,10 +167,10 @@ class TrainPage {
   async chooseTasks(source) {
     const pool = source.startsWith("practice:") ? source.slice("practice:".length) : "";
     const { recipe } = this;
-    const asked = pool && pool !== recipe.pool
+    const command = pool && pool !== recipe.pool
       ? { action: "of_pool", name: pool }
       : { action: "check", recipe: { ...recipe, tasks: { ...recipe.tasks, source } } };
-    await this.replace(asked, "");
+    await this.replace(command, "");
   }
 
   reveal(key) {

@@ -58,8 +58,8 @@ def _load_recipe(runtime: Runtime, row: JobRow) -> Recipe | None:
 
 def _describe_general(name: str, pool: Pool) -> OrchestratorLine:
     if name == READER:
-        known = "" if pool.name == STARTER else " It has not been trained on this pool."
-        about = f"Reads any pool: says what each step needs and binds that to a worker. Needs no key.{known}"
+        untrained = "" if pool.name == STARTER else " It has not been trained on this pool."
+        about = f"Reads any pool: says what each step needs and binds that to a worker. Needs no key.{untrained}"
         return OrchestratorLine(name=name, label=checkpoint_label(name), about=about, job="")
     agent = name.split(":")[1]
     return OrchestratorLine(name=name, label=f"Model, {agent}", about=f"{agent} of this pool writes the plans.", job="")
