@@ -19,10 +19,10 @@ OUT_OF_ROUNDS = re.compile("out of rounds", re.IGNORECASE)
 
 def ask(page: Page, url: str, pool: str, orchestrator: str, query: str) -> None:
     page.goto(f"{url}/?pool={pool}&orchestrator={orchestrator}")
-    box = page.locator("#query textarea")
-    expect(box).not_to_have_value("")
-    box.fill(query)
-    page.get_by_role("button", name="Run", exact=True).click()
+    run = page.get_by_role("button", name="Run", exact=True)
+    expect(run).to_be_enabled()  # the page has filled in what it begins with
+    page.locator("#query textarea").fill(query)
+    run.click()
 
 
 def list_offers(page: Page) -> Locator:

@@ -134,7 +134,7 @@ def test_a_person_logs_in_runs_something_under_their_name_and_logs_out(shared, b
         log_in(page, "ada")
         page.wait_for_url(f"{shared.url}/?pool=edge&orchestrator=direct")
         expect(page.locator(".podium-me")).to_contain_text("ada")
-        page.wait_for_function("document.querySelector('#query textarea')?.value")
+        expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
         page.locator("#query textarea").fill("say hello")
         page.get_by_role("button", name="Run", exact=True).click()
         expect(page.locator(".run-graph-card:visible").first).to_be_visible(timeout=LONG_MS)
