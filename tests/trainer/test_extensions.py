@@ -188,6 +188,7 @@ print(json.dumps([parts["RewardSettings"]["properties"]["term"], parts["TaskSett
         "parallelism",
         "finish",
         "readable",
+        "credit",
         "boom",
         "brevity",
     ]

@@ -127,6 +127,7 @@ def test_wrong_answers_earn_nothing_for_being_short_or_different():
         "binding",
         "parallelism",
         "finish",
+        "credit",
     ]
 
 

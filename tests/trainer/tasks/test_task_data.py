@@ -50,7 +50,16 @@ def test_a_text_with_an_unknown_gap_names_its_place():
 def test_every_family_has_a_file_and_every_file_is_used():
     files = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in asset("tasks").glob("*.yaml")}
     everyday = {"everyday", "everyday_tools", "everyday_held_out"}
-    assert set(files) == {*SUITES, "joined", "pool_conditions", "practice_words", "worlds", "far_out", *everyday}
+    assert set(files) == {
+        *SUITES,
+        "joined",
+        "other_words",
+        "pool_conditions",
+        "practice_words",
+        "worlds",
+        "far_out",
+        *everyday,
+    }
 
 
 @pytest.mark.medium
