@@ -28,6 +28,7 @@ from pool_registry.actions import NO_USAGE, Observation, Status
 from pool_registry.calls.effect_free_pool import list_refused_workers
 from pool_registry.calls.live_pool import LivePool
 from trainer.evaluation.grading import grade_answer
+from trainer.results.statistics import mean
 from trainer.tasks.task import Task
 
 LEFT_OUT = Observation.failure(Status.EXEC_ERR, "left_out", "this step was left out to measure what it is worth")
@@ -48,21 +49,24 @@ class Removal:
 @dataclass(frozen=True, slots=True)
 class Credit:
     """The worth of what was removed; None where it cannot be measured, with the reason. `rerun` are the steps that were
-    called again."""
+    called again, at `cost` US dollars."""
 
     removal: Removal
     value: float | None
     rerun: tuple[int, ...] = ()
     reason: str = ""
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class CreditReport:
-    """The credits of a run with its score. `reason`: why nothing of it can be measured."""
+    """The credits of a run with its score, and what measuring them cost. `reason`: why nothing of it can be
+    measured."""
 
     score: float
     credits: tuple[Credit, ...] = ()
     reason: str = ""
+    cost: float = 0.0
 
     def of(self, kind: Kind) -> list[Credit]:
         """The credits of steps, of workers or of access-list entries."""
@@ -93,7 +97,7 @@ async def measure_credit(
         if key not in scores:  # a worker with one step is worth what its step is
             scores[key] = await _measure(removal, episode, task, pool, refused, score, repeats)
         credits.append(replace(scores[key], removal=removal))
-    return CreditReport(score, tuple(credits))
+    return CreditReport(score, tuple(credits), cost=sum(credit.cost for credit in scores.values()))
 
 
 def explain_unmeasurable(episode: Episode) -> str:
@@ -135,8 +139,9 @@ async def _measure(
     if effects:
         listed = ", ".join(sorted(effects))
         return Credit(removal, None, reason=f"{listed} would be called again, which may have effects")
-    without = [await _score_without(removal, episode, task, pool, rerun) for _ in range(repeats if rerun else 1)]
-    return Credit(removal, score - sum(without) / len(without), tuple(sorted(rerun)))
+    trials = [await _try_without(removal, episode, task, pool, rerun) for _ in range(repeats if rerun else 1)]
+    without = mean([trial_score for trial_score, _ in trials])
+    return Credit(removal, score - without, tuple(sorted(rerun)), cost=sum(cost for _, cost in trials))
 
 
 def find_rerun(episode: Episode, removal: Removal) -> set[int]:
@@ -152,7 +157,10 @@ def find_rerun(episode: Episode, removal: Removal) -> set[int]:
     return (called | unended) - removal.steps
 
 
-async def _score_without(removal: Removal, episode: Episode, task: Task, pool: LivePool, rerun: set[int]) -> float:
+async def _try_without(
+    removal: Removal, episode: Episode, task: Task, pool: LivePool, rerun: set[int]
+) -> tuple[float, float]:
+    """The score of the run without what is removed, and what its calls cost."""
     kept = {
         k: replace(run.observation, latency_s=0.0, usage=NO_USAGE)
         for k, run in episode.steps.items()
@@ -163,7 +171,7 @@ async def _score_without(removal: Removal, episode: Episode, task: Task, pool: L
     limits = pool.pool.limits.model_copy(update={"max_rounds": min(64, len(turns) + 1)})
     spec = EpisodeSpec(episode.query, kept=kept)
     varied = await run_episode(spec, EditedTurns(turns), pool, limits=limits)
-    return float((await grade_answer(task, varied.answer, pool)).correct)
+    return float((await grade_answer(task, varied.answer, pool)).correct), varied.usage.cost
 
 
 def _edit_turn(turn: Turn, removal: Removal, rerun: Collection[int]) -> Turn:

@@ -359,8 +359,8 @@ class RolloutEngine:
                 raise guarded.failure
             await grade_episode(episode, task, self.sink, self.pool)
             first = await self._grade_first_answer(episode, task) if recursive else None
+            sample = await self._measure_credit(make_sample(task, episode, limits, self.episode_format.style), pool)
         self.cost += episode.usage.cost
-        sample = await self._measure_credit(make_sample(task, episode, limits, self.episode_format.style), pool)
         return Rollout(sample, policy.writer.transcript, policy.writer.logprobs, first)
 
     async def _measure_credit(self, sample: Sample, pool: LivePool) -> Sample:
@@ -368,6 +368,7 @@ class RolloutEngine:
         if CREDIT not in self.terms or not sample.correct:
             return sample
         report = await measure_credit(sample.episode, sample.task, pool)
+        self.cost += report.cost
         return replace(sample, needed_share=report.needed_share)
 
     async def _grade_first_answer(self, episode: Episode, task: Task) -> Sample:

@@ -121,3 +121,10 @@ def test_the_reward_pays_a_right_answer_its_needed_share_and_a_wrong_one_nothing
     episode.apply(Graded(True, "50", 1.0))
     assert score_group([sample], terms) == [{"credit": pytest.approx(0.6)}]
     assert score_group([replace(sample, needed_share=None)], terms) == [{}]
+
+
+def test_what_reruns_cost_is_counted_once_for_equal_ones():
+    priced = POOL.model_copy(update={"workers": tuple(w.model_copy(update={"price_call": 0.5}) for w in POOL.workers)})
+    _, report = measure(PLAN, pool=priced)
+    # step 3 is called again without step 2 (which is all that `spare` did) and without the access to it
+    assert report.cost == pytest.approx(2 * 0.5)

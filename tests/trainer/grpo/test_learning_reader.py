@@ -41,6 +41,7 @@ from trainer.tasks.verifier import ExactText, RefusalVerifier
 pytestmark = pytest.mark.medium
 NEEDS = "1. length of a river"
 FILL = '1. {"text": "Rhine"}\n= $1'
+TERMS = ("accuracy", "format", "binding")
 PLAN = Turn((Step(1, "rivers", {"text": "Rhine"}, need="length of a river"),), "$1")
 
 
@@ -117,11 +118,11 @@ def a_task(plan: Turn | None = PLAN, answer: str = "Rhine") -> Task:
     return Task(TaskRef("own", 1, "train", 0), "How long is the Rhine?", ExactText(answer), plan)
 
 
-def an_engine(chat: ChatTokens, pool: LivePool, **limits: int) -> RolloutEngine:
+def an_engine(chat: ChatTokens, pool: LivePool, terms: Sequence[str] = TERMS, **limits: int) -> RolloutEngine:
     settings = {"turn_tokens": 200, "max_length": 4000, "max_rounds": 2, **limits}
-    terms = load_rewards([RewardSettings(term=name) for name in ("accuracy", "format", "binding")])
+    rewards = load_rewards([RewardSettings(term=name) for name in terms])
     return RolloutEngine(
-        "learner", pool, chat, EpisodeFormat(find_dialect("plan"), "reader", **settings), terms, NoSink()
+        "learner", pool, chat, EpisodeFormat(find_dialect("plan"), "reader", **settings), rewards, NoSink()
     )
 
 
@@ -254,3 +255,14 @@ def test_the_share_of_turns_that_can_be_read_counts_what_the_model_wrote(chat):
 
     groups = [asyncio.run(run(texts)) for texts in ([NEEDS, FILL], ["12"])]
     assert compute_rollout_metrics(groups, [], [])["rollout/valid_turns"] == 0.5
+
+
+def test_a_step_that_the_answer_does_not_need_earns_no_credit(chat):
+    async def measure(*texts: str) -> float:
+        engine = an_engine(chat, a_pool(), ("accuracy", "credit"))
+        return (await engine.run_group(a_task(), Script(chat, texts), 1)).rollouts[0].terms["credit"]
+
+    needless = (f"{NEEDS}\n2. height of a mountain", '1. {"text": "Rhine"}\n2. {"text": "Zugspitze"}\n= $1')
+    assert asyncio.run(measure(NEEDS, FILL)) == 1
+    assert asyncio.run(measure(*needless)) == 0.5
+    assert asyncio.run(measure(NEEDS, '1. {"text": "Elbe"}\n= $1')) == 0, "a wrong answer earns none"
