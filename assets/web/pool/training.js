@@ -27,7 +27,7 @@ class Training {
     this.agentField = labelField("Words of the queries", this.agent);
     this.allowed = el("fieldset.pool-training-allowed");
     this.heading = el("h3.pool-memory-heading");
-    this.list = el("ul.pool-training-list");
+    this.list = el("ul.page-tasks.pool-training-list");
     this.left = el("p.pool-hint");
     this.problem = el("p.form-general", { role: "alert" });
     this.make = button("Make tasks", () => busy(this.make, "Calling the workers …", () => this.makeTasks()));

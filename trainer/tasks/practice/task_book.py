@@ -149,9 +149,18 @@ class TaskBook:
         with self._lock_file.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             lines, record = self.read(), self._read_record()
+            before = set(record.made)
             yield lines, record
-            write_atomically(self._record_file, record.model_dump_json())
+            # A made task that the record names and the file lacks counts as deleted by a person. So a new one is
+            # named only once it is in the file, in case this process ends between the writes.
+            kept = [digest for digest in record.made if digest in before]
+            self._write_record(record.model_copy(update={"made": kept}))
             write_atomically(self.file, "".join(f"{row.raw}\n" for row in lines))
+            if len(kept) < len(record.made):
+                self._write_record(record)
+
+    def _write_record(self, record: BookRecord) -> None:
+        write_atomically(self._record_file, record.model_dump_json())
 
 
 def compute_mark(line: TaskLine) -> str:

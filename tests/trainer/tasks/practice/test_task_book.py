@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pool_registry.atomic_write import write_atomically
 from trainer.errors import UnusableTasks
+from trainer.tasks.practice import task_book
 from trainer.tasks.practice.pasted_lines import read_answer, read_pasted
 from trainer.tasks.practice.task_book import TaskBook, count_splits
 from trainer.tasks.registry import open_source
@@ -106,6 +108,23 @@ def test_two_writers_at_a_time_lose_nothing(book):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda k: book.add([write_line(f"mine {k}")]), range(24)))
     assert len(list_queries(book)) == 28
+
+
+@pytest.mark.parametrize("writes", range(3))
+def test_a_making_that_is_cut_off_between_two_writes_loses_no_task(book, monkeypatch, writes):
+    left = iter(range(writes))
+
+    def write_or_die(file, text):
+        if next(left, None) is None:
+            raise OSError("no space left on device")
+        write_atomically(file, text)
+
+    monkeypatch.setattr(task_book, "write_atomically", write_or_die)
+    with pytest.raises(OSError, match="no space"):
+        make_again(book, 6)
+    monkeypatch.undo()
+    make_again(book, 6)
+    assert list_queries(book) == [f"made {k}" for k in range(6)] and not book.list_struck()
 
 
 def test_the_marks_do_not_disturb_a_source(book):
