@@ -58,6 +58,31 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextPart:
+    """One part of what a language model was sent: where it comes from and about how many tokens it has.
+
+    `origin` is role, instruction, output (of `step`), workers, memory or history. `whole` are the tokens that it would
+    have unshortened. `cut` says how it was shortened: excerpt, summary, or "" for not at all.
+    """
+
+    origin: str
+    tokens: int
+    whole: int = 0
+    step: int = 0
+    cut: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """What filled the prompt of a call. `limit` is the most tokens of prompt and reply together, None where that is not
+    known; `reply` are those that the reply may have."""
+
+    parts: tuple[ContextPart, ...]
+    limit: int | None = None
+    reply: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """What an action returned. `value` is None unless the status is OK.
 
@@ -66,6 +91,7 @@ class Observation:
     `episode` is the id of the episode that a recursive worker ran, so that a viewer can open it.
     `answered_by` names the worker that answered in place of the one that was called, and `instead_of` says
     why that one did not; `usage` counts both. `cached`: recorded at an earlier equal call, nothing was spent.
+    `context` says what an agent's prompt was made of.
     """
 
     status: Status
@@ -78,6 +104,7 @@ class Observation:
     cached: bool = False
     answered_by: str | None = None
     instead_of: Failure | None = None
+    context: ContextUse | None = None
 
     @property
     def ok(self) -> bool:

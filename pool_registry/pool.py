@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 from pydantic import Field, ValidationError
 
+from pool_registry.deployment_mode import AUTONOMOUS, DeploymentMode
 from pool_registry.errors import InvalidPool, PoolNotFound
-from pool_registry.kinds import field_problems, kind_of, load_config
+from pool_registry.kinds import field_problems, kind_of, load_config, role_of
+from pool_registry.literal_keys import find_literal_keys
 from pool_registry.strict_model import FrozenModel
 from pool_registry.worker import NAME_PATTERN, WorkerSpec
 
@@ -17,8 +19,8 @@ MAX_POOL_FILE_BYTES = 4_000_000
 MAX_FALLBACKS = 3  # workers in a row, the one that is called among them
 # Fields that came later: where they stand at their default, the hash leaves them out, so that the
 # versions, episodes and checkpoints of older pools keep theirs.
-_LATER = ("output", "fallback", "rate_limit", "cache")
-_LATER_LIMITS = ("max_shown", "memory")
+_LATER = ("output", "fallback", "rate_limit", "cache", "free", "effects", "context_tokens", "summarizer")
+_LATER_LIMITS = ("max_shown", "memory", "fallback")
 
 
 class Limits(FrozenModel):
@@ -45,6 +47,12 @@ class Limits(FrozenModel):
         description="Who writes a sentence about each failed episode, to be shown before similar queries: "
         "rule, or an agent of the pool. off keeps and shows none.",
     )
+    fallback: str = Field(
+        default="auto",
+        pattern=NAME_PATTERN,
+        description="Who answers a served request that the orchestrator cannot take: an agent of the pool; auto, which "
+        "is its first chat model, else its first local one; sentence, which says what the pool can do; or off.",
+    )
 
 
 class Pool(FrozenModel):
@@ -54,6 +62,7 @@ class Pool(FrozenModel):
     description: str = Field(default="", max_length=2000)
     workers: tuple[WorkerSpec, ...] = ()
     limits: Limits = Limits()
+    mode: DeploymentMode = AUTONOMOUS
 
     @property
     def hash(self) -> str:
@@ -66,6 +75,8 @@ class Pool(FrozenModel):
         for name in _LATER_LIMITS:
             if content["limits"][name] == Limits.model_fields[name].default:
                 del content["limits"][name]
+        if self.mode == AUTONOMOUS:
+            del content["mode"]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -90,7 +101,7 @@ class Pool(FrozenModel):
         return next((spec for spec in self.workers if spec.name == name), None)
 
     def with_worker(self, spec: WorkerSpec, replacing: str | None = None) -> Pool:
-        """This pool with `spec` in the place of `replacing`, or at the end."""
+        """Return this pool with `spec` in the place of `replacing`, or at the end."""
         if replacing is None:
             return self._with((*self.workers, spec))
         self.worker(replacing)
@@ -107,7 +118,8 @@ class Pool(FrozenModel):
 
 
 def check_pool(pool: Pool) -> None:
-    """Raise InvalidPool with every problem: names used twice, unknown kinds, wrong configurations, fallbacks."""
+    """Raise InvalidPool with every problem: names used twice, unknown kinds, wrong configurations, keys that are
+    written out, fallbacks."""
     problems: list[tuple[str, str]] = []
     seen: set[str] = set()
     for index, spec in enumerate(pool.workers):
@@ -121,11 +133,30 @@ def check_pool(pool: Pool) -> None:
                 (f"workers.{index}.{'' if where == 'kind' else 'config.'}{where}", what)
                 for where, what in error.problems
             ]
+        tool = _missing_tool(pool, spec)
+        if tool is not None:
+            problems.append((f"workers.{index}.config.tools", f"there is no other worker {tool!r} in this pool"))
+        problems += [
+            (f"workers.{index}.{where}", f"{what}: write env:NAME or keyring:NAME; the key itself is never stored")
+            for where, what in find_literal_keys({"config": spec.config, "description": spec.description})
+        ]
         problem = _fallback_problem(pool, spec)
         if problem is not None:
             problems.append((f"workers.{index}.fallback", problem))
+        problem = _summarizer_problem(pool, spec)
+        if problem is not None:
+            problems.append((f"workers.{index}.summarizer", problem))
     if problems:
         raise InvalidPool(problems)
+
+
+def _missing_tool(pool: Pool, spec: WorkerSpec) -> str | None:
+    """The first tool of an agent that the pool does not have; None where it has all."""
+    if role_of(spec.kind) != "agent":
+        return None
+    tools = spec.config.get("tools")
+    names = {other.name for other in pool.workers} - {spec.name}
+    return next((str(tool) for tool in tools if tool not in names), None) if isinstance(tools, list | tuple) else None
 
 
 def _fallback_problem(pool: Pool, spec: WorkerSpec) -> str | None:
@@ -142,6 +173,17 @@ def _fallback_problem(pool: Pool, spec: WorkerSpec) -> str | None:
         if len(chain) > MAX_FALLBACKS:
             return f"{' -> '.join(chain)} is too long; at most {MAX_FALLBACKS} workers may stand in a row"
         spec = enabled[spec.fallback]
+    return None
+
+
+def _summarizer_problem(pool: Pool, spec: WorkerSpec) -> str | None:
+    """Explain why outputs cannot be shortened for `spec`; None when they can."""
+    if not spec.summarizer:
+        return None
+    if spec.summarizer == spec.name:
+        return "a worker cannot shorten outputs for itself; choose another agent, or none"
+    if spec.summarizer not in (agent.name for agent in pool.agents()):
+        return f"{spec.summarizer!r} is no enabled language model of this pool; choose one, or none"
     return None
 
 
@@ -166,22 +208,3 @@ def import_pool(text: str | bytes) -> Pool:
         raise InvalidPool(field_problems(error)) from error
     check_pool(pool)
     return pool
-
-
-def disarm_pool(pool: Pool) -> tuple[Pool, tuple[str, ...]]:
-    """Disable the workers that start something on this machine; return the pool and a line for each of them.
-
-    A file may come from anyone: an MCP server's command or a Python function in it is code that runs with the
-    user's own rights. Only a person who has read what it starts switches such a worker on.
-    """
-    starts = {spec.name: kind_of(spec).load().runs(load_config(spec)) for spec in pool.enabled}
-    off = {name: what for name, what in starts.items() if what}
-    notes = [f"{name} starts {what} on this machine; it stays off until you enable it" for name, what in off.items()]
-    workers: list[WorkerSpec] = []
-    for spec in pool.workers:
-        enabled, fallback = spec.enabled and spec.name not in off, spec.fallback
-        if enabled and fallback in off:
-            notes.append(f"{spec.name} no longer falls back on {fallback}, which is off")
-            fallback = ""
-        workers.append(spec.model_copy(update={"enabled": enabled, "fallback": fallback}))
-    return pool.model_copy(update={"workers": tuple(workers)}), tuple(notes)

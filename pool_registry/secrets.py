@@ -63,6 +63,14 @@ def ends_in_reference(value: str) -> bool:
     return bool(REFERENCE.match(_last_word(value)))
 
 
+def list_references(value: JsonValue) -> list[str]:
+    """Every reference in a JSON value, each once, in order."""
+    if isinstance(value, str):
+        return [_last_word(value)] if ends_in_reference(value) else []
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return list(dict.fromkeys(reference for item in items for reference in list_references(item)))
+
+
 def resolve_references(values: Mapping[str, str]) -> dict[str, str]:
     """Replace every reference at the end of a value. Raises WorkerFault `auth` when one is not set here."""
     try:

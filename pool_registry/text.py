@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def one_line(text: str) -> str:
     """Return `text` with every run of white space replaced by one space."""
     return " ".join(text.split())
+
+
+def count_of(number: int, noun: str) -> str:
+    """The number with its noun: "1 table", "1,200 tables"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def shorten(text: str, max_chars: int, mark: str = " …") -> str:
@@ -16,3 +23,16 @@ def shorten(text: str, max_chars: int, mark: str = " …") -> str:
 def excerpt(text: str, max_chars: int) -> str:
     """Return the first `max_chars` characters of `text`, and its full length when it is longer."""
     return text if len(text) <= max_chars else f"{text[:max_chars]} … ({len(text):,} characters in all)"
+
+
+def divide_room(sizes: Sequence[int], room: int, least: int = 0) -> list[int]:
+    """Divide `room` among texts of these sizes: none gets more than its size, what short ones leave goes to the long
+    ones, and each gets at least `least` or its size."""
+    shares = [0] * len(sizes)
+    left = room
+    ascending = sorted(range(len(sizes)), key=lambda place: sizes[place])
+    for done, place in enumerate(ascending):
+        share = max(0, left) // (len(sizes) - done)
+        shares[place] = min(sizes[place], max(share, least))
+        left -= shares[place]
+    return shares

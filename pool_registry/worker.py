@@ -8,14 +8,14 @@ limits are the business of calls/live_worker.py, so an adapter is only the call 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, Field
 
-from pool_registry.actions import NO_USAGE, JsonValue, Observation, Usage
+from pool_registry.actions import NO_USAGE, ContextUse, JsonValue, Observation, Usage
 from pool_registry.schemas.output_check import Output
 from pool_registry.strict_model import FrozenModel, StrictModel
 
@@ -50,6 +50,34 @@ class WorkerSpec(FrozenModel):
     cache: bool = Field(
         default=False, description="An equal call that may see the same gets the recorded result, for a week."
     )
+    free: bool = Field(
+        default=False,
+        description="Its calls cost nothing. Where a pool caps the cost, a worker elsewhere without a price is called "
+        "only when this is set.",
+    )
+    effects: Literal["auto", "none", "some"] = Field(
+        default="auto",
+        description="Whether a call changes something outside, such as sending a message. some: it waits for a person "
+        "where the pool's mode asks one. auto: as the kind of worker and its source say.",
+    )
+
+    context_tokens: int | None = Field(
+        default=None,
+        ge=64,
+        le=100_000_000,
+        description="Of a language model: the most tokens of prompt and reply together. Outputs that it may see are "
+        "shortened to fit, and a call that cannot fit is refused before it is paid for. Empty: not known.",
+    )
+    summarizer: str = Field(
+        default="",
+        pattern=rf"{NAME_PATTERN}|^$",
+        description="Of a language model: the agent that shortens outputs which are too long for its prompt. Empty: "
+        "their beginning is taken. The whole output stays in the trace.",
+    )
+
+    @property
+    def has_price(self) -> bool:
+        return bool(self.price_in or self.price_out or self.price_call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +87,17 @@ class Visible:
     step: int
     worker: str
     observation: Observation
+    whole_chars: int = 0  # of an output that a summarizer has shortened: its length before
 
 
 class Scope(Protocol):
     """What a running episode offers to a worker that runs an episode of its own."""
 
     async def descend(self, orchestrator: str, query: str, visible: tuple[Visible, ...]) -> Reply: ...
+
+    async def use_tools(
+        self, agent: str, tools: Collection[str], query: str, visible: tuple[Visible, ...]
+    ) -> Reply: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +123,7 @@ class Reply:
     usage: Usage = field(default=NO_USAGE)
     prompt: str | None = None
     episode: str | None = None
+    context: ContextUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +179,41 @@ class Worker(ABC, Generic[C]):
         self.spec = spec
         self.config = config
 
+    def is_ready(self) -> bool:
+        """Whether a call can begin now, and need not wait until something is loaded."""
+        return True
+
+    async def prepare(self) -> None:
+        """Load what calls need. Raises WorkerFault."""
+
     @classmethod
     def runs(cls, config: C) -> str:  # noqa: ARG003
         """Name what a call starts on this machine with the user's own rights, for a person to approve; "" for nothing.
 
-        Such workers arrive disabled when a pool is imported (see pool.disarm_pool)."""
+        Such workers arrive disabled when a pool is imported (see wants.py)."""
         return ""
+
+    @classmethod
+    def reads(cls, config: C) -> tuple[str, ...]:
+        """Name the files, folders and databases of this machine that a call reads, for a person to approve.
+
+        By default every `Path` of the configuration. Override this where a file is named by plain text.
+        """
+        return tuple(f"the file {value}" for _, value in config if isinstance(value, Path))
+
+    @classmethod
+    def sends_to(cls, config: C) -> str:  # noqa: ARG003
+        """Name who gets a key of the configuration, where no URL in it says so."""
+        return ""
+
+    @classmethod
+    def may_charge(cls, config: C) -> bool:  # noqa: ARG003
+        """Whether somebody may take money for a call: then a cap on cost asks for a price."""
+        return False
+
+    def estimate_usage(self, call: Call) -> Usage:  # noqa: ARG002
+        """The tokens that a call may use at most, or about: a cap holds them back until the reply says how many."""
+        return NO_USAGE
 
     @classmethod
     def inner_workers(cls, config: C) -> tuple[WorkerSpec, ...]:  # noqa: ARG003
@@ -189,9 +252,17 @@ class Worker(ABC, Generic[C]):
         """Do the work. Raise BadCall (PARSE_ERR) or WorkerFault (EXEC_ERR); anything else is a bug
         that live_worker.py turns into EXEC_ERR. Must end soon after it is cancelled."""
 
+    def check_call(self, call: Call) -> None:
+        """Raise WorkerFault when a call can be seen to fail before anything is paid for it."""
+
     async def list_sample_calls(self, count: int) -> Sequence[SampleCall]:  # noqa: ARG002
         """List at most `count` calls that should work, from what this worker reads; by default its sample."""
         return [SampleCall(self.sample)] if self.sample else []
+
+    async def describe_source(self) -> str:
+        """Say what this worker reads, for its description: tables, topics; "" where there is nothing to say. Raises
+        WorkerFault when it cannot be read."""
+        return ""
 
     async def check(self) -> str:
         """Probe health without side effects: a short sentence, or WorkerFault saying what is missing."""

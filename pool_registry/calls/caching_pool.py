@@ -19,12 +19,13 @@ class CachingPool(LivePool):
     def __init__(self, pool: LivePool, max_entries: int = MAX_ENTRIES) -> None:
         super().__init__(pool.pool, pool.workers, CallCache(max_entries=max_entries))
         self.hash = pool.hash
-        self._recorded |= {name for name, worker in pool.workers.items() if worker.worker.cacheable}
+        cacheable = {name for name, live in pool.workers.items() if live.worker.cacheable}
+        self._recorded |= {name for name in cacheable if pool.workers[name].spec.effects != "some"}
 
     @property
     def hits(self) -> int:
         """The number of calls that a recorded observation replaced."""
-        return self._cache.hits
+        return self.cache.hits
 
     def _as_recorded(self, observation: Observation) -> Observation:
         return replace(observation, latency_s=0.0, cached=True)

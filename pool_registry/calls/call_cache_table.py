@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Field, Session, SQLModel, col
 
 from pool_registry.actions import Observation
-from pool_registry.storage.pool_store import writing
+from pool_registry.storage.database import writing
 
 log = logging.getLogger(__name__)
 KEEP = timedelta(days=7)

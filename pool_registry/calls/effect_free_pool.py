@@ -1,6 +1,6 @@
-"""A pool for trials: of its tools only those are called whose calls have no effects, or that a person allows.
+"""A pool for trials: of its workers only those are called whose calls have no effects, or that a person allows.
 
-Language models answer as ever."""
+Language models answer as ever, unless they are marked as having effects."""
 
 from __future__ import annotations
 
@@ -17,12 +17,8 @@ MAY_HAVE_EFFECTS = "may_have_effects"
 
 
 def list_refused_workers(pool: LivePool, allowed: Collection[str] = ()) -> list[str]:
-    """The names of the tools whose calls may have effects and that nobody allowed."""
-    return [
-        name
-        for name, live in pool.workers.items()
-        if live.role == "tool" and not live.worker.cacheable and name not in allowed
-    ]
+    """The names of the workers whose calls may have effects and that nobody allowed."""
+    return [name for name, live in pool.workers.items() if live.has_effects and name not in allowed]
 
 
 def refuse_effects(pool: LivePool, allowed: Collection[str] = ()) -> LivePool:

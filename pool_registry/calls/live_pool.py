@@ -6,7 +6,7 @@ stands what concerns more than one: who is called, who takes over, and whose obs
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -15,6 +15,7 @@ from functools import cached_property
 from pool_registry.actions import NO_USAGE, Action, Failure, JsonValue, Observation, Status
 from pool_registry.calls.call_cache import CallCache, key_of
 from pool_registry.calls.live_worker import MAX_ERROR_CHARS, LiveWorker, OnStart
+from pool_registry.calls.summarize import shorten_outputs
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
@@ -31,7 +32,7 @@ class LivePool:
     def __init__(self, pool: Pool, workers: Mapping[str, LiveWorker], cache: CallCache | None = None) -> None:
         self.pool = pool
         self.workers = workers
-        self._cache = CallCache() if cache is None else cache
+        self.cache = CallCache() if cache is None else cache
         self._recorded = {name for name, worker in workers.items() if worker.spec.cache}
 
     @cached_property
@@ -56,9 +57,18 @@ class LivePool:
         call = Call(action.arguments, visible, scope)
         if action.worker in self._recorded:
             return await self._use_cache(worker, action, call, on_start)
-        if worker.spec.fallback:
+        return await self._call_fitted(worker, call, on_start)
+
+    async def _call_fitted(self, worker: LiveWorker, call: Call, on_start: OnStart | None) -> Observation:
+        """Call the worker with outputs that its summarizer has shortened, where it has one."""
+        if not worker.spec.summarizer:
             return await self._call_any(worker, call, on_start)
-        return await worker.call(call, on_start)
+        start = on_start and _Once(on_start)
+        if start is not None:
+            start()
+        shortened = await shorten_outputs(worker, call, self.workers)
+        made = await self._call_any(worker, shortened.call, start)
+        return replace(made, latency_s=made.latency_s + shortened.latency_s, usage=made.usage + shortened.usage)
 
     def unknown_worker(self, name: str) -> str:
         """Build the sentence that tells a model which workers there are."""
@@ -67,6 +77,13 @@ class LivePool:
             names, which = get_close_matches(name[:80], names, MAX_NAMES, cutoff=0), "the nearest names are"
         return f"there is no worker {name[:80]!r}; {which}: {', '.join(names)}"
 
+    def narrow(self, names: Collection[str]) -> LivePool:
+        """This pool with these workers alone. Names that it lacks are left out."""
+        kept = {name: worker for name, worker in self.workers.items() if name in names}
+        pool = LivePool(self.pool, kept, self.cache)
+        pool.hash = self.hash
+        return pool
+
     async def close(self) -> None:
         for worker in self.workers.values():
             await worker.worker.close()
@@ -74,7 +91,7 @@ class LivePool:
     async def _use_cache(self, worker: LiveWorker, action: Action, call: Call, on_start: OnStart | None) -> Observation:
         """Return the cached observation of an equal call, or make this call."""
         key = key_of(worker.identity, action, call.visible)
-        observation, recorded = await self._cache.observation(key, lambda: self._call_any(worker, call, on_start))
+        observation, recorded = await self.cache.observation(key, lambda: self._call_fitted(worker, call, on_start))
         if not recorded:
             return observation
         if on_start is not None:
@@ -89,6 +106,8 @@ class LivePool:
 
         Time and usage of all of them are added up. When none has one, the first one's failure stands.
         """
+        if not worker.spec.fallback:
+            return await worker.call(call, on_start)
         start = on_start and _Once(on_start)
         first = latest = await worker.call(call, start)
         latency_s, usage, attempts = first.latency_s, first.usage, ""

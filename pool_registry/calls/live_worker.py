@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,10 +18,20 @@ from typing import Any, TypeVar
 import stamina
 from aiolimiter import AsyncLimiter
 
-from pool_registry.actions import Failure, JsonValue, Observation, Status, Usage, as_text, clean_text, storable
+from pool_registry.actions import (
+    NO_USAGE,
+    Failure,
+    JsonValue,
+    Observation,
+    Status,
+    Usage,
+    as_text,
+    clean_text,
+    storable,
+)
 from pool_registry.calls.circuit_breaker import FAILURES, Admission, Breaker, breaker_of
+from pool_registry.calls.spending import Bill, current_spending
 from pool_registry.errors import BadCall, InvalidPool, WorkerFault
-from pool_registry.kinds import kind_of
 from pool_registry.language_models.completion import (
     Completion,
     CompletionOptions,
@@ -30,12 +39,18 @@ from pool_registry.language_models.completion import (
     Grammar,
     LanguageModel,
     Message,
+    estimate_completion,
 )
+from pool_registry.language_models.context_budget import TOO_LONG
 from pool_registry.schemas.output_check import BadOutput, OutputChecker, compile_schema
-from pool_registry.secrets import redact, redact_value
+from pool_registry.secrets import list_references, redact, redact_value
 from pool_registry.worker import Call, Reply, Worker, WorkerSpec
 
 MAX_ERROR_CHARS = 1000
+NO_PRICE = (
+    "{0} was not called: the cost of this run has a limit, and what a call of {0} costs is not known. "
+    "Give it a price on the Pool page, or say there that it is free"
+)
 OnStart = Callable[[], None]
 T = TypeVar("T")
 
@@ -49,7 +64,7 @@ class LiveWorker:
     def __init__(self, spec: WorkerSpec, worker: Worker[Any]) -> None:
         self.spec = spec
         self.worker = worker
-        self.role = kind_of(spec).role
+        self.role = worker.role
         self.parameters: Mapping[str, JsonValue] = worker.parameters
         # A recursive call holds its slot while the inner episode may need the same worker: no queue there.
         slots = spec.max_concurrency if self.role != "recursion" else 1_000_000
@@ -57,11 +72,15 @@ class LiveWorker:
         self._rate = AsyncLimiter(spec.rate_limit, 60.0) if spec.rate_limit else None
         self._retries = spec.retries if worker.remote else 0
         self._breaker = breaker_of(spec) if worker.remote else None  # what runs here fails by what it is asked
+        self._has_tools = bool(getattr(worker.config, "tools", ()))
         self._output_checker = OutputChecker(spec.output) if spec.output else None
         try:
             self._schema = compile_schema(self.parameters)
         except ValueError as error:
             raise InvalidPool([("parameters", str(error))]) from error
+        # With a key, somebody's account is charged, if anything is.
+        may_charge = worker.may_charge(worker.config) or (worker.remote and bool(list_references(spec.config)))
+        self._charges = may_charge and not (spec.has_price or spec.free)
         self.instruction_parameter = _instruction_parameter(self.parameters)
 
     @cached_property
@@ -69,6 +88,14 @@ class LiveWorker:
         """The hash of what the worker does: changed by any edit but of its description and limits."""
         what = self.spec.model_dump(mode="json", include={"name", "kind", "config", "output", "max_output_chars"})
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether a call may change something outside: as its configuration says, or else every tool whose kind does
+        not promise that an equal reply may stand for a new one."""
+        if self.spec.effects != "auto":
+            return self.spec.effects == "some"
+        return self.role == "tool" and not self.worker.cacheable
 
     def argument_problem(self, arguments: Mapping[str, JsonValue]) -> str | None:
         """Explain to a model why the schema refuses `arguments`; None when it accepts them."""
@@ -84,18 +111,45 @@ class LiveWorker:
         return "; ".join(problems)[:MAX_ERROR_CHARS]
 
     async def call(self, call: Call, on_start: OnStart | None = None) -> Observation:
-        """Wait for a free slot and for the rate, then do the call within the worker's time-out."""
+        """Wait for a free slot, for the rate and for room under the caps, then do the call within the worker's
+        time-out."""
+        if self._has_tools:  # what it asks its model and what it calls wait and are paid for themselves
+            if on_start is not None:
+                on_start()
+            return (await self._call_safely(call, Bill(None, NO_USAGE, 0.0)))[0]
         await self._slots.acquire()
         try:
             if self._rate is not None:
                 await self._rate.acquire()
-            if self._breaker is None:
-                if on_start is not None:
-                    on_start()
-                return (await self._call_safely(call, time.perf_counter()))[0]
-            return await self._call_through_breaker(call, on_start, self._breaker)
+            try:
+                self.worker.check_call(call)
+                bill = await self._open_bill(lambda: self.worker.estimate_usage(call))
+            except WorkerFault as fault:
+                return Observation.failure(Status.EXEC_ERR, fault.code, str(fault))
+            try:
+                if self._breaker is None:
+                    if on_start is not None:
+                        on_start()
+                    return (await self._call_safely(call, bill))[0]
+                return await self._call_through_breaker(call, on_start, self._breaker, bill)
+            finally:
+                bill.close()
         finally:
             self._slots.release()
+
+    async def _open_bill(self, estimate: Callable[[], Usage]) -> Bill:
+        """Reserve the first attempt of a call. Raises WorkerFault when a cap is reached, or asks for a price."""
+        spending = current_spending()
+        if spending is None:
+            return Bill(None, NO_USAGE, self.spec.price_call)
+        if self._charges and spending.limits_cost:
+            raise WorkerFault("no_price", NO_PRICE.format(self.spec.name))
+        if self.role == "recursion":  # the episode inside is charged itself, and must not wait for this call to end
+            spending.charge(Usage(cost=self.spec.price_call))
+            return Bill(None, NO_USAGE, 0.0)
+        bill = Bill(spending, self._add_price(estimate()), self.spec.price_call)
+        await bill.reserve()
+        return bill
 
     async def complete(
         self,
@@ -111,20 +165,44 @@ class LiveWorker:
         model = self.worker
         if not isinstance(model, LanguageModel):
             raise WorkerFault("not_a_model", f"{self.spec.name} is no language model; choose an agent")
-        limit = max(room, getattr(self.worker.config, "max_tokens", 0)) or None
-        options = CompletionOptions(tools, limit, draw, grammar)
+        limit = max(room, getattr(self.worker.config, "max_tokens", 0))
+        self._check_prompt(messages, tools, limit)
+        options = CompletionOptions(tools, limit or None, draw, grammar)
         async with self._slots:
             if self._rate is not None:
                 await self._rate.acquire()
+            bill = await self._open_bill(lambda: estimate_completion(messages, tools, limit))
             try:
                 async with asyncio.timeout(self.spec.timeout_s):
-                    completion = await self._retrying(lambda: model.complete(messages, options))
+                    completion = await self._retrying(
+                        lambda: bill.pay_attempt(lambda: model.complete(messages, options))
+                    )
             except TimeoutError:
                 sentence = f"{self.spec.name} did not answer within {self.spec.timeout_s:g} s"
                 raise WorkerFault("timeout", sentence) from None
-        return replace(completion, text=redact(completion.text), usage=self._add_price(completion.usage))
+            else:
+                usage = self._add_price(completion.usage)
+                bill.settle(usage)
+            finally:
+                bill.close()
+        return replace(completion, text=redact(completion.text), usage=usage)
 
-    async def _call_through_breaker(self, call: Call, on_start: OnStart | None, breaker: Breaker) -> Observation:
+    def _check_prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JsonValue]] | None, reply_tokens: int
+    ) -> None:
+        """Raise WorkerFault when a prompt does not fit into the model's context, before anything is paid for it."""
+        allowed = self.spec.context_tokens
+        sent = estimate_completion(messages, tools, reply_tokens).tokens_in if allowed is not None else 0
+        if allowed is not None and sent + reply_tokens > allowed:
+            sentence = (
+                f"{self.spec.name} takes {allowed:,} tokens; this prompt has about {sent:,} and the reply may have "
+                f"{reply_tokens:,}. Show fewer workers (the pool's limit max_shown), or choose a larger model"
+            )
+            raise WorkerFault(TOO_LONG, sentence)
+
+    async def _call_through_breaker(
+        self, call: Call, on_start: OnStart | None, breaker: Breaker, bill: Bill
+    ) -> Observation:
         """Make the call if the breaker admits it."""
         admission = breaker.admit()
         if admission is Admission.NO:
@@ -132,7 +210,7 @@ class LiveWorker:
         if on_start is not None:
             on_start()
         try:
-            observation, failed = await self._call_safely(call, time.perf_counter())
+            observation, failed = await self._call_safely(call, bill)
         except BaseException:
             breaker.abandon(admission)
             raise
@@ -144,18 +222,22 @@ class LiveWorker:
         when = f"is tried again in {left:.0f} s" if left > 0 else "is being tried again right now"
         return f"{self.spec.name} failed {FAILURES} times in a row and {when}; use another worker, or try later"
 
-    async def _call_safely(self, call: Call, started: float) -> tuple[Observation, bool]:
-        """Make the call; return its observation, and whether it counts as a failure for the breaker.
-        `started` is when the worker got it."""
+    async def _call_safely(self, call: Call, bill: Bill) -> tuple[Observation, bool]:
+        """Make the call; return its observation, and whether it counts as a failure for the breaker."""
         worker, timeout = self.worker, self.spec.timeout_s
         status, episode, failed = Status.EXEC_ERR, None, False
         clock = _Clock(timeout)
         try:
             try:
-                reply = await (self._retrying(lambda: worker.call(call)) if self._retries else worker.call(call))
+                if self._retries:
+                    reply = await self._retrying(lambda: bill.pay_attempt(lambda: worker.call(call)))
+                else:
+                    reply = await bill.pay_attempt(lambda: worker.call(call))
             finally:
                 clock.stop()
-            return self._accept(reply, time.perf_counter() - started), False
+            observation = self._accept(reply, clock.elapsed_s)
+            bill.settle(observation.usage)
+            return observation, False
         except BadCall as fault:
             status, failure = Status.PARSE_ERR, Failure(fault.code, _message(fault))
         except WorkerFault as fault:
@@ -172,7 +254,7 @@ class LiveWorker:
                 failure = Failure("timeout", f"{self.spec.name} did not answer within {timeout:g} s")
             else:
                 failure = Failure("worker_raised", f"{type(error).__name__}: {_message(error)}")
-        return Observation(status, None, time.perf_counter() - started, error=failure, episode=episode), failed
+        return Observation(status, None, clock.elapsed_s, error=failure, episode=episode), failed
 
     async def _retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
         async for trial in stamina.retry_context(
@@ -216,14 +298,14 @@ class LiveWorker:
         except (ValueError, RecursionError) as error:
             failure = Failure(code, f"not a JSON value: {_message(error)}")
         prompt = None if reply.prompt is None else redact(clean_text(reply.prompt))
-        usage = self._add_price(reply.usage)
+        usage = reply.usage if self._has_tools else self._add_price(reply.usage)  # priced within its own episode
         if failure is not None:
-            return Observation(status, None, latency_s, usage, failure, prompt, reply.episode)
-        return Observation(Status.OK, value, latency_s, usage, None, prompt, reply.episode)
+            return Observation(status, None, latency_s, usage, failure, prompt, reply.episode, context=reply.context)
+        return Observation(Status.OK, value, latency_s, usage, None, prompt, reply.episode, context=reply.context)
 
     def _add_price(self, usage: Usage) -> Usage:
         spec = self.spec
-        if not (spec.price_in or spec.price_out or spec.price_call):
+        if not spec.has_price:
             return usage
         cost = (usage.tokens_in * spec.price_in + usage.tokens_out * spec.price_out) / 1e6 + spec.price_call
         return Usage(usage.tokens_in, usage.tokens_out, usage.cost + cost)
@@ -234,14 +316,22 @@ def _message(error: BaseException) -> str:
 
 
 class _Clock:
-    """A minimal `asyncio.timeout` for this file's one use, at 40 % of its time per call."""
+    """A minimal `asyncio.timeout` for this file's one use, at 40 % of its time per call. It also measures the call, by
+    the running loop's clock."""
 
-    __slots__ = ("_alarm", "_task", "expired")
+    __slots__ = ("_alarm", "_now", "_started", "_task", "expired")
 
     def __init__(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
-        self._alarm = asyncio.get_running_loop().call_later(seconds, self._ring)
+        self._alarm = loop.call_later(seconds, self._ring)
+        self._now = loop.time
+        self._started = loop.time()
         self.expired = False
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._now() - self._started
 
     def _ring(self) -> None:
         self.expired = True

@@ -37,6 +37,9 @@ class ServerPort:
         return f"http://127.0.0.1:{self.port}/v1"
 
 
+OWN_NAME = "podium"  # what `podium serve` says of its models
+
+
 @dataclass(frozen=True, slots=True)
 class DetectedServer:
     """A server that answered, and the chat models it lists."""
@@ -84,6 +87,8 @@ async def _probe(place: ServerPort, timeout_s: float) -> DetectedServer | None:
     if not isinstance(listing, dict) or "data" not in listing:
         return None
     entries = _entries(listing)  # none: it runs, but holds no model yet
+    if any(entry.get("owned_by") == OWN_NAME for entry in entries):  # a pool that is served here calls itself
+        return None
     return DetectedServer(_server(entries, place), place.base_url, _names(entries))
 
 

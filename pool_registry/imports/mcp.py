@@ -111,6 +111,7 @@ def _offer(server: McpServer, tool: mcp_types.Tool, name: str) -> Offer:
             "parameters": {} if problem else tool.input_schema,
         },
         retries=2 if _may_be_repeated(tool) else 0,
+        effects=_read_effects(tool),
     )
     return Offer(spec, problem)
 
@@ -118,6 +119,14 @@ def _offer(server: McpServer, tool: mcp_types.Tool, name: str) -> Offer:
 def _description(tool: mcp_types.Tool, server: McpServer) -> str:
     text = (tool.description or tool.title or "").strip() or f"The tool {tool.name} of {server.name}."
     return shorten(text, MAX_DESCRIPTION)
+
+
+def _read_effects(tool: mcp_types.Tool) -> Literal["auto", "none", "some"]:
+    """What the server says of the tool's effects; auto where it says nothing."""
+    hints = tool.annotations
+    if hints is None or hints.read_only_hint is None:
+        return "some" if hints is not None and hints.destructive_hint else "auto"
+    return "none" if hints.read_only_hint else "some"
 
 
 def _may_be_repeated(tool: mcp_types.Tool) -> bool:

@@ -76,12 +76,18 @@ class LoadedModel:
 
         be_quiet()
         self.device = pick_device(device)
-        self.tokenizer = auto_tokenizer.from_pretrained(folder, local_files_only=True, padding_side="left")
+        self.tokenizer = auto_tokenizer.from_pretrained(
+            folder, local_files_only=True, padding_side="left", trust_remote_code=False
+        )
         if self.tokenizer.pad_token_id is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token
         with LOADING:
             self.model = causal_model.from_pretrained(
-                folder, dtype=pick_dtype(self.device), local_files_only=True, trust_remote_code=False
+                folder,
+                dtype=pick_dtype(self.device),
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
             )
         self.model.to(self.device).eval()
         self.adapters = Adapters(self.model)

@@ -14,10 +14,14 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from pool_registry.actions import NO_USAGE, JsonValue, Usage, as_text
-from pool_registry.text import excerpt
+from pool_registry.text import divide_room, excerpt
 from pool_registry.worker import Visible, one_string
 
 DEFAULT_VISIBLE_CHARS = 20_000
+LEAST_SHARE = 200  # characters of an output that an agent always reads
+BYTES_PER_TOKEN = 3  # tokenizers need more bytes for a token in most texts, rarely fewer
+MESSAGE_TOKENS = 8  # that a chat template adds to a message
+REPLY_TOKENS = 1024  # of a model whose configuration sets no limit
 # Control tokens of chat templates: in a worker's output they are data and must not read as structure.
 _CALL = re.compile(r"<tool_call>.*?(?:</tool_call>|\Z)", re.DOTALL)
 _SPECIAL = re.compile(r"<\|[^<>|]{1,40}\|>|</?s>|\[/?INST\]|<(?:start|end)_of_turn>", re.IGNORECASE)
@@ -122,6 +126,19 @@ class CompletionOptions:
 DEFAULT_OPTIONS = CompletionOptions()
 
 
+def estimate_completion(
+    messages: Sequence[Message], tools: Sequence[Mapping[str, JsonValue]] | None, max_tokens: int
+) -> Usage:
+    """About the most tokens that a request can use: of its messages and tools, and of a reply of `max_tokens`."""
+    sent = sum(estimate_tokens(message.content) + MESSAGE_TOKENS for message in messages)
+    return Usage(sent + (estimate_tokens(json.dumps(list(tools))) if tools else 0), max_tokens or REPLY_TOKENS)
+
+
+def estimate_tokens(text: str) -> int:
+    """About as many tokens as `text` can have."""
+    return len(text.encode(errors="replace")) // BYTES_PER_TOKEN + 1
+
+
 @runtime_checkable
 class LanguageModel(Protocol):
     """A worker whose model can also be asked directly, as an orchestrator."""
@@ -139,9 +156,22 @@ def agent_messages(
     if not visible:
         return [*messages, Message("user", instruction)]
     tag = f"output-{secrets.token_hex(4)}"
-    share = max(200, max_visible_chars // len(visible))
-    blocks = "\n".join(_block(tag, item, share) for item in visible)
+    shares = share_room(visible, max_visible_chars)
+    blocks = "\n".join(_block(tag, item, share) for item, share in zip(visible, shares, strict=True))
     return [*messages, Message("user", f"{UNTRUSTED}\n{blocks}\n\n{instruction}")]
+
+
+def share_room(visible: Sequence[Visible], room: int) -> list[int]:
+    """How many characters of each output go into a prompt that has `room` for all of them."""
+    return divide_room([len(visible_text(item)) for item in visible], room, LEAST_SHARE)
+
+
+def visible_text(item: Visible) -> str:
+    """What an agent reads of a step that it may see."""
+    observation = item.observation
+    if observation.error is not None:
+        return strip_special(f"{observation.error.code}: {observation.error.message}")
+    return strip_special(as_text(observation.value))
 
 
 INSTRUCTION = one_string("instruction", "What to do, in plain words.")  # the parameters of every agent
@@ -158,11 +188,6 @@ def strip_special(text: str) -> str:
 
 
 def _block(tag: str, item: Visible, max_chars: int) -> str:
-    observation = item.observation
-    if observation.error is not None:
-        body = f"{observation.error.code}: {observation.error.message}"
-    else:
-        body = as_text(observation.value)
-    body = excerpt(strip_special(body), max_chars)
-    head = f'<{tag} step="{item.step}" worker="{item.worker}" status="{observation.status}">'
+    body = excerpt(visible_text(item), max_chars)
+    head = f'<{tag} step="{item.step}" worker="{item.worker}" status="{item.observation.status}">'
     return f"{head}\n{body}\n</{tag}>"

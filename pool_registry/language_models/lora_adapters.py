@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from pool_registry.errors import WorkerFault
+from pool_registry.language_models.adapter_folder import ADAPTER_WEIGHTS, check_adapter
 
 KEPT = 8  # adapters of one base in memory; the one that was not used for longest makes room
 PLAIN_STARTS = (True, False, "gaussian")  # initialisations of LoRA weights that leave the base as it is
 MAX_COPY_BYTES = 1_000_000_000  # of the base's weights that adapters change; adapters of larger ones are not merged
-_WEIGHTS = "adapter_model.safetensors"
 _UNKNOWN = "?"  # after layers came or went: say again which one is to generate
 
 # Path and state of a file: another adapter may be saved under the same name.
@@ -127,11 +127,8 @@ def _list_layers(tuned: Any, name: str) -> list[Any]:
 
 
 def _key(adapter: Path) -> Key:
-    try:
-        state = (adapter / _WEIGHTS).stat()
-    except OSError as error:
-        sentence = f"{adapter} has no {_WEIGHTS}; other formats can hold code"
-        raise WorkerFault("model_refused", sentence) from error
+    check_adapter(adapter)
+    state = (adapter / ADAPTER_WEIGHTS).stat()
     return adapter, state.st_mtime_ns, state.st_size
 
 

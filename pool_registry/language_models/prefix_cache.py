@@ -108,7 +108,7 @@ def keeps_plain_keys(model: Any) -> bool:
 
 
 def count_shared(left: Sequence[int], right: Sequence[int]) -> int:
-    """With how many equal tokens two sequences begin."""
+    """Count the equal tokens with which two sequences begin."""
     shorter = min(len(left), len(right))
     return next((place for place in range(shorter) if left[place] != right[place]), shorter)
 

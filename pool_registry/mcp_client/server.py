@@ -65,7 +65,7 @@ class McpServer(FrozenModel):
 
     @property
     def reach(self) -> AddressPolicy:
-        """Which addresses requests to `url` may reach."""
+        """Say which addresses requests to `url` may reach."""
         return AddressPolicy(private=self.allow_private, typed=True)
 
     @property

@@ -82,6 +82,14 @@ def check(host: str, address: Address, reach: AddressPolicy) -> None:
     )
 
 
+def is_own_host(host: str) -> bool:
+    """Whether a host is spelled as this machine or as an address of a private network; a name may be anybody's."""
+    address = literal_address(host)
+    if address is None:
+        return _names_this_machine(host)
+    return not any(map(_is_public, _faces(address)))
+
+
 async def addresses(host: str, port: int, reach: AddressPolicy) -> list[str]:
     """The addresses of `host`, every one of them checked. Raises AddressRefused, or OSError when there are none."""
     literal = literal_address(host)

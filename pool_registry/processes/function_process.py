@@ -35,7 +35,7 @@ class Target:
 
 
 def parse(target: str) -> Target:
-    """`module:function`, `path/to/file.py` or `path/to/file.py:function`. Raises InvalidPool."""
+    """Parse `module:function`, `path/to/file.py` or `path/to/file.py:function`. Raises InvalidPool."""
     text = target.strip()
     place, _, function = (text, "", "") if text.endswith(".py") else text.partition(".py:")
     if text.endswith(".py") or function:

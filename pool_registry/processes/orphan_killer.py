@@ -57,7 +57,7 @@ def main(lifeline: int, command: list[str]) -> int:
 
 
 def _become(command: list[str]) -> None:
-    """In the forked child: turn into the program. Never returns."""
+    """Turn the forked child into the program. Never returns."""
     try:
         os.setsid()
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -28,8 +28,13 @@ class Home:
 
     @property
     def artifacts(self) -> Path:
-        """Files that are built once on this machine: the starter database, converted models, search indexes."""
+        """The folder of files that are built once on this machine: the starter database, models, search indexes."""
         return self.root / "artifacts"
+
+    @property
+    def set_aside(self) -> Path:
+        """The events of traces that the database refused, one JSON document a line, each with the reason."""
+        return self.root / "set-aside.jsonl"
 
     @property
     def jobs(self) -> Path:
@@ -47,6 +52,7 @@ def find_home(folder: str | Path | None = None) -> Home:
 
 def choose_home(folder: str | Path | None) -> Home:
     """Make `find_home(folder)` this process's data folder: for commands that take `--home`."""
+    os.umask(0o077)  # what a command of Podium writes is nobody else's: traces, uploads, hashes of passwords
     home = find_home(folder)
     os.environ["PODIUM_HOME"] = str(home.root)
     return home
@@ -57,8 +63,9 @@ def _make_home(root: Path) -> Home:
     """Create and try the folder once per process: workers ask for it at every call."""
     home = Home(root)
     try:
-        for place in (root, home.artifacts, home.jobs):
-            place.mkdir(parents=True, exist_ok=True)
+        _make_private(root)
+        for place in (home.artifacts, home.jobs):
+            place.mkdir(exist_ok=True)
         with tempfile.TemporaryFile(dir=root):
             pass
     except OSError as error:
@@ -66,6 +73,16 @@ def _make_home(root: Path) -> Home:
             f"the data folder {root} cannot be written to ({error.strerror}); choose another with --home or PODIUM_HOME"
         ) from error
     return home
+
+
+def _make_private(root: Path) -> None:
+    """Create the folder for this account alone, and close one that an earlier version left open to others. A folder
+    that holds other things, such as a project, stays as it is."""
+    root.mkdir(parents=True, exist_ok=True)
+    state = root.stat()
+    ours = state.st_uid == os.geteuid() if hasattr(os, "geteuid") else False
+    if ours and state.st_mode & 0o077 and ((root / "podium.db").exists() or not any(root.iterdir())):
+        root.chmod(0o700)
 
 
 def _default_folder() -> str:

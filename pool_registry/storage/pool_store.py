@@ -1,31 +1,19 @@
-"""Storage: the engine, its migrations, and the tables of pools.
-
-SQLite is set up so that nothing acknowledged is lost and writers queue instead of failing (measured
-in the project's notes): WAL, synchronous FULL, busy time-out, foreign keys, and every writing session
-begins IMMEDIATE.
-"""
+"""The tables of pools."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Engine, create_engine, event, func
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Engine, func
 from sqlmodel import Field, Session, SQLModel, UniqueConstraint, select
 
-from pool_registry.errors import InvalidPool, PoolNotFound, StorageError
+from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.pool import Pool, check_pool
-from pool_registry.storage.data_folder import Home
-
-MIGRATIONS = Path(__file__).parents[1] / "migrations"
+from pool_registry.storage.database import writing
 
 
 class PoolVersionRow(SQLModel, table=True):
@@ -70,95 +58,6 @@ class StoredPool:
     pool: Pool
     version: int
     created_at: datetime
-
-
-def open_engine(home: Home) -> Engine:
-    """Open a migrated database. Raises StorageError when it is corrupt, newer than this code or unreachable."""
-    engine = make_engine(home.database_url)
-    try:
-        migrate(engine, home)
-    except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
-        raise StorageError(
-            f"the database {_spell_url(engine)} cannot be used: {reason}. "
-            f"Move it away to start afresh, or restore a copy from {home.backups}"
-        ) from error
-    return engine
-
-
-def make_engine(url: str) -> Engine:
-    """Make an engine; SQLite gets our settings."""
-    try:
-        parsed = make_url(url)
-        engine = create_engine(parsed, connect_args={"timeout": 10} if url.startswith("sqlite") else {})
-    except (SQLAlchemyError, ImportError) as error:
-        raise StorageError(f"PODIUM_DATABASE_URL cannot be used: {error}") from error
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _set_pragmas)
-    return engine
-
-
-def _set_pragmas(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # we say BEGIN ourselves, in `writing`
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {pragma}").close()
-
-
-@contextmanager
-def writing(engine: Engine) -> Iterator[Session]:
-    """Open a session that commits at its end. On SQLite it takes the write lock first, so that a read
-    followed by a write never loses an update."""
-    with Session(engine, expire_on_commit=False) as session:
-        if engine.dialect.name == "sqlite":
-            session.connection().exec_driver_sql("BEGIN IMMEDIATE")
-        yield session
-        session.commit()
-
-
-def migrate(engine: Engine, home: Home) -> None:
-    """Bring the schema to this code's version, after a backup when there is something to lose.
-
-    Raises StorageError when the database was written by a newer Podium; it is left untouched then.
-    """
-    from alembic import command
-    from alembic.config import Config
-    from alembic.runtime.migration import MigrationContext
-    from alembic.script import ScriptDirectory
-
-    script = ScriptDirectory(str(MIGRATIONS))
-    head = script.get_current_head()
-    with engine.connect() as connection:
-        current = MigrationContext.configure(connection).get_current_revision()
-    if current == head:
-        return
-    revisions = {revision.revision for revision in script.walk_revisions()}
-    if current is not None and current not in revisions:
-        raise StorageError(
-            f"the database {_spell_url(engine)} was written by a newer Podium (schema {current}); "
-            "update Podium, or choose another data folder with --home. Nothing was changed"
-        )
-    if current is not None:
-        back_up(engine, home)
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-
-
-def back_up(engine: Engine, home: Home) -> Path | None:
-    """Copy the SQLite file consistently to `backups/`; None for other databases (use their own tools)."""
-    if engine.dialect.name != "sqlite":
-        return None
-    home.backups.mkdir(exist_ok=True)
-    target = home.backups / f"podium-{datetime.now(UTC):%Y%m%d-%H%M%S}.db"
-    with engine.connect() as connection:
-        connection.exec_driver_sql("VACUUM INTO ?", (str(target),))
-    return target
-
-
-def _spell_url(engine: Engine) -> str:
-    return engine.url.render_as_string(hide_password=True)
 
 
 class PoolStore:
@@ -214,6 +113,8 @@ class PoolStore:
         """
         check_pool(pool)
         with writing(self._engine) as session:
+            if self._engine.dialect.name == "postgresql":  # processes that save at once count versions one by one
+                session.connection().exec_driver_sql("LOCK TABLE pool_version IN SHARE ROW EXCLUSIVE MODE")
             same = select(PoolVersionRow).where(PoolVersionRow.name == pool.name, PoolVersionRow.hash == pool.hash)
             row = session.exec(same).first()
             if row is None:

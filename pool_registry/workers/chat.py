@@ -22,9 +22,9 @@ from pool_registry.language_models.completion import (
     prompt_text,
 )
 from pool_registry.network import http_client, provider_errors
-from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy
+from pool_registry.network.address_policy import ALLOW_PRIVATE, AddressPolicy, is_own_host
 from pool_registry.network.http_values import KeyReference, ServerUrl
-from pool_registry.workers._agent_base import DEFAULT_ROLE, Agent, AgentConfig
+from pool_registry.workers._agent_base import DEFAULT_ROLE, OWN_TOOLS, Agent, AgentConfig
 
 MAX_TOKENS = 10**9  # per call; who counts more is lying
 MAX_NOTE_CHARS = 500
@@ -48,6 +48,7 @@ class ChatConfig(AgentConfig):
         description="How a turn is held to the pool's grammar, where that is asked for: json_schema sends a "
         "response_format; vllm sends the grammar itself, for a vLLM server with backend guidance.",
     )
+    tools: tuple[str, ...] = Field(default=(), max_length=64, description=OWN_TOOLS)
     extra: dict[str, Any] = Field(
         default_factory=dict, description="More fields of the request body; null leaves one out, also temperature."
     )
@@ -65,6 +66,10 @@ class Chat(Agent[ChatConfig]):
     Config = ChatConfig
     remote = True
     sample = {"instruction": "Say hello in one word."}
+
+    @classmethod
+    def may_charge(cls, config: ChatConfig) -> bool:
+        return not is_own_host(urlsplit(config.base_url).hostname or "")
 
     async def complete(self, messages: Sequence[Message], options: CompletionOptions = DEFAULT_OPTIONS) -> Completion:
         """Ask the endpoint. A seed is not sent: some refuse a request that has one. Where the endpoint refuses the

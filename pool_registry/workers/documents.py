@@ -23,10 +23,13 @@ from pool_registry.documents.passages import Collection, DocumentFiles, Passage
 from pool_registry.errors import WorkerFault
 from pool_registry.storage.data_folder import Home, find_home
 from pool_registry.strict_model import StrictModel
+from pool_registry.text import count_of, shorten
 from pool_registry.worker import Call, PackedFiles, Reply, SampleCall, Worker, one_string
 
 INDEX_VERSION = 1
 MAX_NAMED = 5  # skipped files that a check names
+MAX_TITLES = 12
+MAX_DESCRIBED_CHARS = 600  # of titles in a description
 
 
 class DocumentsConfig(StrictModel):
@@ -48,6 +51,10 @@ class Documents(Worker[DocumentsConfig]):
         return "its documents are files on this machine"
 
     @classmethod
+    def reads(cls, config: DocumentsConfig) -> tuple[str, ...]:
+        return (f"the documents {config.path}",)
+
+    @classmethod
     def pack(cls, config: DocumentsConfig, folder: str) -> PackedFiles | None:
         documents = passages.find_documents(config.path)
         return PackedFiles({f"{folder}/{documents.name(file)}": file for file in documents.files}, {"path": folder})
@@ -67,9 +74,16 @@ class Documents(Worker[DocumentsConfig]):
         drawn = titles[:: max(1, len(titles) // count)][:count]
         return [SampleCall({"query": title}, f"what the documents say on {title}") for title in drawn]
 
+    async def describe_source(self) -> str:
+        """What the passages are about, by their titles."""
+        library = await asyncio.to_thread(open_library, self.config.path)
+        titles = list(dict.fromkeys(passage.title for passage in library.collection.passages if passage.title))
+        return shorten(f"They are about: {', '.join(titles[:MAX_TITLES])}", MAX_DESCRIBED_CHARS) if titles else ""
+
     async def check(self) -> str:
         library = await asyncio.to_thread(open_library, self.config.path)
-        summary = f"{library.files:,} files, {len(library.collection.passages):,} passages"
+        passages = count_of(len(library.collection.passages), "passage")
+        summary = f"{count_of(library.files, 'file')}, {passages}"
         skipped = library.collection.skipped
         named = "; ".join(f"{name} ({reason})" for name, reason in skipped[:MAX_NAMED])
         more = f" and {len(skipped) - MAX_NAMED:,} more" if len(skipped) > MAX_NAMED else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,29 @@ from pool_registry.language_models.completion import (
     prompt_text,
 )
 from pool_registry.language_models.model_files import STARTER, is_available, model_path
-from pool_registry.workers._agent_base import DEFAULT_ROLE, Agent, AgentConfig
+from pool_registry.workers._agent_base import DEFAULT_ROLE, OWN_TOOLS, Agent, AgentConfig
+
+_loader = ThreadPoolExecutor(1, "load-model")
+_loads: dict[tuple[str, str], Future[LoadedModel]] = {}  # under way: what is loaded, `open_model` keeps
+_loaded: set[tuple[str, str]] = set()
+
+
+def _start_load(model: str, device: str) -> Future[LoadedModel]:
+    """Load a model in the background, or join the load that is under way."""
+    key = (model, device)
+    loading = _loads.get(key)
+    if loading is None or loading.done():
+        loading = _loads[key] = _loader.submit(_load, model, device)
+    return loading
+
+
+def _load(model: str, device: str) -> LoadedModel:
+    try:
+        opened = open_model(model_path(model), device)
+        _loaded.add((model, device))
+        return opened
+    finally:
+        _loads.pop((model, device), None)
 
 
 class LocalModelConfig(AgentConfig):
@@ -30,6 +53,7 @@ class LocalModelConfig(AgentConfig):
     role: str = Field(default=DEFAULT_ROLE, description="System prompt.", max_length=20_000)
     max_tokens: int = Field(default=128, ge=1, le=32_768)
     temperature: float = Field(default=0.0, ge=0, le=2, description="0 is greedy.")
+    tools: tuple[str, ...] = Field(default=(), max_length=64, description=OWN_TOOLS)
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     max_visible_chars: int = Field(
         default=6000, ge=200, description="How much of the outputs it may see goes into its prompt."
@@ -51,9 +75,16 @@ class LocalModel(Agent[LocalModelConfig]):
             return "its model is converted from a package on this machine; use a model of the hub (hub:owner/name)"
         return "its model lies in a folder of this machine; publish it first and use hub:owner/name"
 
+    @classmethod
+    def reads(cls, config: LocalModelConfig) -> tuple[str, ...]:
+        folders = (
+            path for path in (config.model, config.adapter) if path and not path.startswith(("starter:", "hub:"))
+        )
+        return tuple(f"the model {folder}" for folder in folders)
+
     async def complete(self, messages: Sequence[Message], options: CompletionOptions = DEFAULT_OPTIONS) -> Completion:
         """Generate a reply. Raises WorkerFault when the model is missing or the prompt too long."""
-        model = await asyncio.to_thread(self._load)
+        model = await self._wait_for_model()
         draw = options.draw
         sampling = Sampling(self.config.temperature) if draw is None else Sampling(draw.temperature, draw.seed)
         chat = [message.write_plain() for message in messages]
@@ -64,8 +95,15 @@ class LocalModel(Agent[LocalModelConfig]):
     async def check(self) -> str:
         return await asyncio.to_thread(is_available, self.config.model)
 
-    def _load(self) -> LoadedModel:
-        return open_model(model_path(self.config.model), self.config.device)
+    def is_ready(self) -> bool:
+        return (self.config.model, self.config.device) in _loaded
+
+    async def prepare(self) -> None:
+        await self._wait_for_model()
+
+    async def _wait_for_model(self) -> LoadedModel:
+        """The model, loaded once for all that wait: they hold no thread of the event loop's, which others need."""
+        return await asyncio.shield(asyncio.wrap_future(_start_load(self.config.model, self.config.device)))
 
     @property
     def _adapter(self) -> Path | None:

@@ -49,6 +49,10 @@ class Search(Worker[SearchConfig]):
     def stays_because(cls, config: SearchConfig) -> str:
         return "" if config.corpus == "starter:factbook" else "its corpus is a file here"
 
+    @classmethod
+    def reads(cls, config: SearchConfig) -> tuple[str, ...]:
+        return () if config.corpus == "starter:factbook" else (f"the corpus {config.corpus}",)
+
     async def call(self, call: Call) -> Reply:
         query, top_k = call.text("query"), self.config.top_k
         matches = await asyncio.to_thread(lambda: load_index(self.config.corpus).search(query, top_k))

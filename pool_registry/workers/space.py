@@ -88,6 +88,10 @@ class Space(Worker[SpaceConfig]):
     Config = SpaceConfig
     remote = True
 
+    @classmethod
+    def sends_to(cls, config: SpaceConfig) -> str:
+        return f"the Hugging Face Space {config.space}"
+
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
         return self.config.parameters or _BY_POSITION

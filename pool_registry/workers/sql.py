@@ -24,6 +24,7 @@ from pool_registry.actions import JsonValue
 from pool_registry.errors import BadCall, SecretNotFound, WorkerFault
 from pool_registry.secrets import REFERENCE, resolve
 from pool_registry.strict_model import StrictModel
+from pool_registry.text import count_of, shorten
 from pool_registry.worker import Call, Reply, SampleCall, Worker, WorkerSpec, one_string
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ _PROGRESS_STEPS = 10_000  # virtual machine steps between two looks at the stop 
 _POSTGRES = ("postgresql://", "postgresql+psycopg://")
 MAX_CELL_BYTES = 1_000_000  # what one string or blob inside SQLite may take: zeroblob(1e9) is refused
 MAX_RESULT_BYTES = 8_000_000
+MAX_DESCRIBED_CHARS = 800  # of tables and columns in a description
 MAX_KNOWN_CHARS = 600  # of tables and columns in an error
 
 
@@ -99,12 +101,22 @@ class Sql(Worker[SqlConfig]):
         super().__init__(spec, config)
         if config.query is not None:
             self.sample = dict(config.sample)
+        elif config.database != "starter:ledger":
+            self.sample = {}  # the kind's own is about tables that are not there
 
     @classmethod
     def stays_because(cls, config: SqlConfig) -> str:
         if config.database == "starter:ledger":
             return ""
         return "its database is a file on this machine, or a server that the Space cannot be given"
+
+    @classmethod
+    def reads(cls, config: SqlConfig) -> tuple[str, ...]:
+        return () if config.database == "starter:ledger" else (f"the database {config.database}",)
+
+    @classmethod
+    def sends_to(cls, config: SqlConfig) -> str:  # noqa: ARG003
+        return "the database server that it names"
 
     @property
     def parameters(self) -> Mapping[str, JsonValue]:
@@ -127,7 +139,7 @@ class Sql(Worker[SqlConfig]):
         return Reply(shape_result(*await self._in_thread(lambda stop: _select(config, statement, values, stop))))
 
     async def list_sample_calls(self, count: int) -> Sequence[SampleCall]:
-        """Values that the database holds for the parameters of a fixed query, else simple questions on its tables.
+        """List values that the database holds for the parameters of a fixed query, else simple questions on its tables.
 
         Raises WorkerFault when the database cannot be read.
         """
@@ -139,7 +151,14 @@ class Sql(Worker[SqlConfig]):
     async def check(self) -> str:
         database = self.config.database
         tables = list(await self._in_thread(lambda stop: _schema(_resolve_database(database), stop)))
-        return f"{len(tables)} tables: {', '.join(tables[:8])}"
+        return f"{count_of(len(tables), 'table')}: {', '.join(tables[:8])}"
+
+    async def describe_source(self) -> str:
+        """The tables with their columns."""
+        database = self.config.database
+        schema = await self._in_thread(lambda stop: _schema(_resolve_database(database), stop))
+        listed = "; ".join(f"{table}({', '.join(columns)})" for table, columns in schema.items())
+        return shorten(f"Tables: {listed}", MAX_DESCRIBED_CHARS) if schema else ""
 
     @staticmethod
     async def _in_thread(work: Callable[[Stop], T]) -> T:
@@ -281,7 +300,7 @@ def _list_lookups(config: SqlConfig, count: int, stop: Stop) -> list[SampleCall]
 
 
 def _list_questions(config: SqlConfig, count: int, stop: Stop) -> list[SampleCall]:
-    """Counts, sums and extremes of every table, and counts of the rows with a value that a column of text repeats."""
+    """List counts, sums and extremes of every table, and how many rows have a value that a column of text repeats."""
     calls: list[SampleCall] = []
     for table, columns in _schema(_resolve_database(config.database), stop).items():
         rows = f"the number of rows in the table {table}"
@@ -304,7 +323,7 @@ def _list_questions(config: SqlConfig, count: int, stop: Stop) -> list[SampleCal
 
 
 def _read_values(config: SqlConfig, table: str, column: str, count: int, stop: Stop) -> list[JsonValue]:
-    """Short values of a column, each once."""
+    """Read short values of a column, each once."""
     statement = (
         f"select distinct {_quote(column)} from {_quote(table)} where {_quote(column)} is not null "  # noqa: S608
         f"order by {_quote(column)} limit {4 * count}"

@@ -1,0 +1,207 @@
+"""Caps on tokens and cost that hold for calls in parallel: a call reserves what it may use, and settles what it used.
+
+A call is admitted while what is spent, what is reserved and what it may use itself stay within the cap. Else it waits
+until other calls have settled; when none is left to wait for and the cap is not reached, it is admitted alone. So a cap
+is exceeded by less than one reservation, however wide a plan is.
+
+Spendings nest: a turn's or a step's within its episode's, an episode's within its job's. A call counts in all of them.
+Which one a call is charged to travels with the task that makes it, so that retries, judges, reflections and whatever a
+worker runs inside count without being told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from pool_registry.actions import NO_USAGE, Usage
+from pool_registry.errors import WorkerFault
+
+Result = TypeVar("Result")
+Cap = Literal["max_tokens", "max_cost"]
+
+
+class Spending:
+    """What has been used and reserved, against caps on tokens and on cost in US dollars; None is no cap.
+
+    Bound to the running event loop. `refused` says that a call was not made because a cap is reached.
+    """
+
+    def __init__(
+        self, max_tokens: int | None = None, max_cost: float | None = None, parent: Spending | None = None
+    ) -> None:
+        self.max_tokens = max_tokens
+        self.max_cost = max_cost
+        self.parent = parent
+        self.used = NO_USAGE
+        self.refused = False
+        self._reserved: dict[int, Usage] = {}
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def levels(self) -> Iterator[Spending]:
+        """This one and those around it."""
+        level: Spending | None = self
+        while level is not None:
+            yield level
+            level = level.parent
+
+    @property
+    def limits_cost(self) -> bool:
+        return any(level.max_cost is not None for level in self.levels)
+
+    def charge(self, usage: Usage) -> None:
+        """Count what has been used, on every level."""
+        if usage is not NO_USAGE:
+            for level in self.levels:
+                level.used += usage
+
+    def charge_rest(self, usage: Usage) -> None:
+        """Count what of `usage` this level does not hold yet: what was used by other means than calls."""
+        rest = Usage(
+            max(0, usage.tokens_in - self.used.tokens_in),
+            max(0, usage.tokens_out - self.used.tokens_out),
+            max(0.0, usage.cost - self.used.cost),
+        )
+        self.charge(rest)
+
+    def find_reached(self) -> tuple[Cap, str] | None:
+        """The code of a cap that is reached on some level and a sentence about it, or None."""
+        for level in self.levels:
+            if level.max_tokens is not None and level.used.tokens >= level.max_tokens:
+                return "max_tokens", f"The limit of {level.max_tokens:,} tokens is reached."
+            if level.max_cost is not None and level.used.cost >= level.max_cost:
+                return "max_cost", f"The limit of {level.max_cost} US dollars is reached."
+        return None
+
+    async def reserve(self, estimate: Usage) -> Reservation:
+        """Hold `estimate` on every level, once there is room for it. Raises WorkerFault when a cap is reached."""
+        while True:
+            reached = self.find_reached()
+            if reached is not None:
+                for level in self.levels:
+                    level.refused = True
+                raise WorkerFault(*reached)
+            full = next((level for level in self.levels if not level.has_room(estimate)), None)
+            if full is None:
+                return Reservation(self, estimate)
+            await full.wait_for_change()
+
+    def has_room(self, estimate: Usage) -> bool:
+        """Whether this level's caps admit one more reservation now."""
+        if not self._reserved:
+            return True
+        held = sum(self._reserved.values(), self.used + estimate)
+        fits_tokens = self.max_tokens is None or held.tokens <= self.max_tokens
+        return fits_tokens and (self.max_cost is None or held.cost <= self.max_cost)
+
+    async def wait_for_change(self) -> None:
+        """Return when a reservation on this level has been settled."""
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(woken)
+        await woken
+
+    def hold(self, key: int, estimate: Usage) -> None:
+        """Keep a reservation."""
+        self._reserved[key] = estimate
+
+    def release(self, key: int) -> None:
+        """Give a reservation back, and let others see whether there is room now."""
+        self._reserved.pop(key, None)
+        waiting, self._waiting = self._waiting, []
+        for woken in waiting:
+            if not woken.done():
+                woken.set_result(None)
+
+
+@dataclass(slots=True, eq=False)
+class Reservation:
+    """What one call may use, held until `settle` says what it has used."""
+
+    spending: Spending
+    estimate: Usage
+    settled: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        for level in self.spending.levels:
+            level.hold(id(self), self.estimate)
+
+    def settle(self, used: Usage) -> None:
+        """Count `used` in place of what was held. Only the first time counts."""
+        if self.settled:
+            return
+        self.settled = True
+        self.spending.charge(used)
+        for level in self.spending.levels:
+            level.release(id(self))
+
+
+class Bill:
+    """The reservations of one call and its retries. `price_call` is due for every attempt.
+
+    An attempt that its worker refuses with a fault has cost its price per call. One that is cut off may have cost all
+    that it was to use: its provider goes on.
+    """
+
+    __slots__ = ("_estimate", "_price_call", "_reservation", "_spending")
+
+    def __init__(self, spending: Spending | None, estimate: Usage, price_call: float) -> None:
+        self._spending = spending
+        self._estimate = estimate
+        self._price_call = price_call
+        self._reservation: Reservation | None = None
+
+    async def reserve(self) -> None:
+        """Reserve the next attempt. Raises WorkerFault when a cap is reached."""
+        if self._spending is not None:
+            self._reservation = await self._spending.reserve(self._estimate)
+
+    async def pay_attempt(self, attempt: Callable[[], Awaitable[Result]]) -> Result:
+        """Make an attempt; a second one reserves anew. `settle` must follow when it succeeds."""
+        if self._reservation is None:
+            await self.reserve()
+        try:
+            return await attempt()
+        except WorkerFault as fault:
+            self.settle(self._estimate if fault.code == "timeout" else Usage(cost=self._price_call))
+            raise
+        except BaseException:
+            self.settle(self._estimate)
+            raise
+
+    def settle(self, used: Usage) -> None:
+        """Count what the attempt has used."""
+        if self._reservation is not None:
+            self._reservation.settle(used)
+            self._reservation = None
+
+    def close(self) -> None:
+        """Give back what was reserved for an attempt that was never made."""
+        self.settle(NO_USAGE)
+
+
+_CURRENT: ContextVar[Spending | None] = ContextVar("spending", default=None)
+
+
+def charge_this_task_to(spending: Spending) -> None:
+    """Charge the calls that this task makes from here on, and those of tasks that it starts, to `spending`."""
+    _CURRENT.set(spending)
+
+
+def current_spending() -> Spending | None:
+    """What the calls of this task are charged to; None where nothing limits them."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def charge_calls_to(spending: Spending | None) -> Iterator[None]:
+    """Charge the calls of the body, and of tasks that it starts, to `spending`."""
+    token = _CURRENT.set(spending)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)

@@ -1,0 +1,115 @@
+"""The engine, and the two transactions that write: an ordinary one, and the one that changes the schema.
+
+SQLite is set up so that nothing acknowledged is lost and writers queue instead of failing: WAL, synchronous FULL, busy
+time-out, foreign keys, and every writing session begins IMMEDIATE.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlmodel import Session
+
+from pool_registry.errors import StorageError
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+BUSY_S = 10.0  # SQLite itself waits this long for another writer
+WRITE_DEADLINE_S = 60.0  # and we go on asking until then
+UPGRADE_DEADLINE_S = 600.0  # another process may be copying a large database before it upgrades it
+PAUSE_S = 0.05
+# Any number that no other program takes: PostgreSQL's advisory locks share one space.
+UPGRADE_LOCK = 0x70_6F_64_69_75_6D
+
+
+def make_engine(url: str) -> Engine:
+    """Make an engine; SQLite gets our settings. Raises StorageError for a URL that no driver takes."""
+    try:
+        parsed = make_url(url)
+        engine = create_engine(parsed, connect_args={"timeout": BUSY_S} if url.startswith("sqlite") else {})
+    except (SQLAlchemyError, ImportError) as error:
+        raise StorageError(f"PODIUM_DATABASE_URL cannot be used: {error}") from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _set_pragmas)
+    return engine
+
+
+def make_private(engine: Engine) -> None:
+    """Let this account alone read an SQLite file, which is created where it is missing; its log follows its mode."""
+    if engine.dialect.name != "sqlite" or not engine.url.database or engine.url.database == ":memory:":
+        return
+    handle = os.open(engine.url.database, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        state = os.fstat(handle)
+        if state.st_uid == os.geteuid() and state.st_mode & 0o077:
+            os.fchmod(handle, 0o600)
+    finally:
+        os.close(handle)
+
+
+def _set_pragmas(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves
+    # Changing to WAL needs the file alone, and SQLite answers at once when it is not: 8 processes start at once.
+    retry_while_locked(lambda: connection.execute("PRAGMA journal_mode=WAL").close(), BUSY_S)
+    for pragma in ("synchronous=FULL", f"busy_timeout={BUSY_S * 1000:.0f}", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Session]:
+    """Open a session that commits at its end. On SQLite it takes the write lock first, so that a read
+    followed by a write never loses an update; it waits `WRITE_DEADLINE_S` for other writers."""
+    with Session(engine, expire_on_commit=False) as session:
+        if engine.dialect.name == "sqlite":
+            connection = session.connection()
+            retry_while_locked(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"), WRITE_DEADLINE_S)
+        yield session
+        session.commit()
+
+
+@contextmanager
+def changing_schema(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection in a transaction that no other process's upgrade runs beside. It commits at its end; when the
+    process dies before, the database is as it was."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":
+            retry_while_locked(lambda: connection.exec_driver_sql("BEGIN IMMEDIATE"), UPGRADE_DEADLINE_S)
+        elif engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (UPGRADE_LOCK,))
+        yield connection
+
+
+def retry_while_locked(call: Callable[[], Result], deadline_s: float) -> Result:
+    """Call until no other process has the database locked, for `deadline_s` seconds at most; then raise the error."""
+    end = time.monotonic() + deadline_s
+    warned = False
+    while True:
+        try:
+            return call()
+        except (OperationalError, sqlite3.OperationalError) as error:
+            if not is_locked(error) or time.monotonic() > end:
+                raise
+        if not warned:
+            log.info("another process holds the database; waiting up to %.0f s", deadline_s)
+            warned = True
+        time.sleep(PAUSE_S)
+
+
+def is_locked(error: Exception) -> bool:
+    """Whether SQLite refused because another connection holds its lock."""
+    return read_sqlite_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def read_sqlite_code(error: BaseException) -> int | None:
+    """SQLite's primary result code behind an error, or None."""
+    code = getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
