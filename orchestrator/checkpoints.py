@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +28,7 @@ from pool_registry.atomic_write import flush_to_disk, write_atomically
 from pool_registry.storage.data_folder import find_home
 from pool_registry.strict_model import StrictModel
 
+log = logging.getLogger(__name__)
 MANIFEST = "podium.json"
 # Names that are always there. `base` is the small model before it has seen a plan.
 STARTERS = {
@@ -44,6 +48,7 @@ TEXTS = frozenset(
      "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
      "tokenizer.model", "chat_template.jinja", LEARNT_QUERIES}
 )  # fmt: skip
+JOB_NAME = "name.txt"  # in a job's folder: the name that a person gave it
 _OF_JOB = re.compile(r"([a-z0-9][a-z0-9-]{2,60})(?:@([0-9]{1,9}))?")
 
 
@@ -65,7 +70,7 @@ class TrainedPool(BaseModel):
 
     @property
     def learnt(self) -> tuple[LearntWorker, ...]:
-        """Its workers for a binding; () where neither this manifest nor the starter pool knows them."""
+        """The learnt workers, for a binding; () where neither this manifest nor the starter pool knows them."""
         return self.specs or describe_starter(self.hash)
 
 
@@ -73,7 +78,8 @@ class Checkpoint(StrictModel):
     """The manifest: base model, weights, dialect, pool version, recipe and metrics, all that using it again needs.
 
     `kind` says whether the folder holds a whole model or an adapter for `base`. `prompt` is the style in which
-    queries were put to the model in training; it must be used with the same one.
+    queries were put to the model in training; it must be used with the same one. `hints`: of a reader, how many likely
+    workers it was shown after a query.
     """
 
     podium_checkpoint: Literal[1] = 1
@@ -85,6 +91,7 @@ class Checkpoint(StrictModel):
     step: int = 0
     dialect: str = "plan"
     prompt: PromptStyle = "full"
+    hints: int = Field(default=0, ge=0)
     turn_tokens: int = Field(default=512, ge=1)
     max_rounds: int | None = Field(default=None, ge=1)
     pool: TrainedPool | None = None
@@ -105,6 +112,35 @@ def find_checkpoint(name: str) -> tuple[Path, Checkpoint]:
     return folder, read_checkpoint(folder)
 
 
+def open_checkpoint(name: str) -> tuple[Path, Checkpoint]:
+    """The folder and manifest of a checkpoint whose weights are about to be used, exported or published.
+
+    Raises UnknownOrchestrator when there is none, or when its files are not those that were saved.
+    """
+    folder, _ = find_checkpoint(name)
+    return folder, verify_checkpoint(folder)
+
+
+def verify_checkpoint(folder: Path) -> Checkpoint:
+    """The manifest of a folder whose files have the hashes in it; those that have not changed since are not read again.
+
+    A checkpoint of an earlier version that lists no files is taken as it is, with a warning. Raises
+    UnknownOrchestrator.
+    """
+    checkpoint = read_checkpoint(folder)
+    if checkpoint.files:
+        _verify_files(folder, _describe_state(folder, [MANIFEST, *checkpoint.files]))
+    else:
+        _warn_of_missing_hashes(folder)
+    strangers = sorted(
+        path.name for path in folder.iterdir() if _is_read(path.name) and path.name not in checkpoint.files
+    )
+    if checkpoint.files and strangers:
+        sentence = f"{strangers[0]} was not saved with it; remove that file or copy the checkpoint again"
+        raise UnknownOrchestrator(f"the checkpoint {folder} was changed: {sentence}")
+    return checkpoint
+
+
 def read_checkpoint(folder: Path, verify: bool = False) -> Checkpoint:
     """The manifest of a folder; with `verify` every file is compared with it.
 
@@ -118,7 +154,8 @@ def read_checkpoint(folder: Path, verify: bool = False) -> Checkpoint:
     for file, mark in checkpoint.files.items():
         path = folder / file
         if not path.is_file() or path.stat().st_size != mark.size or (verify and _sha256(path) != mark.sha256):
-            raise UnknownOrchestrator(f"the checkpoint {folder} is damaged: {file} is not the file that was saved")
+            sentence = f"{file} is not the file that was saved; copy it again, or take another checkpoint of its job"
+            raise UnknownOrchestrator(f"the checkpoint {folder} is damaged: {sentence}")
     return checkpoint
 
 
@@ -146,6 +183,16 @@ def spell_checkpoint(name: str) -> str:
     return str(folder.resolve())
 
 
+def read_job_name(job: str) -> str:
+    """The name that a person gave a job; "" where it goes by its id."""
+    if _OF_JOB.fullmatch(job) is None:
+        return ""
+    try:
+        return (find_home().jobs / job / JOB_NAME).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
 def checkpoint_names() -> list[str]:
     """Every checkpoint of this machine: the starters, then those of jobs, newest job first."""
     starters = [name for name in STARTERS if is_complete(starter_checkpoint(name))]
@@ -162,7 +209,7 @@ def complete_steps(checkpoints: Path) -> list[tuple[int, Path]]:
 
 
 def starter_checkpoint(name: str) -> Path:
-    """Where the starter checkpoint called `name` ships."""
+    """Return the folder in which the starter checkpoint `name` ships."""
     return asset("starters") / STARTERS[name]
 
 
@@ -187,6 +234,28 @@ def _find_folder(name: str) -> Path | None:
             return matches[0]
     folder = Path(name).expanduser()
     return folder if (folder / MANIFEST).is_file() else None
+
+
+@lru_cache(maxsize=256)
+def _verify_files(folder: Path, _state: tuple[tuple[str, int, int, int], ...]) -> None:
+    """Compare the files of a folder with its manifest, once for each state of them. Raises UnknownOrchestrator."""
+    read_checkpoint(folder, verify=True)
+
+
+def _describe_state(folder: Path, names: Iterable[str]) -> tuple[tuple[str, int, int, int], ...]:
+    """What differs when a file was written again or replaced."""
+    states = [(name, (folder / name).stat()) for name in names]
+    return tuple((name, state.st_ino, state.st_size, state.st_ctime_ns) for name, state in states)
+
+
+@lru_cache(maxsize=256)
+def _warn_of_missing_hashes(folder: Path) -> None:
+    log.warning("%s was saved without hashes: whether its files were changed cannot be seen", folder)
+
+
+def _is_read(name: str) -> bool:
+    """Whether a loader would read a file of this name."""
+    return name in TEXTS or WEIGHTS.fullmatch(name) is not None
 
 
 def _sha256(path: Path) -> str:

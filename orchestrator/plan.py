@@ -40,11 +40,11 @@ class Step:
 
     @property
     def references(self) -> frozenset[int]:
-        """Ids of the steps that the arguments quote as `$k`."""
+        """Return the ids of the steps that the arguments quote as `$k`."""
         return frozenset(references(self.arguments))
 
     def with_problem(self, problem: str) -> Step:
-        """This step marked as PARSE_ERR; a problem that it has already stays."""
+        """Return this step marked as PARSE_ERR; a problem that it has already stays."""
         return self if self.problem else replace(self, problem=problem)
 
 
@@ -134,6 +134,7 @@ class Turn:
     pool.
     `note`: what of the request the model could not do. `vote`: how it was chosen among several. `draft`: an answer
     that did not end the episode, because a recursive orchestrator looks at it once more (policies/recursive.py).
+    `trial`: its steps try other words in place of calls that were rejected (reader/mend_calls.py).
     """
 
     steps: tuple[Step, ...] = ()
@@ -150,6 +151,7 @@ class Turn:
     vote: Vote | None = None
     out_of_depth: OutOfDepth | None = None
     draft: JsonValue = None
+    trial: bool = False
 
     @property
     def has_answer(self) -> bool:
@@ -322,3 +324,14 @@ def _join_ids(ids: Collection[int], prefix: str = "") -> str:
 def escape(text: str) -> str:
     """`text` with every `$` doubled, so that none quotes a step: for queries inside instructions."""
     return text.replace("$", "$$")
+
+
+def escape_value(value: JsonValue) -> JsonValue:
+    """A JSON value with every `$` in its strings doubled: for arguments that were not written as part of a plan."""
+    if isinstance(value, str):
+        return escape(value)
+    if isinstance(value, Mapping):
+        return {key: escape_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [escape_value(item) for item in value]
+    return value

@@ -49,26 +49,23 @@ def build_messages(
         if done.turn is None:  # the round that this turn is for
             continue
         left = max_rounds - done.number
-        messages.append(Message("assistant", done.turn.text, list_calls(done) if dialect.calls_tools else ()))
+        messages.append(Message("assistant", done.turn.text, list_calls(done, dialect) if dialect.calls_tools else ()))
         messages += reply_messages(done, left, dialect, names)
     return messages
 
 
-def list_calls(done: Round) -> tuple[ToolCall, ...]:
+def list_calls(done: Round, dialect: Dialect) -> tuple[ToolCall, ...]:
     """The calls of a turn as its message states them; none where one of them has no name."""
     if not all(run.step.worker for run in done.steps):
         return ()
-    return tuple(
-        ToolCall(_call_id(run), run.step.worker, {**run.step.arguments, "access": list(run.step.access)})
-        for run in done.steps
-    )
+    return tuple(ToolCall(_call_id(run), run.step.worker, dialect.call_arguments(run.step)) for run in done.steps)
 
 
 def reply_messages(
     done: Round, rounds_left: int, dialect: Dialect, names: Mapping[str, str] | None = None
 ) -> list[Message]:
     """What a turn is answered with: one message, or where calls are the template's own one for each of them."""
-    calls = list_calls(done) if dialect.calls_tools else ()
+    calls = list_calls(done, dialect) if dialect.calls_tools else ()
     if not calls:
         return [Message("user", observation_text(done, rounds_left, names))]
     shown = _name_steps(done, names or {})

@@ -68,7 +68,7 @@ class EditedRound:
 
 
 def vary(episode: Episode, number: int, edits: Sequence[AnyEdit], pool: LivePool) -> Variation:
-    """`episode` with round `number` edited. Without edits it is the same plan, and nothing is called.
+    """Edit round `number` of an episode. Without edits it is the same plan, and nothing is called.
 
     Raises InvalidEdits with every problem at its step, before anything runs.
     """
@@ -116,6 +116,8 @@ async def run_variation(
         what_if=WhatIf(variation.origin.id, variation.round, variation.edits, variation.kept),
         kept=variation.observations(),
         user=user,
+        source=variation.origin.started.source if variation.origin.started else "",
+        approved=True,
     )
     resolve = _resolve_as_origin(resolve, variation.origin) if resolve is not None else None
     orchestrator = EditedTurns(variation.turns)

@@ -67,7 +67,7 @@ ReadEdits = Callable[[str, str], Mapping[str, str]]
 
 
 def read_no_edits(_checkpoint: str, _pool_hash: str) -> Mapping[str, str]:
-    """Nothing was chosen by a person."""
+    """Return no edits: nobody has chosen anything."""
     return {}
 
 

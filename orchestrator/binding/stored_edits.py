@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import Engine, delete
 from sqlmodel import Field, Session, SQLModel, col, select
 
-from pool_registry.storage.pool_store import writing
+from pool_registry.storage.database import writing
 
 
 class BindingEditRow(SQLModel, table=True):

@@ -41,6 +41,9 @@ class Dialect(Protocol):
     def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
         """Function definitions for a chat template's own tool calling, or None."""
 
+    def call_arguments(self, step: Step) -> Mapping[str, JsonValue]:
+        """The arguments of a step as the message of the assistant that made the call states them."""
+
     def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
         """The turn in `text`; its steps get ids from `first_id` on. Never raises."""
 
@@ -61,6 +64,9 @@ class BaseDialect(ABC):
 
     def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
         return None
+
+    def call_arguments(self, step: Step) -> Mapping[str, JsonValue]:
+        return {**step.arguments, "access": list(step.access)}
 
     def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
         if len(text) > MAX_TURN_CHARS:

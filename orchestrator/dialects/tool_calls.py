@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from orchestrator.dialects.base import MAX_TURN_STEPS, BaseDialect, build_step, load_json
 from orchestrator.plan import Step, Turn, escape
@@ -56,17 +57,11 @@ class ToolCallsDialect(BaseDialect):
         return [_describe_function(worker) for worker in pool.workers.values()]
 
     def _parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
-        visible = _THOUGHT.sub("", text)
-        calls = [match.group(1) for match in _CALL.finditer(visible)]
-        if len(calls) > MAX_TURN_STEPS:
-            return Turn(error=f"a turn may hold {MAX_TURN_STEPS} calls at most", text=text)
-        if calls:
-            return Turn(tuple(_parse_call(call, first_id + index) for index, call in enumerate(calls)), text=text)
-        answer = visible.strip()
-        if not answer:
-            return Turn(error="the turn holds neither a call nor an answer", text=text)
-        quoted = _QUOTE.fullmatch(answer) or _ESCAPED.fullmatch(answer)
-        return Turn(answer=answer if quoted else escape(answer), text=text)
+        turn = parse_calls(text, first_id)
+        if not isinstance(turn.answer, str):
+            return turn
+        quoted = _QUOTE.fullmatch(turn.answer) or _ESCAPED.fullmatch(turn.answer)
+        return turn if quoted else replace(turn, answer=escape(turn.answer))
 
     def format(self, turn: Turn, workers: Sequence[str]) -> str:
         """Only the calls when a turn has both: in this dialect the answer is a turn of its own."""
@@ -76,7 +71,23 @@ class ToolCallsDialect(BaseDialect):
         return "\n".join(_format_call(step) for step in turn.steps)
 
 
-def _parse_call(call: str, step_id: int) -> Step:
+def parse_calls(text: str, first_id: int, takes_access: bool = True) -> Turn:
+    """The calls in a text, or the text around its thoughts as the answer, as it is written. Without `takes_access` an
+    argument of that name is the tool's own."""
+    visible = _THOUGHT.sub("", text)
+    calls = [match.group(1) for match in _CALL.finditer(visible)]
+    if len(calls) > MAX_TURN_STEPS:
+        return Turn(error=f"a turn may hold {MAX_TURN_STEPS} calls at most", text=text)
+    if calls:
+        steps = (_parse_call(call, first_id + index, takes_access) for index, call in enumerate(calls))
+        return Turn(tuple(steps), text=text)
+    answer = visible.strip()
+    if not answer:
+        return Turn(error="the turn holds neither a call nor an answer", text=text)
+    return Turn(answer=answer, text=text)
+
+
+def _parse_call(call: str, step_id: int, takes_access: bool) -> Step:
     try:
         parsed = load_json(call.strip())
     except ValueError as error:
@@ -90,7 +101,7 @@ def _parse_call(call: str, step_id: int) -> Step:
         except ValueError as error:
             return build_step(step_id, parsed.get("name"), {}, None).with_problem(f"arguments are not JSON: {error}")
     access = None
-    if isinstance(arguments, Mapping):
+    if takes_access and isinstance(arguments, Mapping):
         access = arguments.get("access")
         arguments = {key: value for key, value in arguments.items() if key != "access"}
     return build_step(step_id, parsed.get("name"), arguments, access)

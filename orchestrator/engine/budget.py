@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 from orchestrator.engine.events import Outcome
-from pool_registry.actions import NO_USAGE, Failure, Usage
+from pool_registry.actions import Failure, Usage
+from pool_registry.calls.spending import Spending, current_spending
 from pool_registry.pool import Limits
 
 
 class Budget:
     """Counts steps, tokens, cost and time against `Limits`, and holds the stop signal.
 
-    Bound to the running event loop. Times are `time.perf_counter()` seconds.
+    Bound to the running event loop, whose clock it goes by. What is spent counts against the caps of
+    whatever runs the episode, too.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.started = time.perf_counter()
-        self.usage = NO_USAGE
+        loop = asyncio.get_running_loop()
+        self._clock = loop.time
+        self.started = loop.time()
+        self.spending = Spending(limits.max_tokens, limits.max_cost, current_spending())
         self.steps = 0
-        self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.stopped: asyncio.Future[None] = loop.create_future()
 
     def stop(self) -> None:
         """Stop the episode: what is running ends, nothing new starts."""
         if not self.stopped.done():
             self.stopped.set_result(None)
 
+    def resume(self, usage: Usage, steps: int, elapsed_s: float) -> None:
+        """Go on from what an episode had used before it waited for a person."""
+        self.steps = steps
+        self.spending.charge(usage)
+        self.started = self._clock() - elapsed_s
+
+    def skip(self, seconds: float) -> None:
+        """Move the deadline: a person has thought for so long."""
+        self.started += seconds
+
     @property
     def remaining_s(self) -> float:
-        return self.started + self.limits.deadline_s - time.perf_counter()
+        return self.started + self.limits.deadline_s - self._clock()
 
     async def wait_for(self, awaited: asyncio.Future[Any]) -> None:
         """Return when `awaited` is done, at the deadline, or on `stop()`, whichever comes first.
@@ -55,19 +68,24 @@ class Budget:
             awaited.remove_done_callback(wake)
             self.stopped.remove_done_callback(wake)
 
-    def spend(self, usage: Usage) -> None:
-        if usage is not NO_USAGE:
-            self.usage += usage
+    @property
+    def usage(self) -> Usage:
+        return self.spending.used
+
+    def open_spending(self) -> Spending:
+        """What one turn or one step spends, within the episode."""
+        return Spending(parent=self.spending)
 
     def check_limits(self) -> Outcome | None:
         """The limit that is reached, if any."""
         if self.stopped.done():
             return "stopped"
-        if self.usage.tokens >= self.limits.max_tokens:
-            return "max_tokens"
-        if self.limits.max_cost is not None and self.usage.cost >= self.limits.max_cost:
-            return "max_cost"
-        return "deadline" if self.remaining_s <= 0 else None
+        return self.check_caps() or ("deadline" if self.remaining_s <= 0 else None)
+
+    def check_caps(self) -> Outcome | None:
+        """The cap on tokens or cost that is reached, if any."""
+        reached = self.spending.find_reached()
+        return None if reached is None else reached[0]
 
     def admit_step(self) -> Failure | None:
         """Count one more step, or return why it may not start."""
@@ -84,6 +102,7 @@ def explain_outcome(outcome: Outcome, limits: Limits) -> str:
     """A sentence for people about an outcome other than `answered`."""
     sentences: dict[str, str] = {
         "stopped": "Stopped by the user.",
+        "rejected": "The plan was rejected.",
         "deadline": f"The deadline of {limits.deadline_s:g} s passed.",
         "max_tokens": f"The limit of {limits.max_tokens:,} tokens is reached.",
         "max_cost": f"The limit of {limits.max_cost} US dollars is reached.",

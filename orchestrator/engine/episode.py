@@ -13,6 +13,9 @@ from orchestrator.engine.events import (
     EpisodeStarted,
     Event,
     Graded,
+    PlanDecided,
+    PlanEscalated,
+    PlanHeld,
     StepEnded,
     StepStarted,
     TurnStarted,
@@ -51,6 +54,13 @@ class Round:
     turn: Turn | None = None
     turn_ended_at: float | None = None
     steps: list[StepRun] = field(default_factory=list)
+    releases: list[PlanHeld | PlanEscalated | PlanDecided] = field(default_factory=list)
+
+    @property
+    def held(self) -> PlanHeld | None:
+        """What its plan waits for; None where it does not wait."""
+        last = self.releases[-1] if self.releases else None
+        return last if isinstance(last, PlanHeld) else None
 
 
 @dataclass(slots=True)
@@ -72,6 +82,17 @@ class Episode:
     @property
     def answer(self) -> JsonValue:
         return self.ended.answer if self.ended else None
+
+    @property
+    def held(self) -> PlanHeld | None:
+        """What its last plan waits for; None where the episode does not wait for a person."""
+        return self.rounds[-1].held if self.rounds and self.ended is None else None
+
+    @property
+    def escalated_to(self) -> str:
+        """The stronger orchestrator that has taken over; "" where none has."""
+        events = (event for done in self.rounds for event in done.releases if isinstance(event, PlanEscalated))
+        return next((event.orchestrator for event in events if event.turn is not None), "")
 
     @property
     def next_step_id(self) -> int:
@@ -131,6 +152,12 @@ class Episode:
                 self.rounds.append(Round(event.round, event.at))
             case TurnTaken():
                 self._take(event)
+            case PlanHeld():
+                self.rounds[-1].releases.append(event)
+            case PlanEscalated() | PlanDecided():
+                self.rounds[-1].releases.append(event)
+                if event.turn is not None:
+                    self._replace_plan(event.turn)
             case StepStarted():
                 run = self.steps[event.step]
                 run.started_at, run.arguments = event.at, event.arguments
@@ -144,11 +171,31 @@ class Episode:
 
     def _take(self, event: TurnTaken) -> None:
         current = self.rounds[-1]
-        current.turn, current.turn_ended_at = event.turn, event.at
-        for step in event.turn.steps:
-            run = StepRun(step, event.round)
+        current.turn_ended_at = event.at
+        self._set_turn(current, event.turn)
+
+    def _replace_plan(self, turn: Turn) -> None:
+        """Another plan in the place of the last one, of which no step has run."""
+        current = self.rounds[-1]
+        for run in current.steps:
+            del self.steps[run.step.id]
+        current.steps = []
+        self._set_turn(current, turn)
+
+    def _set_turn(self, current: Round, turn: Turn) -> None:
+        current.turn = turn
+        for step in turn.steps:
+            run = StepRun(step, current.number)
             current.steps.append(run)
             self.steps[step.id] = run
+
+    def before_last_turn(self) -> Episode:
+        """This episode as it was when its last turn was asked for."""
+        last = self.rounds[-1]
+        gone = {run.step.id for run in last.steps}
+        steps = {k: run for k, run in self.steps.items() if k not in gone}
+        rounds = [*self.rounds[:-1], Round(last.number, last.started_at)]
+        return Episode(self.id, self.started, rounds, steps, last_at=self.last_at)
 
 
 def replay(episode_id: str, events: Iterable[Event]) -> Episode:

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
+from orchestrator.approval.plan_gate import PlanReview, find_unapproved
+from orchestrator.approval.records import AskReason
 from orchestrator.engine.budget import Budget, explain_outcome
 from orchestrator.engine.edits import WhatIf
 from orchestrator.engine.episode import Episode
@@ -21,6 +22,9 @@ from orchestrator.engine.events import (
     Event,
     Outcome,
     ParentStep,
+    PlanDecided,
+    PlanEscalated,
+    PlanHeld,
     StepEnded,
     StepStarted,
     TaskRef,
@@ -28,30 +32,36 @@ from orchestrator.engine.events import (
     TurnTaken,
 )
 from orchestrator.engine.executor import Recorder, RoundRun
+from orchestrator.engine.release import Decision, Orchestrator, PlanRelease
 from orchestrator.errors import InvalidQuery, OrchestratorError
 from orchestrator.plan import MAX_QUOTED_CHARS, Step, Turn, check_turn, count_quoted_chars, references, substitute
 from pool_registry.actions import JsonValue, Observation, clean_text
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.spending import Spending, charge_this_task_to
+from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import WorkerFault
 from pool_registry.language_models.completion import agent_messages
 from pool_registry.pool import Limits
 from pool_registry.worker import Reply, Visible
 
+__all__ = [
+    "EpisodeScope",
+    "EpisodeSpec",
+    "NoSink",
+    "Orchestrator",
+    "Resolve",
+    "Sink",
+    "check_query",
+    "is_useless",
+    "new_episode_id",
+    "resume_episode",
+    "run_episode",
+    "with_context",
+]
+
 MAX_QUERY_CHARS = 1_000_000
+AGENT_WITH_TOOLS = "tools"  # the policy of an agent that calls its own tools
 MAX_USELESS_TURNS = 2  # of an orchestrator that gives up: it would fail again, at the same price
-
-
-class Orchestrator(Protocol):
-    """A policy: from the episode so far to the next turn. A trained model, an API model or a fixed baseline.
-
-    One with an attribute `gives_up` that is true does not recover from its mistakes: after MAX_USELESS_TURNS turns that
-    could not be used it is not asked again.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    async def turn(self, episode: Episode) -> Turn: ...
 
 
 class Sink(Protocol):
@@ -86,6 +96,9 @@ class EpisodeSpec:
     what_if: WhatIf | None = None
     kept: Mapping[int, Observation] = field(default_factory=dict)
     user: str = ""  # who asked; inner episodes have the outer one's
+    source: str = ""  # what it runs for, as in EpisodeStarted
+    approved: bool = False  # a person wrote the plan: calls that have effects may be made
+    mode: DeploymentMode | None = None  # of the episode around an inner one
 
 
 def new_episode_id() -> str:
@@ -101,15 +114,48 @@ async def run_episode(
     sink: Sink | None = None,
     budget: Budget | None = None,
     resolve: Resolve | None = None,
+    release: PlanRelease | None = None,
 ) -> Episode:
     """Run one episode to its end and return it. Errors of orchestrator and workers are recorded, never raised.
+
+    With `release` a plan may have to wait for a person: the episode that is returned has not ended then, and
+    `resume_episode` goes on with it. Without, plans run at once; but on a pool whose mode is not autonomous no call is
+    made that may have effects.
 
     Raises InvalidQuery when the query is empty or longer than MAX_QUERY_CHARS.
     """
     check_query(spec.query)
     limits = limits or pool.pool.limits
-    loop = _Loop(spec, orchestrator, pool, limits, sink or NoSink(), budget or Budget(limits), resolve)
+    loop = _Loop(spec, orchestrator, pool, limits, sink or NoSink(), budget or Budget(limits), resolve, release)
     return await loop.run()
+
+
+async def resume_episode(
+    episode: Episode,
+    decision: Decision,
+    orchestrator: Orchestrator,
+    pool: LivePool,
+    release: PlanRelease,
+    *,
+    sink: Sink | None = None,
+    budget: Budget | None = None,
+    resolve: Resolve | None = None,
+) -> Episode:
+    """Go on with an episode whose plan waited, once that was decided. The time that it waited does not count.
+
+    The episode is changed and returned, ended or waiting again.
+    """
+    started = episode.started
+    assert started is not None and episode.held is not None, "the caller has looked whether it waits"
+    limits = Limits.model_validate(dict(started.limits))
+    budget = budget or Budget(limits)
+    calls = sum(run.started_at is not None for run in episode.steps.values())
+    budget.resume(episode.usage, calls, episode.last_at)
+    spec = EpisodeSpec(
+        started.query, started.task, started.depth, started.parent, episode.id, started.what_if, user=started.user
+    )
+    loop = _Loop(spec, orchestrator, pool, limits, sink or NoSink(), budget, resolve, release, episode)
+    return await loop.resume(decision)
 
 
 def check_query(query: str) -> None:
@@ -131,40 +177,143 @@ class _Loop:
     sink: Sink
     budget: Budget
     resolve: Resolve | None
+    release: PlanRelease | None = None
+    recorded: Episode | None = None  # one that waited
 
     def __post_init__(self) -> None:
-        self.episode = Episode(self.spec.id or new_episode_id())
-        self._zero = time.perf_counter()
-        self._seen: dict[int, tuple[str, Observation]] = {}
+        self.episode = self.recorded or Episode(self.spec.id or new_episode_id())
+        self._clock = asyncio.get_running_loop().time
+        self._zero = self._clock() - self.episode.last_at
+        steps = self.episode.steps
+        self._seen: dict[int, tuple[str, Observation]] = {
+            k: (steps[k].step.worker, observation) for k, observation in self.episode.observations().items()
+        }
+        self._useless = sum(is_useless(done.turn) for done in self.episode.rounds[:-1] if done.turn)
 
     async def run(self) -> Episode:
         self._record_start()
+        return await self._run_to_end(self._run_rounds())
+
+    async def resume(self, decision: Decision) -> Episode:
+        """Go on after the decision about the last plan."""
+        return await self._run_to_end(self._resume_rounds(decision))
+
+    async def _run_to_end(self, rounds: Coroutine[Any, Any, _End | None]) -> Episode:
         try:
-            outcome, answer, reason = await self._run_rounds()
+            end = await rounds
         except asyncio.CancelledError:
             self._record(EpisodeEnded("stopped", self._now(), reason=explain_outcome("stopped", self.limits)))
             raise
-        self._record(EpisodeEnded(outcome, self._now(), answer, reason))
+        if end is not None:
+            self._record(EpisodeEnded(end.outcome, self._now(), end.answer, end.reason))
         return self.episode
 
-    async def _run_rounds(self) -> tuple[Outcome, JsonValue, str | None]:
-        useless = 0
-        for number in range(1, self.limits.max_rounds + 1):
+    async def _run_rounds(self) -> _End | None:
+        """How the episode ends; None when a plan waits for a person."""
+        for number in range(len(self.episode.rounds) + 1, self.limits.max_rounds + 1):
             reached = self.budget.check_limits()
             if reached is not None:
-                return reached, None, explain_outcome(reached, self.limits)
+                return _End(reached, None, explain_outcome(reached, self.limits))
             turn = await self._take_turn(number)
             if turn.failed:
-                return "orchestrator_failed", None, turn.error
-            if turn.error is None:
-                await self._run_steps(turn)
-                if turn.has_answer and self._can_answer(turn):
-                    return "answered", self._resolve_answer(turn), None
-            useless += _is_useless(turn)
-            if useless >= MAX_USELESS_TURNS and self._gives_up(number):
-                return "gave_up", None, _explain_useless(turn)
+                return _End(self.budget.check_caps() or "orchestrator_failed", None, turn.error)
+            if turn.error is None and self.release is not None:
+                released = await self._ask_release(turn, number)
+                if not isinstance(released, Turn):
+                    return released
+                turn = released
+            end = await self._finish_round(turn, number)
+            if end is not None:
+                return end
         reached = self.budget.check_limits() or "max_rounds"
-        return reached, None, explain_outcome(reached, self.limits)
+        return _End(reached, None, explain_outcome(reached, self.limits))
+
+    async def _resume_rounds(self, decision: Decision) -> _End | None:
+        number = len(self.episode.rounds)
+        if self.release is not None and self.release.make_stronger is not None and self.episode.escalated_to:
+            self.orchestrator = self.release.make_stronger()
+        released = self._apply_decision(decision, number)
+        if not isinstance(released, Turn):
+            return released
+        return await self._finish_round(released, number) or await self._run_rounds()
+
+    async def _finish_round(self, turn: Turn, number: int) -> _End | None:
+        """Run a turn's steps; returns how the episode ends, if it does."""
+        if turn.error is None:
+            await self._run_steps(turn)
+            if turn.has_answer and self._can_answer(turn):
+                answer = self._resolve_answer(turn)
+                if self._accepts(answer):
+                    return _End("answered", answer, None)
+        self._useless += is_useless(turn)
+        if self._useless >= MAX_USELESS_TURNS and self._gives_up(number):
+            return _End("gave_up", None, _explain_useless(turn))
+        return None
+
+    async def _ask_release(self, turn: Turn, number: int) -> Turn | _End | None:
+        """The turn whose plan may run; how the episode ends where it was rejected; None when it waits."""
+        assert self.release is not None, "asked for where there is a gate"
+        gate, depth = self.release.gate, self.episode.out_of_depth
+        escalated = bool(self.episode.escalated_to)
+        review = gate.review(turn, depth, self.pool, doubted=not escalated)
+        if review is not None and self.release.make_stronger is not None and not escalated and _is_in_doubt(review):
+            turn, review = await self._escalate(turn, number, review, self.release.make_stronger)
+        if review is None:
+            if gate.mode.name == "escalate" and turn.steps:
+                self._record(PlanDecided(number, "approve", f"mode:{gate.mode.name}", self._now(), _utc_now()))
+            return turn
+        self._record(PlanHeld(number, review.reasons, review.estimate, self._now(), _utc_now()))
+        before = self._clock()
+        decision = await self.release.approve(review)
+        thought_s = self._clock() - before
+        self._zero += thought_s
+        self.budget.skip(thought_s)
+        return None if decision is None else self._apply_decision(decision, number)
+
+    async def _escalate(
+        self, turn: Turn, number: int, review: PlanReview, make_stronger: Callable[[], Orchestrator]
+    ) -> tuple[Turn, PlanReview | None]:
+        """Ask the stronger orchestrator for this turn; returns the turn to run, and why that may still not run."""
+        assert self.release is not None, "escalated where there is a gate"
+        gate, name = self.release.gate, self.release.gate.mode.escalate_to
+        try:
+            stronger = make_stronger()
+            name = stronger.name
+            taken = await self._ask_for_turn(stronger, self.episode.before_last_turn())
+        except OrchestratorError as error:
+            taken = Turn(error=str(error))
+        if taken.error is not None:
+            self._record(PlanEscalated(number, review.reasons, name, self._now(), error=taken.error))
+            reason = AskReason("escalation", f"{name} was asked and has no plan: {taken.error}")
+            return turn, replace(review, reasons=(*review.reasons, reason))
+        taken = replace(taken, usage=turn.usage + taken.usage)
+        self._record(PlanEscalated(number, review.reasons, name, self._now(), taken))
+        self.orchestrator = stronger
+        return taken, gate.review(taken, None, self.pool, doubted=False)
+
+    def _apply_decision(self, decision: Decision, number: int) -> Turn | _End:
+        at, done = self._now(), self.episode.rounds[-1]
+        self._record(
+            PlanDecided(
+                number,
+                decision.verdict,
+                decision.by,
+                at,
+                _utc_now(),
+                decision.note,
+                decision.edits,
+                decision.turn,
+            )
+        )
+        if decision.verdict == "reject":
+            note = f": {decision.note}" if decision.note else ""
+            return _End("rejected", None, f"{decision.by or 'A person'} rejected the plan{note}")
+        assert done.turn is not None, "a plan that waits is a turn's"
+        return done.turn
+
+    def _accepts(self, answer: JsonValue) -> bool:
+        check: Callable[[JsonValue], bool] | None = getattr(self.orchestrator, "accepts_answer", None)
+        return check is None or check(answer)
 
     def _gives_up(self, number: int) -> bool:
         """Whether the orchestrator's mistakes, and not a limit, end the episode after this round."""
@@ -174,19 +323,26 @@ class _Loop:
     async def _take_turn(self, number: int) -> Turn:
         """Take the orchestrator's next turn and check it against the pool; the deadline and `stop()` cut it off."""
         self._record(TurnStarted(number, self._now()))
-        task = asyncio.create_task(self._ask())
+        turn = await self._ask_for_turn(self.orchestrator, self.episode)
+        self._record(TurnTaken(number, turn, self._now()))
+        return turn
+
+    async def _ask_for_turn(self, orchestrator: Orchestrator, episode: Episode) -> Turn:
+        spending = self.budget.open_spending()
+        task = asyncio.create_task(self._ask(orchestrator, episode, spending))
         try:
             await self.budget.wait_for(task)
         finally:
             if not task.done():
                 task.cancel()
         turn = check_turn(self._outcome_of(task), self.pool, self._seen)
-        self.budget.spend(turn.usage)
-        self._record(TurnTaken(number, turn, self._now()))
+        spending.charge_rest(turn.usage)
         return turn
 
-    async def _ask(self) -> Turn:
-        turn = await self.orchestrator.turn(self.episode)
+    @staticmethod
+    async def _ask(orchestrator: Orchestrator, episode: Episode, spending: Spending) -> Turn:
+        charge_this_task_to(spending)
+        turn = await orchestrator.turn(episode)
         if not isinstance(turn, Turn):
             raise TypeError(f"a turn was expected, not {type(turn).__name__}")
         return turn
@@ -211,7 +367,20 @@ class _Loop:
         )
         scope_of = self._scope_of if self.resolve is not None else lambda _: None
         steps = self._take_over(turn.steps) if self.spec.kept else turn.steps
-        await RoundRun(steps, self._seen, self.pool, self.budget, recorder, scope_of).run()
+        await RoundRun(
+            steps, self._seen, self.pool, self.budget, recorder, scope_of, self._find_unapproved(steps)
+        ).run()
+
+    def _find_unapproved(self, steps: Sequence[Step]) -> frozenset[int]:
+        """The steps that may not run because their calls may have effects and this episode cannot ask anybody."""
+        if self.release is not None or self.spec.approved or self.mode.name == "autonomous":
+            return frozenset()
+        return find_unapproved(steps, self.pool)
+
+    @property
+    def mode(self) -> DeploymentMode:
+        """The deployment mode of this run: chosen for it, or of the episode around it, or its pool's."""
+        return self.release.gate.mode if self.release is not None else self.spec.mode or self.pool.pool.mode
 
     def _take_over(self, steps: Sequence[Step]) -> list[Step]:
         """Record the kept observations of these steps; returns the steps that are left to run."""
@@ -248,12 +417,14 @@ class _Loop:
                 pool_hash=self.pool.hash,
                 orchestrator=self.orchestrator.name,
                 limits=self.limits.model_dump(mode="json"),
-                started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                started_at=_utc_now(),
                 depth=spec.depth,
                 parent=spec.parent,
                 task=spec.task,
                 what_if=spec.what_if,
                 user=spec.user,
+                source=spec.source,
+                mode=self.release.gate.mode if self.release is not None else None,
             )
         )
 
@@ -262,7 +433,7 @@ class _Loop:
         self.sink.append(self.episode.id, event)
 
     def _now(self) -> float:
-        return time.perf_counter() - self._zero
+        return self._clock() - self._zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,17 +447,31 @@ class EpisodeScope:
     step: Step
 
     async def descend(self, orchestrator: str, query: str, visible: tuple[Visible, ...]) -> Reply:
+        name = self.outer.orchestrator.name if orchestrator == "same" else orchestrator
+        return await self._run_inner(name, with_context(query, visible), self.outer.pool)
+
+    async def use_tools(self, agent: str, tools: Collection[str], query: str, visible: tuple[Visible, ...]) -> Reply:
+        """Let an agent call its own tools until it answers."""
+        pool = self.outer.pool.narrow({agent, *tools})
+        return await self._run_inner(f"{AGENT_WITH_TOOLS}:{agent}", with_context(query, visible), pool)
+
+    async def _run_inner(self, name: str, query: str, pool: LivePool) -> Reply:
         outer = self.outer
         depth = outer.spec.depth + 1
         if depth > outer.limits.max_depth:
             raise WorkerFault("max_depth", f"episodes may be nested {outer.limits.max_depth} deep at most")
         assert outer.resolve is not None, "a scope is handed out only by loops that can resolve names"
-        query = with_context(query, visible)
-        name = outer.orchestrator.name if orchestrator == "same" else orchestrator
         inner = await run_episode(
-            EpisodeSpec(query, depth=depth, parent=ParentStep(outer.episode.id, self.step.id), user=outer.spec.user),
-            outer.resolve(name, query, outer.pool),
-            outer.pool,
+            EpisodeSpec(
+                query,
+                depth=depth,
+                parent=ParentStep(outer.episode.id, self.step.id),
+                user=outer.spec.user,
+                source=outer.spec.source,
+                mode=outer.mode,
+            ),
+            outer.resolve(name, query, pool),
+            pool,
             limits=outer.limits,
             sink=outer.sink,
             budget=outer.budget,
@@ -305,7 +490,25 @@ class EpisodeScope:
         return Reply(ended.answer, usage=inner.usage, episode=inner.id)
 
 
-def _is_useless(turn: Turn) -> bool:
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How an episode ends."""
+
+    outcome: Outcome
+    answer: JsonValue
+    reason: str | None
+
+
+def _utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _is_in_doubt(review: PlanReview) -> bool:
+    """Whether a stronger orchestrator may plan better: effects alone are for a person."""
+    return any(reason.code in ("doubt", "cost", "time") for reason in review.reasons)
+
+
+def is_useless(turn: Turn) -> bool:
     """Whether nothing can come of a turn that did not end its episode: it could not be read, none of its steps could
     be run, or its answer quotes steps that failed."""
     return turn.error is not None or turn.has_answer or all(step.problem for step in turn.steps)

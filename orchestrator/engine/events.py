@@ -13,13 +13,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from orchestrator.engine.edits import WhatIf
+from orchestrator.approval.records import AskReason, PlanEstimate, Verdict
+from orchestrator.engine.edits import Edit, WhatIf
 from orchestrator.plan import Turn
 from pool_registry.actions import JsonValue, Observation, clean_text
+from pool_registry.deployment_mode import DeploymentMode
 
 Outcome = Literal[
-    "answered", "gave_up", "max_rounds", "max_tokens", "max_cost", "deadline", "stopped", "orchestrator_failed"
-]
+    "answered", "gave_up", "max_rounds", "max_tokens", "max_cost", "deadline", "stopped", "orchestrator_failed",
+    "rejected",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class EpisodeStarted:
     at: float = 0.0
     what_if: WhatIf | None = None
     user: str = ""  # who asked, where people log in or clients have tokens
+    source: str = ""  # what it ran for: mine, served, evaluation or training; "" in traces of older versions
+    mode: DeploymentMode | None = None  # None: no plan of this episode waits (older traces, episodes inside others)
     type: Literal["episode_started"] = "episode_started"
 
 
@@ -73,6 +78,48 @@ class TurnTaken:
     turn: Turn
     at: float
     type: Literal["turn_taken"] = "turn_taken"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHeld:
+    """The plan of this round does not run by itself: it waits for a person's decision."""
+
+    round: int
+    reasons: tuple[AskReason, ...]
+    estimate: PlanEstimate
+    at: float
+    held_at: str = ""  # UTC, ISO 8601
+    type: Literal["plan_held"] = "plan_held"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEscalated:
+    """A stronger orchestrator was asked for this round and all later ones. `turn` is its plan with the usage of both,
+    None where it could not write one; `error` says why."""
+
+    round: int
+    reasons: tuple[AskReason, ...]
+    orchestrator: str
+    at: float
+    turn: Turn | None = None
+    error: str = ""
+    type: Literal["plan_escalated"] = "plan_escalated"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDecided:
+    """Who let the plan of this round run or rejected it. `by` is "mode:escalate" where all limits were kept. `turn` is
+    the plan as it runs where a person edited it, `edits` what was changed, by the numbers of the steps before."""
+
+    round: int
+    verdict: Verdict
+    by: str
+    at: float
+    decided_at: str = ""  # UTC, ISO 8601
+    note: str = ""
+    edits: tuple[Edit, ...] = ()
+    turn: Turn | None = None
+    type: Literal["plan_decided"] = "plan_decided"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +159,18 @@ class Graded:
     type: Literal["graded"] = "graded"
 
 
-Event = EpisodeStarted | TurnStarted | TurnTaken | StepStarted | StepEnded | EpisodeEnded | Graded
+Event = (
+    EpisodeStarted
+    | TurnStarted
+    | TurnTaken
+    | PlanHeld
+    | PlanEscalated
+    | PlanDecided
+    | StepStarted
+    | StepEnded
+    | EpisodeEnded
+    | Graded
+)
 
 _codec: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 

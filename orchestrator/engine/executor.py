@@ -8,14 +8,16 @@ one observation, also when the round is cut short.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from orchestrator.approval.plan_gate import NEEDS_APPROVAL
 from orchestrator.engine.budget import Budget, explain_outcome
 from orchestrator.engine.events import Outcome
 from orchestrator.plan import MAX_QUOTED_CHARS, Step, count_quoted_chars, fit_arguments, substitute
 from pool_registry.actions import Action, Failure, JsonValue, Observation, Status
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.spending import charge_this_task_to
 from pool_registry.worker import Scope, Visible
 
 
@@ -28,7 +30,9 @@ class Recorder:
 
 
 class RoundRun:
-    """The run of one round. `seen` maps earlier step ids to (worker, observation) and grows as steps end."""
+    """The run of one round. `seen` maps earlier step ids to (worker, observation) and grows as steps end.
+
+    The steps `unapproved` do not run: their calls may have effects, and nobody could be asked."""
 
     def __init__(
         self,
@@ -38,6 +42,7 @@ class RoundRun:
         budget: Budget,
         record: Recorder,
         scope_of: Callable[[Step], Scope | None] = lambda _: None,
+        unapproved: Collection[int] = (),
     ) -> None:
         self._steps = {step.id: step for step in steps}
         self._seen = seen
@@ -45,6 +50,7 @@ class RoundRun:
         self._budget = budget
         self._record = record
         self._scope_of = scope_of
+        self._unapproved = unapproved
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._open = len(self._steps)
         self._loop = asyncio.get_running_loop()
@@ -92,6 +98,12 @@ class RoundRun:
         if step.problem is not None:
             code = "malformed_step" if step.worker in self._pool.workers else "unknown_worker"
             return Observation.failure(Status.PARSE_ERR, code, step.problem)
+        if step.id in self._unapproved:
+            sentence = (
+                f"a call of {step.worker} may have effects, and no person can be asked here. Run the query by itself, "
+                "or set the pool's mode to autonomous"
+            )
+            return Observation.failure(Status.EXEC_ERR, NEEDS_APPROVAL, sentence)
         failure = self._budget.admit_step() or self._check_references(step)
         return None if failure is None else Observation(Status.EXEC_ERR, error=failure)
 
@@ -117,6 +129,8 @@ class RoundRun:
     async def _run(self, step: Step) -> None:
         try:
             arguments = self._arguments(step)
+            spending = self._budget.open_spending()
+            charge_this_task_to(spending)
             observation = await self._pool.call(
                 Action(step.worker, arguments),
                 tuple([self._view(k) for k in step.access]),
@@ -124,7 +138,7 @@ class RoundRun:
                 lambda: self._record.started(step.id, arguments),
             )
             if observation.episode is None:  # an inner episode has spent from this same budget itself
-                self._budget.spend(observation.usage)
+                spending.charge_rest(observation.usage)
             self._launch(self._end(step, observation))
         except Exception as error:  # noqa: BLE001  not the worker's (calls never raise): `run` raises it
             if not self._finished.done():

@@ -21,7 +21,8 @@ from orchestrator.retrieval import sentence_vectors
 from orchestrator.retrieval.choose_workers import MAX_QUERY_CHARS, content_words
 from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import find_home
-from pool_registry.storage.pool_store import open_engine, writing
+from pool_registry.storage.database import writing
+from pool_registry.storage.upgrade import open_engine
 
 OFF = "off"  # of Limits.memory
 MAX_SHOWN = 3  # lessons in a prompt
@@ -158,7 +159,7 @@ def recall_similar(query: str, lessons: Sequence[Lesson]) -> RecalledLessons:
 
 
 def compare_meanings(query: str, lessons: Sequence[Lesson]) -> list[float]:
-    """Cosine of the sentence vectors of the query and each lesson's query."""
+    """Compute the cosine of the sentence vectors of the query and each lesson's query."""
     if not lessons:
         return []
     vectors = sentence_vectors.embed([query[:MAX_QUERY_CHARS], *(lesson.query[:MAX_QUERY_CHARS] for lesson in lessons)])

@@ -12,14 +12,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from orchestrator.engine.episode import Episode
 from orchestrator.layers import step_layers
 from orchestrator.plan import Step, references, substitute
 from pool_registry.actions import JsonValue
 
-MOVED, WORKER, ARGUMENTS, ACCESS = "moved", "worker", "arguments", "access"
-CHANGES = (WORKER, ARGUMENTS, ACCESS, MOVED)  # most telling first
+Change = Literal["moved", "worker", "arguments", "access"]
+Mark = Literal[Change, "same", "added", "removed"]  # of a step, against the other side
+
+MOVED: Final = "moved"
+WORKER: Final = "worker"
+ARGUMENTS: Final = "arguments"
+ACCESS: Final = "access"
+CHANGES: tuple[Change, ...] = (WORKER, ARGUMENTS, ACCESS, MOVED)  # most telling first
 LIKE = 0.5  # share of common words from which steps of different workers may be one step
 Names = Mapping[int, str]
 _WORD = re.compile(r"\w+")
@@ -45,7 +52,7 @@ class StepPair:
 
     left: PlacedStep
     right: PlacedStep
-    changes: tuple[str, ...]
+    changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +68,14 @@ class GraphDiff:
         """Whether both sides are the same graph."""
         return not (self.added or self.removed or any(pair.changes for pair in self.pairs))
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Mark, int]:
         """The number of steps that are the same, added, removed, and changed in each way; a step may change in several
         ways."""
-        totals = Counter({"same": sum(not pair.changes for pair in self.pairs)})
+        totals = Counter[Mark]({"same": sum(not pair.changes for pair in self.pairs)})
         totals.update(change for pair in self.pairs for change in pair.changes)
         totals.update({"added": len(self.added), "removed": len(self.removed)})
-        return {name: totals[name] for name in ("same", *CHANGES, "added", "removed")}
+        names: tuple[Mark, ...] = ("same", *CHANGES, "added", "removed")
+        return {name: totals[name] for name in names}
 
 
 def place_steps(episode: Episode) -> tuple[PlacedStep, ...]:
@@ -126,7 +134,7 @@ def _candidates(
             yield (-score, abs(one.round - other.round), abs(one.depth - other.depth), *numbers), one.id, other.id
 
 
-def _find_changes(pair: StepPair, ours: Names, theirs: Names) -> Iterator[str]:
+def _find_changes(pair: StepPair, ours: Names, theirs: Names) -> Iterator[Change]:
     """Yield the ways in which a pair differs. With `ours` and `theirs` both sides use one name for the same step."""
     one, other = pair.left.step, pair.right.step
     if one.worker != other.worker:

@@ -58,7 +58,7 @@ def _add_answer(graph: nx.DiGraph, episode: Episode) -> None:
 
 
 def _assign_layers(graph: nx.DiGraph, episode: Episode) -> None:
-    """Columns: dataflow layers within a round, every round to the right of the one before."""
+    """Assign columns: dataflow layers within a round, every round to the right of the one before."""
     base = 0
     for done in episode.rounds:
         layers = step_layers(run.step for run in done.steps)

@@ -62,7 +62,7 @@ def compute_layout(graph: nx.DiGraph) -> GraphLayout:
 
 
 def svg_path(points: Iterable[Point]) -> str:
-    """Points as an SVG path: level pieces are lines, the others S-curves that leave and arrive level."""
+    """Write points as an SVG path: level pieces are lines, the others S-curves that leave and arrive level."""
     iterator = iter(points)
     x0, y0 = next(iterator)
     pieces = [f"M{x0:.0f},{y0:.0f}"]
@@ -98,7 +98,7 @@ def _insert_dummies(graph: nx.DiGraph) -> tuple[nx.DiGraph, dict[tuple[Node, Nod
 
 
 def _order_columns(graph: nx.DiGraph) -> list[list[Node]]:
-    """Nodes by column, each column in an order with few crossings (barycentre sweeps)."""
+    """Order the nodes of each column so that few edges cross (barycentre sweeps)."""
     count = max((layer for _, layer in graph.nodes(data="layer")), default=-1) + 1
     columns: list[list[Node]] = [[] for _ in range(count)]
     for v, layer in graph.nodes(data="layer"):
@@ -134,7 +134,7 @@ def _compute_heights(graph: nx.DiGraph, columns: list[list[Node]]) -> dict[Node,
 
 
 def _spread_column(column: list[Node], wish: dict[Node, float]) -> dict[Node, float]:
-    """Heights near the wishes that do not overlap: the mean of packing downwards and packing upwards.
+    """Place nodes near their wishes without overlap: the mean of packing downwards and packing upwards.
 
     Packing downwards pushes a node below its wish where the one above is in the way, upwards above it; both keep every
     gap, and so does their mean, because a gap is a linear bound.

@@ -25,7 +25,7 @@ class LearntQueries:
     slope: float
 
     def compare(self, vectors: Any) -> Any:
-        """For each vector the cosine of the most similar learnt query."""
+        """Compute for each vector the cosine of the most similar learnt query."""
         return (vectors @ self.vectors.astype(vectors.dtype).T).max(axis=1)
 
     def judge(self, nearest: float) -> float:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from orchestrator.binding.bind_turn import bind_turn
 from orchestrator.binding.bind_workers import BY_DESCRIPTION, NONE, Binding, BindingSettings, bind_workers
-from orchestrator.checkpoints import Checkpoint, find_checkpoint, spell_checkpoint
+from orchestrator.checkpoints import Checkpoint, find_checkpoint, open_checkpoint, spell_checkpoint
 from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
+from orchestrator.dialects.native_tools import NativeToolsDialect
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.episode_loop import Orchestrator
+from orchestrator.engine.episode_loop import AGENT_WITH_TOOLS, Orchestrator
 from orchestrator.grammars.plan_grammar import drop_nulls
 from orchestrator.grammars.turn_grammar import turn_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge, find_gauge
@@ -69,7 +70,7 @@ class ModelPolicy:
         self.draw = draw
         self.constrained = constrained
         self._binding = binding
-        self._gauge = gauge
+        self.gauge = gauge
         self.gives_up = gives_up
         self.memory: FailureMemory | None = None
         self.rounds_added = 0  # to those that it was trained to take (policies/recursive.py)
@@ -94,7 +95,7 @@ class ModelPolicy:
         messages = build_messages(episode, pool, self._dialect, self._rounds(episode), self._style, recalled)
         binding = await self._load_binding()
         vocabulary = pool if binding is None else binding.vocabulary
-        depth = await self._gauge.measure(episode, _share_missing(binding)) if self._gauge else None
+        depth = await self.gauge.measure(episode, _share_missing(binding)) if self.gauge else None
         grammar = turn_grammar(self._dialect.name, episode, vocabulary) if self.constrained else None
         tools = self._dialect.tools(vocabulary) if self._style == "full" else None
         completion = await self._model.complete(
@@ -157,14 +158,23 @@ def agent_policy(pool: LivePool, agent: str, dialect: Dialect, draw: Draw | None
     return ModelPolicy(f"model:{agent}:{dialect.name}", pool, pool.workers[agent], dialect, draw=draw)
 
 
+def agent_with_tools(pool: LivePool, agent: str, draw: Draw | None = None) -> ModelPolicy:
+    """An agent under its own role, which calls the other workers by its endpoint's tool calling."""
+    worker = pool.workers[agent]
+    others = pool.narrow([name for name in pool.workers if name != agent])
+    dialect = NativeToolsDialect(str(getattr(worker.worker.config, "role", "")))
+    return ModelPolicy(f"{AGENT_WITH_TOOLS}:{agent}", others, worker, dialect, draw=draw)
+
+
 def checkpoint_policy(
     pool: LivePool, name: str, draw: Draw | None = None, binding: LoadOnce[Binding] | None = None
 ) -> ModelPolicy | ReaderPolicy:
     """A trained checkpoint as the orchestrator. Raises UnknownOrchestrator when no checkpoint has this name."""
-    folder, checkpoint = find_checkpoint(name)
+    folder, checkpoint = open_checkpoint(name)
     model = LiveWorker(spec := checkpoint_worker(folder, checkpoint), open_worker(spec))
     if checkpoint.prompt == "reader":
-        return ReaderPolicy(name, pool, ask_model(model, checkpoint.turn_tokens), draw, gauge=find_gauge(folder))
+        write = ask_model(model, checkpoint.turn_tokens)
+        return ReaderPolicy(name, pool, write, draw, gauge=find_gauge(folder), hints=checkpoint.hints)
     dialect = find_dialect(checkpoint.dialect)
     learnt = (checkpoint.prompt, checkpoint.turn_tokens, checkpoint.max_rounds)
     return ModelPolicy(
@@ -193,7 +203,7 @@ async def warm_up(name: str) -> None:
 
     Raises UnknownOrchestrator or WorkerFault.
     """
-    model = open_worker(checkpoint_worker(*find_checkpoint(name)))
+    model = open_worker(checkpoint_worker(*open_checkpoint(name)))
     assert isinstance(model, LanguageModel), "a checkpoint is a local model"
     await model.complete([Message("user", "?")], CompletionOptions(max_tokens=1))
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from orchestrator.dialects import find_dialect
 from orchestrator.dialects.base import Dialect
 from orchestrator.errors import UnknownOrchestrator
-from orchestrator.plan import Turn
+from orchestrator.plan import Step, Turn
 from orchestrator.policies.model import ModelPolicy
 from pool_registry.actions import JsonValue
 from pool_registry.calls.live_pool import LivePool, LiveWorker
@@ -44,6 +44,9 @@ class OneCall:
 
     def tools(self, pool: LivePool) -> list[Mapping[str, JsonValue]] | None:
         return self._dialect.tools(pool)
+
+    def call_arguments(self, step: Step) -> Mapping[str, JsonValue]:
+        return self._dialect.call_arguments(step)
 
     def parse(self, text: str, first_id: int, workers: Sequence[str]) -> Turn:
         """The turn cut to its first call. Its text is then that call alone: in later turns the model must not read

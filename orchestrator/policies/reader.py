@@ -1,8 +1,9 @@
 """A reader: a trained model that plans for any pool. It says what it needs, the needs are bound to workers of the
 pool at hand, and it fills in the arguments with their cards in sight.
 
-What failed is planned again: a worker that was out of reach is replaced by one that takes the same arguments, and a
-need whose call was rejected is shown the next likely worker (orchestrator/reader/repeat_steps.py).
+What failed is planned again: a worker that was out of reach is replaced by one that takes the same arguments. A call
+that was rejected is tried with other words of the query, and then with the next likely worker
+(orchestrator/reader/repeat_steps.py).
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from orchestrator.engine.episode import Episode
 from orchestrator.grammars.reader_grammars import fill_grammar, needs_grammar
 from orchestrator.out_of_depth.gauge import DepthGauge
 from orchestrator.plan import ShownWorkers, Turn
-from orchestrator.reader.bind_needs import list_candidates
+from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates, repeats_line, score_need
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.copied_examples import find_copied_example
 from orchestrator.reader.fill import BoundNeed, parse_fill
 from orchestrator.reader.needs import MAX_NEEDS, Need, format_needs, parse_needs
 from orchestrator.reader.refusal import REFUSAL, is_refusal, read_refused_need, refuse
-from orchestrator.reader.repeat_steps import Revision, plan_revision, substitute_workers
+from orchestrator.reader.repeat_steps import Revision, plan_revision, substitute_workers, try_other_words
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 from pool_registry.language_models.completion import Completion, Draw, Grammar, Message
@@ -48,7 +49,8 @@ class ReaderPolicy:
     `write` asks the model: for the needs, and then, with these and the cards of the bound workers added to the
     conversation, for the arguments. Where the model refuses a card, or its worker rejects the call, for the arguments
     again: with other cards in the place of those that it was shown. `constrained`: both are held to grammars, so that
-    they can always be read. `revises`: it may be asked again after steps have run.
+    they can always be read. `revises`: it may be asked again after steps have run. `hints`: so many likely workers are
+    listed after the query.
     """
 
     def __init__(
@@ -60,14 +62,16 @@ class ReaderPolicy:
         constrained: bool = True,
         gauge: DepthGauge | None = None,
         revises: bool = True,
+        hints: int = 0,
     ) -> None:
         self.name = name
         self.draw = draw
         self.constrained = constrained
         self.revises = revises
+        self.hints = hints
         self._pool = pool
         self._write = write
-        self._gauge = gauge
+        self.gauge = gauge
 
     async def turn(self, episode: Episode) -> Turn:
         """Raises WorkerFault when the model cannot be asked; the episode then ends as orchestrator_failed."""
@@ -77,13 +81,15 @@ class ReaderPolicy:
         """A turn drawn in this way. Raises WorkerFault."""
         if any(done.turn is not None for done in episode.rounds):
             return await self._plan_again(episode, draw)
-        depth = await self._gauge.measure(episode) if self._gauge is not None else None
+        depth = await self.gauge.measure(episode) if self.gauge is not None else None
         return replace(await self._plan(episode, draw), out_of_depth=depth)
 
     async def _plan(self, episode: Episode, draw: Draw | None) -> Turn:
         shown = await choose_shown(episode, self._pool)
-        opening = self._open(episode, shown)
+        opening = await asyncio.to_thread(self._open, episode, shown)
         first = await self._write(opening, needs_grammar(MAX_NEEDS, REFUSAL) if self.constrained else None, draw)
+        if is_refusal(first.text) and await asyncio.to_thread(self._resembles_worker, episode.query):
+            first = await self._write(opening, needs_grammar(MAX_NEEDS), draw)
         if is_refusal(first.text):
             return _finish(Turn(answer=first.text, text=first.text), [first], shown)
         needs = parse_needs(first.text)
@@ -96,15 +102,20 @@ class ReaderPolicy:
 
     async def _plan_again(self, episode: Episode, draw: Draw | None) -> Turn:
         """The next turn after steps have failed."""
+        trial = await asyncio.to_thread(try_other_words, episode, self._pool) if self.revises else None
+        if trial is not None:
+            return trial
         revision = await asyncio.to_thread(plan_revision, episode, self._pool, CANDIDATES) if self.revises else None
         if revision is None:
             return await asyncio.to_thread(substitute_workers, episode, self._pool)
+        if revision.is_mended:
+            return revision.go_on(episode.next_step_id)
         return revision.end() or await self._revise(episode, revision, draw)
 
     async def _revise(self, episode: Episode, revision: Revision, draw: Draw | None) -> Turn:
         """The steps to be taken again, with other workers in place of those that rejected their calls."""
         shown = await choose_shown(episode, self._pool)
-        opening = self._open(episode, shown)
+        opening = await asyncio.to_thread(self._open, episode, shown)
         needs, ranked = [item.need for item in revision.needs], [list(item.ranked) for item in revision.needs]
         turn, completions = await self._fill(episode.query, opening, format_needs(needs), needs, ranked, draw)
         if turn.error is None and not is_refusal(turn.answer):
@@ -112,7 +123,7 @@ class ReaderPolicy:
         return _finish(turn, completions, shown)
 
     def _open(self, episode: Episode, shown: ShownWorkers | None) -> list[Message]:
-        return open_conversation(episode.query, narrow_pool(self._pool, shown).workers.values())
+        return open_conversation(episode.query, narrow_pool(self._pool, shown).workers.values(), self.hints)
 
     async def _fill(
         self,
@@ -127,9 +138,11 @@ class ReaderPolicy:
         refusal of a need without one. A worker does not fit where the model refuses its card or can only copy its
         example; it is taken out of `ranked`."""
         completions: list[Completion] = []
-        refusals = [REFUSAL, *(refuse(need.text) for need in needs)]
         while all(ranked):
             bound = [candidates[0] for candidates in ranked]
+            # What the model took from the listing it does not take back.
+            unsure = [item.need for item in bound if not repeats_line(item)]
+            refusals = [REFUSAL, *(refuse(need.text) for need in unsure)] if unsure else []
             chosen = [self._pool.workers[item.worker] for item in bound]
             schemas = [worker.parameters for worker in chosen]
             grammar = fill_grammar(schemas, refusals) if self.constrained else None
@@ -143,6 +156,10 @@ class ReaderPolicy:
             del ranked[place][0]  # this worker does not fit: the model is shown the next one
         unserved = needs[ranked.index([])]
         return Turn(answer=refuse(unserved.text), text=completions[-1].text if completions else ""), completions
+
+    def _resembles_worker(self, query: str) -> bool:
+        """Whether a query is so much like a worker that a refusal of it is more likely to be wrong than right."""
+        return max(score_need(query, list(self._pool.workers.values())), default=0.0) >= SURE_LIKENESS
 
     def _rank(self, needs: list[Need]) -> list[list[BoundNeed]]:
         """The workers that may be shown for each need, the most likely first."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.binding.bind_workers import BY_DESCRIPTION, Binding, BindingSettings
 from orchestrator.dialects import find_dialect
-from orchestrator.engine.episode_loop import Orchestrator
+from orchestrator.engine.episode_loop import AGENT_WITH_TOOLS, Orchestrator
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
 from orchestrator.plan import Turn
@@ -24,7 +24,7 @@ from orchestrator.policies.cascade import CascadePolicy, sort_by_price
 from orchestrator.policies.direct import DirectPolicy
 from orchestrator.policies.fan_out import FanOutPolicy
 from orchestrator.policies.group_chat import GroupChatPolicy, choose_chair
-from orchestrator.policies.model import ModelPolicy, agent_policy, checkpoint_policy, plan_binding
+from orchestrator.policies.model import ModelPolicy, agent_policy, agent_with_tools, checkpoint_policy, plan_binding
 from orchestrator.policies.oracle import OraclePolicy
 from orchestrator.policies.pipeline import PipelinePolicy
 from orchestrator.policies.random_plan import RandomPlanPolicy
@@ -139,6 +139,15 @@ POLICIES = ExtensionTable(
             "One agent calls the workers one after another and sees each output before the next call.",
             lambda r: react_policy(r.pool, choose_agent(r), r.dialect, r.draw),
             "[:AGENT[:DIALECT]]",
+            takes_agent=True,
+            reads_memory=True,
+        ),
+        Policy(
+            AGENT_WITH_TOOLS,
+            "Agent with tools",
+            "One agent under its own role calls the workers by its endpoint's tool calling.",
+            lambda r: agent_with_tools(r.pool, choose_agent(r), r.draw),
+            "[:AGENT]",
             takes_agent=True,
             reads_memory=True,
         ),

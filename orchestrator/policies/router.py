@@ -62,7 +62,7 @@ class RouterPolicy:
         return agent in HELPERS, -len(described.intersection(content_words(query))), reference_price(agent, self._pool)
 
     def _shares(self, mean: Callable[[str], float]) -> dict[str, float]:
-        """Each agent's mean as a share of the highest one."""
+        """Return each agent's mean as a share of the highest one."""
         means = {agent: mean(agent) for agent in self._agents}
         highest = max(means.values())
         return {agent: value / highest if highest > 0 else 0.0 for agent, value in means.items()}

@@ -162,7 +162,8 @@ def _find_result(turn: Turn, seen: Mapping[int, tuple[str, Observation]]) -> Jso
 
 def _list_safe_workers(pool: LivePool) -> frozenset[str]:
     """The workers whose calls have no effect, those that take over for them included."""
-    safe = {name for name, worker in pool.workers.items() if worker.worker.cacheable}
+    cacheable = {name for name, live in pool.workers.items() if live.worker.cacheable}
+    safe = {name for name in cacheable if pool.workers[name].spec.effects != "some"}
     while risky := {name for name in safe if (other := pool.workers[name].spec.fallback) and other not in safe}:
         safe -= risky
     return frozenset(safe)

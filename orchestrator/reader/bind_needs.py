@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assets import asset
-from orchestrator.reader.cards import describe_whole
+from orchestrator.reader.cards import describe_whole, format_listed
 from orchestrator.reader.fill import BoundNeed
 from orchestrator.reader.needs import Need
 from orchestrator.retrieval import sentence_vectors
@@ -20,13 +20,32 @@ ENCODER = "need-encoder"  # the folder of the adapter in assets
 # Of the needs that a worker serves one in a hundred is less like its card, of those that none serves two thirds are
 # less like every card of the pool (tests/orchestrator/reader/test_likeness.py).
 LEAST_LIKENESS = 0.32
+# Of the needs that a worker serves one in twenty is less like its card, of those that none serves nearly all are. Of
+# the queries that no worker can answer nine in ten are less like every card, of those that look-ups answer one in ten
+# to a quarter (bench/generalization.py: refusals, worlds).
+SURE_LIKENESS = 0.45
+LISTED = 1.0  # the likeness of a need that repeats a worker's line
 
 
 def list_candidates(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed]:
-    """The workers that may serve a need, the most likely first; none where every one does something else. Blocks: call
-    it from a thread."""
+    """The workers that may serve a need, the most likely first: those alone whose line it repeats, if any; none where
+    every one does something else. Blocks: call it from a thread."""
+    ranked = rank_workers(need, workers)
+    if ranked and repeats_line(ranked[0]):
+        return [bound for bound in ranked if repeats_line(bound)]
     least = LEAST_LIKENESS if sentence_vectors.find_weights() is not None else 0.0
-    return [bound for bound in rank_workers(need, workers) if bound.likeness >= least]
+    return [bound for bound in ranked if bound.likeness >= least]
+
+
+def repeats_line(bound: BoundNeed) -> bool:
+    """Whether a need is the very line that lists its worker."""
+    return bound.likeness >= LISTED
+
+
+def list_likely(query: str, workers: Sequence[LiveWorker]) -> list[LiveWorker]:
+    """The workers that are most like a query, the most likely first. Blocks: call it from a thread."""
+    scores = score_need(query, workers)
+    return [workers[place] for place in sorted(range(len(workers)), key=lambda place: (-scores[place], place))]
 
 
 def rank_workers(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed]:
@@ -37,9 +56,19 @@ def rank_workers(need: Need, workers: Sequence[LiveWorker]) -> list[BoundNeed]:
 
 
 def score_need(need: str, workers: Sequence[LiveWorker]) -> list[float]:
-    """How well each worker fits a need: the cosine of their vectors."""
+    """How well each worker fits a need: the cosine of their vectors. None fits better than one that the need lists."""
+    likeness = _compare(need, workers)
+    lines = [format_listed(worker).casefold() for worker in workers]
+    return [
+        LISTED if line == need.casefold() else min(score, LISTED - 1e-4)
+        for line, score in zip(lines, likeness, strict=True)
+    ]
+
+
+def _compare(need: str, workers: Sequence[LiveWorker]) -> list[float]:
     if sentence_vectors.find_weights() is None:
-        return score_words(need, [WorkerProfile(item.spec.name, item.spec.description) for item in workers])
+        scores = score_words(need, [WorkerProfile(item.spec.name, item.spec.description) for item in workers])
+        return [score / (1 + max(scores)) for score in scores]
     adapter = asset(ENCODER)
     vectors = sentence_vectors.embed([need, *map(describe_whole, workers)], adapter if adapter.is_dir() else None)
     return [float(score) for score in vectors[1:] @ vectors[0]]

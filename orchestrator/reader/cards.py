@@ -20,21 +20,25 @@ MAX_CHOICES = 24
 _TYPES = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false"}
 _WORD = re.compile(r"[^\W_]+")
 _QUOTED = re.compile(r"(?<!\w)'[^']{3,}'(?!\w)")
+_ASIDE = re.compile(r",? (?:for example|e\.g\.) .*\(.*|\s*\([^()]*\)")
+_UNREPEATABLE = str.maketrans("()$", "   ")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
 def format_listing(workers: Iterable[LiveWorker]) -> str:
     """What the workers of a pool do, one a line: the first sentence of each description, without names."""
-    return "\n".join(f"- {shorten(describe_briefly(worker), LISTED_CHARS)}" for worker in workers)
+    return "\n".join(f"- {format_listed(worker)}" for worker in workers)
 
 
-def describe_briefly(worker: LiveWorker) -> str:
-    """The first sentence of a worker's description."""
-    return _SENTENCE.split(_clean(worker.spec.description), maxsplit=1)[0].rstrip(".")
+def format_listed(worker: LiveWorker) -> str:
+    """The line that lists a worker: the first sentence of its description, without what a need cannot repeat: brackets
+    stand for earlier steps there, and a dollar for an output."""
+    sentence = _SENTENCE.split(_clean(worker.spec.description), maxsplit=1)[0].rstrip(".")
+    return shorten(" ".join(_ASIDE.sub("", sentence).translate(_UNREPEATABLE).split()), LISTED_CHARS)
 
 
 def describe_whole(worker: LiveWorker) -> str:
-    """Everything that a worker says of itself, as a need is compared with it: description, name and parameters."""
+    """Join what a worker says of itself, for a need to be compared with: description, name and parameters."""
     spec = worker.spec
     properties = worker.parameters.get("properties")
     rules = properties if isinstance(properties, Mapping) else {}
@@ -60,6 +64,13 @@ def format_card(worker: LiveWorker) -> str:
     shown = f" e.g. {json.dumps(example, ensure_ascii=False)}" if example else ""
     signature = f"{worker.spec.name}({format_parameters(worker.parameters)})"
     return f"{shorten(_clean(worker.spec.description), CARD_CHARS)} {signature}{shown}"
+
+
+def quote_example(worker: LiveWorker) -> str:
+    """The example on a worker's card: what its description quotes, or the sample call of its kind; "" for none."""
+    quoted = _QUOTED.findall(worker.spec.description)
+    sample = worker.worker.sample
+    return " ".join(quoted) or (json.dumps(sample, ensure_ascii=False) if sample else "")
 
 
 def format_parameters(schema: Mapping[str, JsonValue]) -> str:

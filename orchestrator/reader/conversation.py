@@ -1,24 +1,31 @@
-"""The conversation in which a reader plans: listing and query, needs, cards, arguments.
+"""The conversation in which a reader plans: listing, query with its likeliest workers, needs, cards, arguments.
 
-Messages are only ever appended, so that a trainer can keep them as one token sequence; pools that are shown alike
-open alike, so that their queries can share the listing's keys and values.
+The lines of the workers that are most like the query may be repeated after it: a small model copies what it has read
+last more surely than one line of many. Messages are only ever appended, so that a trainer can keep them as one token
+sequence; pools that are shown alike open alike, so that their queries can share the listing's keys and values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from orchestrator.reader.bind_needs import list_likely
 from orchestrator.reader.cards import format_cards, format_listing
 from pool_registry.calls.live_pool import LiveWorker
 from pool_registry.language_models.completion import Message, strip_special
 
 INTRODUCTION = "Workers:"
+HINT = "Likely:"
 
 
-def open_conversation(query: str, listed: Iterable[LiveWorker]) -> list[Message]:
-    """What the model sees before it writes the needs."""
-    listing = strip_special(format_listing(listed))
-    return [Message("system", f"{INTRODUCTION}\n{listing}"), Message("user", strip_special(query))]
+def open_conversation(query: str, listed: Iterable[LiveWorker], hints: int = 0) -> list[Message]:
+    """What the model sees before it writes the needs: with `hints`, so many likely workers after the query. Blocks:
+    call it from a thread."""
+    workers = list(listed)
+    likely = list_likely(query, workers)[:hints] if hints else []
+    question = f"{query}\n\n{HINT}\n{format_listing(likely)}" if likely else query
+    listing = f"{INTRODUCTION}\n{format_listing(workers)}"
+    return [Message("system", strip_special(listing)), Message("user", strip_special(question))]
 
 
 def continue_conversation(opening: Sequence[Message], needs: str, workers: Sequence[LiveWorker]) -> list[Message]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from orchestrator.plan import Step
-from orchestrator.reader.cards import format_card
+from orchestrator.reader.cards import quote_example
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LiveWorker
 
@@ -20,17 +20,17 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def find_copied_example(steps: Sequence[Step], workers: Mapping[str, LiveWorker], query: str) -> int | None:
-    """The place, from 0 on, of the first step that sees no other and whose arguments hold words of the worker's card
-    alone, and none of the query; None where there is none."""
+    """The place, from 0 on, of the first step that sees no other and whose arguments hold words of the example on the
+    worker's card alone, and none of the query; None where there is none."""
     topics = _list_words(query)
     for place, step in enumerate(steps):
         worker = workers.get(step.worker)
         if worker is None or step.access or _takes_choice(step.arguments, worker.parameters):
             continue
         words = _list_words(" ".join(map(as_text, step.arguments.values())))
-        from_card = any(word.isalpha() for word in words) and words <= _list_words(format_card(worker))
+        from_example = any(word.isalpha() for word in words) and words <= _list_words(quote_example(worker))
         from_query = any(topic.startswith(word) for word in words for topic in topics)  # "LIS" is about Lisbon
-        if from_card and not from_query:
+        if from_example and not from_query:
             return place
     return None
 

@@ -1,8 +1,9 @@
 """What a reader does about steps that failed: which of them are taken again, and with which workers.
 
-A worker that was out of reach is replaced by another one that takes the same arguments. A call that a worker rejected
-was not meant for it: its need gets the next likely worker, and arguments that are written with that worker's card in
-sight (policies/reader.py).
+A worker that was out of reach is replaced by another one that takes the same arguments. For a call that a worker
+rejected other words are tried first (mend_calls.py), in a turn without an answer. Where the worker accepts none the
+call was not meant for it: its need gets the next likely worker, and arguments that are written with that worker's card
+in sight (policies/reader.py).
 """
 
 from __future__ import annotations
@@ -12,17 +13,26 @@ from dataclasses import dataclass, replace
 
 from orchestrator.engine.episode import Episode, StepRun
 from orchestrator.plan import Step, Turn, renumber_quotes, renumber_step
-from orchestrator.reader.bind_needs import list_candidates
+from orchestrator.reader.bind_needs import SURE_LIKENESS, list_candidates
 from orchestrator.reader.fill import BoundNeed
+from orchestrator.reader.mend_calls import choose_mended, plan_trials
 from orchestrator.reader.needs import Need
 from orchestrator.reader.refusal import refuse
 from pool_registry.actions import Status
 from pool_registry.calls.live_pool import LivePool, LiveWorker
 
-# Of the needs that a worker serves one in twenty is less like its card, of those that none serves nearly all are.
-SURE_LIKENESS = 0.45
 LEAST_SHARE = 0.5  # of the likeness of the likeliest worker: one that is less like the need is not worth a try
-REJECTIONS = {"bad_arguments", "nothing_to_read", "not_found"}  # codes of failures that say: not a call for me
+# Codes of failures that say: not a call for me. A look-up that does not know a name raises, answers with an error of
+# the tool or of the request, or finds no rows.
+REJECTIONS = {
+    "bad_arguments",
+    "nothing_to_read",
+    "not_found",
+    "function_raised",
+    "tool_error",
+    "bad_request",
+    "no_rows",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,20 @@ class Revision:
 
     needs: tuple[RevisedNeed, ...]
     repeated: tuple[int, ...]
+    last: Turn
+    mended: Mapping[int, int]  # of the steps of the last plan that were mended: their ids, and those of the new calls
+
+    @property
+    def is_mended(self) -> bool:
+        """Whether every call that was rejected has one that was accepted in its place."""
+        return bool(self.mended) and not any(_is_rejected(item.runs[-1]) for item in self.needs)
+
+    def go_on(self, first_id: int) -> Turn:
+        """The last plan's turn again, without what has worked: the steps that were waiting for a mended one."""
+        waiting = [item.runs[-1].step for place, item in enumerate(self.needs, start=1) if place in self.repeated]
+        ids = {**self.mended, **{step.id: first_id + k for k, step in enumerate(waiting)}}
+        steps = tuple(renumber_step(step, ids) for step in waiting)
+        return Turn(steps, renumber_quotes(self.last.answer, ids))
 
     def end(self) -> Turn | None:
         """The turn that ends the episode where a need has no worker left; None where every one has."""
@@ -76,19 +100,74 @@ def _has_worked(item: RevisedNeed) -> bool:
 def plan_revision(episode: Episode, pool: LivePool, candidates: int) -> Revision | None:
     """How the plan of a reader's episode may go on after workers rejected calls, with at most `candidates` workers a
     need; None where no call was rejected, or a turn could not be read. Blocks: call it from a thread."""
-    turns = [(done.turn, done.steps) for done in episode.rounds if done.turn is not None]
-    if any(turn.error for turn, _ in turns) or not turns or not any(map(_is_rejected, turns[-1][1])):
+    if any(done.turn.error for done in episode.rounds if done.turn is not None):
         return None
-    rounds = [steps for _, steps in turns]
-    places = list(range(1, len(rounds[0]) + 1))
+    plans = _list_plans(episode)
+    if not plans or not any(_is_rejected(run) for run in plans[-1].steps):
+        return None
+    places = list(range(1, len(plans[0].steps) + 1))
     runs: dict[int, list[StepRun]] = {place: [] for place in places}
-    for steps in rounds:
-        for place, run in zip(places, steps, strict=False):  # a limit may have cut the last round
+    mended: dict[int, int] = {}
+    for plan in plans:
+        for place, run in zip(places, plan.steps, strict=False):  # a limit may have cut the last round
             runs[place].append(run)
-        places = [places[k] for k in _list_repeated(steps)]
-    place_of = {run.step.id: place for place, run in enumerate(rounds[0], start=1)}
+        mended = _find_mended(plan.steps, plan.trials)
+        for place, run in zip(places, plan.steps, strict=False):
+            if run.step.id in mended:
+                runs[place].append(episode.steps[mended[run.step.id]])
+        places = [places[k] for k in _list_repeated(plan.steps) if plan.steps[k].step.id not in mended]
+    place_of = {run.step.id: place for place, run in enumerate(plans[0].steps, start=1)}
     needs = tuple(_revise_need(tuple(items), place_of, pool, candidates) for items in runs.values())
-    return Revision(needs, tuple(places))
+    return Revision(needs, tuple(places), plans[-1].turn, mended)
+
+
+def try_other_words(episode: Episode, pool: LivePool) -> Turn | None:
+    """The turn that tries other words in place of the calls of the last turn that were rejected, side by side; None
+    where none was, or nothing else can be tried before the rounds end. Blocks: call it from a thread."""
+    plans = _list_plans(episode)
+    if not plans or plans[-1].trials or len(episode.rounds) + 2 > pool.pool.limits.max_rounds:
+        return None
+    rejected = [run for run in plans[-1].steps if _is_rejected(run)]
+    room = (pool.pool.limits.max_steps - len(episode.steps)) // 2  # the rest is for what goes on afterwards
+    steps = plan_trials(episode.query, rejected, episode.steps.values(), pool)[: max(room, 0)]
+    if not steps:
+        return None
+    places = ", ".join(str(run.step.id) for run in rejected)
+    ids = {step.id: episode.next_step_id + k for k, step in enumerate(steps)}
+    text = f"Other words are tried for step {places}."
+    return Turn(tuple(renumber_step(step, ids) for step in steps), text=text, trial=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A turn that plans for the answer, its steps, and those that tried other words for them."""
+
+    turn: Turn
+    steps: Sequence[StepRun]
+    trials: Sequence[StepRun]
+
+
+def _list_plans(episode: Episode) -> list[_Plan]:
+    """The plans of an episode."""
+    plans: list[_Plan] = []
+    for done in episode.rounds:
+        if done.turn is None:
+            continue
+        if plans and done.turn.trial:
+            plans[-1] = replace(plans[-1], trials=done.steps)
+        else:
+            plans.append(_Plan(done.turn, done.steps, ()))
+    return plans
+
+
+def _find_mended(steps: Sequence[StepRun], trials: Sequence[StepRun]) -> dict[int, int]:
+    """The ids of the rejected steps that have an accepted call, with the ids of those."""
+    mended: dict[int, int] = {}
+    for run in filter(_is_rejected, steps):
+        accepted = choose_mended(run, (trial for trial in trials if trial.step.id not in mended.values()))
+        if accepted is not None:
+            mended[run.step.id] = accepted.step.id
+    return mended
 
 
 def _revise_need(

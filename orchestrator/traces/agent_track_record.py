@@ -17,7 +17,7 @@ from sqlmodel import col
 
 from orchestrator.traces.store import EpisodeRow, EventRow
 from pool_registry.storage.data_folder import find_home
-from pool_registry.storage.pool_store import open_engine
+from pool_registry.storage.upgrade import open_engine
 
 NEWEST = 5000  # graded episodes that are read
 NEIGHBOURS = 20

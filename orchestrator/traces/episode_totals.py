@@ -15,14 +15,17 @@ class EpisodeTotals:
     """Times in seconds, cost in US dollars.
 
     `serial_s` is the sum over all turns and steps, `critical_path_s` the sum over the longest chain of them that
-    wait for each other, `speedup` serial over wall time (None before the episode has ended). `width` is the size of
-    the largest layer, `depth` the number of layers over all rounds, `valid_turns` how many turns could be parsed.
+    wait for each other, `speedup` serial over wall time (None before the episode has ended). `workers_speedup` is that
+    of the workers' part alone: the sum of their times over the time in which at least one of them ran. `width` is the
+    size of the largest layer, `depth` the number of layers over all rounds, `valid_turns` how many turns could be
+    parsed.
     """
 
     wall_s: float
     critical_path_s: float
     serial_s: float
     speedup: float | None
+    workers_speedup: float | None
     tokens_in: int
     tokens_out: int
     cost: float
@@ -49,6 +52,7 @@ def compute_totals(episode: Episode) -> EpisodeTotals:
         critical_path_s=path_s,
         serial_s=serial_s,
         speedup=serial_s / wall_s if episode.ended and wall_s > 0 else None,
+        workers_speedup=_measure_workers_speedup(episode),
         tokens_in=usage.tokens_in,
         tokens_out=usage.tokens_out,
         cost=usage.cost,
@@ -59,6 +63,20 @@ def compute_totals(episode: Episode) -> EpisodeTotals:
         depth=sum(map(len, layered)),
         statuses=dict(Counter(run.state for run in episode.steps.values())),
     )
+
+
+def _measure_workers_speedup(episode: Episode) -> float | None:
+    """None before the episode has ended, and where no worker took measurable time."""
+    spans = [
+        (run.started_at, run.ended_at)
+        for run in episode.steps.values()
+        if run.started_at is not None and run.ended_at is not None
+    ]
+    busy_s, until = 0.0, 0.0
+    for start, end in sorted(spans):
+        busy_s += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return sum(end - start for start, end in spans) / busy_s if episode.ended and busy_s > 0 else None
 
 
 def latency(run: StepRun) -> float:

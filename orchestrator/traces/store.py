@@ -6,24 +6,27 @@ writer.py. Readers poll by event id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import ColumnElement, Engine, or_
+from sqlalchemy import ColumnElement, Engine, or_, update
 from sqlmodel import Session, col, select
 
+from orchestrator.approval.plan_gate import CallAverages
 from orchestrator.binding.stored_edits import BindingEdits
 from orchestrator.engine.episode import Episode, replay
-from orchestrator.engine.events import Event, load_event
-from orchestrator.engine.process_identity import is_alive
+from orchestrator.engine.events import Event, StepEnded, load_event
+from orchestrator.engine.process_identity import hold_folder, is_alive, this_process
 from orchestrator.errors import EpisodeNotFound
 from orchestrator.failure_memory.lessons import LessonStore
-from orchestrator.traces.tables import EpisodeRow, EventRow, StarRow
+from orchestrator.traces.tables import EPISODES, EpisodeRow, EventRow, StarRow
 from orchestrator.traces.writer import TraceWriter
 from pool_registry.pool import Pool
 from pool_registry.storage.data_folder import Home
-from pool_registry.storage.pool_store import PoolStore, open_engine, writing
+from pool_registry.storage.database import writing
+from pool_registry.storage.pool_store import PoolHeadRow, PoolStore, UnlistedPoolRow
+from pool_registry.storage.upgrade import open_engine
 
 __all__ = [
     "EpisodeRow",
@@ -37,6 +40,8 @@ __all__ = [
     "open_store",
 ]
 
+SORTABLE = ("started_at", "wall_s", "steps", "tokens", "cost", "state", "pool", "orchestrator")
+
 
 @dataclass(frozen=True, slots=True)
 class TraceFilter:
@@ -47,7 +52,10 @@ class TraceFilter:
     state: str = ""
     text: str = ""
     user: str = ""
+    source: str = ""  # mine, served, evaluation or training
     nested: bool = False  # recursive episodes too
+    sort: str = "started_at"  # a column of SORTABLE
+    ascending: bool = False
     limit: int = 100
     offset: int = 0
 
@@ -73,9 +81,11 @@ class RecordedCall:
 class TraceStore:
     """Reads episodes; `append` hands events to the writer thread (it is a `Sink`)."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, home: Home) -> None:
         self._engine = engine
-        self._writer = TraceWriter(engine)
+        self._home = home.root
+        self._hold = hold_folder(home.root)  # shows other containers and hosts that this process's episodes run
+        self._writer = TraceWriter(engine, home.set_aside)
 
     def append(self, episode_id: str, event: Event) -> None:
         self._writer.put(episode_id, event)
@@ -97,7 +107,7 @@ class TraceStore:
         return self._writer.problem
 
     def events_after(self, episode_id: str, last_id: int = 0) -> list[tuple[int, Event]]:
-        """Events of an episode with ids above `last_id`, in order."""
+        """Return the events of an episode with ids above `last_id`, in order."""
         conditions = (col(EventRow.episode) == episode_id, col(EventRow.id) > last_id)
         query = select(EventRow.id, EventRow.body).where(*conditions).order_by(col(EventRow.id))
         with Session(self._engine) as session:
@@ -117,17 +127,31 @@ class TraceStore:
         return replay(episode_id, (event for _, event in self.events_after(episode_id)))
 
     def search(self, criteria: TraceFilter) -> list[EpisodeRow]:
-        """Episodes, newest first."""
+        """List episodes in the order of the filter; equal ones the newest first."""
         query = select(EpisodeRow).where(*_filter_conditions(criteria))
-        query = query.order_by(col(EpisodeRow.started_at).desc()).limit(criteria.limit).offset(criteria.offset)
+        column = col(getattr(EpisodeRow, criteria.sort if criteria.sort in SORTABLE else SORTABLE[0]))
+        order = column.asc() if criteria.ascending else column.desc()
+        query = query.order_by(order, col(EpisodeRow.started_at).desc())
         with Session(self._engine) as session:
-            return list(session.exec(query))
+            return list(session.exec(query.limit(criteria.limit).offset(criteria.offset)))
 
     def variations(self, episode_id: str) -> list[EpisodeRow]:
         """The what-ifs of an episode, newest first."""
         query = select(EpisodeRow).where(EpisodeRow.what_if_of == episode_id)
         with Session(self._engine) as session:
             return list(session.exec(query.order_by(col(EpisodeRow.started_at).desc()).limit(100)))
+
+    def list_pools(self) -> list[str]:
+        """List the pools that a person, or a client, has run something on: none that was drawn for a task."""
+        drawn = col(EpisodeRow.source).in_(("evaluation", "training"))
+        listed = select(PoolHeadRow.name)
+        unlisted = select(UnlistedPoolRow.name).where(col(UnlistedPoolRow.name).not_in(listed))
+        query = select(EpisodeRow.pool).where(
+            or_(~drawn, col(EpisodeRow.pool).in_(listed)),
+            or_(col(EpisodeRow.source) != "", col(EpisodeRow.pool).not_in(unlisted)),
+        )
+        with Session(self._engine) as session:
+            return list(session.exec(query.distinct().order_by(EpisodeRow.pool)))
 
     def distinct(self, column: str) -> list[str]:
         """The values that occur in a column of the summary (for filters)."""
@@ -172,18 +196,41 @@ class TraceStore:
                 session.delete(row)
 
     def list_starred(self, pool: str = "") -> list[str]:
-        """Ids of starred traces, oldest first; with `pool` only those that ran on it."""
+        """List the ids of starred traces, oldest first; with `pool` only those that ran on it."""
         query = select(StarRow.episode).join(EpisodeRow, col(EpisodeRow.id) == col(StarRow.episode))
         if pool:
             query = query.where(col(EpisodeRow.pool) == pool)
         with Session(self._engine) as session:
             return list(session.exec(query.order_by(col(StarRow.created_at))))
 
+    def read_call_averages(self, workers: Collection[str], pool: str, last: int = 20) -> dict[str, CallAverages]:
+        """What the last successful calls of these workers on a pool took; nothing for those without."""
+        averages = {}
+        with Session(self._engine) as session:
+            for worker in workers:
+                query = select(EventRow.body).join(EpisodeRow, col(EpisodeRow.id) == col(EventRow.episode))
+                query = query.where(col(EventRow.worker) == worker, EventRow.status == "OK", EpisodeRow.pool == pool)
+                bodies = session.exec(query.order_by(col(EventRow.id).desc()).limit(last)).all()
+                if bodies:
+                    averages[worker] = _average_calls([load_event(body) for body in bodies])
+        return averages
+
+    def claim(self, episode_id: str) -> bool:
+        """Take over an episode that waits for a person; False when it does not wait, or another process was faster."""
+        waits = (EPISODES.c.id == episode_id) & (EPISODES.c.state == "waiting")
+        with writing(self._engine) as session:
+            change = update(EPISODES).where(waits).values(state="running", owner=this_process())
+            return session.connection().execute(change).rowcount == 1
+
+    def follow_resumed(self, episode_id: str) -> None:
+        """Keep the summary of an episode that goes on in this process. Raises EpisodeNotFound and DamagedTrace."""
+        self._writer.put_resumed(self.episode(episode_id))
+
     def mark_interrupted(self) -> int:
         """Mark running episodes whose process has ended as interrupted. Returns how many there were."""
         with writing(self._engine) as session:
             query = select(EpisodeRow).where(EpisodeRow.state == "running")
-            lost = [row for row in session.exec(query) if not is_alive(row.owner)]
+            lost = [row for row in session.exec(query) if not is_alive(row.owner, self._home)]
             for row in lost:
                 row.state = "interrupted"
                 session.add(row)
@@ -208,7 +255,7 @@ class Store:
 def open_store(home: Home) -> Store:
     """The migrated store of a data folder. Raises StorageError saying what to do."""
     engine = open_engine(home)
-    return Store(home, engine, PoolStore(engine), TraceStore(engine), LessonStore(engine), BindingEdits(engine))
+    return Store(home, engine, PoolStore(engine), TraceStore(engine, home), LessonStore(engine), BindingEdits(engine))
 
 
 def _filter_conditions(criteria: TraceFilter) -> Iterable[ColumnElement[bool]]:
@@ -220,6 +267,8 @@ def _filter_conditions(criteria: TraceFilter) -> Iterable[ColumnElement[bool]]:
         yield col(EpisodeRow.orchestrator) == criteria.orchestrator
     if criteria.user:
         yield col(EpisodeRow.user_name) == criteria.user
+    if criteria.source:
+        yield col(EpisodeRow.source) == criteria.source
     if criteria.state == "correct":
         yield col(EpisodeRow.correct).is_(True)
     elif criteria.state == "wrong":
@@ -235,3 +284,10 @@ def _summarize_calls(calls: Sequence[tuple[str | None, float | None]]) -> Worker
     latencies = sorted(latency for _, latency in calls if latency is not None)
     median = latencies[len(latencies) // 2] if latencies else None
     return WorkerStats(len(calls), sum(status == "OK" for status, _ in calls), median)
+
+
+def _average_calls(events: Sequence[Event]) -> CallAverages:
+    observed = [event.observation for event in events if isinstance(event, StepEnded)]
+    latencies = sorted(observation.latency_s for observation in observed)
+    cost = sum(observation.usage.cost for observation in observed) / len(observed)
+    return CallAverages(len(observed), cost, latencies[len(latencies) // 2])

@@ -9,7 +9,7 @@ from sqlmodel import Field, SQLModel
 
 
 class EpisodeRow(SQLModel, table=True):
-    """One line of the Traces page. `state` is running, interrupted or the outcome."""
+    """One line of the Traces page. `state` is running, waiting (for a person), interrupted or the outcome."""
 
     __tablename__ = "episode"
 
@@ -33,6 +33,7 @@ class EpisodeRow(SQLModel, table=True):
     tokens: int = 0
     cost: float = 0.0
     user_name: str = Field(default="", index=True)
+    source: str = Field(default="", index=True)
 
 
 class EventRow(SQLModel, table=True):

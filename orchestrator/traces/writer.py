@@ -1,28 +1,33 @@
 """The one thread that writes traces, in one transaction per batch of queued events: the event loop never waits for
-the disk, and a crash loses at most the events in the queue."""
+the disk, and a crash loses at most the events in the queue. Who acknowledges a run to somebody flushes first.
+
+A disk that refuses may recover: such a batch is tried again until it is written. An event that the database will never
+take is set aside, in a file beside the database, and recording goes on with the next."""
 
 from __future__ import annotations
 
+import json
 import logging
 import queue
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from sqlalchemy import Engine, bindparam, insert, update
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded, EpisodeStarted, Event, Graded, StepEnded, dump_event
 from orchestrator.engine.process_identity import this_process
-from orchestrator.errors import DamagedTrace
 from orchestrator.traces.tables import EPISODES, EVENTS
 from pool_registry.actions import Observation, as_text
 from pool_registry.errors import StorageError
 from pool_registry.pool import Pool
-from pool_registry.storage.pool_store import add_unlisted_pools, writing
+from pool_registry.storage.database import writing
+from pool_registry.storage.pool_store import add_unlisted_pools
 
 log = logging.getLogger(__name__)
 RETRY_S = 1.0
@@ -40,14 +45,23 @@ class UnlistedPool:
     pool: Pool
 
 
-Record: TypeAlias = tuple[str, Event] | UnlistedPool  # an episode's id and its event, or a pool
+@dataclass(frozen=True, slots=True)
+class ResumedEpisode:
+    """An episode that goes on here after it waited for a person, as it was recorded."""
+
+    episode: Episode
+
+
+Record: TypeAlias = tuple[str, Event] | UnlistedPool | ResumedEpisode  # an episode's id and its event, or a pool
 
 
 class TraceWriter:
     """The one thread that writes events. Keeps them in memory while the disk refuses."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, set_aside: Path) -> None:
         self._engine = engine
+        self._set_aside = set_aside
+        self._refused: set[str] = set()  # episodes whose first event was set aside: nothing else can be stored of them
         self._queue: queue.SimpleQueue[Record | threading.Event | None] = queue.SimpleQueue()
         self._open: dict[str, Episode] = {}
         self._thread: threading.Thread | None = None
@@ -59,6 +73,10 @@ class TraceWriter:
 
     def put_pool(self, pool: Pool, pool_hash: str) -> None:
         self._put(UnlistedPool(pool_hash, pool))
+
+    def put_resumed(self, episode: Episode) -> None:
+        """Follow an episode whose earlier events are stored. It must be no one else's: later events change it."""
+        self._put(ResumedEpisode(episode))
 
     def _put(self, record: Record) -> None:
         self._queue.put(record)
@@ -93,9 +111,12 @@ class TraceWriter:
             items = [self._queue.get()]
             while not self._queue.empty() and len(items) < 2000:
                 items.append(self._queue.get())
-            records = [item for item in items if isinstance(item, tuple | UnlistedPool)]
-            for episode_id, event in _list_events(records):
-                self._follow(episode_id, event)
+            records = [item for item in items if isinstance(item, tuple | UnlistedPool | ResumedEpisode)]
+            for record in records:
+                if isinstance(record, ResumedEpisode):
+                    self._open[record.episode.id] = record.episode
+                elif isinstance(record, tuple):
+                    self._follow(*record)
             self._write_until_done(records)
             for item in items:
                 if isinstance(item, threading.Event):
@@ -106,28 +127,70 @@ class TraceWriter:
 
     def _follow(self, episode_id: str, event: Event) -> None:
         if isinstance(event, EpisodeStarted):
+            if episode_id in self._open:  # a second start: the database will refuse it
+                return
             self._open[episode_id] = Episode(episode_id)
         if episode_id not in self._open:
             return
         try:
             self._open[episode_id].apply(event)
-        except DamagedTrace as error:  # an orchestrator's bug: keep its events, and keep writing
-            log.error("%s; later events are still written", error)
+        except Exception as error:  # noqa: BLE001  an orchestrator's bug: keep its events, and keep writing
+            log.error("episode %s: %s: %s; later events are still written", episode_id, type(error).__name__, error)
             del self._open[episode_id]
 
     def _write_until_done(self, records: Sequence[Record]) -> None:
         while records:
             try:
+                if self._refused:
+                    records = self._drop_refused(records)
                 self._write(records)
-            except SQLAlchemyError as error:
-                self.problem = str(getattr(error, "orig", None) or error)
-                time.sleep(RETRY_S)
+            except Exception as error:  # noqa: BLE001  a record that will never be stored must not stop the others
+                if _may_pass(error):
+                    self.problem = str(getattr(error, "orig", None) or error)
+                    time.sleep(RETRY_S)
+                    continue
+                self.problem = None
+                if len(records) == 1:
+                    self._put_aside(records[0], error)
+                else:
+                    for record in records:
+                        self._write_until_done([record])
+                break
             else:
                 self.problem = None
                 break
         for episode_id, event in _list_events(records):
             if isinstance(event, EpisodeEnded):
                 self._open.pop(episode_id, None)
+
+    def _drop_refused(self, records: Sequence[Record]) -> list[Record]:
+        """Put the events aside whose episode's start could not be stored; returns the other records."""
+        orphans = [record for record in records if isinstance(record, tuple) and record[0] in self._refused]
+        for record in orphans:
+            self._put_aside(record, ValueError("the start of its episode could not be stored"))
+        return [record for record in records if record not in orphans]
+
+    def _put_aside(self, record: Record, error: Exception) -> None:
+        """Append a record that cannot be stored to a file, with the reason, and note it in the log."""
+        reason = f"{type(error).__name__}: {getattr(error, 'orig', None) or error}"
+        if isinstance(record, UnlistedPool):
+            what, line = f"pool {record.pool.name}", {"pool": record.hash, "body": record.pool.model_dump(mode="json")}
+        elif isinstance(record, ResumedEpisode):  # nothing is written for it
+            return
+        else:
+            episode_id, event = record
+            what, line = f"an event of episode {episode_id}", {"episode": episode_id, "type": event.type}
+            line |= {"body": repr(event)}
+            followed = self._open.get(episode_id)
+            if followed is not None and followed.started is event:
+                self._refused.add(episode_id)
+                del self._open[episode_id]
+        log.error("%s cannot be stored and is kept in %s: %s", what, self._set_aside, reason)
+        try:
+            with self._set_aside.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({**line, "reason": reason}, ensure_ascii=True) + "\n")
+        except OSError as failure:
+            log.error("%s cannot be written: %s", self._set_aside, failure)
 
     def _write(self, records: Sequence[Record]) -> None:
         events = _list_events(records)
@@ -146,6 +209,11 @@ class TraceWriter:
             verdicts = [{"key": key, "correct": event.correct} for key, event in events if isinstance(event, Graded)]
             if verdicts:
                 connection.execute(_CHANGE_EPISODE, verdicts)
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether the database may take the same records later: the disk is full, the file locked, the server away."""
+    return isinstance(error, OperationalError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
 
 
 def _list_events(records: Sequence[Record]) -> list[tuple[str, Event]]:
@@ -172,6 +240,7 @@ def _first_row(episode_id: str, event: EpisodeStarted) -> dict[str, object]:
         "tokens": 0,
         "cost": 0.0,
         "user_name": event.user,
+        "source": event.source,
     }
 
 
@@ -208,7 +277,7 @@ def _summary(episode: Episode) -> dict[str, object]:
     observed = episode.observations().values()
     return {
         "key": episode.id,
-        "state": episode.ended.outcome if episode.ended else "running",
+        "state": episode.ended.outcome if episode.ended else ("waiting" if episode.held else "running"),
         "answer": None if episode.answer is None else as_text(episode.answer),
         "wall_s": episode.last_at,
         "steps": len(episode.steps),

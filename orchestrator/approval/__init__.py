@@ -1,0 +1,1 @@
+"""Whether a plan runs by itself: estimates, reasons to ask, and decisions."""

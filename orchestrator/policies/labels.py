@@ -1,0 +1,48 @@
+"""What people read for an orchestrator: one label for each name, on every page, in messages and in tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orchestrator.checkpoints import read_job_name
+from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, split_options
+from orchestrator.policies.registry import find_policy
+
+STARTER_LABELS = {
+    "base": "Tiny, before training",
+    "starter-sft": "Tiny after SFT",
+    "starter-grpo": "Tiny after SFT and GRPO",
+    "smollm2-sft": "SmolLM2 after SFT",
+    "smollm2-grpo": "SmolLM2 after SFT and GRPO",
+    "smollm2-reader": "SmolLM2 reader",
+}
+
+
+def label_orchestrator(name: str) -> str:
+    """The label of an orchestrator: of a policy with its agent, of a checkpoint that ships, or job and step."""
+    plain, options = split_options(name)
+    policy = find_policy(plain)
+    label = _label_checkpoint(plain) if policy is None else _label_policy(OrchestratorName.parse(plain), policy.label)
+    return ", ".join([label, *_describe_options(options)])
+
+
+def _label_policy(parts: OrchestratorName, label: str) -> str:
+    if parts.policy == "model" and parts.worker:
+        label = f"{parts.worker} as planner"
+        return label if parts.dialect in ("", "plan") else f"{label}, in {parts.dialect}"
+    return ", ".join(filter(None, (label, parts.worker, parts.dialect)))
+
+
+def _label_checkpoint(name: str) -> str:
+    if name in STARTER_LABELS:
+        return STARTER_LABELS[name]
+    if "/" in name:
+        return Path(name).name
+    job, _, step = name.partition("@")
+    return f"{read_job_name(job) or job} at step {step}" if step else read_job_name(job) or job
+
+
+def _describe_options(options: TurnOptions) -> list[str]:
+    samples = [f"{options.samples} plans a turn"] if options.samples > 1 else []
+    grammar = {None: [], True: ["constrained"], False: ["unconstrained"]}[options.constrained]
+    return [*samples, *grammar, *(["recursive"] if options.recursive else [])]
