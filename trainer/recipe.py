@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from assets import asset
+from orchestrator.checkpoints import find_checkpoint
 from orchestrator.orchestrator_name import MAX_SAMPLES
 from orchestrator.prompt import PromptStyle
 from pool_registry.kinds import PLAIN_WORDS
@@ -76,8 +77,22 @@ class ModelSettings(RecipeSection):
         description="full: rules, pool and query. query: the query alone, for small models that learn one pool. "
         "reader: needs first, then the cards of the workers that fit them; for any pool.",
     )
+    hints: int | None = Field(
+        default=None,
+        ge=0,
+        le=16,
+        description="Of a reader: so many of the workers that are most like the query are listed once more after it. A "
+        "small model copies what it has read last more surely than one line of many. Empty: as the checkpoint that it "
+        "starts from.",
+    )
     turn_tokens: int = Field(default=512, ge=16, le=32_768, description="Most tokens that one turn may have.")
     checkpointing: bool = Field(default=False, description="Recompute activations: less memory, a third slower.")
+
+    def count_hints(self) -> int:
+        """The workers that are listed after a query. Raises UnknownOrchestrator for a start that is not there."""
+        if self.hints is not None or not self.start:
+            return self.hints or 0
+        return find_checkpoint(self.start)[1].hints
 
 
 class TaskSettings(RecipeSection):
@@ -125,6 +140,11 @@ class DemonstrationSettings(RecipeSection):
         le=8,
         description="Copies of each with invented names and numbers, from which a small model learns to quote them "
         "from the query instead of memorizing them.",
+    )
+    needs_alone: Share = Field(
+        default=0.0,
+        description="Share of a reader's demonstrations that end with the needs. Which workers to choose is the "
+        "harder lesson, and such a row is half as long; worth 0.5 where there are thousands of tasks.",
     )
     starred: bool = Field(default=True, description="Also the starred traces on this pool.")
     file: str = Field(default="", description="Also trajectories from a JSONL file.")

@@ -209,7 +209,8 @@ def measure_checkpoint(training: TrainingContext, model: Any, tokenizer: Any, co
     Returns `check/correct` (share of tasks) and `check/valid_turns` (share of turns that could be parsed), and then
     also the shares `check/seen`, `check/renamed` and `check/unseen`, of which `check/correct` is the mean.
     """
-    from trainer.grpo.rollouts import RolloutEngine, compute_rollout_metrics
+    from trainer.grpo.rollout_metrics import compute_rollout_metrics
+    from trainer.grpo.rollouts import RolloutEngine
     from trainer.grpo.stage import make_episode_format
     from trainer.grpo.token_transcript import ChatTokens
     from trainer.learner.generator import SamplingParams

@@ -39,7 +39,7 @@ def sft(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> 
 
 
 def grpo(recipe: RecipeFile, detach: Detach = False, home: HomeOption = None) -> None:
-    """Reinforcement learning on whole episodes: the recipe's grpo stage."""
+    """Train on whole episodes by reinforcement: the recipe's grpo stage."""
     start_job(load_recipe(recipe).with_only("grpo"), detach, home)
 
 
@@ -142,7 +142,7 @@ def compare(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Orchestrators side by side: intervals, paired differences, protocol, access lists, cost and time."""
+    """Compare orchestrators: intervals, paired differences, protocol, access lists, cost and time."""
     from trainer.evaluation.side_by_side import compare_jobs
     from trainer.results import tables
 

@@ -115,7 +115,7 @@ def explain_unmeasurable(episode: Episode) -> str:
 
 
 def list_removals(episode: Episode) -> list[Removal]:
-    """Everything that a run can go without: its steps, its workers, the entries of its access lists."""
+    """List what a run can go without: its steps, its workers, the entries of its access lists."""
     steps = [run.step for run in episode.steps.values()]
     workers = dict.fromkeys(step.worker for step in steps)
     return [

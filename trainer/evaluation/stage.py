@@ -18,7 +18,9 @@ from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import OrchestratorName
 from orchestrator.policies.registry import POLICIES, find_policy
 from orchestrator.traces.store import Store
+from pool_registry.actions import Usage
 from pool_registry.calls.live_pool import LivePool, live_pool
+from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.kinds import kind_of
 from pool_registry.pool import Pool
 from trainer.errors import SpendCapReached, TrainingFailed
@@ -142,6 +144,7 @@ class EvaluationStage:
             self._limits = pool.limits.model_copy(update={"max_rounds": settings.max_rounds})
         self._tasks = load_evaluation_tasks(settings)
         self._progress = EvaluationProgress(set(), [])
+        self._spending = Spending(max_cost=settings.max_cost)
         self._wrote_metrics_at = 0.0
         self._logged_at = time.monotonic()
 
@@ -157,6 +160,7 @@ class EvaluationStage:
             self._check_reference()
             planned = {trial.slot for cell in cells for trial in cell.trials}
             self._progress = EvaluationProgress(planned, read_results(self._job_folder.results))
+            self._spending.charge(Usage(cost=self._progress.spent))
             on_start(len(planned))
             self._write_metrics()
             for cell in cells:
@@ -217,17 +221,19 @@ class EvaluationStage:
         if missing:
             log.info("%s: %d of %d episodes to run", cell.title, len(missing), len(cell.trials))
         pace = Pace(len(missing))
-        complete = await run_trials(
-            missing,
-            cell.pool,
-            cell.maker(),
-            lambda row: self._keep(row, cell, pace),
-            sink=self._store.traces,
-            settle=self._store.traces.flush,
-            limits=self._limits,
-            concurrency=self._settings.concurrency,
-            proceed=lambda running: not self._job_folder.stop_requested and self._can_afford(cell, running + 1),
-        )
+        with charge_calls_to(self._spending):
+            complete = await run_trials(
+                missing,
+                cell.pool,
+                cell.maker(),
+                lambda row: self._keep(row, cell, pace),
+                sink=self._store.traces,
+                settle=self._store.traces.flush,
+                limits=self._limits,
+                concurrency=self._settings.concurrency,
+                proceed=lambda running: not self._job_folder.stop_requested and self._can_afford(cell, running + 1),
+            )
+        complete = complete and not self._spending.refused
         self._write_metrics()
         if complete:
             self._summarize(cell)
@@ -243,6 +249,8 @@ class EvaluationStage:
         cap, done = self._settings.max_cost, self._progress
         if cap is None:
             return True
+        if self._spending.refused:
+            return False
         return done.spent < cap and done.spent + episodes * done.mean_cost(cell.orchestrator) <= cap
 
     def _describe_spending(self, cell: EvaluationCell) -> str:
@@ -255,6 +263,8 @@ class EvaluationStage:
         )
 
     def _keep(self, row: ResultRow, cell: EvaluationCell, pace: Pace) -> None:
+        if self._spending.refused:  # perhaps one of its calls: it is run again when the job is resumed
+            return
         append_result(self._job_folder.results, row)
         self._progress.add(row)
         pace.done += 1

@@ -263,7 +263,7 @@ async def run_task(
 
     `grader` is the pool that holds the task's judge, where that is not `pool`.
     """
-    spec = EpisodeSpec(task.query, task=task.ref)
+    spec = EpisodeSpec(task.query, task=task.ref, source="evaluation")
     episode = await run_episode(spec, orchestrator, pool, limits=limits, sink=sink, resolve=make_inner_orchestrator)
     await grade_episode(episode, task, sink, grader or pool)
     return episode

@@ -152,7 +152,7 @@ async def _ask_tasks(pool: LivePool, worker: LiveWorker, tasks: Iterable[Task]) 
 
 
 async def _list_arguments(worker: LiveWorker, sources: SampleSources, count: int) -> list[Mapping[str, JsonValue]]:
-    """Arguments of recorded calls, of plans and of the worker itself, and those that its schema spells out."""
+    """List arguments of recorded calls, of plans and of the worker itself, and those that its schema names."""
     name = worker.spec.name
     plans = [task.oracle_turn.steps for task in sources.tasks if task.oracle_turn is not None]
     planned = [step.arguments for steps in plans for step in steps if step.worker == name and not step.references]
@@ -250,7 +250,7 @@ def _write_failures(failures: Counter[str]) -> str:
 async def _write_prose(
     pool: LivePool, author: str, description: str, sentence: str, facts: WorkerFacts
 ) -> tuple[str, str]:
-    """Strengths and weaknesses in an agent's words, or "" and why they are not used."""
+    """Write strengths and weaknesses in an agent's words; return "" and the reason where they are not used."""
     shown = sorted(facts.sampled, key=lambda call: call.observation.ok)[:SHOWN_CALLS]
     calls = "\n".join(map(_write_call, shown))
     instruction = PROMPT.format(description=description, facts=sentence, calls=calls)

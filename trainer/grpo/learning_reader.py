@@ -21,11 +21,11 @@ from trainer.grpo.token_writer import TokenWriter
 class LearningReader:
     """The orchestrator of one episode."""
 
-    def __init__(self, name: str, pool: LivePool, writer: TokenWriter, chat: ChatTokens) -> None:
+    def __init__(self, name: str, pool: LivePool, writer: TokenWriter, chat: ChatTokens, hints: int = 0) -> None:
         self.name = name
         self.writer = writer
         self._chat = chat
-        self._reader = ReaderPolicy(name, pool, self._write, constrained=False, revises=False)
+        self._reader = ReaderPolicy(name, pool, self._write, constrained=False, revises=False, hints=hints)
         self._needs_end: int | None = None  # where the needs end in the completion, once they are written
 
     async def turn(self, episode: Episode) -> Turn:
@@ -36,7 +36,7 @@ class LearningReader:
             return Turn(error=str(error), failed=True)
 
     async def _write(self, messages: list[Message], _grammar: Grammar | None, _draw: Draw | None) -> Completion:
-        """Unmasked, as the log-probabilities are: a mask would make them those of another distribution."""
+        """Write without a mask: a mask would make the log-probabilities those of another distribution."""
         transcript = self.writer.transcript
         if self._needs_end is None:
             transcript.prompt = self._chat.encode_prompt(messages)

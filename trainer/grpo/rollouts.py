@@ -8,8 +8,6 @@ whose answers are all right or all wrong is drawn anew, within a limit, on anoth
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -24,8 +22,9 @@ from orchestrator.policies.recursive import RecursivePolicy
 from orchestrator.prompt import PromptStyle, opening_messages, reply_messages
 from orchestrator.reader.conversation import open_conversation
 from orchestrator.retrieval.choose_workers import choose_shown, narrow_pool
-from pool_registry.actions import JsonValue, Status, Usage
+from pool_registry.actions import JsonValue, Usage
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.spending import Spending, charge_calls_to
 from pool_registry.language_models.completion import Message, strip_special
 from pool_registry.load_once import LoadOnce
 from trainer.errors import TrainingFailed
@@ -41,7 +40,6 @@ from trainer.grpo.rewards import (
     Sample,
     WeightedReward,
     compute_outcome_weight,
-    compute_worker_shares,
     make_sample,
     score_group,
     sum_weighted,
@@ -51,7 +49,6 @@ from trainer.grpo.token_writer import TokenWriter
 from trainer.learner.generator import Generator
 from trainer.recipe import AdvantageScale, RecursionSettings
 from trainer.results.statistics import mean
-from trainer.tasks.pool_conditions import unwrap_worker
 from trainer.tasks.task import Task
 from trainer.tasks.task_pools import TaskPools, VaryTask, keep_task
 
@@ -127,13 +124,14 @@ class RolloutGroup:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeFormat:
-    """How the model is put to work: dialect, prompt, and the limits of tokens and rounds."""
+    """How the model is put to work: dialect, prompt, the limits of tokens and rounds, and a reader's hints."""
 
     dialect: Dialect
     style: PromptStyle
     turn_tokens: int
     max_length: int
     max_rounds: int
+    hints: int = 0
 
 
 async def select_fitting_tasks(
@@ -145,7 +143,7 @@ async def select_fitting_tasks(
 
     async def measure(task: Task) -> int:
         async with pools.open(pools.vary(task)) as pool:
-            opening = _open_prompt(task.query, pool, episode_format)
+            opening = await asyncio.to_thread(_open_prompt, task.query, pool, episode_format)
             return len(chat.encode_prompt(opening, _list_tools(pool, episode_format))) + room
 
     sizes = [await measure(task) for task in tasks]
@@ -162,7 +160,7 @@ async def select_fitting_tasks(
 def _open_prompt(query: str, pool: LivePool, episode_format: EpisodeFormat) -> list[Message]:
     """What the model sees before it writes anything."""
     if episode_format.style == "reader":
-        return open_conversation(query, pool.workers.values())
+        return open_conversation(query, pool.workers.values(), episode_format.hints)
     return opening_messages(query, pool, episode_format.dialect, episode_format.style)
 
 
@@ -242,8 +240,7 @@ class RolloutEngine:
         self.terms, self.sink, self.scale = terms, sink, scale
         self.recursion: RecursionSettings | None = None
         self._groups_before = 0
-        self.max_cost = max_cost
-        self.cost = 0.0
+        self.spending = Spending(max_cost=max_cost)
         self.limits = pool.pool.limits.model_copy(update={"max_rounds": episode_format.max_rounds})
         self._slots = asyncio.Semaphore(concurrency)
 
@@ -258,7 +255,7 @@ class RolloutEngine:
     async def run_step(
         self, curriculum: Curriculum, generator: Generator, groups: int, size: int, redraws: int, mixed_only: bool
     ) -> tuple[list[RolloutGroup], list[RolloutGroup]]:
-        """Enough groups for one step, with advantages, and those that were left out because all outcomes were equal.
+        """Run enough groups for one step, with advantages; return also those left out because all outcomes were equal.
 
         All start at once. For every equal group another one starts, at most `redraws` in all; when even
         then too few are mixed, equal ones fill up the batch (DAPO, arXiv 2503.14476, draws until none is equal).
@@ -295,7 +292,7 @@ class RolloutEngine:
         return asyncio.create_task(self.run_group(task, generator, size, recursive))
 
     async def run_group(self, task: Task, generator: Generator, size: int, recursive: bool = False) -> RolloutGroup:
-        """`size` episodes on one task and one pool, with rewards; advantages come when the step's groups are chosen."""
+        """Run `size` episodes on one task and one pool, with rewards; advantages come when the groups are chosen."""
         task = self.pools.vary(task)
         # A TaskGroup: the first failure of a backend cancels the other episodes of the group.
         async with self.pools.open(task) as pool, asyncio.TaskGroup() as running:
@@ -344,23 +341,25 @@ class RolloutEngine:
             pool = pool or self.pool
             rounds = self.episode_format.max_rounds + recursive
             policy = self._make_policy(pool, generator, binding, rounds)
-            spec = EpisodeSpec(task.query, task=task.ref)
+            spec = EpisodeSpec(task.query, task=task.ref, source="training")
             guarded = _FailureGuard(policy)
             limits = self.limits.model_copy(update={"max_rounds": rounds})
-            episode = await run_episode(
-                spec,
-                RecursivePolicy(guarded) if recursive else guarded,
-                pool,
-                limits=limits,
-                sink=self.sink,
-                resolve=make_inner_orchestrator,
-            )
-            if guarded.failure is not None:
-                raise guarded.failure
-            await grade_episode(episode, task, self.sink, self.pool)
-            first = await self._grade_first_answer(episode, task) if recursive else None
-            sample = await self._measure_credit(make_sample(task, episode, limits, self.episode_format.style), pool)
-        self.cost += episode.usage.cost
+            with charge_calls_to(self.spending):
+                episode = await run_episode(
+                    spec,
+                    RecursivePolicy(guarded) if recursive else guarded,
+                    pool,
+                    limits=limits,
+                    sink=self.sink,
+                    resolve=make_inner_orchestrator,
+                )
+                if guarded.failure is not None:
+                    raise guarded.failure
+                await grade_episode(episode, task, self.sink, self.pool)
+                first = await self._grade_first_answer(episode, task) if recursive else None
+                sample = await self._measure_credit(make_sample(task, episode, limits, self.episode_format.style), pool)
+            if self.spending.refused:  # perhaps one of its own calls: nothing is learnt from half an episode
+                self._check_cost()
         return Rollout(sample, policy.writer.transcript, policy.writer.logprobs, first)
 
     async def _measure_credit(self, sample: Sample, pool: LivePool) -> Sample:
@@ -368,7 +367,6 @@ class RolloutEngine:
         if CREDIT not in self.terms or not sample.correct:
             return sample
         report = await measure_credit(sample.episode, sample.task, pool)
-        self.cost += report.cost
         return replace(sample, needed_share=report.needed_share)
 
     async def _grade_first_answer(self, episode: Episode, task: Task) -> Sample:
@@ -385,15 +383,20 @@ class RolloutEngine:
         learner = replace(self.episode_format, max_rounds=max_rounds)
         if learner.style == "reader":
             writer = TokenWriter(generator, self.chat, learner.turn_tokens, learner.max_length)
-            return LearningReader(self.name, pool, writer, self.chat)
+            return LearningReader(self.name, pool, writer, self.chat, learner.hints)
         return LearningPolicy(self.name, pool, generator, self.chat, learner, binding)
 
     async def close(self) -> None:
         """Close the pools that tasks brought with them."""
         await self.pools.close()
 
+    @property
+    def cost(self) -> float:
+        """What the job has spent, in US dollars."""
+        return self.spending.used.cost
+
     def _check_cost(self) -> None:
-        if self.max_cost is not None and self.cost >= self.max_cost:
+        if self.spending.find_reached() is not None:
             raise TrainingFailed("max_cost", f"the job has spent ${self.cost:.4f}; rollouts.max_cost allows no more")
 
 
@@ -426,88 +429,3 @@ class _FailureGuard:
         except TrainingFailed as error:
             self.failure = error
             raise
-
-
-def compute_rollout_metrics(
-    groups: Sequence[RolloutGroup], skipped: Sequence[RolloutGroup], names: Sequence[str]
-) -> dict[str, float]:
-    """What a step's episodes were like: reward terms (mean and spread), shape, statuses, workers."""
-    rollouts = [rollout for group in groups for rollout in group.rollouts]
-    samples = [rollout.sample for rollout in rollouts]
-    statuses = Counter(status for sample in samples for status in _list_statuses(sample.episode))
-    steps = max(1, sum(statuses.values()))
-    turns = [done for sample in samples for done in sample.written_rounds]
-    metrics = {
-        "rollout/correct": mean([float(sample.correct) for sample in samples]),
-        "rollout/turns": mean([sample.totals.rounds for sample in samples]),
-        "rollout/steps": mean([sample.totals.steps for sample in samples]),
-        "rollout/width": mean([sample.totals.width for sample in samples]),
-        "rollout/length": mean([sum(rollout.transcript.mask) for rollout in rollouts]),
-        "rollout/reward_std": _compute_spread([rollout.reward for rollout in rollouts]),
-        "rollout/cost": sum(sample.totals.cost for sample in samples),
-        "rollout/valid_turns": mean([float(done.turn is not None and done.turn.error is None) for done in turns]),
-        **_compute_recursion_metrics(groups),
-        "groups/skipped": len(skipped),
-        "groups/equal": sum(group.equal for group in groups),
-    }
-    metrics |= {f"status/{status.value}": statuses[status] / steps for status in Status}
-    metrics |= {f"worker/{name}": share for name, share in compute_worker_shares(samples, _name_worker).items()}
-    for name in names:
-        values = [rollout.terms[name] for rollout in rollouts if name in rollout.terms]
-        metrics |= {f"term/{name}": mean(values), f"term/{name}/spread": _compute_spread(values)}
-    return metrics
-
-
-def _compute_recursion_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
-    """Where groups had a recursive call: their share, and the share of right answers before and after it."""
-    rollouts = [rollout for group in groups for rollout in group.rollouts if rollout.first is not None]
-    if not rollouts:
-        return {}
-    return {
-        "recursion/groups": mean([float(group.recursive) for group in groups]),
-        "recursion/first": mean([float(rollout.first.correct) for rollout in rollouts if rollout.first]),
-        "recursion/last": mean([float(rollout.sample.correct) for rollout in rollouts]),
-    }
-
-
-def _name_worker(sample: Sample, worker: str) -> str:
-    """The worker's name, or its kind in a pool that the task brought: names there are drawn and never come again."""
-    spec = sample.task.pool.find_worker(worker) if sample.task.pool is not None else None
-    return worker if spec is None else unwrap_worker(spec).kind
-
-
-def _list_statuses(episode: Episode) -> list[Status]:
-    return [observation.status for observation in episode.observations().values()]
-
-
-def _compute_spread(values: Sequence[float]) -> float:
-    centre = mean(values)
-    return float(mean([(value - centre) ** 2 for value in values]) ** 0.5)
-
-
-@dataclass(slots=True)
-class RolloutTimer:
-    """How long a step's rollouts took, and the generator's part of it. In seconds."""
-
-    generator: Generator
-    wall_s: float = 0.0
-    _busy: float = 0.0
-    _tokens: int = 0
-    _started: float = 0.0
-
-    def __enter__(self) -> RolloutTimer:
-        self._busy, self._tokens = self.generator.busy_s, self.generator.tokens
-        self._started = time.perf_counter()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.wall_s = time.perf_counter() - self._started
-
-    def metrics(self) -> dict[str, float]:
-        busy = self.generator.busy_s - self._busy
-        tokens = self.generator.tokens - self._tokens
-        return {
-            "time/rollouts_s": self.wall_s,
-            "time/generation_s": busy,
-            "time/tokens_per_s": tokens / busy if busy > 0 else 0.0,
-        }

@@ -22,18 +22,18 @@ from transformers import PrinterCallback
 from trl import GRPOConfig  # type: ignore[attr-defined]  # lazily exported
 
 from orchestrator.dialects import find_dialect
+from pool_registry.actions import Usage
 from pool_registry.calls.caching_pool import CachingPool
 from pool_registry.language_models.model_files import model_path, pick_device
 from trainer.errors import TrainingFailed
 from trainer.grpo.curriculum import Curriculum
 from trainer.grpo.phases import Phase, find_phase, list_phases, make_phased, make_rate_factor
 from trainer.grpo.rewards import WeightedReward, anneal_rewards, load_rewards
+from trainer.grpo.rollout_metrics import RolloutTimer, compute_rollout_metrics
 from trainer.grpo.rollouts import (
     EpisodeFormat,
     RolloutEngine,
     RolloutGroup,
-    RolloutTimer,
-    compute_rollout_metrics,
     select_fitting_tasks,
 )
 from trainer.grpo.token_transcript import ChatTokens
@@ -101,7 +101,7 @@ def run_grpo(training: TrainingContext, start: Path | None, offset: int) -> bool
         concurrency=settings.rollouts.concurrency,
         max_cost=settings.rollouts.max_cost,
     )
-    engine.cost = _sum_cost(training)
+    engine.spending.charge(Usage(cost=_sum_cost(training)))
     phases = list_phases(recipe)
     runs = _open_phases(training, phases, engine, offset)
     callback = JobCallback(training, "grpo", settings.saving, learner, offset, settings.all_steps, name_ends(phases))
@@ -131,7 +131,8 @@ def make_episode_format(recipe: Recipe, max_rounds: int) -> EpisodeFormat:
     """How this recipe puts its model to work."""
     model, grpo = recipe.model, recipe.grpo
     longest = grpo.rollouts.max_length if grpo else 1_000_000
-    return EpisodeFormat(find_dialect(model.dialect), model.prompt, model.turn_tokens, longest, max_rounds)
+    limits = (model.turn_tokens, longest, max_rounds)
+    return EpisodeFormat(find_dialect(model.dialect), model.prompt, *limits, hints=model.count_hints())
 
 
 def _make_rollout_function(
@@ -222,7 +223,7 @@ def _record(
 
 
 def _make_placeholders(settings: GrpoSettings) -> Dataset:
-    """As many prompts as a step has groups."""
+    """Make as many prompts as a step has groups."""
     return Dataset.from_list([{"prompt": [{"role": "user", "content": PLACEHOLDER}]}] * settings.rollouts.prompts)
 
 

@@ -33,7 +33,7 @@ class Transcript:
         self.mask += [int(learn)] * len(ids)  # one entry for every token, always
 
     def labels(self) -> list[int]:
-        """Targets for a causal model over prompt and completion; -100 is none (transformers' convention)."""
+        """The targets of a causal model over prompt and completion; -100 is none (transformers' convention)."""
         return [-100] * len(self.prompt) + [
             token if learn else -100 for token, learn in zip(self.completion, self.mask, strict=True)
         ]
@@ -58,7 +58,7 @@ class ChatTokens:
     def encode_prompt(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, JsonValue]] | None = None
     ) -> list[int]:
-        """Everything before the first turn, ready to be continued; with the functions that the template offers.
+        """Encode everything before the first turn, with the functions that the template offers.
 
         Raises TrainingFailed `chat_template` where there are functions and the template knows none.
         """

@@ -9,6 +9,7 @@ results.jsonl          one line per evaluated episode (results/rows.py)
 known.json             the recorded past that an evaluation reads (evaluation/frozen_past.py)
 evaluations.jsonl      one line per orchestrator and condition of the evaluate stage
 checkpoints/STEP/      complete checkpoints (orchestrator/checkpoints.py)
+name.txt               the name that a person gave the job
 stop                   exists once the job was asked to stop
 """
 
@@ -24,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator.binding.learnt_worker import describe_learnt_pool
-from orchestrator.checkpoints import Checkpoint, TrainedPool, complete_steps, read_checkpoint, seal
+from orchestrator.checkpoints import JOB_NAME, Checkpoint, TrainedPool, complete_steps, read_checkpoint, seal
 from orchestrator.errors import UnknownOrchestrator
 from pool_registry.actions import JsonValue
 from pool_registry.atomic_write import write_atomically
@@ -67,6 +68,10 @@ class JobFolder:
         return self.path / "evaluations.jsonl"
 
     @property
+    def name(self) -> Path:
+        return self.path / JOB_NAME
+
+    @property
     def frozen_past(self) -> Path:
         return self.path / "known.json"
 
@@ -85,7 +90,7 @@ class JobFolder:
 
     @property
     def draft(self) -> Path:
-        """Where the trainer writes a checkpoint before it is moved to `checkpoints`."""
+        """The folder in which a checkpoint is written before it is moved to `checkpoints`."""
         return self.path / "draft"
 
     @property
@@ -207,6 +212,7 @@ def new_manifest(recipe: Recipe, pool: LivePool, stage: str, step: int, adapter:
             "step": step,
             "dialect": recipe.model.dialect,
             "prompt": recipe.model.prompt,
+            "hints": recipe.model.count_hints(),
             "turn_tokens": recipe.model.turn_tokens,
             "max_rounds": recipe.grpo.rollouts.max_rounds if recipe.grpo else None,
             "pool": TrainedPool(

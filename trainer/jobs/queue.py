@@ -1,8 +1,9 @@
 """Jobs: training that outlives the page. One queue, one job at a time, each a detached process.
 
-A job is a row (state, owner, heartbeat) and a folder (job_folder.py). Its process is identified by pid and start
-time, so that a reused pid is never mistaken for it. The studio only reads. A job that ends starts the next one in
-the queue; a job that is submitted while nothing runs is started by the submitting process.
+A job is a row (state, owner, heartbeat) and a folder (job_folder.py). Its process is known by its start in kernel ticks
+and by a lock that it holds, so that neither a reused pid nor a clock that is set is mistaken for its end. The studio
+only reads. A job that ends starts the next one in the queue; a job that is submitted while nothing runs is started by
+the submitting process.
 
     queued -> running -> done | failed | stopped        running -> stopping -> stopped
     stopped, failed -> queued (resume)
@@ -21,14 +22,16 @@ from datetime import UTC, datetime
 from sqlalchemy import Engine
 from sqlmodel import Field, Session, SQLModel, col, select
 
-from orchestrator.engine.process_identity import is_alive, this_process
+from orchestrator.engine.process_identity import find_pid, hold_folder, is_alive, this_process
+from pool_registry.atomic_write import write_atomically
 from pool_registry.storage.data_folder import Home
-from pool_registry.storage.pool_store import writing
+from pool_registry.storage.database import writing
 from trainer.errors import JobNotFound, JobRefused
 from trainer.jobs.job_folder import JobFolder
 from trainer.recipe import Recipe, dump_recipe, parse_recipe
 
 ACTIVE = ("running", "stopping")
+GONE_S = 86_400.0  # a host that was not heard of for so long is not waited for
 STALE_S = 60.0  # an older heartbeat is shown as a warning; no process is killed for it
 
 
@@ -63,6 +66,7 @@ class JobStore:
     def __init__(self, engine: Engine, home: Home) -> None:
         self._engine = engine
         self._home = home
+        self._hold = hold_folder(home.root)  # shows other containers and hosts that this process's jobs run
 
     def submit(self, recipe: Recipe, here: bool = False) -> JobRow:
         """Put a job at the end of the queue. `start_next` starts it when nothing runs.
@@ -101,6 +105,14 @@ class JobStore:
         self.mark_lost()
         with Session(self._engine) as session:
             return list(session.exec(select(JobRow).order_by(col(JobRow.created_at).desc()).limit(limit)))
+
+    def rename(self, job: str, name: str) -> None:
+        """Give a job another name for people; its id stays. Raises JobNotFound."""
+        with self._lock_jobs() as session:
+            row = self._row(session, job)
+            row.name = name
+            session.add(row)
+        write_atomically(self.folder(job).name, name)
 
     def find_running(self) -> JobRow | None:
         """Return the job that runs now, if any."""
@@ -172,8 +184,16 @@ class JobStore:
         with Session(self._engine) as session:
             rows = session.exec(select(JobRow).where(col(JobRow.state).in_(ACTIVE))).all()
         for row in rows:
-            if not is_alive(row.owner):
+            if not self._is_alive(row):
                 self._mark_one_lost(row.id, row.owner)
+
+    def _is_alive(self, row: JobRow) -> bool:
+        """Whether a job's process still runs. On a host that cannot be asked, it does while it is heard of."""
+        heard = row.heartbeat or row.created_at
+        silent_s = (_now() - heard.replace(tzinfo=UTC)).total_seconds()
+        if silent_s > GONE_S and find_pid(row.owner) is None:
+            return False
+        return is_alive(row.owner, self._home.root)
 
     def _mark_one_lost(self, job: str, owner: str) -> None:
         with self._lock_jobs() as session:
@@ -190,8 +210,10 @@ class JobStore:
         if self.find_running() is not None:
             return None
         with Session(self._engine) as session:
-            row = session.exec(select(JobRow).where(JobRow.state == "queued").order_by(col(JobRow.created_at))).first()
-        if row is None or (row.owner and is_alive(row.owner)):
+            rows = session.exec(select(JobRow).where(JobRow.state == "queued").order_by(col(JobRow.created_at))).all()
+        # On a database that several hosts share, a job is run where its folder is.
+        row = next((row for row in rows if self.folder(row.id).recipe.is_file()), None)
+        if row is None or (row.owner and is_alive(row.owner, self._home.root)):
             return None
         command = [sys.executable, "-m", "trainer", "run", row.id, "--home", str(self._home.root)]
         _spawn(command, self.folder(row.id))

@@ -162,7 +162,7 @@ class CpuGrpoTrainer(GRPOTrainer):
         compute_aux_loss: bool = False,  # noqa: ARG002
         **_images: None,
     ) -> tuple[torch.Tensor, torch.Tensor | None, None]:
-        """Log-probabilities and entropies (nats, without gradients) of the completions; 0 at padding.
+        """Compute log-probabilities and entropies (nats, without gradients) of the completions; 0 at padding.
 
         `input_ids` and `attention_mask` are [rows, tokens]: prompts padded on the left, completions on the right.
         The last `logits_to_keep` columns are the completions. Both results are [rows, logits_to_keep].

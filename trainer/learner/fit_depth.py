@@ -65,13 +65,13 @@ def draw_queries(tasks: TaskSettings, count: int) -> tuple[list[str], list[str]]
 
 
 def list_queries(tasks: TaskSettings, split: str, count: int) -> list[str]:
-    """Queries of a split, each once. Raises UnknownTask or UnusableTasks."""
+    """List the queries of a split, each once. Raises UnknownTask or UnusableTasks."""
     drawn = open_source(tasks.source).tasks(split, count, tasks.seed, tasks.levels)
     return list(dict.fromkeys(task.query for task in drawn))
 
 
 def fit_logistic(inside: Any, outside: Any) -> tuple[float, float]:
-    """(intercept, slope) of the probability to belong to `outside`, from one feature; both groups weigh the same.
+    """Fit (intercept, slope) of the probability to belong to `outside`, from one feature; both groups weigh the same.
 
     Newton's method on the penalized log-likelihood; the feature is centred, so that the penalty is on the slope alone.
     """

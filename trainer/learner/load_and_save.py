@@ -17,9 +17,10 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from orchestrator.checkpoints import Checkpoint, find_checkpoint, read_checkpoint
+from orchestrator.checkpoints import Checkpoint, find_checkpoint, open_checkpoint, read_checkpoint, verify_checkpoint
 from orchestrator.traces.store import Store
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.language_models.adapter_folder import check_adapter
 from pool_registry.language_models.model_files import model_path, pick_device
 from pool_registry.pool import Pool
 from trainer.errors import TrainingFailed
@@ -80,15 +81,19 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None) 
         if manifest.kind == "adapter":
             weights, adapter = model_path(manifest.base), folder
         else:
-            weights = folder
+            weights = model_path(str(folder))
             base = str(folder) if settings.lora is not None else manifest.base
     learns_adapter = adapter is not None or settings.lora is not None
     # Weights that learn are float32: a step of 1e-6 is less than bfloat16 can add to most of them.
     dtype = getattr(torch, settings.precision) if learns_adapter else torch.float32
-    tokenizer = AutoTokenizer.from_pretrained(weights, local_files_only=True, padding_side="left")
+    tokenizer = AutoTokenizer.from_pretrained(
+        weights, local_files_only=True, padding_side="left", trust_remote_code=False
+    )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    model = AutoModelForCausalLM.from_pretrained(weights, dtype=dtype, local_files_only=True, trust_remote_code=False)
+    model = AutoModelForCausalLM.from_pretrained(
+        weights, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
+    )
     model.config.name_or_path = str(weights)  # TRL loads its reference model by this name
     if adapter is not None:
         model = _load_adapter(model, adapter)
@@ -99,8 +104,8 @@ def load_learner(settings: ModelSettings, seed: int, start: Path | None = None) 
 
 def _find_start(settings: ModelSettings, start: Path | None) -> tuple[Path, Checkpoint] | None:
     if start is not None:
-        return start, read_checkpoint(start)
-    return find_checkpoint(settings.start) if settings.start else None
+        return start, verify_checkpoint(start)
+    return open_checkpoint(settings.start) if settings.start else None
 
 
 def trains_adapter(settings: ModelSettings) -> bool:
@@ -133,7 +138,8 @@ def _add_adapter(model: Any, lora: LoraSettings) -> Any:
 def _load_adapter(model: Any, adapter: Path) -> Any:
     from peft import PeftModel
 
-    return PeftModel.from_pretrained(model, adapter, is_trainable=True)
+    check_adapter(adapter)
+    return PeftModel.from_pretrained(model, adapter, is_trainable=True, use_safetensors=True)
 
 
 def build_trainer_arguments(

@@ -131,7 +131,7 @@ def _read_adapter(folder: Path) -> str:
 
 @lru_cache(maxsize=64)
 def _measure(config_json: str, lora: str, precision: str, autocast: bool) -> ModelSizes:
-    """`precision` is that of the weights; `autocast`: products are bfloat16 whatever the weights are."""
+    """Measure a model with weights of `precision`; with `autocast` products are bfloat16 whatever the weights are."""
     import torch
 
     model, layers = _build_model(config_json, lora, precision, None)

@@ -44,6 +44,7 @@ class DemonstrationCollector:
     ) -> None:
         self._settings = settings
         self._model = model
+        self._hints = model.count_hints()
         self._pools = TaskPools(pool, sink, vary)
         self._sink = sink
         self._seed = seed
@@ -128,7 +129,9 @@ class DemonstrationCollector:
         )
         self.recovered += has_recovered(best)
         self._used.update(run.step.worker for run in best.steps.values())
-        return make_demonstration(best, pool, self._model.dialect, self._model.prompt, self._rounds, "teacher")
+        row = make_demonstration(best, pool, self._model.dialect, style, self._rounds, "teacher", self._hints)
+        ends_with_needs = make_random(f"needs alone/{self._seed}/{best.query}").random() < self._settings.needs_alone
+        return row.first_turn() if style == "reader" and ends_with_needs else row
 
     def _familiarity(self, episode: Episode) -> float:
         """How often its workers were used so far, on average."""

@@ -19,7 +19,7 @@ from orchestrator.engine.episode import Episode, Round, StepRun
 from orchestrator.plan import REFERENCE, Step, Turn, escape, references, renumber_quotes, renumber_step
 from orchestrator.prompt import PromptStyle, opening_messages, reply_messages
 from orchestrator.reader.bind_needs import rank_workers
-from orchestrator.reader.cards import describe_briefly
+from orchestrator.reader.cards import format_listed
 from orchestrator.reader.conversation import continue_conversation, open_conversation
 from orchestrator.reader.fill import format_fill
 from orchestrator.reader.needs import Need, format_needs
@@ -38,6 +38,7 @@ from trainer.tasks.suite import make_random
 NOT_ITS_FAULT = {"timeout", "unavailable", "dependency_failed", "connection", "rate_limited", "deadline"}
 MAX_FILE_BYTES = 500_000_000
 UNFIT_CARD = 0.2  # share of a reader's demonstrations with the card of a worker that does not fit
+LISTED_NEEDS = 0.9  # share whose needs are lines of the listing, where the plan brings other words
 
 
 class DemonstrationMessage(BaseModel):
@@ -62,6 +63,11 @@ class Demonstration(BaseModel):
     source: str = ""
     tools: str = ""  # the functions of the chat template as JSON, where the dialect calls them
 
+    def first_turn(self) -> Demonstration:
+        """This conversation up to the end of the assistant's first turn: of a reader's, its needs."""
+        end = next(place for place, message in enumerate(self.messages) if message.role == "assistant")
+        return self.model_copy(update={"messages": self.messages[: end + 1]})
+
     def transcript(self, chat: ChatTokens) -> Transcript:
         """The tokens of this conversation. Raises TrainingFailed when the template cannot hold it."""
         turns = [index for index, message in enumerate(self.messages) if message.role == "assistant"]
@@ -85,11 +91,11 @@ class Demonstration(BaseModel):
 
 
 def make_demonstration(
-    episode: Episode, pool: LivePool, dialect: str, style: PromptStyle, max_rounds: int, source: str
+    episode: Episode, pool: LivePool, dialect: str, style: PromptStyle, max_rounds: int, source: str, hints: int = 0
 ) -> Demonstration:
-    """An episode as the conversation that a model in this dialect would have had."""
+    """An episode as the conversation that a model in this dialect would have had; `hints` are a reader's."""
     if style == "reader":
-        return make_reader_demonstration(episode, pool, source)
+        return make_reader_demonstration(episode, pool, source, hints)
     written_as = find_dialect(dialect)
     called = {run.step.worker for run in episode.steps.values()}
     seen = narrow_pool(pool, select_workers(episode.query, pool, called)) if style == "full" else pool
@@ -125,7 +131,7 @@ def _write_answer(turn: Turn, episode: Episode, dialect: Dialect, names: Sequenc
     return dialect.format(Turn(answer=turn.answer if quoted else escape(as_text(episode.answer))), names)
 
 
-def make_reader_demonstration(episode: Episode, pool: LivePool, source: str) -> Demonstration:
+def make_reader_demonstration(episode: Episode, pool: LivePool, source: str, hints: int) -> Demonstration:
     """The plan of an episode as the conversation in which a reader would have made it. Raises TrainingFailed when the
     episode has none (find_plan)."""
     plan = find_plan(episode, pool)
@@ -133,7 +139,7 @@ def make_reader_demonstration(episode: Episode, pool: LivePool, source: str) -> 
         raise TrainingFailed("demonstrations", f"the episode {episode.id} has no plan that a reader could learn")
     messages = [
         DemonstrationMessage(role=message.role, content=message.content, learn=message.role == "assistant")
-        for message in write_reader_conversation(episode.query, plan, pool)
+        for message in write_reader_conversation(episode.query, plan, pool, hints)
     ]
     return Demonstration(messages=messages, query=episode.query, episode=episode.id, source=source)
 
@@ -172,24 +178,27 @@ def _join_turns(turns: Sequence[Turn]) -> Turn | None:
     return replace(turns[-1], steps=tuple(steps[k] for k in sorted(needed))) if needed else None
 
 
-def write_reader_conversation(query: str, turn: Turn, pool: LivePool) -> list[Message]:
+def write_reader_conversation(query: str, turn: Turn, pool: LivePool, hints: int = 0) -> list[Message]:
     """The messages in which a reader plans `turn`: needs, then arguments for the workers' cards.
 
     In some conversations one card is that of the likeliest worker that does not fit: the reader learns to say so, and
     is then shown another card (orchestrator/policies/reader.py). A refusal is learnt in the same way where it names a
     need, and at once where it names none.
+
+    Most needs are the lines that list their workers. A reader that had learnt needs in the words of its training tasks
+    alone named those words for any pool, and took a question that a worker of a foreign pool serves for one to refuse.
     """
+    random = make_random(f"reader/{query}")
     called = [step.worker for step in turn.steps]
     shown = narrow_pool(pool, select_workers(query, pool, called))
-    opening = open_conversation(query, shown.workers.values())
+    opening = open_conversation(query, shown.workers.values(), hints)
     refused = read_refused_need(turn.answer)
-    needs = [Need(refused)] if refused else _list_needs(turn.steps, pool)
+    needs = [Need(refused)] if refused else _list_needs(turn.steps, pool, random.random() < LISTED_NEEDS)
     workers = [pool.workers[name] for name in called] if called else [_pick_unfit(need, pool, ()) for need in needs]
     cards = [worker for worker in workers if worker is not None]
     if not cards:  # nothing is needed that could be named, or the pool is empty
         return [*opening, Message("assistant", refuse())]
     fill = refuse(refused) if refused else format_fill(turn.steps, turn.answer)
-    random = make_random(f"reader/{query}")
     if not refused and random.random() < UNFIT_CARD:
         place = random.randrange(len(needs))
         unfit = _pick_unfit(needs[place], pool, called)
@@ -198,9 +207,11 @@ def write_reader_conversation(query: str, turn: Turn, pool: LivePool) -> list[Me
     return [*continue_conversation(opening, format_needs(needs), cards), Message("assistant", fill)]
 
 
-def _list_needs(steps: Sequence[Step], pool: LivePool) -> list[Need]:
-    """The needs of a plan; a step that states none needs what its worker says first of itself."""
-    return [Need(step.need or describe_briefly(pool.workers[step.worker]).casefold(), step.access) for step in steps]
+def _list_needs(steps: Sequence[Step], pool: LivePool, listed: bool) -> list[Need]:
+    """The needs of a plan: what each step states, or, of `listed` ones and where it states nothing, the line that lists
+    its worker."""
+    lines = [format_listed(pool.workers[step.worker]) for step in steps]
+    return [Need(line if listed else step.need or line, step.access) for line, step in zip(lines, steps, strict=True)]
 
 
 def _pick_unfit(need: Need, pool: LivePool, fitting: Sequence[str]) -> LiveWorker | None:
@@ -230,11 +241,12 @@ def load_starred_demonstrations(
 ) -> Iterator[Demonstration]:
     """The traces on this pool that a person starred. Those without an answer are left out, and for readers those
     without a plan."""
+    hints = model.count_hints()
     for key in traces.list_starred(pool.pool.name):
         episode = traces.episode(key)
         answered = episode.ended is not None and episode.ended.outcome == "answered"
         if answered and can_demonstrate(episode, pool, model.prompt):
-            yield make_demonstration(episode, pool, model.dialect, model.prompt, rounds, "starred")
+            yield make_demonstration(episode, pool, model.dialect, model.prompt, rounds, "starred", hints)
 
 
 def save_demonstrations(path: Path, rows: Sequence[Demonstration]) -> None:

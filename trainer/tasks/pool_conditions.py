@@ -18,6 +18,7 @@ from typing import TypeAlias
 from pydantic import Field
 
 from orchestrator.plan import Turn
+from pool_registry.actions import JsonValue
 from pool_registry.errors import InvalidPool, WorkerFault
 from pool_registry.kinds import kind_of, open_worker
 from pool_registry.pool import Pool, check_pool
@@ -34,6 +35,7 @@ Condition: TypeAlias = Callable[[Pool, int], tuple[Pool, Renaming]]
 # How a worker of a generated world is called and where its figures come from: nothing that tells two works apart.
 _WORLD_WORDS = ("domain", "seed", "roles", "spellings", "schema")
 # Kinds that call another worker, which their configuration holds as `inner`.
+LATER_SETTINGS = ("free", "effects", "context_tokens", "summarizer")
 WRAPPERS = ("flaky", "delayed", "renamed_parameters")
 FLAKY_RATE = 0.5
 FLAKY_STATUSES = ("EXEC_ERR", "EXEC_ERR", "EXEC_ERR", "TIMEOUT")
@@ -149,7 +151,7 @@ def replace_tool(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
 
 
 def make_flaky(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
-    """About half of the tools fail on some calls, always on the same; each has a twin that does not."""
+    """Let about half of the tools fail on some calls, always the same; each has a twin that does not."""
     random = _make_random("flaky", pool, seed)
     workers: list[WorkerSpec] = list(pool.workers)
     for spec in draw_half(list_tools(pool), random):
@@ -159,7 +161,7 @@ def make_flaky(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
 
 
 def set_prices(pool: Pool, seed: int) -> tuple[Pool, Renaming]:
-    """About half of the tools cost something, and each of these has a twin for a tenth of the price."""
+    """Let about half of the tools cost something; each of these has a twin for a tenth of the price."""
     random = _make_random("priced", pool, seed)
     workers: list[WorkerSpec] = list(pool.workers)
     renaming = {}
@@ -284,10 +286,17 @@ def _starter_works() -> Mapping[str, str]:
     return {describe_work(spec): spec.name for spec in starter_pool().workers}
 
 
+def dump_inner(spec: WorkerSpec) -> dict[str, JsonValue]:
+    """A worker inside a wrapper. Settings that came later are left out at their defaults, so that a draw's pool keeps
+    its hash."""
+    unset = {name for name in LATER_SETTINGS if getattr(spec, name) == WorkerSpec.model_fields[name].default}
+    return spec.model_dump(mode="json", exclude=unset)
+
+
 def wrap_flaky(spec: WorkerSpec, seed: int, statuses: Sequence[str] = FLAKY_STATUSES) -> WorkerSpec:
     """The worker, failing on about half of its calls, always on the same."""
     config = {
-        "inner": spec.model_dump(mode="json"),
+        "inner": dump_inner(spec),
         "rate": FLAKY_RATE,
         "statuses": list(statuses),
         "seed": seed,
@@ -304,7 +313,7 @@ def set_price(spec: WorkerSpec, price: float) -> WorkerSpec:
 
 def delay_worker(spec: WorkerSpec, latency_ms: int) -> WorkerSpec:
     """The worker, answering so many milliseconds later, which its description names. Its time-out grows by as much."""
-    config = {"inner": spec.model_dump(mode="json"), "latency_ms": latency_ms}
+    config = {"inner": dump_inner(spec), "latency_ms": latency_ms}
     changes = {
         "kind": "delayed",
         "config": config,
@@ -328,7 +337,7 @@ def list_tools(pool: Pool) -> list[WorkerSpec]:
 
 
 def draw_half(specs: Sequence[WorkerSpec], random: Random) -> list[WorkerSpec]:
-    """Half of them, rounded up."""
+    """Draw half of them, rounded up."""
     return random.sample(specs, (len(specs) + 1) // 2)
 
 

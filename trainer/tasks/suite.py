@@ -38,7 +38,7 @@ class Suite(ABC, Generic[P]):
 
     @abstractmethod
     def draw(self, level: int, split: str, random: Random) -> P:
-        """Parameters of a task from this split's part of the entities."""
+        """Draw the parameters of a task from this split's part of the entities."""
 
     @abstractmethod
     def write(self, parameters: P) -> str:

@@ -24,6 +24,7 @@ from trainer.tasks.pool_conditions import (
     describe_anew,
     describe_work,
     draw_half,
+    dump_inner,
     list_tools,
     load_condition_data,
     mend_fallbacks,
@@ -56,7 +57,7 @@ class _Draft:
 
     @property
     def names(self) -> set[str]:
-        """All names that are taken."""
+        """The names that are taken."""
         return {spec.name for spec in (*self.workers, *self.base.workers)}
 
     def list_needed_tools(self) -> list[WorkerSpec]:
@@ -227,7 +228,7 @@ def _rename_parameters_of(draft: _Draft, place: int, random: Random) -> None:
     parameters = _list_parameters(spec.kind, json.dumps(spec.config, sort_keys=True))
     if parameters:
         names = _draw_parameter_names(parameters, random)
-        config = {"inner": spec.model_dump(mode="json"), "names": names}
+        config = {"inner": dump_inner(spec), "names": names}
         draft.workers[place] = spec.model_copy(update={"kind": "renamed_parameters", "config": config})
         draft.parameters[spec.name] = names
 

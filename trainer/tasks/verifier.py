@@ -213,7 +213,7 @@ def extract_answer(answer: object) -> str:
 
 
 def _find_end(value: JsonValue, text: str, start: int) -> int:
-    """Where the first statement of a value at or after `start` ends; -1 without one."""
+    """Find where the first statement of a value at or after `start` ends; -1 without one."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         for match in _NUMBER.finditer(text, start):
             number = parse_last_number(match.group())

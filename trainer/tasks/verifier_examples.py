@@ -21,7 +21,7 @@ KINDS = {
 
 
 def list_example_answers(verifier: AnyVerifier) -> list[tuple[str, bool]]:
-    """Some answers, each with whether it is right; none where the verifier has to be run."""
+    """List some answers, each with whether it is right; none where the verifier has to be run."""
     if isinstance(verifier, PythonCheck | JudgeCheck):
         return []
     answers = dict.fromkeys(_write_answers(verifier.kind, verifier.expected))

@@ -89,7 +89,7 @@ def make_templates(texts: Iterable[str], gaps: Mapping[str, str]) -> Wordings[Te
 
 
 def match_templates(kinds: Mapping[K, Wordings[Template]], query: str) -> tuple[K, int, dict[str, str]] | None:
-    """Which of the kinds of query this is, the number of its wording, and what its gaps hold; else None."""
+    """Find the kind of a query, the number of its wording, and what its gaps hold; None for another query."""
     for kind, wordings in kinds.items():
         for number, template in enumerate(wordings):
             gaps = template.match(query)

@@ -160,7 +160,7 @@ def _ask_calendar(step: int, request: str, access: tuple[int, ...]) -> Step:
 
 
 def _land_both(p: ItineraryQuery, stops: list[Airport]) -> list[datetime | None]:
-    """Local landing times of both flights; nothing is rounded, so that any minute is clear."""
+    """Compute the local landing times of both flights; nothing is rounded, so that any minute is clear."""
     flights = zip(stops[::2], stops[1::2], p.starts, p.spans, strict=True)
     landed = []
     for origin, target, start, minutes in flights:

@@ -131,7 +131,7 @@ def _combine_verifiers(first: Verifier, second: Verifier, operation: str) -> Ver
 
 
 def join_plans(first: Turn, second: Turn, operation: str) -> Turn:
-    """Both plans in one turn: the second's steps count on, and a last step combines the answers."""
+    """Join both plans in one turn: the second's steps count on, and a last step combines the answers."""
     shift = len(first.steps)
     ids = {step.id: step.id + shift for step in second.steps}
     moved = tuple(renumber_step(step, ids) for step in second.steps)

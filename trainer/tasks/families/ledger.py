@@ -143,7 +143,7 @@ def _select(p: LedgerQuery, company: int) -> str:
 
 @lru_cache(maxsize=100_000)
 def _compute_revenue(company: int, region: str, first: str, last: str) -> float | None:
-    """Paid revenue straight from the tables; None without any."""
+    """Compute paid revenue straight from the tables; None without any."""
     query = """SELECT i.qty, p.unit_price, i.discount FROM orders o
         JOIN customers c ON c.id = o.customer_id JOIN items i ON i.order_id = o.id
         JOIN products p ON p.id = i.product_id

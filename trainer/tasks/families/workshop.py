@@ -163,7 +163,7 @@ def load_compounds() -> tuple[str, ...]:
 
 @cache
 def compute_molar_mass(formula: str) -> float:
-    """Grams per mole by our own reading of a formula; only the elements' masses are the library's."""
+    """Compute grams per mole by our own reading of a formula; only the elements' masses are the library's."""
     total = 0.0
     for part in formula.split("+"):
         match = re.fullmatch(r"(\d*)(.+)", part)

@@ -45,7 +45,7 @@ class CallBook:
 
     @property
     def values(self) -> list[JsonValue]:
-        """Everything that the calls returned."""
+        """The values that the calls returned."""
         return [call.value for calls in self.calls.values() for call in calls]
 
 
@@ -98,7 +98,7 @@ def explain_exclusion(worker: Worker[Any], allowed: frozenset[str]) -> str:
 async def _list_first_calls(
     worker: LiveWorker, recorded: Sequence[Mapping[str, JsonValue]], count: int
 ) -> list[SampleCall]:
-    """Recorded calls, calls that the worker knows, and those that its schema spells out."""
+    """List recorded calls, calls that the worker knows, and those that its schema spells out."""
     try:
         own = list(await worker.worker.list_sample_calls(count))
     except (WorkerFault, PoolError, OSError):
@@ -109,7 +109,7 @@ async def _list_first_calls(
 
 
 def _drop_equal(samples: Iterable[SampleCall]) -> list[SampleCall]:
-    """Each call once: the first with its arguments."""
+    """Keep each call once: the first with its arguments."""
     kept: dict[str, SampleCall] = {}
     for sample in samples:
         kept.setdefault(json.dumps(dict(sample.arguments), sort_keys=True, default=str), sample)
@@ -117,7 +117,7 @@ def _drop_equal(samples: Iterable[SampleCall]) -> list[SampleCall]:
 
 
 async def try_calls(worker: LiveWorker, samples: Sequence[SampleCall]) -> list[KnownCall]:
-    """Those of the calls that work: each is made twice, and must return the same."""
+    """Return the calls that work: each is made twice, and must return the same."""
     slots = asyncio.Semaphore(min(AT_A_TIME, worker.spec.max_concurrency))
 
     async def try_one(sample: SampleCall) -> KnownCall | None:
@@ -155,5 +155,5 @@ def _is_scalar(value: JsonValue) -> bool:
 
 
 def drop_dull(calls: Sequence[KnownCall]) -> list[KnownCall]:
-    """Without the calls whose answer can be guessed: where three or more of a worker's calls all return the same."""
+    """Drop calls whose answer can be guessed: where three or more of a worker's calls all return the same."""
     return [] if len(calls) > 2 and len({as_text(call.value) for call in calls}) == 1 else list(calls)

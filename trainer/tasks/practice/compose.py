@@ -109,7 +109,7 @@ class Composer:
         return None
 
     def _list_inputs(self, value: JsonValue) -> list[tuple[KnownCall, str]]:
-        """Calls with the name of an argument that could take a value, in a drawn order."""
+        """List calls with the name of an argument that could take a value, in a drawn order."""
         inputs = [
             (self.random.choice(calls), name)
             for worker, calls in self.calls.items()
@@ -191,5 +191,5 @@ def _is_number(value: JsonValue) -> bool:
 
 
 def escape_dollars(arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Arguments as a plan writes them: a dollar stands for a step's output there, two for itself."""
+    """Write arguments as in a plan, where one dollar quotes a step's output and two stand for a dollar."""
     return {name: value.replace("$", "$$") if isinstance(value, str) else value for name, value in arguments.items()}

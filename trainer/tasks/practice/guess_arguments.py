@@ -21,7 +21,7 @@ _WORD = re.compile(r"[^\W_]\w*(?:[-_][\w]+)*")
 def guess_arguments(
     worker: LiveWorker, values: Sequence[JsonValue], count: int, random: Random
 ) -> list[dict[str, JsonValue]]:
-    """At most `count` sets of arguments with all required parameters; none where one of them has no option.
+    """Guess at most `count` sets of arguments with all required parameters; none where one has no option.
 
     `values` are what the parameters may take that name no options of their own.
     """
@@ -86,7 +86,7 @@ def list_quoted(text: str) -> list[str]:
 
 
 def list_occurring_values(outputs: Iterable[JsonValue], random: Random) -> list[JsonValue]:
-    """Short values in what workers returned, and names in their texts; in an order that is drawn."""
+    """List short values in what workers returned, and names in their texts, in a drawn order."""
     kept: list[JsonValue] = []
     for output in outputs:
         kept += _list_parts(output)
@@ -110,5 +110,5 @@ def _list_parts(value: JsonValue) -> list[JsonValue]:
 
 
 def _keep_distinct(values: Iterable[JsonValue]) -> list[JsonValue]:
-    """Each value once, at most MAX_OPTIONS."""
+    """Keep each value once, at most MAX_OPTIONS."""
     return list({(type(value).__name__, as_text(value)): value for value in values}.values())[:MAX_OPTIONS]

@@ -132,7 +132,7 @@ def part_calls(calls: Mapping[str, Sequence[KnownCall]], seed: int) -> dict[str,
 
 
 async def _draw_drafts(composer: Composer, count: int, options: PracticeOptions) -> list[Draft]:
-    """So many drafts with different queries, fewer where the calls give no more."""
+    """Draw drafts with different queries, fewer than asked for where the calls give no more."""
     drafts: dict[str, Draft] = {}
     choices = [steps for steps in STEPS if steps <= options.max_steps]
     for _ in range(count * DRAWS_PER_TASK):

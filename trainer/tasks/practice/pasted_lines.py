@@ -58,7 +58,7 @@ def _read_table(text: str, delimiter: str, names: list[str]) -> Iterator[str]:
 
 
 def _read_pairs(text: str) -> Iterator[str]:
-    """Lines of a query and an answer with a tab between them; others stay as they are, and are told as no task."""
+    """Read lines of a query and an answer with a tab between them; others stay as they are, to be reported."""
     for line in text.split("\n"):
         query, tab, answer = line.partition("\t")
         yield _write_line({"query": query, "answer": answer}) if tab else line

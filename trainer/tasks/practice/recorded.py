@@ -12,7 +12,7 @@ PER_WORKER = 24
 
 
 def list_recorded_arguments(traces: TraceStore, pool: str) -> dict[str, list[dict[str, JsonValue]]]:
-    """Arguments by worker, the newest first, of calls that used no other step's output."""
+    """List arguments by worker, the newest first, of calls that used no other step's output."""
     arguments: defaultdict[str, list[dict[str, JsonValue]]] = defaultdict(list)
     for row in traces.search(TraceFilter(pool=pool, limit=EPISODES)):
         for run in traces.episode(row.id).steps.values():

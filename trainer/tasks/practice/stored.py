@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def find_practice_file(pool: str) -> Path:
-    """Where a pool's practice tasks are, or will be."""
+    """Return the file of a pool's practice tasks, which may not exist yet."""
     return find_home().root / "tasks" / f"{pool}.jsonl"
 
 

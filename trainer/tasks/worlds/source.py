@@ -151,7 +151,7 @@ class _Group:
         return (self._held_out or not held_out) and MIN_STEPS[rule] <= steps <= MAX_STEPS.get(rule, MAX_STEPS_OF_ALL)
 
     def _choose_texts(self, bank: Sequence[str]) -> Sequence[str]:
-        """Training sees the learnt texts; the test split sees both, and every second time those held out."""
+        """Choose texts: the learnt ones in training; in the test split both, every second time those held out."""
         return list_held_out_texts(bank) if self._held_out and self._random.random() < 0.5 else list_learnt_texts(bank)
 
     def _frame(self, query: str) -> str:
@@ -176,7 +176,7 @@ class _Group:
         return query if is_name else query[:1].lower() + query[1:]
 
     def _add_others(self) -> None:
-        """Tools that no query of the group needs: of the same world, of everybody's, and of another world."""
+        """Add tools that no query of the group needs: of the same world, of all worlds, and of another world."""
         size = len(self._toolkit.specs)
         goal = size + self._random.randint(3, 9)
         for _ in range(MAX_DRAWS):
@@ -268,7 +268,7 @@ def _add_grouping(toolkit: Toolkit, entity: str, random: Random) -> None:
 
 @lru_cache(maxsize=1024)
 def _make_foreign(domain: str, seed: int, held_out_words: bool) -> tuple[WorkerSpec, ...]:
-    """Tools of another world, from which pools take some."""
+    """Make the tools of another world, from which pools take some."""
     random = make_random(f"{VERSION}/foreign/{domain}/{seed}/{held_out_words}")
     toolkit = Toolkit(make_table(domain, seed), random, held_out_words)
     for entity in toolkit.table.data.entities:

@@ -83,7 +83,7 @@ def fold_name(text: str) -> str:
 
 
 def _draw_names(entity: EntityData, random: Random, taken: set[str], is_target: bool) -> list[str]:
-    """Names for the individuals of an entity, none of which another entity of the world has."""
+    """Draw names for the individuals of an entity, none of which another entity of the world has."""
     count = random.randint(MIN_INDIVIDUALS, MAX_TARGETS if is_target else MAX_INDIVIDUALS)
     people = [len(field.choices) for field in entity.fields if field.kind == "name"]
     count = min([count, *(size for size in people if size >= MIN_INDIVIDUALS)])

@@ -247,7 +247,7 @@ class TermMaker:
         }
 
     def _group_subject(self, data: FieldData, entity: str, cost: int) -> Term | None:
-        """Whose group it is: an individual by its name, or by another individual that refers to it."""
+        """Name the owner of a group: an individual by its name, or by another one that refers to it."""
         if cost == 1:
             values = sorted({str(record[data.name]) for record in self.table.records[entity].values()})
             return self.name_term(self.random.choice(values))

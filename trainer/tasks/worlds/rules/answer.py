@@ -43,5 +43,5 @@ def name_terms(terms: Sequence[Term]) -> dict[str, str]:
 
 
 def join_texts(texts: Sequence[str]) -> str:
-    """Texts as one lists them: "a, b and c"."""
+    """Join texts as people list them: "a, b and c"."""
     return f"{', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else texts[0]

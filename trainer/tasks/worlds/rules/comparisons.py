@@ -15,7 +15,7 @@ CHAIN_COMPARE = 5  # steps of a comparison of two that others refer to
 
 
 def ask_comparison(maker: TermMaker, steps: int) -> Answer | None:
-    """Which of two has more: two that the query names, or two that others refer to (a step more for each)."""
+    """Ask which of two has more: two that the query names, or two that others refer to (a step more for each)."""
     drawn = maker.draw_field("number")
     back = maker.refer(drawn[0]) if drawn is not None and steps == CHAIN_COMPARE else None
     if drawn is None or (steps == CHAIN_COMPARE and back is None) or steps not in (3, CHAIN_COMPARE):

@@ -9,7 +9,7 @@ from trainer.tasks.worlds.terms import Term, TermMaker
 
 
 def draw_terms(maker: TermMaker, kind: str, costs: Sequence[int]) -> list[Term] | None:
-    """Different terms of a kind, one for each cost."""
+    """Draw different terms of a kind, one for each cost."""
     if not costs:
         return None
     terms = [maker.draw(kind, cost) for cost in costs]
@@ -18,7 +18,7 @@ def draw_terms(maker: TermMaker, kind: str, costs: Sequence[int]) -> list[Term] 
 
 
 def draw_alike(maker: TermMaker, costs: Sequence[int], unit: str | None = None) -> list[Term] | None:
-    """Different numbers in one unit: figures that one may add and compare."""
+    """Draw different numbers in one unit: figures that may be added and compared."""
     if not costs:
         return None
     first = maker.draw("number", costs[0], unit)
@@ -41,7 +41,7 @@ def _draw_same_field(maker: TermMaker, count: int, unit: str | None) -> list[Ter
 
 
 def split_steps(random: Random, steps: int, parts: int) -> list[int]:
-    """`steps` in `parts` parts of at least 1 and at most 3; none where that cannot be."""
+    """Split `steps` into `parts` parts of at least 1 and at most 3; none where that cannot be."""
     if not parts <= steps <= 3 * parts:
         return []
     costs = [1] * parts
@@ -51,5 +51,5 @@ def split_steps(random: Random, steps: int, parts: int) -> list[int]:
 
 
 def split_steps_anyhow(random: Random, steps: int) -> list[int]:
-    """`steps` in two to four parts."""
+    """Split `steps` into two to four parts."""
     return split_steps(random, steps, random.choice([parts for parts in (2, 3, 4) if parts <= max(steps, 2)]))

@@ -22,7 +22,7 @@ def ask_term(maker: TermMaker, steps: int) -> Answer | None:
 
 
 def ask_several(maker: TermMaker, steps: int) -> Answer | None:
-    """Two terms or three; two of them also as two questions in a row."""
+    """Ask for two terms or three; two of them also as two questions in a row."""
     count = 3 if steps > 3 and maker.random.random() < 0.5 else 2
     terms = draw_terms(maker, "", split_steps(maker.random, steps, count))
     if terms is None:
@@ -37,7 +37,7 @@ def ask_several(maker: TermMaker, steps: int) -> Answer | None:
 
 
 def ask_both(maker: TermMaker, steps: int) -> Answer | None:
-    """Two fields of one individual."""
+    """Ask for two fields of one individual."""
     fit = [entity for entity in maker.table.data.entities if len(entity.fields) > 1]
     entity = maker.random.choice(fit)
     name = maker.random.choice(maker.table.names(entity.name))

@@ -117,13 +117,13 @@ class Toolkit:
         self._specs.append(self._maker.make_agent())
 
     def add_foreign(self, specs: Iterable[WorkerSpec]) -> None:
-        """Workers of another world, unless one has a name that is taken."""
+        """Add workers of another world, unless one has a name that is taken."""
         for spec in specs:
             if self._maker.names.take_name(spec.name):
                 self._specs.append(spec)
 
     def make_pool(self) -> Pool:
-        """All workers in an order of their own."""
+        """Make a pool of all workers in a drawn order."""
         workers = self._random.sample(self._specs, len(self._specs))
         name = f"world-{self.table.data.name}-{self.table.seed}".replace("_", "-")[:48]
         return Pool(name=name, description=f"A generated world: {self.table.data.place}.", workers=tuple(workers))
