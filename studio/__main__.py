@@ -6,14 +6,14 @@ import asyncio
 import json
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from orchestrator.errors import OrchestratorError
 from orchestrator.orchestrator_name import MAX_SAMPLES, TurnOptions, add_options
 from pool_registry.errors import PoolError
-from studio.cli import binding, credit, export, memory, pool, publish, serve, what_if
+from studio.cli import approvals, binding, credit, export, housekeeping, memory, pool, publish, restore, serve, what_if
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
 from studio.cli.result import print_result
 from trainer.__main__ import tasks_app
@@ -27,8 +27,14 @@ app = typer.Typer(
 app.command(cls=TableHelp)(serve.serve)
 app.command()(publish.publish)
 app.command("what-if")(what_if.what_if)
+app.command()(approvals.approvals)
 app.command()(binding.binding)
 app.command()(credit.credit)
+app.command()(restore.restore)
+app.command("delete")(housekeeping.delete)
+app.command("rename")(housekeeping.rename)
+app.command("tidy")(housekeeping.tidy)
+app.add_typer(housekeeping.trash, name="trash")
 app.add_typer(pool.commands, name="pool")
 app.add_typer(export.commands, name="export")
 app.add_typer(memory.commands, name="memory")
@@ -45,6 +51,10 @@ def start(
         str, typer.Option(help="Address to listen on; others than loopback need users who log in.")
     ] = "127.0.0.1",
     login: Annotated[bool, typer.Option("--login", help="Ask for a login on loopback, too.")] = False,
+    proxy: Annotated[
+        str,
+        typer.Option(help="Address of a reverse proxy in front: what it says of visitors and of https is believed."),
+    ] = "",
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     home: HomeOption = None,
 ) -> None:
@@ -54,7 +64,7 @@ def start(
     from studio.start import StartOptions, run_studio
 
     typer.echo("Starting Podium ...")
-    run_studio(StartOptions(port, home, browser, host, login))
+    run_studio(StartOptions(port, home, browser, host, login, proxy))
 
 
 @app.command(cls=TableHelp)
@@ -73,10 +83,16 @@ def run(
         bool | None,
         typer.Option(help="Hold its turns to a grammar of the pool. Without: checkpoints are, agents are not."),
     ] = None,
+    mode: Annotated[
+        Literal["autonomous", "escalate", "review"] | None,
+        typer.Option(help="When its plans wait for a person. Default: as the pool says."),
+    ] = None,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Run one query without the page. Exit code 0: answered, 1: not answered, 2: bad input."""
+    """Run one query without the page. Exit code 0: answered, 1: not answered, 2: bad input, 3: its plan waits for a
+    person (see podium approvals)."""
+    from studio.episode_documents.audit import describe_audit
     from studio.episode_documents.trace import describe_bindings
     from studio.headless import run_once
     from studio.orchestrators.default import choose_default
@@ -85,11 +101,14 @@ def run(
     with open_prepared_store(home) as store:
         stored = store.pools.latest(pool).pool
         name = add_options(orchestrator or choose_default(stored), TurnOptions(samples, constrained))
-        document = asyncio.run(run_once(store, pool, name, query))
+        document = asyncio.run(run_once(store, pool, name, query, mode))
+        document = approvals.ask_until_over(store, document)
+        if document["outcome"] == "waiting":
+            approvals.print_outcome(store, document, as_json)
         episode = store.traces.episode(document["id"])
     typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else document["answer"])
     if not as_json:
-        for line in describe_bindings(document):
+        for line in (*describe_bindings(document), *describe_audit(document["audit"])):
             typer.echo(line, err=True)
     print_result(document, episode, list_offers(episode, stored))
     if document["outcome"] != "answered":

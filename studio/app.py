@@ -24,11 +24,12 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from assets import asset
 from studio.access.accounts import Accounts
 from studio.access.login import LoginWall, login_routes, user_of
-from studio.access.request_guards import LOOPBACK, SameOrigin
+from studio.access.request_guards import LOOPBACK, GradioGate, SameOrigin
 from studio.export.routes import export_routes
 from studio.frame.navigation import PAGES
 from studio.frame.theme import head, theme
 from studio.frame.uploads import upload_routes
+from studio.housekeeping.routes import housekeeping_routes
 from studio.runtime import Runtime
 
 
@@ -53,10 +54,13 @@ def create_app(runtime: Runtime, *, login: bool = False, loopback: bool = True) 
         app.include_router(page.load().routes(runtime))
     app.include_router(export_routes(runtime))
     app.include_router(upload_routes())
+    app.include_router(housekeeping_routes(runtime))
+    app.add_middleware(GradioGate)
     if login:
         accounts = Accounts(runtime.store.engine)
         app.include_router(login_routes(accounts))
-        app.add_middleware(LoginWall, accounts=accounts)
+        addresses = [page.address.rstrip("/") for page in PAGES.values()]
+        app.add_middleware(LoginWall, accounts=accounts, pages=addresses)
     app.add_middleware(SameOrigin)
     if loopback:  # elsewhere a page that reaches us under a host name of its own has no session
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK))

@@ -6,10 +6,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from orchestrator.approval.plan_gate import PlanGate
 from orchestrator.binding.bind_workers import BindingSettings
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.episode_loop import EpisodeSpec, Orchestrator, Sink, check_query, new_episode_id, run_episode
+from orchestrator.engine.episode_loop import (
+    EpisodeSpec,
+    Orchestrator,
+    Sink,
+    check_query,
+    new_episode_id,
+    resume_episode,
+    run_episode,
+)
+from orchestrator.engine.release import Approver, Decision, PlanRelease, leave_waiting
 from orchestrator.errors import InvalidEdits
 from orchestrator.failure_memory.lessons import find_memory
 from orchestrator.failure_memory.write_lesson import keep_lesson
@@ -18,12 +28,16 @@ from orchestrator.policies.registry import make_orchestrator
 from orchestrator.traces.store import Store
 from orchestrator.what_if import Variation, run_variation
 from pool_registry.calls.live_pool import LivePool
+from pool_registry.calls.spending import charge_calls_to
+from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import PoolNotFound
 from pool_registry.pool import Limits, Pool
 from trainer.evaluation.trials import grade_episode, make_inner_orchestrator
 from trainer.tasks import recognize_task
 from trainer.tasks.practice.stored import find_own_task
 from trainer.tasks.task import Task
+
+MINE, SERVED = "mine", "served"  # what an episode ran for (EpisodeStarted.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +57,19 @@ class RecordedRun:
         return self._pool.pool
 
     async def run(self) -> Episode:
-        """Run the episode to its end and grade its answer."""
+        """Run the episode to its end and grade its answer, or until its plan waits for a person."""
         episode = await self._start()
-        if self._task is not None:
-            await grade_episode(episode, self._task, self._store.traces, self._pool)
+        if self._task is not None and episode.ended is not None:
+            with charge_calls_to(self.budget.spending):  # a judge is paid like any other call
+                await grade_episode(episode, self._task, self._store.traces, self._pool)
         return episode
 
     async def learn(self, episode: Episode) -> None:
         """Add the lesson of a failed episode to the pool's failure memory, where that is on."""
-        await keep_lesson(episode, self._pool, self._store.lessons)
+        if episode.ended is None:
+            return
+        with charge_calls_to(self.budget.spending):
+            await keep_lesson(episode, self._pool, self._store.lessons)
 
 
 def prepare_run(
@@ -61,27 +79,80 @@ def prepare_run(
     query: str,
     *,
     user: str = "",
+    source: str = MINE,
     limits: Limits | None = None,
     sink: Sink | None = None,
     graded: bool = True,
+    mode: DeploymentMode | None = None,
+    approve: Approver = leave_waiting,
+    wrap: Callable[[Orchestrator], Orchestrator] = lambda orchestrator: orchestrator,
 ) -> RecordedRun:
-    """Prepare a run of `query` on an open pool. `sink` replaces the store's traces, `limits` the pool's.
+    """Prepare a run of `query` on an open pool. `sink` replaces the store's traces, `limits` and `mode` the pool's.
+    `approve` is asked about plans that may not run by themselves; `wrap` puts something around the orchestrator.
 
     Raises InvalidQuery and UnknownOrchestrator; the run itself raises neither.
     """
     check_query(query)
     task = find_known_task(pool.pool.name, query) if graded else None
-    policy = make_orchestrator_with_memory(store, pool, orchestrator, task)
-    spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user)
+    policy = wrap(make_orchestrator_with_memory(store, pool, orchestrator, task))
+    spec = EpisodeSpec(query, task=task.ref if task else None, id=new_episode_id(), user=user, source=source)
     budget = Budget(limits or pool.pool.limits)
+    release = make_release(store, pool, mode or pool.pool.mode, task, approve)
 
     def start() -> Awaitable[Episode]:
-        events = sink or store.traces
         return run_episode(
-            spec, policy, pool, limits=limits, sink=events, budget=budget, resolve=make_inner_orchestrator
+            spec,
+            policy,
+            pool,
+            limits=limits,
+            sink=sink or store.traces,
+            budget=budget,
+            resolve=make_inner_orchestrator,
+            release=release,
         )
 
     return RecordedRun(spec.id, budget, store, pool, task, start)
+
+
+def prepare_resumed(
+    store: Store,
+    pool: LivePool,
+    episode: Episode,
+    decision: Decision,
+    sink: Sink | None = None,
+    wrap: Callable[[Orchestrator], Orchestrator] = lambda orchestrator: orchestrator,
+) -> RecordedRun:
+    """Prepare the rest of an episode whose plan waited. Raises UnknownOrchestrator."""
+    started = episode.started
+    assert started is not None and started.mode is not None, "an episode that waits has a mode"
+    task = find_known_task(pool.pool.name, started.query)
+    policy = wrap(make_orchestrator_with_memory(store, pool, started.orchestrator, task))
+    release = make_release(store, pool, started.mode, task)
+    budget = Budget(Limits.model_validate(dict(started.limits)))
+
+    def start() -> Awaitable[Episode]:
+        return resume_episode(
+            episode,
+            decision,
+            policy,
+            pool,
+            release,
+            sink=sink or store.traces,
+            budget=budget,
+            resolve=make_inner_orchestrator,
+        )
+
+    return RecordedRun(episode.id, budget, store, pool, task if started.task else None, start)
+
+
+def make_release(
+    store: Store, pool: LivePool, mode: DeploymentMode, task: Task | None = None, approve: Approver = leave_waiting
+) -> PlanRelease:
+    """What lets the plans of a run go, by its deployment mode."""
+    name = mode.escalate_to if mode.name == "escalate" else ""
+    make_stronger = (lambda: make_orchestrator_with_memory(store, pool, name, task)) if name else None
+    gate = PlanGate(mode, lambda workers: store.traces.read_call_averages(workers, pool.pool.name))
+    return PlanRelease(gate, approve, make_stronger)
 
 
 def make_orchestrator_with_memory(store: Store, pool: LivePool, name: str, task: Task | None = None) -> Orchestrator:
@@ -121,6 +192,8 @@ def load_recorded(store: Store, episode_id: str) -> tuple[Episode, Pool]:
     Raises EpisodeNotFound, DamagedTrace, PoolNotFound, or InvalidEdits while the episode still runs.
     """
     row = store.traces.row(episode_id)
+    if row.state == "waiting":
+        raise InvalidEdits([("", "this run's plan waits for approval; decide on that first")])
     if row.state == "running":
         raise InvalidEdits([("", "this run is still under way; edit it when it has ended")])
     stored = store.pools.by_hash(row.pool, row.pool_hash)

@@ -13,21 +13,44 @@ from orchestrator.what_if import vary
 from pool_registry.calls.call_cache import CallCache
 from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.deployment_mode import ModeName
 from pool_registry.pool import Pool
+from studio.approvals import WaitingPlan, claim_plan, make_decision
 from studio.episode_documents.trace import build_trace_document
-from studio.episodes import RecordedRun, prepare_run, prepare_variation
+from studio.episodes import RecordedRun, prepare_resumed, prepare_run, prepare_variation
 
 
-async def run_once(store: Store, pool_name: str, orchestrator: str, query: str) -> dict[str, Any]:
-    """Run the query to its end, recorded like any other episode, and return its trace document.
+async def run_once(
+    store: Store, pool_name: str, orchestrator: str, query: str, mode: ModeName | None = None
+) -> dict[str, Any]:
+    """Run the query to its end, recorded like any other episode, or until its plan waits for a person; returns its
+    trace document. `mode` replaces the pool's.
 
     Raises PoolError or OrchestratorError when it cannot start.
     """
     check_query(query)
     async with live_pool(store.pools.latest(pool_name).pool, CallCache(DatabaseCacheStore(store.engine))) as pool:
-        episode = await _finish(prepare_run(store, pool, orchestrator, query))
+        chosen = pool.pool.mode.model_copy(update={"name": mode}) if mode else None
+        episode = await _finish(prepare_run(store, pool, orchestrator, query, mode=chosen))
     store.traces.flush()
     return build_trace_document(store, store.traces.row(episode.id))
+
+
+async def decide_once(
+    store: Store, plan: WaitingPlan, approve: bool, by: str, note: str = "", edits: Sequence[AnyEdit] = ()
+) -> dict[str, Any]:
+    """Decide about a plan that waits and run what follows, until the run has ended or waits again; returns its trace
+    document.
+
+    Raises InvalidEdits, UnknownOrchestrator, and NotWaiting when somebody was faster.
+    """
+    async with live_pool(plan.pool, CallCache(DatabaseCacheStore(store.engine))) as pool:
+        decision = make_decision(plan, pool, "approve" if approve else "reject", by, note, edits)
+        run = prepare_resumed(store, pool, plan.episode, decision)
+        claim_plan(store, plan)
+        await _finish(run)
+    store.traces.flush()
+    return build_trace_document(store, store.traces.row(plan.row.id))
 
 
 async def vary_once(store: Store, origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> Episode:

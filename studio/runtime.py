@@ -13,10 +13,12 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from orchestrator.approval.records import Verdict
 from orchestrator.engine.budget import Budget
 from orchestrator.engine.edits import AnyEdit
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.episode_loop import check_query
+from orchestrator.engine.release import Decision
 from orchestrator.errors import InvalidEdits, OrchestratorError
 from orchestrator.policies.model import warm_up
 from orchestrator.traces.store import Store
@@ -26,17 +28,21 @@ from pool_registry.calls.call_cache import CallCache
 from pool_registry.calls.call_cache_table import DatabaseCacheStore
 from pool_registry.calls.circuit_breaker import circuit_of
 from pool_registry.calls.live_pool import LivePool, LiveWorker, open_live_pool
+from pool_registry.deployment_mode import ModeName
 from pool_registry.errors import PoolError, StorageError, WorkerFault
 from pool_registry.kinds import open_worker
 from pool_registry.pool import Pool
 from pool_registry.secrets import redact
 from pool_registry.worker import Visible, WorkerSpec
-from studio.access.accounts import current_user
-from studio.episodes import RecordedRun, load_recorded, prepare_run, prepare_variation
+from studio.access.accounts import Accounts, current_user
+from studio.access.roles import Rights
+from studio.approvals import WaitingPlan, claim_plan, make_decision, read_waiting
+from studio.episodes import RecordedRun, load_recorded, prepare_resumed, prepare_run, prepare_variation
 from studio.worker_health import RECENT, Probe, WorkerHealth, assess_worker
 from trainer.jobs.queue import JobStore
 
 T = TypeVar("T")
+UNNAMED = "the person at this studio"  # who decides where nobody logs in
 
 
 class Runtime:
@@ -64,15 +70,40 @@ class Runtime:
 
     # Episodes
 
-    def start_episode(self, pool_name: str, orchestrator: str, query: str, user: str = "") -> str:
+    def start_episode(
+        self, pool_name: str, orchestrator: str, query: str, user: str = "", mode: ModeName | None = None
+    ) -> str:
         """Start an episode and return its id as soon as its trace has begun. `user` is by default the user of
-        the current request.
+        the current request, `mode` the pool's.
 
         Raises PoolError or OrchestratorError when it cannot start or cannot be recorded.
         """
         check_query(query)
         user = user or current_user.get()
-        return self._await_trace(self._await(self._start(pool_name, orchestrator, query, user)))
+        return self._await_trace(self._await(self._start(pool_name, orchestrator, query, user, mode)))
+
+    def find_rights(self, user: str) -> Rights:
+        """What a person who is logged in may do; "" where nobody logs in. Raises AccountError."""
+        return Accounts(self.store.engine).find_rights(user) if user else Rights()
+
+    def check_plan_edits(self, episode_id: str, edits: Sequence[AnyEdit]) -> Variation:
+        """Compute what editing the plan of an episode that waits would change. Runs nothing.
+
+        Raises what `read_waiting` raises, and InvalidEdits.
+        """
+        plan = read_waiting(self.store, episode_id)
+        return vary(plan.episode, plan.held.round, edits, self.open_pool(plan.pool))
+
+    def decide(self, episode_id: str, verdict: Verdict, note: str = "", edits: Sequence[AnyEdit] = ()) -> str:
+        """Decide about the plan of an episode that waits, in the name of the current request's user; the episode goes
+        on at once. Returns its id.
+
+        Raises what `read_waiting` raises, InvalidEdits, UnknownOrchestrator, and NotWaiting when somebody was faster.
+        """
+        plan = read_waiting(self.store, episode_id)
+        pool = self.open_pool(plan.pool)
+        decision = make_decision(plan, pool, verdict, current_user.get() or UNNAMED, note, edits)
+        return self._await_trace(self._await(self._resume(plan, pool, decision)))
 
     def open_recorded(self, episode_id: str) -> tuple[Episode, LivePool]:
         """Load a recorded episode that has ended, and open the version of the pool that it ran on.
@@ -80,7 +111,11 @@ class Runtime:
         Raises EpisodeNotFound, DamagedTrace, PoolNotFound, or InvalidEdits while the episode still runs.
         """
         episode, pool = load_recorded(self.store, episode_id)
-        return episode, self._await(self._open(pool))
+        return episode, self.open_pool(pool)
+
+    def open_pool(self, pool: Pool) -> LivePool:
+        """The open version of a pool. Raises InvalidPool."""
+        return self._await(self._open(pool))
 
     def vary(self, episode_id: str, number: int, edits: Sequence[AnyEdit]) -> Variation:
         """Compute what editing round `number` of a recorded episode would keep and call again. Runs nothing.
@@ -127,9 +162,15 @@ class Runtime:
         with suppress(OrchestratorError, WorkerFault):
             await warm_up(checkpoint)
 
-    async def _start(self, pool_name: str, orchestrator: str, query: str, user: str) -> str:
+    async def _start(self, pool_name: str, orchestrator: str, query: str, user: str, name: ModeName | None) -> str:
         pool = await self._open(self.store.pools.latest(pool_name).pool)
-        return await self._launch(prepare_run(self.store, pool, orchestrator, query, user=user))
+        mode = pool.pool.mode.model_copy(update={"name": name}) if name else None
+        return await self._launch(prepare_run(self.store, pool, orchestrator, query, user=user, mode=mode))
+
+    async def _resume(self, plan: WaitingPlan, pool: LivePool, decision: Decision) -> str:
+        run = prepare_resumed(self.store, pool, plan.episode, decision)
+        claim_plan(self.store, plan)
+        return await self._launch(run)
 
     async def _start_variation(self, variation: Variation, pool: LivePool) -> str:
         # The caller's context came along, so `current_user` is who asked.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import webbrowser
@@ -21,23 +22,29 @@ if TYPE_CHECKING:
     import uvicorn
 
 
+log = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """How to start the studio. `home` is the data folder, None for the default one."""
+    """How to start the studio. `home` is the data folder, None for the default one; `proxy` the address of the reverse
+    proxy whose word on the visitor's address and on https counts."""
 
     port: int
     home: str | None
     browser: bool
     host: str = HOST
     login: bool = False
+    proxy: str = ""
 
     @property
     def loopback(self) -> bool:
-        return self.host in LOOPBACK
+        """Whether this machine alone can reach the studio; a proxy brings others."""
+        return self.host in LOOPBACK and not self.proxy
 
     @property
     def needs_login(self) -> bool:
-        """True wherever others can reach the studio; on loopback only when `login` asks for it."""
+        """Whether the studio asks for a login: wherever others can reach it, on loopback only where `login` says so."""
         return self.login or not self.loopback
 
 
@@ -70,11 +77,24 @@ def run_studio(options: StartOptions) -> None:
         log_level="warning",
         timeout_graceful_shutdown=1,
         server_header=False,
+        proxy_headers=bool(options.proxy),  # anybody can write them: only a proxy that is named is believed
+        forwarded_allow_ips=options.proxy,
     )
     threading.Thread(target=build_starter_data, args=(store.home, False), daemon=True).start()
+    threading.Thread(target=_tidy, args=(store,), daemon=True).start()
     server = uvicorn.Server(config)
     threading.Thread(target=_announce, args=(server, options), daemon=True).start()
     server.run()
+
+
+def _tidy(store: Store) -> None:
+    """Delete what the data folder's retention no longer keeps."""
+    from studio.housekeeping.retention import tidy
+
+    try:
+        tidy(store)
+    except StorageError as error:
+        log.warning("%s", error)
 
 
 def _announce(server: uvicorn.Server, options: StartOptions) -> None:
@@ -85,7 +105,7 @@ def _announce(server: uvicorn.Server, options: StartOptions) -> None:
         time.sleep(0.02)
     url = f"http://{options.host}:{options.port}/"
     typer.echo(f"Podium is ready: {url}  (stop with Ctrl-C)")
-    if not options.loopback:
+    if not options.loopback and not options.proxy:
         typer.echo("Passwords travel unencrypted over http; outside a network you trust, put a TLS proxy in front.")
     if options.browser:
         webbrowser.open(url)

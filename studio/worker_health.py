@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 from orchestrator.traces.store import RecordedCall
 from pool_registry.calls.circuit_breaker import Circuit
@@ -51,10 +51,6 @@ class WorkerHealth:
     error_rate: float | None
     median_latency_s: float | None
     last_error: str | None
-
-    def document(self) -> dict[str, Any]:
-        """As JSON for the page."""
-        return asdict(self)
 
 
 def assess_worker(

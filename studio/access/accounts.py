@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,8 @@ from sqlalchemy import Engine, delete
 from sqlmodel import Field, Session, SQLModel, col, select
 
 from pool_registry.errors import PoolError
-from pool_registry.storage.pool_store import writing
+from pool_registry.storage.database import writing
+from studio.access.roles import Rights, UserRole
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -28,6 +30,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 MIN_PASSWORD_CHARS = 10
 MAX_PASSWORD_CHARS = 1024
 SESSION_LASTS = timedelta(days=14)
+SESSION_ID_CHARS = 12  # of the key's hash: enough to name a session, too few to open one
+MAX_BROWSER_CHARS = 200
 TOKEN_PREFIX = "podium_"  # noqa: S105  secret scanners recognize tokens by it
 # Who sent the current request; "" without login. In Gradio's queued events it is `request.username`.
 current_user: ContextVar[str] = ContextVar("current_user", default="")
@@ -45,6 +49,7 @@ class AccountRow(SQLModel, table=True):
     name: str = Field(primary_key=True)
     password_hash: str
     created_at: datetime
+    role: str = UserRole.OWNER.value
 
 
 class SessionRow(SQLModel, table=True):
@@ -55,55 +60,108 @@ class SessionRow(SQLModel, table=True):
     key_hash: str = Field(primary_key=True)
     user_name: str = Field(foreign_key="account.name", ondelete="CASCADE")
     expires_at: datetime
+    opened_at: datetime | None = None
+    address: str = ""
+    browser: str = ""
 
 
 class TokenRow(SQLModel, table=True):
-    """A client of the served models."""
+    """A client of the served models. `user_name` is whose it is; "" for one that was made on the command line, or
+    where nobody logs in."""
 
     __tablename__ = "api_token"
 
     name: str = Field(primary_key=True)
     token_hash: str = Field(unique=True)
     created_at: datetime
+    user_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ListedName:
-    """An account or a token in a list."""
+class ListedAccount:
+    """An account in a list."""
 
     name: str
     created_at: str
+    role: UserRole
+
+
+@dataclass(frozen=True, slots=True)
+class ListedToken:
+    """A token in a list, without the token itself."""
+
+    name: str
+    created_at: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSession:
+    """An open login in a list. `opened_at` is "" for one of an older version."""
+
+    id: str
+    user: str
+    opened_at: str
+    expires_at: str
+    address: str
+    browser: str
 
 
 class Accounts:
-    """People who may log in to the studio, and their sessions."""
+    """People who may log in to the studio, what each may do, and their sessions."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def add(self, name: str, password: str) -> None:
-        """Add a person, or change the password of an existing one, which ends their sessions. Raises AccountError."""
+    def add(self, name: str, password: str, role: UserRole | None = None) -> None:
+        """Add a person, or change the password of an existing one, which ends their sessions. Raises AccountError.
+
+        Without a role the first person is an owner, further ones are editors, and an existing one keeps theirs.
+        """
         _check_name(name)
         if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
             raise AccountError(f"a password needs {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS:,} characters")
         password_hash = _password_hasher().hash(password)
         with writing(self._engine) as session:
             session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
-            session.merge(AccountRow(name=name, password_hash=password_hash, created_at=_now()))
+            before = session.get(AccountRow, name)
+            first = session.exec(select(AccountRow.name)).first() is None
+            kept = UserRole(before.role) if before else UserRole.OWNER if first else UserRole.EDITOR
+            session.merge(
+                AccountRow(name=name, password_hash=password_hash, created_at=_now(), role=(role or kept).value)
+            )
+            session.flush()
+            _check_owner_left(session)
+
+    def set_role(self, name: str, role: UserRole) -> None:
+        """Change what a person may do, from their next request on. Raises AccountError."""
+        with writing(self._engine) as session:
+            row = _find_account(session, name)
+            row.role = role.value
+            session.add(row)
+            session.flush()
+            _check_owner_left(session)
 
     def remove(self, name: str) -> None:
-        """Remove a person; their open sessions end at once. Raises AccountError."""
+        """Remove a person; their open sessions and their tokens end at once. Raises AccountError."""
         with writing(self._engine) as session:
-            row = session.get(AccountRow, name)
-            if row is None:
-                raise AccountError(f"there is no user {name!r}; `podium users list` shows the users")
+            row = _find_account(session, name)
             session.exec(delete(SessionRow).where(col(SessionRow.user_name) == name))
+            session.exec(delete(TokenRow).where(col(TokenRow.user_name) == name))
             session.delete(row)
+            session.flush()
+            _check_owner_left(session)
 
-    def list(self) -> list[ListedName]:
+    def list(self) -> list[ListedAccount]:
         with Session(self._engine) as session:
             rows = session.exec(select(AccountRow).order_by(AccountRow.name))
-            return [ListedName(row.name, _iso(row.created_at)) for row in rows]
+            return [ListedAccount(row.name, _iso(row.created_at), UserRole(row.role)) for row in rows]
+
+    def find_rights(self, name: str) -> Rights:
+        """What a person may do, and who the owners are. Raises AccountError."""
+        with Session(self._engine) as session:
+            role = UserRole(_find_account(session, name).role)
+            return Rights(role, () if role is UserRole.OWNER else _list_owners(session))
 
     def check(self, name: str, password: str) -> bool:
         """Whether this is the person's password. Takes equally long for unknown names."""
@@ -111,12 +169,20 @@ class Accounts:
             row = session.get(AccountRow, name)
         return _verify_password(row.password_hash if row else _unmatchable_hash(), password) and row is not None
 
-    def open_session(self, name: str) -> str:
+    def open_session(self, name: str, address: str = "", browser: str = "") -> str:
         """Open a session of a person and return the cookie's value. Expired sessions are deleted."""
         key, now = secrets.token_urlsafe(32), _now()
+        row = SessionRow(
+            key_hash=_hash_secret(key),
+            user_name=name,
+            expires_at=now + SESSION_LASTS,
+            opened_at=now,
+            address=address,
+            browser=browser[:MAX_BROWSER_CHARS],
+        )
         with writing(self._engine) as session:
             session.exec(delete(SessionRow).where(col(SessionRow.expires_at) < now))
-            session.add(SessionRow(key_hash=_hash_secret(key), user_name=name, expires_at=now + SESSION_LASTS))
+            session.add(row)
         return key
 
     def session_user(self, key: str) -> str | None:
@@ -129,6 +195,29 @@ class Accounts:
         with writing(self._engine) as session:
             session.exec(delete(SessionRow).where(col(SessionRow.key_hash) == _hash_secret(key)))
 
+    def list_sessions(self, name: str = "") -> Sequence[ListedSession]:
+        """The open sessions of a person, or of everybody, newest first."""
+        query = (
+            select(SessionRow).where(col(SessionRow.expires_at) > _now()).order_by(col(SessionRow.expires_at).desc())
+        )
+        with Session(self._engine) as session:
+            rows = session.exec(query.where(SessionRow.user_name == name) if name else query)
+            return [_to_listed_session(row) for row in rows]
+
+    def end_session(self, session_id: str, name: str = "") -> None:
+        """End a session by its id, of this person only where a name is given. Raises AccountError."""
+        condition = col(SessionRow.key_hash).startswith(session_id, autoescape=True)
+        of_person = (condition, col(SessionRow.user_name) == name) if name else (condition,)
+        with writing(self._engine) as session:
+            gone = len(session_id) == SESSION_ID_CHARS and session.exec(delete(SessionRow).where(*of_person)).rowcount
+        if not gone:
+            raise AccountError(f"there is no open session {session_id!r}; it may have ended already")
+
+
+def make_session_id(key: str) -> str:
+    """The id under which the session of a cookie is listed."""
+    return _hash_secret(key)[:SESSION_ID_CHARS]
+
 
 class Tokens:
     """Clients of the served models."""
@@ -136,33 +225,76 @@ class Tokens:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def add(self, name: str) -> str:
+    def add(self, name: str, user: str = "") -> str:
         """Create a token and return it; only its hash is stored. Raises AccountError for a taken or unusable name."""
         _check_name(name)
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         with writing(self._engine) as session:
             if session.get(TokenRow, name) is not None:
                 raise AccountError(f"a token {name!r} exists already; remove it first, or choose another name")
-            session.add(TokenRow(name=name, token_hash=_hash_secret(token), created_at=_now()))
+            if user:
+                _find_account(session, user)
+            session.add(TokenRow(name=name, token_hash=_hash_secret(token), created_at=_now(), user_name=user))
         return token
 
-    def remove(self, name: str) -> None:
-        """Revoke a token at once. Raises AccountError."""
+    def remove(self, name: str, user: str | None = None) -> None:
+        """Revoke a token at once, one of this person only where `user` is given. Raises AccountError."""
         with writing(self._engine) as session:
             row = session.get(TokenRow, name)
-            if row is None:
+            if row is None or user not in (None, row.user_name):
                 raise AccountError(f"there is no token {name!r}; `podium tokens list` shows the tokens")
             session.delete(row)
 
-    def list(self) -> list[ListedName]:
+    def list(self, user: str | None = None) -> list[ListedToken]:
+        """Every token, or those of a person."""
+        query = select(TokenRow).order_by(TokenRow.name)
         with Session(self._engine) as session:
-            rows = session.exec(select(TokenRow).order_by(TokenRow.name))
-            return [ListedName(row.name, _iso(row.created_at)) for row in rows]
+            rows = session.exec(query if user is None else query.where(TokenRow.user_name == user))
+            return [ListedToken(row.name, _iso(row.created_at), row.user_name) for row in rows]
 
     def owner(self, token: str) -> str | None:
         """The name of the client with this token; None when it is unknown."""
         with Session(self._engine) as session:
             return session.exec(select(TokenRow.name).where(TokenRow.token_hash == _hash_secret(token))).first()
+
+    def find_rights(self, name: str) -> Rights:
+        """What a client may do: what the person may whose token it is."""
+        with Session(self._engine) as session:
+            row = session.get(TokenRow, name)
+            person = session.get(AccountRow, row.user_name) if row is not None and row.user_name else None
+            if row is None or (row.user_name and person is None):
+                raise AccountError(f"there is no token {name!r}")
+            role = UserRole(person.role) if person else UserRole.OWNER
+            return Rights(role, () if role is UserRole.OWNER else _list_owners(session))
+
+
+def _find_account(session: Session, name: str) -> AccountRow:
+    row = session.get(AccountRow, name)
+    if row is None:
+        raise AccountError(f"there is no user {name!r}; `podium users list` shows the users")
+    return row
+
+
+def _list_owners(session: Session) -> tuple[str, ...]:
+    query = select(AccountRow.name).where(AccountRow.role == UserRole.OWNER.value).order_by(AccountRow.name)
+    return tuple(session.exec(query))
+
+
+def _check_owner_left(session: Session) -> None:
+    """Raise AccountError where people are left, but none who could make somebody an owner again."""
+    if not _list_owners(session) and session.exec(select(AccountRow.name)).first() is not None:
+        raise AccountError("somebody must stay an owner; make another person one first: `podium users role NAME owner`")
+
+
+def _to_listed_session(row: SessionRow) -> ListedSession:
+    return ListedSession(
+        id=row.key_hash[:SESSION_ID_CHARS],
+        user=row.user_name,
+        opened_at=_iso(row.opened_at) if row.opened_at else "",
+        expires_at=_iso(row.expires_at),
+        address=row.address,
+        browser=row.browser,
+    )
 
 
 def _check_name(name: str) -> None:

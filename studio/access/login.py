@@ -7,48 +7,77 @@ that pages of other sites do not send. The database holds the cookie's hash, so 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import asdict
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, quote
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Body, HTTPException, Request
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from assets import asset
-from studio.access.accounts import SESSION_LASTS, Accounts, current_user
+from studio.access.accounts import SESSION_LASTS, AccountError, Accounts, current_user, make_session_id
+from studio.access.login_brake import MAX_IN_LINE, MAX_WAIT_S, LoginBrake, Record, compute_wait_s
+from studio.access.permissions import check_request
+from studio.access.roles import Rights, RoleRefused, UserRole, current_rights
 
 COOKIE = "podium_session"
 OPEN = ("/login", "/podium/web/", "/podium/fonts/")  # what the login page itself is made of
-MAX_FAILURES = 5
-FORGET_S = 300.0
 CHECKS_AT_ONCE = 2  # argon2 takes 64 MiB for each
 MAX_FORM_BYTES = 8192  # the form is read before anybody is logged in
 
 
 class LoginWall:
-    """Passes on requests with a session; the user's name is put in `request.state.user`."""
+    """Passes on requests with a session whose user may send them; the user's name is put in `request.state.user`.
 
-    def __init__(self, app: ASGIApp, accounts: Accounts) -> None:
-        self._app, self._accounts = app, accounts
+    `pages` are the addresses of pages, which everybody who logs in may open.
+    """
+
+    def __init__(self, app: ASGIApp, accounts: Accounts, pages: Collection[str] = ()) -> None:
+        self._app, self._accounts, self._pages = app, accounts, frozenset(pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket") or _is_open(scope["path"]):
             await self._app(scope, receive, send)
             return
         key = session_key(scope)
-        user = await asyncio.to_thread(self._accounts.session_user, key) if key else None
-        if user is None:
+        visitor = await asyncio.to_thread(self._find_visitor, key) if key else None
+        if visitor is None:
             await _refuse(scope)(scope, receive, send)
             return
+        user, rights = visitor
+        try:
+            self._check(rights, scope)
+        except RoleRefused as refusal:
+            await refuse_role(refusal)(scope, receive, send)
+            return
         scope.setdefault("state", {})["user"] = user
-        token = current_user.set(user)
+        tokens = current_user.set(user), current_rights.set(rights)
         try:
             await self._app(scope, receive, send)
         finally:
-            current_user.reset(token)
+            current_user.reset(tokens[0])
+            current_rights.reset(tokens[1])
+
+    def _find_visitor(self, key: str) -> tuple[str, Rights] | None:
+        user = self._accounts.session_user(key)
+        try:
+            return None if user is None else (user, self._accounts.find_rights(user))
+        except AccountError:  # removed in this moment
+            return None
+
+    def _check(self, rights: Rights, scope: Scope) -> None:
+        """Raise RoleRefused when the request needs another role."""
+        method = scope.get("method", "WEBSOCKET")
+        if not (method in ("GET", "HEAD") and scope["path"].rstrip("/") in self._pages):
+            check_request(rights, method, scope["path"])
+
+
+def refuse_role(refusal: RoleRefused) -> Response:
+    """The response to a request that the role does not allow, as pages and as clients read it."""
+    sentence = f"{str(refusal)[0].upper()}{str(refusal)[1:]}."
+    return JSONResponse({"ok": False, "message": sentence, "detail": sentence, "problems": [["", sentence]]}, 403)
 
 
 def session_key(scope: Scope) -> str:
@@ -69,42 +98,10 @@ def user_of(request: Request) -> str:
     return str(getattr(request.state, "user", ""))
 
 
-@dataclass(slots=True)
-class LoginThrottle:
-    """Counts failed logins by name and by address. The fifth within five minutes blocks further tries until these five
-    minutes are over. At most `max_entries` are kept, the newest."""
-
-    max_entries: int = 10_000
-    _failures: OrderedDict[str, tuple[int, float]] = field(default_factory=OrderedDict)
-
-    def wait_s(self, *keys: str) -> float:
-        """Seconds until the next try is allowed; 0 when it is allowed now."""
-        now = time.monotonic()
-        waits = [since + FORGET_S - now for count, since in map(self._failures_of, keys) if count >= MAX_FAILURES]
-        return max(0.0, max(waits, default=0.0))
-
-    def record_failure(self, *keys: str) -> None:
-        now = time.monotonic()
-        for key in keys:
-            count, since = self._failures_of(key)
-            self._failures[key] = (count + 1, since if count else now)
-            self._failures.move_to_end(key)
-        while len(self._failures) > self.max_entries:
-            self._failures.popitem(last=False)
-
-    def reset(self, *keys: str) -> None:
-        for key in keys:
-            self._failures.pop(key, None)
-
-    def _failures_of(self, key: str) -> tuple[int, float]:
-        count, since = self._failures.get(key, (0, 0.0))
-        return (count, since) if time.monotonic() - since < FORGET_S else (0, 0.0)
-
-
 def login_routes(accounts: Accounts) -> APIRouter:
-    """The login page, logging in, logging out."""
+    """The login page, logging in and out, sessions, and the accounts that owners look after."""
     router = APIRouter()
-    throttle, checks = LoginThrottle(), asyncio.Semaphore(CHECKS_AT_ONCE)
+    brake, checks = LoginBrake(), asyncio.Semaphore(CHECKS_AT_ONCE)
 
     @router.get("/login")
     async def page() -> Response:
@@ -114,18 +111,15 @@ def login_routes(accounts: Accounts) -> APIRouter:
     async def login(request: Request) -> Response:
         fields = await _read_form(request)
         name, password = fields.get("name", ""), fields.get("password", "")
-        keys = (f"name {name[:64]}", f"address {request.client.host if request.client else ''}")
-        async with checks:  # concurrent tries are counted one after the other
-            wait = throttle.wait_s(*keys)
-            if wait > 0:
-                when = f"{wait / 60:.0f} min" if wait >= 60 else "a minute"
-                return _report_problem(f"Too many failed logins. Try again in {when}.", 429, wait)
-            if not await asyncio.to_thread(accounts.check, name, password):
-                throttle.record_failure(*keys)
-                return _report_problem("Name or password is wrong.", 401)
-        throttle.reset(keys[0])
+        address = request.client.host if request.client else ""
+        record = brake.open_record(name, address)
+        if record.waiting >= MAX_IN_LINE:
+            return _report_problem("Several tries for this name are being checked. Try again in a moment.", 429)
+        if not await _check_password(accounts, checks, record, name, password):
+            return _report_problem("Name or password is wrong.", 401)
         answer = JSONResponse({"ok": True})
-        _set_cookie(answer, request, await asyncio.to_thread(accounts.open_session, name))
+        browser = request.headers.get("user-agent", "")
+        _set_cookie(answer, request, await asyncio.to_thread(accounts.open_session, name, address, browser))
         return answer
 
     @router.post("/logout")
@@ -137,9 +131,83 @@ def login_routes(accounts: Accounts) -> APIRouter:
 
     @router.get("/api/me")
     async def me(request: Request) -> JSONResponse:
-        return JSONResponse({"user": user_of(request)})
+        return JSONResponse({"user": user_of(request), "role": current_rights.get().role})
+
+    router.include_router(session_routes(accounts))
+    router.include_router(account_routes(accounts))
+    return router
+
+
+async def _check_password(
+    accounts: Accounts, checks: asyncio.Semaphore, record: Record, name: str, password: str
+) -> bool:
+    """Whether the password is right, after the wait that earlier wrong ones have earned."""
+    record.waiting += 1
+    try:
+        async with record.turn:
+            await asyncio.sleep(compute_wait_s(record.failures))
+            async with checks:
+                is_right = await asyncio.to_thread(accounts.check, name, password)
+            record.note(is_right)
+    finally:
+        record.waiting -= 1
+    return is_right
+
+
+def session_routes(accounts: Accounts) -> APIRouter:
+    """Open logins: a person's own, for owners everybody's."""
+    router = APIRouter(prefix="/api/sessions")
+
+    def name_whose(request: Request) -> str:
+        return "" if current_rights.get().is_owner else user_of(request)
+
+    @router.get("")
+    def sessions(request: Request) -> JSONResponse:
+        here = make_session_id(session_key(request.scope))
+        listed = accounts.list_sessions(name_whose(request))
+        return JSONResponse({"sessions": [{**asdict(session), "here": session.id == here} for session in listed]})
+
+    @router.post("/{key}/end")
+    def end(request: Request, key: str) -> JSONResponse:
+        return _do(lambda: accounts.end_session(key, name_whose(request)))
 
     return router
+
+
+def account_routes(accounts: Accounts) -> APIRouter:
+    """The people who may log in, for owners."""
+    router = APIRouter(prefix="/api/accounts")
+
+    @router.get("")
+    def people() -> JSONResponse:
+        return JSONResponse({"accounts": [asdict(person) for person in accounts.list()]})
+
+    @router.post("")
+    def add(name: str = Body(), password: str = Body(), role: UserRole = Body()) -> JSONResponse:  # noqa: B008  FastAPI's way
+        def add_person() -> None:
+            if any(person.name == name for person in accounts.list()):
+                raise AccountError(f"there is a user {name!r} already; `podium users add {name}` sets a new password")
+            accounts.add(name, password, role)
+
+        return _do(add_person)
+
+    @router.post("/{name}/role")
+    def set_role(name: str, role: UserRole = Body(embed=True)) -> JSONResponse:  # noqa: B008  FastAPI's way
+        return _do(lambda: accounts.set_role(name, role))
+
+    @router.post("/{name}/remove")
+    def remove(name: str) -> JSONResponse:
+        return _do(lambda: accounts.remove(name))
+
+    return router
+
+
+def _do(work: Callable[[], None]) -> JSONResponse:
+    try:
+        work()
+    except AccountError as error:
+        return _report_problem(f"{str(error)[0].upper()}{str(error)[1:]}.", 409)
+    return JSONResponse({"ok": True})
 
 
 async def _read_form(request: Request) -> dict[str, str]:
@@ -156,8 +224,8 @@ async def _read_form(request: Request) -> dict[str, str]:
     return {name: entries[0] for name, entries in values.items()}
 
 
-def _report_problem(sentence: str, status: int, wait_s: float = 0.0) -> JSONResponse:
-    headers = {"retry-after": str(int(wait_s) + 1)} if wait_s else {}
+def _report_problem(sentence: str, status: int) -> JSONResponse:
+    headers = {"retry-after": str(int(MAX_WAIT_S))} if status == 429 else {}
     return JSONResponse({"ok": False, "message": sentence}, status, headers)
 
 

@@ -10,6 +10,10 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.access.permissions import stands_in_gradio_rows
+
+# Where Gradio's own routes are, but for those of its pages.
+CLOSED_UNLESS_NEEDED = ("/gradio_api", "/openapi.json", "/monitoring", "/pwa_icon", "/svelte", "/config", "/login/")
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 # gr.HTML evaluates its js_on_load, so inline scripts and eval cannot be forbidden; other origins are.
@@ -52,6 +56,23 @@ class SameOrigin:
             await self._app(scope, receive, _with_headers(send))
 
 
+class GradioGate:
+    """Closes what Gradio offers and no page needs: uploads, its proxy, files, calls by name, monitoring, editing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(CLOSED_UNLESS_NEEDED):
+            if not stands_in_gradio_rows(scope["method"], scope["path"]):
+                await _answer_plainly(send, 404, b"Not found.")
+                return
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await self._app(scope, receive, send)
+
+
 def _is_cross_origin(scope: Scope) -> bool:
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     origin = headers.get("origin")
@@ -61,9 +82,12 @@ def _is_cross_origin(scope: Scope) -> bool:
 
 
 async def _refuse(send: Send) -> None:
-    start = {"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]}
-    await send(start)
-    await send({"type": "http.response.body", "body": b"A page of another origin asked for this; refused."})
+    await _answer_plainly(send, 403, b"A page of another origin asked for this; refused.")
+
+
+async def _answer_plainly(send: Send, status: int, body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain")]})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _with_headers(send: Send) -> Send:

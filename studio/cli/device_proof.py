@@ -44,7 +44,7 @@ class Proof:
 
 
 def prove_device(with_vllm: bool | None = None) -> Iterator[Proof]:
-    """Try it on the device that jobs use, each proof as soon as it is there.
+    """Try the device that jobs use; yield each proof as soon as it is there.
 
     vLLM is tried on a GPU; on a CPU it takes a minute to start, so there only `with_vllm`.
     """

@@ -61,7 +61,7 @@ def traces(
     out: OutOption = None,
     home: HomeOption = None,
 ) -> None:
-    """Traces as JSON Lines, or as OpenTelemetry spans that Phoenix, Langfuse or Jaeger read (OTLP JSON)."""
+    """Export traces as JSON Lines, or as OpenTelemetry spans (OTLP JSON) for Phoenix, Langfuse or Jaeger."""
     from orchestrator.traces.store import TraceFilter
     from studio.export.formats import export_jsonl, export_otlp
 

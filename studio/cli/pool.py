@@ -95,7 +95,7 @@ def import_file(
     name: Annotated[str, typer.Option(help="Another name for it.")] = "",
     home: HomeOption = None,
 ) -> None:
-    """Take a pool from a file. What would start programs on this machine arrives switched off."""
+    """Take a pool from a file. What wants keys, programs, files or private addresses arrives switched off."""
     try:
         content = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -120,14 +120,18 @@ def add_worker(
             help="function:FILE.py, openapi:FILE-OR-URL, mcp:COMMAND-OR-URL or space:OWNER/NAME: what it offers.",
         ),
     ] = "",
+    reads_only: Annotated[
+        bool, typer.Option("--reads-only", help="Its calls change nothing outside: trials may make them.")
+    ] = False,
     home: HomeOption = None,
 ) -> None:
     """Add a worker of any kind, or everything that a source offers."""
+    promised = {"effects": "none"} if reads_only else {}
     with open_commands(home, pool) as send:
         if source:
             offers = send("look", **_read_source(source))["offers"]
             chosen = [offer for offer in offers if worker in ("", offer["spec"]["name"])]
-            specs = [offer["spec"] for offer in chosen if not offer["problem"]]
+            specs = [{**offer["spec"], **promised} for offer in chosen if not offer["problem"]]
             for offer in chosen:
                 if offer["problem"]:
                     typer.echo(f"left out: {offer['spec']['name']}: {offer['problem']}", err=True)
@@ -137,6 +141,7 @@ def add_worker(
             typer.echo(send("add_workers", workers=specs)["message"])
             return
         document = {"name": worker, "kind": kind, "description": description, "config": _read_settings(settings or [])}
+        document |= promised
         typer.echo(send("save_worker", worker=document)["message"])
 
 
@@ -149,11 +154,23 @@ def remove_worker(pool: Name, worker: WorkerName, home: HomeOption = None) -> No
 
 @commands.command("switch")
 def switch_worker(
-    pool: Name, worker: WorkerName, on: Annotated[bool, typer.Option("--on/--off")], home: HomeOption = None
+    pool: Name,
+    worker: WorkerName,
+    on: Annotated[bool, typer.Option("--on/--off")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask about what it wants; it is printed.")] = False,
+    home: HomeOption = None,
 ) -> None:
-    """Switch a worker on or off."""
+    """Switch a worker on or off. Before one is switched on, what it wants is shown and has to be confirmed."""
+    from pool_registry.wants import list_wants
+
+    with open_prepared_store(home) as store:
+        wants = list_wants(store.pools.latest(pool).pool.worker(worker)) if on else []
+    for want in wants:
+        typer.echo(f"{worker} {want}", err=True)
+    if wants and not yes:
+        typer.confirm("Switch it on?", abort=True, err=True)
     with open_commands(home, pool) as send:
-        typer.echo(send("set_enabled", name=worker, enabled=on)["message"])
+        typer.echo(send("set_enabled", name=worker, enabled=on, confirmed=wants)["message"])
 
 
 @commands.command("check")

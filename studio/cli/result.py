@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 def print_result(document: Mapping[str, Any], episode: Episode, offers: list[Offer]) -> None:
     """Say on stderr how a run ended, in the colours of the Run page."""
     from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
+    from orchestrator.policies.labels import label_orchestrator
     from studio.orchestrators.offers import format_offers
 
     if episode.out_of_depth is not None and is_beyond(episode.out_of_depth):
-        typer.secho(describe_depth(episode.out_of_depth, document["orchestrator"]), fg=typer.colors.YELLOW, err=True)
+        label = label_orchestrator(document["orchestrator"])
+        typer.secho(describe_depth(episode.out_of_depth, label), fg=typer.colors.YELLOW, err=True)
     sentence, colour = describe_result(document)
     typer.secho(sentence, fg=colour, err=True)
     if offers:

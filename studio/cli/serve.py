@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from pool_registry.errors import PoolError
+from studio.access.roles import UserRole
 from studio.cli.options import HomeOption, open_prepared_store
 from trainer.cli.table_help import POLICY_NAMES
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.traces.store import Store
     from studio.access.accounts import Accounts, Tokens
 
+ROLES_TEXT = "viewer looks, editor runs and changes, owner also decides what may touch this machine."
 users = typer.Typer(help="People who may log in where the studio is not on loopback.", no_args_is_help=True)
 tokens = typer.Typer(help="Tokens for clients of served models.", no_args_is_help=True)
 
@@ -34,10 +36,17 @@ def serve(
     token: Annotated[
         list[str] | None, typer.Option(help="A token kept elsewhere: env:NAME or keyring:NAME. May be repeated.")
     ] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Most tokens of all workers for a request.", min=1)] = None,
+    max_total_tokens: Annotated[
+        int | None,
+        typer.Option("--max-total-tokens", "--max-tokens", help="Most tokens of all workers for a request.", min=1),
+    ] = None,
     max_cost: Annotated[float | None, typer.Option(help="Most US dollars for a request.")] = None,
     deadline: Annotated[float | None, typer.Option(help="Most seconds for a request.")] = None,
     at_once: Annotated[int, typer.Option(help="Most requests at the same time.", min=1)] = 128,
+    mode: Annotated[
+        Literal["escalate", "review"] | None,
+        typer.Option(help="When plans wait for a person, where the pool is less strict."),
+    ] = None,
     pools: Annotated[
         bool, typer.Option("--pools", help="Let clients with a token read and change pools at /v1/pools.")
     ] = False,
@@ -52,10 +61,10 @@ def serve(
     from studio.model_server.service import ServedModel
 
     try:
-        limits = RequestLimits(max_tokens=max_tokens, max_cost=max_cost, deadline_s=deadline)
+        limits = RequestLimits(max_total_tokens=max_total_tokens, max_cost=max_cost, deadline_s=deadline)
     except ValidationError as error:
         raise PoolError("--max-cost and --deadline must be above 0") from error
-    model = ServedModel(pool, orchestrator, name, limits, at_once)
+    model = ServedModel(pool, orchestrator, name, limits, at_once, mode)
     if mcp:
         serve_stdio(model, home)
     else:
@@ -76,17 +85,51 @@ def _make_no_routers(_store: Store) -> list[APIRouter]:
 @users.command("add")
 def add_user(
     name: Annotated[str, typer.Argument(help="Name to log in with; a known one gets a new password.")],
+    role: Annotated[
+        UserRole | None,
+        typer.Option(help=f"{ROLES_TEXT} Default: the first person is an owner, others are editors."),
+    ] = None,
     home: HomeOption = None,
 ) -> None:
     """Let a person log in. Asks for the password, or reads it from stdin when that is not a terminal."""
     with _open_accounts(home) as (people, _):
-        people.add(name, _read_password())
-    typer.echo(f"{name} may log in.")
+        people.add(name, _read_password(), role)
+        kept = people.find_rights(name).role
+    typer.echo(f"{name} may log in ({kept}).")
+
+
+@users.command("role")
+def set_role(name: str, role: Annotated[UserRole, typer.Argument(help=ROLES_TEXT)], home: HomeOption = None) -> None:
+    """Change what a person may do, from their next click on."""
+    with _open_accounts(home) as (people, _):
+        people.set_role(name, role)
+    typer.echo(f"{name} is {role} now.")
+
+
+@users.command("sessions")
+def list_sessions(
+    name: Annotated[str, typer.Argument(help="Whose; without a name everybody's.")] = "", home: HomeOption = None
+) -> None:
+    """List who is logged in: since when, from which address, with which browser."""
+    with _open_accounts(home) as (people, _):
+        for session in people.list_sessions(name):
+            since = session.opened_at or "unknown"
+            typer.echo(f"{session.id}\t{session.user}\tsince {since}\t{session.address}\t{session.browser}")
+
+
+@users.command("end-session")
+def end_session(
+    session: Annotated[str, typer.Argument(help="Its id, from `podium users sessions`.")], home: HomeOption = None
+) -> None:
+    """Log a session out at once."""
+    with _open_accounts(home) as (people, _):
+        people.end_session(session)
+    typer.echo(f"The session {session} has ended.")
 
 
 @users.command("remove")
 def remove_user(name: str, home: HomeOption = None) -> None:
-    """Remove a person's login; their open sessions end at once."""
+    """Remove a person's login; their open sessions and their tokens end at once."""
     with _open_accounts(home) as (people, _):
         people.remove(name)
     typer.echo(f"{name} may not log in any more.")
@@ -97,17 +140,21 @@ def list_users(home: HomeOption = None) -> None:
     """List the people who may log in."""
     with _open_accounts(home) as (people, _):
         for person in people.list():
-            typer.echo(f"{person.name}\tsince {person.created_at}")
+            typer.echo(f"{person.name}\tsince {person.created_at}\t{person.role}")
 
 
 @tokens.command("add")
 def add_token(
     name: Annotated[str, typer.Argument(help="Which client it is for; traces of its requests carry the name.")],
+    user: Annotated[
+        str,
+        typer.Option(help="Whose it is: it may do what this person may. Default: nobody's, with an owner's rights."),
+    ] = "",
     home: HomeOption = None,
 ) -> None:
     """Make a token and print it; only a hash of it is kept."""
     with _open_accounts(home) as (_, clients):
-        typer.echo(clients.add(name))
+        typer.echo(clients.add(name, user))
 
 
 @tokens.command("remove")
@@ -123,7 +170,7 @@ def list_tokens(home: HomeOption = None) -> None:
     """List the names of the tokens. The tokens themselves are not kept."""
     with _open_accounts(home) as (_, clients):
         for client in clients.list():
-            typer.echo(f"{client.name}\tsince {client.created_at}")
+            typer.echo("\t".join(filter(None, (client.name, f"since {client.created_at}", client.user))))
 
 
 @contextmanager

@@ -5,19 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from orchestrator.errors import InvalidEdits
+from pool_registry.actions import JsonValue
 from pool_registry.kinds import PLAIN_WORDS
 from pool_registry.text import shorten
 from studio.cli.options import HomeOption, JsonOption, open_prepared_store
+from studio.frame.document import PageDocument
 
 if TYPE_CHECKING:
     from orchestrator.engine.edits import AnyEdit
     from orchestrator.engine.episode import Episode
+    from studio.pages.run.what_if_documents import (
+        EditDocument,
+        EditedField,
+        PlannedStep,
+        RoundDocument,
+        RunResult,
+        StepFates,
+        VariationsDocument,
+    )
 
+Document = TypeVar("Document", bound=PageDocument)
 EDITS = ("change", "add", "remove", "again", "answer")
 EDIT = (
     'JSON; may be repeated: {"edit": "change", "step": 3, "arguments": {...}} (what is left out stays: worker, '
@@ -63,8 +75,8 @@ def what_if(
         result = asyncio.run(vary_once(store, origin, pool, number, edits))
         if star:
             store.traces.star(result.id, True)
-        document = {"episode": result.id, **list_variations(store, result.id)}
-    _print(document, _result_text, as_json)
+        document = list_variations(store, result.id)
+    _print(document, _result_text, as_json, episode=result.id)
     assert result.ended is not None, "vary_once runs it to its end"
     if result.ended.outcome != "answered":
         typer.echo(f"{result.ended.outcome}: {result.ended.reason}", err=True)
@@ -139,53 +151,60 @@ def _find_round(origin: Episode, texts: Sequence[str]) -> int:
 # Printing
 
 
-def _print(document: dict[str, Any], text: Callable[[dict[str, Any]], str], as_json: bool) -> None:
-    typer.echo(json.dumps(document, indent=1, ensure_ascii=False) if as_json else text(document))
+def _print(document: Document, text: Callable[[Document], str], as_json: bool, **more: JsonValue) -> None:
+    """Print a document, as JSON with `more` before it."""
+    if as_json:
+        fields = {name: value for name, value in document.to_json().items() if name != "problems"}  # there are none
+        typer.echo(json.dumps({**more, **fields}, indent=1, ensure_ascii=False))
+    else:
+        typer.echo(text(document))
 
 
-def _plan_text(document: dict[str, Any]) -> str:
-    lines = [f"round {document['round']} of {document['rounds']}; the next free number is {document['fresh']}"]
-    for step in document["steps"]:
-        lines.append(f"{step['id']:>3}  {_call(step)}  sees {_list_steps(step['access'])}  {step['status']}")
-    return "\n".join([*lines, f"answer: {_value_text(document['answer'])}"])
+def _plan_text(document: RoundDocument) -> str:
+    lines = [f"round {document.round} of {document.rounds}; the next free number is {document.fresh}"]
+    for step in document.steps:
+        lines.append(f"{step.id:>3}  {_call(step)}  sees {_list_steps(step.access)}  {step.status}")
+    return "\n".join([*lines, f"answer: {_value_text(document.answer)}"])
 
 
-def _check_text(document: dict[str, Any]) -> str:
-    dropped = f"; dropped: {_count(document['dropped'], 'later round')}" if document["dropped"] else ""
-    return f"called: {_list_steps(document['rerun'])}; kept: {_list_steps(document['kept'])}{dropped}"
+def _check_text(document: StepFates) -> str:
+    dropped = f"; dropped: {_count(document.dropped, 'later round')}" if document.dropped else ""
+    return f"called: {_list_steps(document.rerun)}; kept: {_list_steps(document.kept)}{dropped}"
 
 
-def _result_text(document: dict[str, Any]) -> str:
-    counts = ", ".join(f"{count} {DIFFERENCES[name]}" for name, count in document["differences"].items() if count)
+def _result_text(document: VariationsDocument) -> str:
+    assert document.origin is not None and document.result is not None, "it is about a what-if"
+    counts = ", ".join(f"{count} {DIFFERENCES[name]}" for name, count in document.differences.items() if count)
     lines = [
-        f"episode {document['episode']}: {_count(document['kept'], 'output')} kept, "
-        f"{_count(document['rerun'], 'step')} called",
-        *(_edit_text(edit) for edit in document["edits"]),
+        f"episode {document.result.id}: {_count(document.kept, 'output')} kept, "
+        f"{_count(document.rerun, 'step')} called",
+        *(_edit_text(edit) for edit in document.edits),
         f"difference in steps: {counts or 'none'}",
-        *(f"{name}: {_outcome(document[key])}" for name, key in (("before", "origin"), ("now", "result"))),
+        f"before: {_outcome(document.origin)}",
+        f"now: {_outcome(document.result)}",
     ]
     return "\n".join(lines)
 
 
-def _edit_text(edit: Mapping[str, Any]) -> str:
-    fields = [f"{field['field']}: {_change(field)}" for field in edit["fields"]]
-    if edit["step"] is None:
+def _edit_text(edit: EditDocument) -> str:
+    fields = [f"{field.field}: {_change(field)}" for field in edit.fields]
+    if edit.step is None:
         return "".join(fields) or "answer: as it was"
-    return "\n  ".join([f"{edit['edit']} step {edit['step']} ({edit['worker']})", *fields])
+    return "\n  ".join([f"{edit.edit} step {edit.step} ({edit.worker})", *fields])
 
 
-def _change(field: Mapping[str, str]) -> str:
-    return f"{field['before']!r} -> {field['after']!r}" if field["before"] else repr(field["after"])
+def _change(field: EditedField) -> str:
+    return f"{field.before!r} -> {field.after!r}" if field.before else repr(field.after)
 
 
-def _outcome(row: Mapping[str, Any]) -> str:
-    graded = {True: " (right)", False: " (wrong)", None: ""}[row["correct"]]
-    answer = _value_text(row["answer"]) if row["answer"] is not None else row["state"]
-    return f"{answer}{graded}, {row['wall_s']:.2f} s, {row['tokens']} tokens, ${row['cost']:.4f}"
+def _outcome(row: RunResult) -> str:
+    graded = {True: " (right)", False: " (wrong)", None: ""}[row.correct]
+    answer = _value_text(row.answer) if row.answer is not None else row.state
+    return f"{answer}{graded}, {row.wall_s:.2f} s, {row.tokens} tokens, ${row.cost:.4f}"
 
 
-def _call(step: Mapping[str, Any]) -> str:
-    return f"{step['worker']} {json.dumps(step['arguments'], ensure_ascii=False)}"
+def _call(step: PlannedStep) -> str:
+    return f"{step.worker} {json.dumps(step.arguments, ensure_ascii=False)}"
 
 
 def _count(number: int, what: str) -> str:
@@ -196,5 +215,5 @@ def _list_steps(steps: Sequence[int]) -> str:
     return ", ".join(map(str, steps)) or "nothing"
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -35,5 +35,5 @@ def _replay(store: Store, row: EpisodeRow, shown_as: str) -> dict[str, Any]:
     stored = store.pools.by_hash(row.pool, row.pool_hash)
     pool, version = (stored.pool, stored.version) if stored else (None, None)
     document = build_replay(store.traces.episode(row.id), row, pool, version)
-    document["view"]["episode"]["orchestrator"] = shown_as
+    document["view"]["episode"] |= {"orchestrator": shown_as, "orchestrator_label": shown_as}
     return document

@@ -9,10 +9,12 @@ from typing import Literal
 
 from pydantic import Field
 
+from orchestrator.approval.records import ReasonCode
 from orchestrator.engine.events import Outcome, ParentStep, TaskRef
 from orchestrator.plan import RecalledLessons
 from orchestrator.traces.episode_totals import EpisodeTotals
 from pool_registry.actions import Failure, JsonValue
+from pool_registry.deployment_mode import ModeName
 from pool_registry.worker import Role
 from studio.frame.document import PageDocument
 
@@ -45,6 +47,45 @@ class Offer(PageDocument):
     command: str
 
 
+class PlanReason(PageDocument):
+    """Why a plan does not run by itself."""
+
+    code: ReasonCode
+    sentence: str
+
+
+class PlannedCall(PageDocument):
+    """A step of a plan that waits, with what its call takes by earlier calls of its worker."""
+
+    step: int
+    worker: str
+    instruction: str = Field(description="The arguments in one line.")
+    cost: float
+    seconds: float | None = Field(description="None where no call of the worker is recorded.")
+    effects: bool = Field(description="Whether the call may change something outside.")
+
+
+class ApprovalRequest(PageDocument):
+    """What a person is asked about a plan that waits."""
+
+    round: int
+    held_at: str
+    reasons: list[PlanReason]
+    cost: float
+    seconds: float
+    calls: list[PlannedCall]
+
+
+class AuditLine(PageDocument):
+    """What happened to the plan of a round before it ran, and who decided it."""
+
+    round: int
+    kind: Literal["held", "escalated", "approved", "edited", "rejected"]
+    by: str
+    when: str
+    text: str
+
+
 class EpisodeHead(PageDocument):
     """What stands above an episode's graph."""
 
@@ -53,7 +94,8 @@ class EpisodeHead(PageDocument):
     pool: str
     pool_version: int | None
     orchestrator: str
-    state: Literal["running", "ended", "interrupted"]
+    orchestrator_label: str
+    state: Literal["running", "waiting", "ended", "interrupted"]
     outcome: Outcome | None
     reason: str | None
     answer: str | None
@@ -65,6 +107,9 @@ class EpisodeHead(PageDocument):
     verdict: Verdict | None
     out_of_depth: OutOfDepthView | None
     offers: list[Offer]
+    mode: ModeName | None = Field(description="How its plans are released; None in older traces and inner runs.")
+    approval: ApprovalRequest | None = Field(description="What a person is asked, while its plan waits.")
+    audit: list[AuditLine]
 
 
 class Lane(PageDocument):
@@ -90,12 +135,10 @@ class CallFigures(PageDocument):
     answered_by: str | None
 
 
-class StepNode(CallFigures):
-    """One step on the graph."""
+class StepState(CallFigures):
+    """One step of the graph, without its place."""
 
     id: int
-    x: int
-    y: int
     worker: str
     kind: str
     role: Role
@@ -111,6 +154,13 @@ class StepNode(CallFigures):
     ended_at: float | None
     critical: bool
     reused: int | None = Field(description="In a what-if: the step of the varied run that this output was taken from.")
+
+
+class StepNode(StepState):
+    """One step on the graph."""
+
+    x: int
+    y: int
 
 
 class Edge(PageDocument):
@@ -216,6 +266,24 @@ class StepBinding(PageDocument):
     parameters: dict[str, str] = Field(description="Those that are called otherwise here, by their learnt names.")
 
 
+class ContextSlice(PageDocument):
+    """One part of a prompt."""
+
+    origin: Literal["role", "instruction", "output", "workers", "memory", "history"]
+    label: str
+    tokens: int
+    whole: int = Field(description="Its tokens before it was shortened.")
+    cut: Literal["", "excerpt", "summary"] = Field(description="How it was shortened.")
+
+
+class ContextBudget(PageDocument):
+    """What filled the prompt of a call or a turn, in tokens, about."""
+
+    slices: list[ContextSlice]
+    limit: int | None = Field(description="The most tokens of prompt and reply together; None: not known.")
+    reply: int = Field(description="The tokens that the reply may have.")
+
+
 class StepDetail(CallFigures):
     """Everything about one step: what it was allowed to see, what was sent, what came back."""
 
@@ -237,6 +305,7 @@ class StepDetail(CallFigures):
     value: JsonValue
     instead_of: Failure | None
     reused: ReusedStep | None
+    context: ContextBudget | None
 
 
 class ShownWorker(PageDocument):
@@ -293,6 +362,7 @@ class TurnDetail(PageDocument):
     recalled: RecalledLessons | None
     vote: VoteDetail | None
     latency_s: float | None
+    context: ContextBudget | None
 
 
 class Replay(PageDocument):

@@ -92,7 +92,7 @@ def _text(path: str) -> str:
 
 
 def _inline_json(document: Any) -> str:
-    """JSON that no parser of HTML takes for markup."""
+    """Write JSON that no parser of HTML takes for markup."""
     return json.dumps(document, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator.engine.events import dump_event
 from orchestrator.traces.episode_totals import compute_totals
 from orchestrator.traces.store import EpisodeRow, Store
+from studio.episode_documents.audit import list_audit
 
 
 def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
@@ -31,6 +32,7 @@ def build_trace_document(store: Store, row: EpisodeRow) -> dict[str, Any]:
         "pool": row.pool,
         "pool_hash": row.pool_hash,
         "started_at": row.started_at,
+        "audit": [line.to_json() for line in list_audit(episode)],
         "totals": asdict(compute_totals(episode)),
         "events": events,
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 import networkx as nx
 
@@ -20,10 +20,14 @@ from orchestrator.graphs.layered_layout import (
 )
 from orchestrator.out_of_depth.gauge import describe_depth, is_beyond
 from orchestrator.plan import OutOfDepth, ShownWorkers, Turn, Vote
+from orchestrator.policies.labels import label_orchestrator
 from orchestrator.traces.episode_totals import compute_totals
 from pool_registry.actions import NO_USAGE, Observation, as_text
 from pool_registry.kinds import icon_of, role_of
 from pool_registry.pool import Pool
+from studio.episode_documents.arguments import format_arguments
+from studio.episode_documents.audit import build_request, list_audit
+from studio.episode_documents.context import describe_use, estimate_turn_context
 from studio.episode_documents.schema import (
     AnswerNode,
     AnswerVotes,
@@ -71,7 +75,7 @@ def build_episode_view(
     return EpisodeView(
         clock_s=episode.last_at,
         episode=_head(episode, row, version, offers),
-        graph=_graph(graph, aligned.layout if aligned else compute_layout(graph), _find_kept(episode)),
+        graph=_graph(graph, aligned.layout if aligned else compute_layout(graph), episode),
         turns=[_turn(turn) for turn in episode.rounds],
         totals=compute_totals(episode),
     )
@@ -95,7 +99,8 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         pool=row.pool,
         pool_version=version,
         orchestrator=row.orchestrator,
-        state="ended" if ended else ("interrupted" if row.state == "interrupted" else "running"),
+        orchestrator_label=label_orchestrator(row.orchestrator),
+        state=_episode_state(episode, row),
         outcome=ended.outcome if ended else None,
         reason=ended.reason if ended else None,
         answer=None if episode.answer is None else as_text(episode.answer),
@@ -107,30 +112,45 @@ def _head(episode: Episode, row: EpisodeRow, version: int | None, offers: Sequen
         verdict=Verdict(correct=graded.correct, expected=graded.expected) if graded else None,
         out_of_depth=_out_of_depth(episode.out_of_depth, row.orchestrator),
         offers=list(offers),
+        mode=started.mode.name if started and started.mode else None,
+        approval=build_request(episode),
+        audit=list_audit(episode),
     )
+
+
+def _episode_state(episode: Episode, row: EpisodeRow) -> Literal["running", "waiting", "ended", "interrupted"]:
+    if episode.ended is not None:
+        return "ended"
+    if row.state == "interrupted":
+        return "interrupted"
+    return "waiting" if episode.held is not None else "running"
 
 
 def _out_of_depth(depth: OutOfDepth | None, orchestrator: str) -> OutOfDepthView | None:
     if depth is None:
         return None
     return OutOfDepthView(
-        probability=depth.probability, sentence=describe_depth(depth, orchestrator), beyond=is_beyond(depth)
+        probability=depth.probability,
+        sentence=describe_depth(depth, label_orchestrator(orchestrator)),
+        beyond=is_beyond(depth),
     )
 
 
 def _find_kept(episode: Episode) -> Mapping[int, int]:
-    """Of a what-if: {step whose observation was kept: step of the varied run that it was taken from}."""
+    """Map each step of a what-if whose observation was kept to the step of the varied run that it comes from."""
     what_if = episode.started.what_if if episode.started else None
     return what_if.kept if what_if else {}
 
 
-def _graph(graph: nx.DiGraph, layout: GraphLayout, kept: Mapping[int, int]) -> Graph:
+def _graph(graph: nx.DiGraph, layout: GraphLayout, episode: Episode) -> Graph:
+    kept = _find_kept(episode)
+    trials = {done.number for done in episode.rounds if done.turn is not None and done.turn.trial}
     return Graph(
         width=layout.width,
         height=layout.height,
         node_width=NODE_WIDTH,
         node_height=NODE_HEIGHT,
-        lanes=_lanes(graph),
+        lanes=_lanes(graph, trials),
         nodes=[_node(graph, layout, k, kept.get(k)) for k in graph if k != ANSWER],
         edges=[
             Edge(source=cast(int, u), target=cast(int, v), used=graph.edges[u, v]["used"], path=svg_path(route))
@@ -154,8 +174,9 @@ def _answer(layout: GraphLayout) -> AnswerNode:
     )
 
 
-def _lanes(graph: nx.DiGraph) -> list[Lane]:
-    """One lane a column: its round, and how many steps stand in it."""
+def _lanes(graph: nx.DiGraph, trials: Collection[int]) -> list[Lane]:
+    """One lane a column: its round, whether that tries other words for rejected calls, and how many steps stand in
+    it."""
     columns: dict[int, list[int]] = {}
     for k, layer in graph.nodes(data="layer"):
         if k != ANSWER:
@@ -163,12 +184,13 @@ def _lanes(graph: nx.DiGraph) -> list[Lane]:
     lanes = []
     for layer, rounds in sorted(columns.items()):
         first = layer == 0 or rounds[0] not in columns.get(layer - 1, [])
+        label = f"Round {rounds[0]}{': other words' if rounds[0] in trials else ''}"
         lanes.append(
             Lane(
                 x=layer * (NODE_WIDTH + COLUMN_GAP) - LANE_PADDING,
                 width=NODE_WIDTH + 2 * LANE_PADDING,
                 round=rounds[0],
-                label=f"Round {rounds[0]}" if first else "then",
+                label=label if first else "then",
                 note=f"{len(rounds)} in parallel" if len(rounds) > 1 else "",
             )
         )
@@ -284,6 +306,7 @@ def build_step_detail(episode: Episode, step_id: int, pool: Pool | None) -> Step
         value=observation.value if observation else None,
         instead_of=observation.instead_of if observation else None,
         reused=_find_reused(episode, step_id),
+        context=describe_use(observation.context, episode.steps) if observation and observation.context else None,
         **_call_figures(observation),
     )
 
@@ -304,7 +327,7 @@ def _find_binding(episode: Episode, run: StepRun) -> StepBinding | None:
 
 
 def _find_reused(episode: Episode, step_id: int) -> ReusedStep | None:
-    """Where the observation of a step of a what-if was taken from, if it was."""
+    """Find the step of another run that a what-if took an observation from."""
     what_if = episode.started.what_if if episode.started else None
     old = _find_kept(episode).get(step_id)
     return ReusedStep(episode=what_if.episode, step=old) if what_if and old is not None else None
@@ -337,6 +360,7 @@ def build_turn_detail(episode: Episode, number: int) -> TurnDetail | None:
         recalled=turn.recalled if turn else None,
         vote=_describe_vote(turn.vote) if turn and turn.vote else None,
         latency_s=(played.turn_ended_at - played.started_at) if played.turn_ended_at is not None else None,
+        context=estimate_turn_context(turn, episode.query) if turn else None,
     )
 
 
@@ -358,10 +382,3 @@ def _rank_workers(shown: ShownWorkers) -> ShownWorkersDetail:
     best_first = sorted(shown.workers.items(), key=lambda pair: -pair[1])
     workers = [ShownWorker(worker=name, score=score) for name, score in best_first]
     return ShownWorkersDetail(count=len(workers), of=shown.of, by=shown.by, workers=workers)
-
-
-def format_arguments(arguments: Mapping[str, Any]) -> str:
-    """The arguments in one line: a single one as its value, several as `name: value`."""
-    if len(arguments) == 1:
-        return as_text(next(iter(arguments.values())))
-    return ", ".join(f"{name}: {as_text(value)}" for name, value in arguments.items())

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from orchestrator.checkpoints import MANIFEST, TEXTS, WEIGHTS, Checkpoint, find_checkpoint, seal
+from orchestrator.checkpoints import MANIFEST, TEXTS, WEIGHTS, Checkpoint, open_checkpoint, seal
 from orchestrator.errors import OrchestratorError
 from pool_registry.atomic_write import draft_folder
 from pool_registry.errors import WorkerFault
+from pool_registry.language_models.adapter_folder import check_adapter
 from pool_registry.language_models.model_files import model_path
 
 Form = Literal["adapter", "merged", "gguf"]
@@ -32,7 +33,7 @@ class ExportError(OrchestratorError):
 
 def export_checkpoint(name: str, form: Form, out: Path) -> Path:
     """Write the checkpoint `name` to `out` (a folder; for gguf a file). Raises ExportError or UnknownOrchestrator."""
-    folder, checkpoint = find_checkpoint(name)
+    folder, checkpoint = open_checkpoint(name)
     out = out.expanduser().absolute()
     if out.exists():
         raise ExportError(f"{out} is there already; choose another path with --out")
@@ -54,7 +55,7 @@ def merge_adapter(name: str, out: Path) -> Path:
 
     Needs the RAM of two copies of the base.
     """
-    folder, checkpoint = find_checkpoint(name)
+    folder, checkpoint = open_checkpoint(name)
     if out.exists():
         shutil.rmtree(out)
     with _draft_export(out) as draft:
@@ -70,14 +71,17 @@ def _merge(folder: Path, checkpoint: Checkpoint, draft: Path) -> None:
 
     try:
         base = model_path(checkpoint.base)
+        check_adapter(folder)
     except WorkerFault as fault:
-        raise ExportError(f"the base of {checkpoint.name} is missing: {fault}") from fault
+        raise ExportError(f"{checkpoint.name} cannot be merged: {fault}") from fault
     tokenizer = folder if (folder / "tokenizer.json").is_file() else base
-    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, use_safetensors=True, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(
+        base, dtype=torch.float32, use_safetensors=True, local_files_only=True, trust_remote_code=False
+    )
     model = PeftModel.from_pretrained(model, folder, use_safetensors=True).merge_and_unload()
     model.config.name_or_path = checkpoint.name
     model.to(torch.bfloat16).save_pretrained(draft)
-    AutoTokenizer.from_pretrained(tokenizer, local_files_only=True).save_pretrained(draft)
+    AutoTokenizer.from_pretrained(tokenizer, local_files_only=True, trust_remote_code=False).save_pretrained(draft)
 
 
 def find_converter() -> Path | None:
@@ -93,7 +97,7 @@ def _convert_to_gguf(name: str, out: Path) -> Path:
     script = find_converter()
     if script is None:
         raise ExportError(f"llama.cpp's converter ({CONVERTER}) is not installed; get it with:  {GET_CONVERTER}")
-    folder, checkpoint = find_checkpoint(name)
+    folder, checkpoint = open_checkpoint(name)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="podium-gguf-", dir=out.parent) as folder_name:
         whole = merge_adapter(name, Path(folder_name) / "merged") if checkpoint.kind == "adapter" else folder

@@ -43,7 +43,9 @@ NEEDS_DATABASE = frozenset(
         "orchestrator.binding.stored_edits",
         "orchestrator.failure_memory.lessons",
         "orchestrator.traces.agent_track_record",
+        "pool_registry.storage.database",
         "pool_registry.storage.pool_store",
+        "pool_registry.storage.upgrade",
     }
 )
 # Packages that are found without an import statement, and modules that run in processes of their own.

@@ -16,7 +16,8 @@ from orchestrator.graphs.layered_layout import compute_layout
 from pool_registry.actions import as_text
 from pool_registry.pool import Pool
 from pool_registry.text import one_line, shorten
-from studio.episode_documents.view import build_episode_view, format_arguments
+from studio.episode_documents.arguments import format_arguments
+from studio.episode_documents.view import build_episode_view
 
 MARGIN = 24
 HEADING = 64  # room for the query above the graph

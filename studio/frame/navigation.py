@@ -48,7 +48,7 @@ PAGES: dict[str, Page] = {
         "/",
         "M8 5l11 7-11 7z",
         "studio.pages.run.page",
-        ("run/run_view.css", "what_if/what_if.css", "credit/credit.css"),
+        ("run/run_view.css", "what_if/what_if.css", "approval/approval.css", "credit/credit.css"),
     ),
     "pool": Page(
         "Pool",
@@ -69,7 +69,7 @@ PAGES: dict[str, Page] = {
         "/train",
         "M4 19V5 M4 19h16 M7 15l4-5 4 3 5-7",
         "studio.pages.train.page",
-        ("lib/pages.css", "train/train.css", "train/tasks.css", "pool/training.css", "vendor/uplot/uPlot.min.css"),
+        ("lib/pages.css", "train/train.css", "tasks/panel.css", "pool/training.css", "vendor/uplot/uPlot.min.css"),
     ),
     "compare": Page(
         "Compare",

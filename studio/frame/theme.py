@@ -24,8 +24,23 @@ DARK_MODE = """
 })();
 """
 
+# On a phone the pages' names scroll sideways: show the present one, once Gradio has drawn them.
+SHOW_PRESENT_PAGE = """
+(() => {
+  const until = Date.now() + 20000;
+  const look = () => {
+    const link = document.querySelector('#nav nav [aria-current]');
+    if (link) link.parentElement.scrollLeft = link.offsetLeft - link.parentElement.offsetLeft - 48;
+    else if (Date.now() < until) setTimeout(look, 100);
+  };
+  document.addEventListener('DOMContentLoaded', look);
+})();
+"""
+
 # Who is logged in, and the way out.
-LOGGED_IN = '<script type="module" src="/podium/web/login/logged_in.js"></script>'
+LOGGED_IN = """
+<link rel="stylesheet" href="/podium/web/login/account.css">
+<script type="module" src="/podium/web/login/logged_in.js"></script>"""
 
 
 def head(*, login: bool) -> str:
@@ -38,11 +53,12 @@ def head(*, login: bool) -> str:
 <link rel="preload" as="font" type="font/woff2" crossorigin href="{font}">
 {links}
 <script>{DARK_MODE}</script>
+<script>{SHOW_PRESENT_PAGE}</script>
 {LOGGED_IN if login else ""}"""
 
 
 def theme() -> gr.themes.Base:
-    """Indigo on slate, bordered inputs, text that is dark enough to read (WCAG AA)."""
+    """Build the theme: indigo on slate, bordered inputs, text that is dark enough to read (WCAG AA)."""
     return gr.themes.Base(
         primary_hue="indigo",
         secondary_hue="slate",

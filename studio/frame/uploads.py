@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets as randomness
+import shutil
 from pathlib import Path
 
 from fastapi import APIRouter, HTTPException, Request
@@ -20,6 +21,8 @@ from pool_registry.storage.data_folder import Home, find_home
 
 MAX_UPLOAD_BYTES = 50_000_000
 MAX_FILES = 200  # in one folder
+MAX_TOTAL_BYTES = 2_000_000_000  # of all uploads together
+MIN_FREE_BYTES = 500_000_000  # that an upload leaves on the disk: the database must be able to grow
 MAX_KEY_BYTES = 20_000
 SUFFIXES = (".txt", ".md", ".pdf", ".csv", ".jsonl")
 _FOLDER = re.compile(r"^[0-9a-f]{12}$")
@@ -33,7 +36,9 @@ def upload_routes() -> APIRouter:
     @router.post("/documents")
     async def upload(request: Request, name: str, folder: str = "") -> JSONResponse:
         """One file as the body; several go into one folder, by the name that the first answer gave."""
-        place = _place(find_home(), name, folder)
+        home = find_home()
+        check_room(home)
+        place = _place(home, name, folder)
         draft = place.with_name(f".{randomness.token_hex(6)}")
         try:
             size = await _stream(request, draft)
@@ -75,8 +80,19 @@ def safe_name(name: str) -> str:
     return f"{stem[:100]}{suffix}"
 
 
+def check_room(home: Home) -> None:
+    """Raise HTTPException when the uploads have had their share of the disk, or the disk is nearly full."""
+    root = home.artifacts / "documents"
+    used = sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) if root.is_dir() else 0
+    if used >= MAX_TOTAL_BYTES:
+        limit = f"{MAX_TOTAL_BYTES // 1_000_000:,} MB"
+        raise HTTPException(413, f"the uploads of this studio have reached {limit}; delete some below {root}")
+    if shutil.disk_usage(home.root).free < MIN_FREE_BYTES:
+        raise HTTPException(507, f"less than {MIN_FREE_BYTES // 1_000_000} MB are free on the disk of the data folder")
+
+
 def _place(home: Home, name: str, folder: str) -> Path:
-    """Where the file goes: a folder of its own, or the one that the person began to fill."""
+    """Choose where the file goes: a folder of its own, or the one that the person began to fill."""
     safe = safe_name(name)
     root = home.artifacts / "documents"
     if folder:

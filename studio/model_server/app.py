@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,21 +17,23 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from orchestrator.engine.episode import Episode
-from orchestrator.engine.events import EpisodeEnded
 from orchestrator.traces.store import Store
 from pool_registry.secrets import resolve
-from studio.access.accounts import Tokens
+from studio.access.accounts import AccountError, Tokens
+from studio.access.permissions import check_request
 from studio.access.request_guards import LOOPBACK, SameOrigin
+from studio.access.roles import Rights, RoleRefused, current_rights
 from studio.frame import sse
+from studio.model_server.approvals import approval_routes
 from studio.model_server.chat_completions import ChatCompletion
-from studio.model_server.errors import TRACE_HEADER, ApiError, episode_error
+from studio.model_server.errors import IGNORED_HEADER, NO_RETRY, TRACE_HEADER, ApiError
+from studio.model_server.kept_responses import UNDER_WAY, KeptResponses, read_trace, write_input_items
 from studio.model_server.mcp import create_mcp_server
 from studio.model_server.request import ChatRequest, EpisodeRequest, ResponsesRequest, read_request, unknown_model
 from studio.model_server.responses import ModelResponse
-from studio.model_server.service import ServedEpisode, ServedModel, Service
+from studio.model_server.served_episode import ServedEpisode
+from studio.model_server.service import ServedModel, Service, holds_plans
 
-MakeDocument = Callable[[Episode, EpisodeEnded], dict[str, Any]]
 CLIENT_CLOSED_REQUEST = 499  # nginx's code; the client does not read the response
 
 
@@ -50,7 +52,7 @@ def create_model_app(
     """
     secrets = {name: resolve(name).get_secret_value() for name in references}
     service: list[Service] = []  # opened on the serving event loop
-    mcp = create_mcp_server(lambda: service[0])
+    mcp = create_mcp_server(lambda: service[0], holds_plans=holds_plans(store, model))
     mcp_routes = mcp.streamable_http_app(stateless_http=False, host="").routes
 
     @asynccontextmanager
@@ -68,6 +70,7 @@ def create_model_app(
     app.add_exception_handler(HTTPException, _handle_http_error)
     app.add_exception_handler(Exception, _handle_unexpected_error)
     _add_routes(app, model)
+    app.include_router(approval_routes())
     for router in routers:
         app.include_router(router)
     app.add_middleware(BearerGuard, tokens=Tokens(store.engine), secrets=secrets, required=not loopback)
@@ -98,41 +101,109 @@ def _add_routes(app: FastAPI, model: ServedModel) -> None:
     async def chat(request: Request) -> Response:
         checked = (await read_request(request, ChatRequest, model.name)).episode_request()
         service, episode = _start_episode(request, checked)
-        completion = ChatCompletion(model.name, f"podium_{service.pool_hash[:16]}", episode.id)
+        completion = ChatCompletion(model.name, f"podium_{service.pool_hash[:16]}", episode)
         if checked.stream:
-            return sse.stream(completion.stream(episode, checked.include_usage), {TRACE_HEADER: episode.id})
-        return await _await_response(request, episode, completion.document)
+            return sse.stream(completion.stream(), _headers(episode))
+
+        async def document() -> dict[str, Any]:
+            async for event in episode.events(sse.KEEP_ALIVE_S):
+                if event is not None:
+                    episode.progress.describe(event)  # a later request of the episode may stream
+            return completion.document(await episode.answer())
+
+        return await _await_response(request, episode, document)
 
     @app.post("/v1/responses")
     async def responses(request: Request) -> Response:
         body = await read_request(request, ResponsesRequest, model.name)
-        checked = body.episode_request()
+        kept, user = _kept(request), request.state.user
+        earlier = kept.find(body.previous_response_id, user).conversation if body.previous_response_id else []
+        checked = body.episode_request(earlier)
         _, episode = _start_episode(request, checked)
-        response = ModelResponse(model.name, episode.id, body.instructions)
+
+        def keep(document: dict[str, Any]) -> None:
+            if checked.keep or checked.background:
+                kept.keep(user, checked.messages, document)
+
+        response = ModelResponse(model.name, episode, body, keep)
         if checked.stream:
-            return sse.stream(response.stream(episode), {TRACE_HEADER: episode.id})
+            return sse.stream(response.stream(), _headers(episode))
+        if checked.background:
+            return JSONResponse(_start_in_background(request, response), headers=_headers(episode))
         return await _await_response(request, episode, response.document)
+
+    _add_kept_responses(app)
+
+
+def _add_kept_responses(app: FastAPI) -> None:
+    """Add the routes of kept responses."""
+
+    @app.get("/v1/responses/{name}")
+    async def one_response(request: Request, name: str) -> dict[str, Any]:
+        return _kept(request).find(name, request.state.user).document
+
+    @app.get("/v1/responses/{name}/input_items")
+    async def input_items(request: Request, name: str) -> dict[str, Any]:
+        messages = _kept(request).find(name, request.state.user).messages
+        return write_input_items(name, messages)
+
+    @app.post("/v1/responses/{name}/cancel")
+    async def cancel(request: Request, name: str) -> dict[str, Any]:
+        kept, user = _kept(request), request.state.user
+        response = kept.find(name, user)
+        if response.document["status"] not in UNDER_WAY:
+            return response.document
+        service: Service = request.app.state.service
+        service.stop_episode(read_trace(name), user)
+        document = {**response.document, "status": "cancelled"}
+        kept.keep(user, response.messages, document)
+        return document
+
+    @app.delete("/v1/responses/{name}")
+    async def delete(request: Request, name: str) -> dict[str, Any]:
+        _kept(request).delete(name, request.state.user)
+        return {"id": name, "object": "response.deleted", "deleted": True}
+
+
+def _kept(request: Request) -> KeptResponses:
+    service: Service = request.app.state.service
+    return service.responses
+
+
+def _start_in_background(request: Request, response: ModelResponse) -> dict[str, Any]:
+    """Answer at once, and go on without the client."""
+    document = response.queued_document()
+    service: Service = request.app.state.service
+    service.keep_running(response.run_in_background())
+    return document
 
 
 def _start_episode(request: Request, checked: EpisodeRequest) -> tuple[Service, ServedEpisode]:
     service: Service = request.app.state.service
-    return service, service.start_episode(checked.query, checked.limits, request.state.user)
+    return service, service.start_episode(checked, request.state.user)
 
 
-async def _await_response(request: Request, episode: ServedEpisode, document: MakeDocument) -> Response:
-    """Wait for the episode's end and return its document. When the client disconnects first, stop the episode."""
+def _headers(episode: ServedEpisode) -> dict[str, str]:
+    """The headers of an answer: its trace, and the parameters without effect."""
+    names = ", ".join(episode.ignored)
+    ignored = {IGNORED_HEADER: names.encode("ascii", "replace").decode()} if names else {}
+    return {TRACE_HEADER: episode.id, **ignored}
+
+
+async def _await_response(
+    request: Request, episode: ServedEpisode, document: Callable[[], Awaitable[dict[str, Any]]]
+) -> Response:
+    """Wait for the document that answers the request. When the client disconnects first, stop the episode."""
     disconnect = asyncio.create_task(_wait_for_disconnect(request))
-    result = asyncio.create_task(episode.result())
+    result = asyncio.ensure_future(document())
     try:
         await asyncio.wait((disconnect, result), return_when=asyncio.FIRST_COMPLETED)
         if not result.done():
+            episode.stop()
             return Response(status_code=CLIENT_CLOSED_REQUEST)
-        finished, ended = result.result()
-        if (error := episode_error(ended, finished, episode.pool)) is not None:
-            raise error
-        return JSONResponse(document(finished, ended), headers={TRACE_HEADER: episode.id})
+        return JSONResponse(result.result(), headers=_headers(episode))
     finally:
-        episode.stop()
+        episode.release()
         disconnect.cancel()
         result.cancel()
 
@@ -179,8 +250,23 @@ class BearerGuard:
         if user is None:
             await _refuse_without_token()(scope, receive, send)
             return
+        try:
+            rights = await asyncio.to_thread(self._find_rights, user)
+            check_request(rights, scope["method"], scope["path"])
+        except (RoleRefused, AccountError) as refusal:
+            error = ApiError(403, str(refusal), "role", headers=NO_RETRY)
+            await JSONResponse(error.document, error.status, error.headers)(scope, receive, send)
+            return
         scope.setdefault("state", {})["user"] = user
-        await self._app(scope, receive, send)
+        token = current_rights.set(rights)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            current_rights.reset(token)
+
+    def _find_rights(self, user: str) -> Rights:
+        """What a client may do; everything for one whose token is kept elsewhere, and where no token is needed."""
+        return Rights() if user in ("", *self._secrets) else self._tokens.find_rights(user)
 
     def _find_user(self, token: str) -> str | None:
         """Find the token's owner; "" where no token is needed, None where one is missing or wrong."""

@@ -1,42 +1,103 @@
 """Turns a conversation, as a client sends it, into the one query that an orchestrator gets.
 
 A single user message is the query, unchanged: small models were trained on bare queries. In longer conversations
-everything before the last user message stands in front of it as labelled context.
+everything before the last user message stands in front of it as labelled context, and what came after it, calls of the
+client's tools and their outputs, behind it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from studio.model_server.errors import ApiError, invalid_value, not_supported
+from studio.model_server.errors import invalid_value
 
-CONTEXT, REQUEST = "Conversation so far:", "Now:"
+CONTEXT, REQUEST, SINCE = "Conversation so far:", "Now:", "Done for this so far:"
 _TEXTS = ("text", "input_text", "output_text")
-_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+_ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_LEFT_OUT = ("reasoning", "item_reference", "compaction")  # items of a Responses input that hold no words for us
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationMessage:
-    """One message; `role` is system, user or assistant."""
+    """One message; `role` is system, user, assistant or tool. A tool's holds the output of the call `call`. `left_out`
+    is the type of a part that is no text, such as an image: such parts are not read."""
 
     role: str
     text: str
+    call: str = ""
+    left_out: str = ""
+
+    @property
+    def has_only_others(self) -> bool:
+        """Whether it holds nothing but parts that are no text."""
+        return bool(self.left_out) and not self.text.strip()
 
 
 def build_query(messages: Sequence[ConversationMessage], param: str) -> str:
-    """Build the query for the last user message. Raises ApiError when the conversation does not end with one."""
-    if not messages or messages[-1].role != "user":
-        raise invalid_value(param, f"{param} must end with a user message: it is what the pool answers")
-    *earlier, last = messages
-    if not last.text.strip():
-        raise invalid_value(param, "the last message is empty; write a question")
-    context = [message for message in earlier if message.text.strip()]
-    if not context:
-        return last.text
-    lines = "\n".join(f"[{message.role}] {message.text}" for message in context)
-    return f"{CONTEXT}\n{lines}\n\n{REQUEST}\n{last.text}"
+    """Build the query for the last user message. Raises ApiError when there is nothing to answer."""
+    place = find_question(messages)
+    if place is None:
+        raise invalid_value(param, f"{param} has no text that could be answered; write a question")
+    earlier, later = _write_lines(messages[:place]), _write_lines(messages[place + 1 :])
+    question = messages[place].text if messages[place].text.strip() else f"[{messages[place].left_out}]"
+    if not earlier and not later:
+        return question
+    context = f"{CONTEXT}\n{earlier}\n\n" if earlier else ""
+    since = f"\n\n{SINCE}\n{later}" if later else ""
+    return f"{context}{REQUEST}\n{question}{since}"
+
+
+def find_question(messages: Sequence[ConversationMessage]) -> int | None:
+    """The place of the message to answer: the last one of the user, where there is none the last one with text. An
+    image may follow the words about it as a message of its own."""
+    filled = [place for place, message in enumerate(messages) if message.text.strip()]
+    questions = [
+        place
+        for place, message in enumerate(messages)
+        if message.role == "user" and (place in filled or message.has_only_others)
+    ]
+    last = next(reversed(questions or filled), None)
+    if last is not None and messages[last].has_only_others and {last - 1} & {*questions} & {*filled}:
+        return last - 1
+    return last
+
+
+def read_unread(messages: Sequence[ConversationMessage]) -> str:
+    """The types of what the message to answer holds in place of text; "" where it has text."""
+    place = find_question(messages)
+    return "" if place is None or not messages[place].has_only_others else messages[place].left_out
+
+
+def explain_left_out(messages: Sequence[ConversationMessage]) -> dict[str, str]:
+    """The types of content that were left out of a conversation, with the reason."""
+    kinds = [kind for message in messages for kind in message.left_out.split()]
+    return {f"content.{kind}": "only text is read; what else the messages hold is left out" for kind in kinds}
+
+
+def read_question(messages: Sequence[ConversationMessage]) -> str:
+    """The message to answer, without the conversation around it."""
+    place = find_question(messages)
+    return "" if place is None else messages[place].text
+
+
+def read_outputs(messages: Sequence[ConversationMessage]) -> dict[str, str]:
+    """The outputs of calls that stand at the end of a conversation, by the ids of the calls."""
+    outputs: dict[str, str] = {}
+    for message in reversed(messages):
+        if message.role != "tool":
+            break
+        outputs[message.call] = message.text
+    return outputs
 
 
 def parse_messages(messages: Sequence[object]) -> list[ConversationMessage]:
@@ -49,49 +110,91 @@ def parse_input(items: str | Sequence[object], instructions: str | None) -> list
     messages = [ConversationMessage("system", instructions)] if instructions else []
     if isinstance(items, str):
         return [*messages, ConversationMessage("user", items)]
-    for index, item in enumerate(items):
-        where = f"input[{index}]"
-        kind = item.get("type", "message") if isinstance(item, Mapping) else None
-        if kind == "reasoning":
-            continue
-        if isinstance(item, Mapping) and kind != "message":
-            raise not_supported(where, f"input of type {kind!r} is not supported; send messages")
-        messages.append(_parse_message(item, where))
-    return messages
+    return messages + [message for index, item in enumerate(items) for message in _parse_item(item, f"input[{index}]")]
+
+
+def _parse_item(item: object, where: str) -> list[ConversationMessage]:
+    if not isinstance(item, Mapping):
+        raise invalid_value(where, "an item of the input is an object with a type, or a message")
+    kind = item.get("type") or "message"
+    if kind in _LEFT_OUT:
+        return []
+    if kind == "message":
+        return [_parse_message(item, where)]
+    if kind == "function_call":
+        return [ConversationMessage("assistant", _write_call(item.get("name"), item.get("arguments")))]
+    if kind == "function_call_output":
+        output, others = _parse_content(item.get("output"), f"{where}.output")
+        return [ConversationMessage("tool", output, str(item.get("call_id") or ""), others)]
+    return [ConversationMessage("assistant", "", left_out=_write_kind(kind))]
 
 
 def _parse_message(message: object, where: str) -> ConversationMessage:
     if not isinstance(message, Mapping):
         raise invalid_value(where, "a message is an object with role and content")
     role = message.get("role")
-    if role in ("tool", "function") or message.get("tool_calls") or message.get("function_call"):
-        raise not_supported(
-            where, "calls of the client's own tools are not supported; the pool's workers are its tools"
-        )
     if not isinstance(role, str) or role not in _ROLES:
         raise invalid_value(f"{where}.role", f"role must be one of {', '.join(_ROLES)}")
-    return ConversationMessage(_ROLES[role], _parse_content(message.get("content"), f"{where}.content"))
+    text, others = _parse_content(message.get("content"), f"{where}.content")
+    if _ROLES[role] == "tool":
+        return ConversationMessage("tool", text, str(message.get("tool_call_id") or message.get("name") or ""), others)
+    calls = _list_calls(message, where)
+    return ConversationMessage(_ROLES[role], "\n".join(filter(None, (text, *calls))), left_out=others)
 
 
-def _parse_content(content: Any, where: str) -> str:
+def _list_calls(message: Mapping[Any, Any], where: str) -> list[str]:
+    """The calls that a message of the assistant makes, as text."""
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(isinstance(call, Mapping) for call in calls):
+        raise invalid_value(f"{where}.tool_calls", "tool_calls must be a list of objects")
+    functions = [call.get("function") or call.get("custom") for call in calls]
+    functions += [message["function_call"]] if message.get("function_call") else []
+    return [
+        _write_call(function.get("name"), function.get("arguments", function.get("input")))
+        for function in functions
+        if isinstance(function, Mapping)
+    ]
+
+
+def _write_call(name: object, arguments: object) -> str:
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return f"called {name}({written})"
+
+
+def _write_lines(messages: Sequence[ConversationMessage]) -> str:
+    return "\n".join(f"[{message.role}] {message.text}" for message in messages if message.text.strip())
+
+
+def _parse_content(content: Any, where: str) -> tuple[str, str]:
+    """The text of a message's content, and the types of its other parts."""
     if content is None:
-        return ""
+        return "", ""
     if isinstance(content, str):
-        return content
+        return content, ""
     if not isinstance(content, list):
         raise invalid_value(where, "content must be a string or a list of parts")
-    return "\n".join(_parse_part(part, f"{where}[{index}]") for index, part in enumerate(content))
+    texts: list[str] = []
+    others: dict[str, None] = {}
+    for index, part in enumerate(content):
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if not isinstance(part, Mapping) or not isinstance(kind, str):
+            raise invalid_value(f"{where}[{index}]", "a part of the content is an object with a type")
+        if kind == "refusal":
+            texts.append(str(part.get("refusal", "")))
+        elif kind in _TEXTS:
+            texts.append(_read_text(part, f"{where}[{index}]"))
+        else:
+            others[_write_kind(kind)] = None
+    return "\n".join(texts), " ".join(others)
 
 
-def _parse_part(part: object, where: str) -> str:
-    kind = part.get("type") if isinstance(part, Mapping) else None
-    if not isinstance(part, Mapping) or not isinstance(kind, str):
-        raise invalid_value(where, "a part of the content is an object with a type")
-    if kind == "refusal":
-        return str(part.get("refusal", ""))
-    if kind not in _TEXTS:
-        raise ApiError(400, f"content of type {kind!r} is not supported; send text", "unsupported_content", where)
+def _read_text(part: Mapping[Any, Any], where: str) -> str:
     text = part.get("text")
     if not isinstance(text, str):
         raise invalid_value(f"{where}.text", "text must be a string")
     return text
+
+
+def _write_kind(kind: object) -> str:
+    """The type of a part or an item as one word."""
+    return "_".join(str(kind)[:40].split()) or "unknown"

@@ -7,10 +7,12 @@ from typing import Any
 
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import EpisodeEnded
+from pool_registry.errors import StorageError
 from pool_registry.pool import Pool
 from studio.orchestrators.offers import format_offers, list_offers
 
 TRACE_HEADER = "x-podium-trace"
+IGNORED_HEADER = "x-podium-ignored"  # names of the parameters without effect; the document says why
 # Official clients repeat a failed request twice. An episode costs time and money, so they are told not to.
 NO_RETRY = {"x-should-retry": "false"}
 _STATUS = {
@@ -20,6 +22,7 @@ _STATUS = {
     "max_cost": 422,
     "max_rounds": 422,
     "gave_up": 422,
+    "rejected": 403,
 }
 
 
@@ -52,6 +55,18 @@ def not_supported(param: str, message: str) -> ApiError:
 def invalid_value(param: str, message: str) -> ApiError:
     """A parameter with a wrong type or value."""
     return ApiError(400, message, "invalid_value", param)
+
+
+def refuse_unrecorded(error: StorageError) -> ApiError:
+    """An answer that is not sent because its trace is not on disk."""
+    message = f"there is an answer, but it cannot be recorded, so it is not sent: {error}"
+    return ApiError(503, message, "not_recorded", headers=NO_RETRY)
+
+
+def unfit_answer(trace: str, problem: str) -> ApiError:
+    """An answer that does not fit the form which the request wants."""
+    message = f"the answer does not fit the response format: {problem}. The trace is {trace}."
+    return ApiError(422, message, "invalid_answer", "response_format", headers={TRACE_HEADER: trace, **NO_RETRY})
 
 
 def episode_error(ended: EpisodeEnded, episode: Episode, pool: Pool) -> ApiError | None:

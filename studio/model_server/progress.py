@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from orchestrator.engine.events import Event, StepEnded, StepStarted, TurnTaken
 from orchestrator.plan import Step, Turn
 from pool_registry.actions import Observation, as_text
@@ -21,6 +23,11 @@ class EpisodeProgress:
     def total(self) -> int:
         """How many steps are planned so far."""
         return len(self._steps)
+
+    def take_turns(self, turns: Iterable[Turn]) -> None:
+        """Know the steps of turns that were taken before."""
+        for turn in turns:
+            self._steps |= {step.id: step for step in turn.steps}
 
     def describe(self, event: Event) -> str | None:
         """Describe an event in a line that ends with a line break; None for events without a line."""

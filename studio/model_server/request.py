@@ -1,109 +1,141 @@
 """Parses and checks the requests of both APIs.
 
-No parameter is ignored silently. One that the pool cannot honour is refused with the reason, unless its value asks
-for what happens anyway; an unknown parameter is refused, too.
+A parameter is never refused for being there: what cannot be honoured is accepted and reported (parameters.py). A value
+of the wrong type is refused with the field's name.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool, ValidationError
 from starlette.requests import Request
 
+from pool_registry.actions import JsonValue
+from pool_registry.deployment_mode import ModeName
 from pool_registry.kinds import field_problems
 from pool_registry.pool import Limits
-from studio.model_server.conversation import build_query, parse_input, parse_messages
-from studio.model_server.errors import ApiError, invalid_value, not_supported
+from studio.model_server.answer_form import ANY_OBJECT, AnswerForm
+from studio.model_server.client_tools import ClientTool, read_client_tool
+from studio.model_server.conversation import (
+    ConversationMessage,
+    build_query,
+    explain_left_out,
+    parse_input,
+    parse_messages,
+    read_outputs,
+    read_question,
+    read_unread,
+)
+from studio.model_server.errors import ApiError, invalid_value
+from studio.model_server.parameters import SamplingFields, explain_ignored
 
-MAX_BODY_BYTES = 4 * 2**20
-
-_SAMPLING = "each worker of the pool has its own sampling settings; leave it out, or set it on the Pool page"
-_TOOLS = "the pool's own workers are its tools, and the orchestrator chooses among them; leave it out"
-_FORMAT = "the answer is free text; give a worker of the pool an output schema instead"
-_STATELESS = "nothing is kept between requests; send the whole conversation"
-# parameter -> (values that change nothing, why other values are refused)
-NEUTRAL: dict[str, tuple[tuple[object, ...], str]] = {
-    "n": ((1,), "one episode gives one answer; send the request several times for several"),
-    "temperature": ((1,), _SAMPLING),
-    "top_p": ((1,), _SAMPLING),
-    "seed": ((), _SAMPLING),
-    "presence_penalty": ((0,), _SAMPLING),
-    "frequency_penalty": ((0,), _SAMPLING),
-    "logit_bias": (({},), _SAMPLING),
-    "stop": (([],), _SAMPLING),
-    "reasoning_effort": ((), _SAMPLING),
-    "verbosity": ((), _SAMPLING),
-    "tools": (([],), _TOOLS),
-    "tool_choice": (("none", "auto"), _TOOLS),
-    "functions": (([],), _TOOLS),
-    "function_call": (("none", "auto"), _TOOLS),
-    "parallel_tool_calls": ((True, False), _TOOLS),
-    "max_tool_calls": ((), _TOOLS),
-    "web_search_options": ((), _TOOLS),
-    "response_format": (({"type": "text"},), _FORMAT),
-    "text": (({}, {"format": {"type": "text"}}), _FORMAT),
-    "modalities": ((["text"],), "the answer is text"),
-    "audio": ((), "the answer is text"),
-    "prediction": ((), "the answer of an episode cannot be predicted"),
-    "logprobs": ((False,), "an episode has no token probabilities"),
-    "top_logprobs": ((0,), "an episode has no token probabilities"),
-    "store": ((False,), "use the trace in the header x-podium-trace, which the studio keeps"),
-    "previous_response_id": ((), _STATELESS),
-    "conversation": ((), _STATELESS),
-    "prompt": ((), "prompt templates are not kept here; send the text"),
-    "background": ((False,), "requests are answered while the client waits"),
-    "include": (([], ["reasoning.encrypted_content"]), "there is nothing more to include"),
-    "truncation": (("disabled",), "long conversations are not cut; send less"),
-    "service_tier": (("auto", "default"), "there is one tier"),
-}
-# Labels for the provider's own bookkeeping: they never change an answer.
-LABELS = {"user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
+MAX_BODY_BYTES = 32 * 2**20  # a picture that is left out comes along as text
+MAX_STOPS = 16
 
 RequestT = TypeVar("RequestT", bound="_RequestBase")
 
 
 class RequestLimits(BaseModel):
-    """Limits for one episode (`podium` in the request, options of the server). They only ever tighten the pool's."""
+    """Limits for one episode (`podium` in the request, options of the server). They only ever tighten the pool's.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    `max_total_tokens` counts the tokens of all turns and workers together.
+    """
 
-    max_tokens: int | None = Field(default=None, ge=1)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    max_total_tokens: int | None = Field(
+        default=None, ge=1, validation_alias=AliasChoices("max_total_tokens", "max_tokens")
+    )
     max_cost: float | None = Field(default=None, gt=0)
     deadline_s: float | None = Field(default=None, gt=0)
     max_steps: int | None = Field(default=None, ge=1)
 
 
+class RunOptions(RequestLimits):
+    """What a request says under `podium`: its limits, and a deployment mode, which only ever tightens the server's."""
+
+    mode: ModeName | None = None
+
+    @property
+    def limits(self) -> RequestLimits:
+        return RequestLimits(**self.model_dump(exclude={"mode"}))
+
+
+_LIMIT_NAMES = {"max_total_tokens": "max_tokens"}  # ours -> the pool's
+
+
 def tighten_limits(limits: Limits, *others: RequestLimits) -> Limits:
     """Take the smallest value of each limit."""
     smallest: dict[str, float] = {}
-    for source in (limits, *others):
-        for name in RequestLimits.model_fields:
-            value = getattr(source, name)
-            if value is not None:
-                smallest[name] = min(value, smallest.get(name, value))
+    for name in RequestLimits.model_fields:
+        own = _LIMIT_NAMES.get(name, name)
+        values = [getattr(limits, own), *(getattr(other, name) for other in others)]
+        given = [value for value in values if value is not None]
+        if given:
+            smallest[own] = min(given)
     return limits.model_copy(update=smallest)
 
 
 @dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The client's tools of one request. `demanded`: one of them must be called before the answer; `parallel`: several
+    calls may be handed over together."""
+
+    tools: tuple[ClientTool, ...] = ()
+    demanded: bool = False
+    parallel: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeRequest:
-    """A checked request of either API: the query, its limits, and how to send the result."""
+    """A checked request of either API.
+
+    `question` is the last message alone, `outputs` those of the client's tools that it brings, by the calls' ids.
+    `settings` are for the pool's agents; `max_answer_tokens`, `stop` and `form` concern the answer alone. `ignored`
+    says what had no effect, and why, `unread` what the question holds in place of text. `keep` and `background` belong
+    to the Responses API.
+    """
 
     query: str
-    limits: RequestLimits
-    stream: bool
+    limits: RequestLimits = field(default_factory=RequestLimits)
+    stream: bool = False
     include_usage: bool = False
+    question: str = ""
+    messages: tuple[ConversationMessage, ...] = ()
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, JsonValue] = field(default_factory=dict)
+    stop: tuple[str, ...] = ()
+    max_answer_tokens: int | None = None
+    form: AnswerForm | None = None
+    tools: ToolUse = field(default_factory=ToolUse)
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    keep: bool = False
+    background: bool = False
+    mode: ModeName | None = None
+    unread: str = ""
 
 
-class _RequestBase(BaseModel):
+class _RequestBase(SamplingFields):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     model: str
     stream: StrictBool | None = None
-    podium: RequestLimits = RequestLimits()
+    podium: RunOptions = RunOptions()
+    max_total_tokens: int | None = Field(default=None, ge=1)
+    tools: Sequence[object] | None = None
+    tool_choice: object = None
+    parallel_tool_calls: StrictBool | None = None
+    metadata: dict[str, Any] | None = None
+    user: str | None = None
+    store: StrictBool | None = None
+
+    def _limits(self) -> RequestLimits:
+        total = [count for count in (self.max_total_tokens, self.podium.max_total_tokens) if count is not None]
+        return self.podium.limits.model_copy(update={"max_total_tokens": min(total, default=None)})
 
 
 class StreamOptions(BaseModel):
@@ -116,41 +148,160 @@ class ChatRequest(_RequestBase):
     stream_options: StreamOptions | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
+    stop: str | Sequence[str] | None = Field(default=None, max_length=1000)
+    response_format: dict[str, Any] | None = None
 
     def episode_request(self) -> EpisodeRequest:
         """Check the request's content. Raises ApiError naming what cannot be used."""
         tokens = [count for count in (self.max_tokens, self.max_completion_tokens) if count is not None]
-        limits = _with_tokens(self.podium, min(tokens, default=None))
-        usage = self.stream_options is not None and self.stream_options.include_usage
-        query = build_query(parse_messages(self.messages), "messages")
-        return EpisodeRequest(query, limits, bool(self.stream), usage)
+        messages = parse_messages(self.messages)
+        ignored = explain_ignored(self.model_extra or {}) | explain_left_out(messages)
+        form = read_form(self.response_format, "response_format", ignored)
+        return EpisodeRequest(
+            query=build_query(messages, "messages"),
+            limits=self._limits(),
+            mode=self.podium.mode,
+            stream=bool(self.stream),
+            include_usage=self.stream_options is not None and self.stream_options.include_usage,
+            question=read_question(messages),
+            messages=tuple(messages),
+            unread=read_unread(messages),
+            outputs=read_outputs(messages),
+            settings=self.list_settings(),
+            stop=_read_stops(self.stop),
+            max_answer_tokens=min(tokens, default=None),
+            form=form,
+            tools=read_tool_use(self.tools, self.tool_choice, self.parallel_tool_calls, ignored),
+            ignored=ignored,
+        )
 
 
 class ResponsesRequest(_RequestBase):
-    input: str | Sequence[object] = Field(min_length=1)
+    input: str | Sequence[object] = Field(default="", validate_default=False)
     instructions: str | None = None
     stream_options: StreamOptions | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
     reasoning: dict[str, Any] | None = None
+    text: dict[str, Any] | None = None
+    background: StrictBool | None = None
+    previous_response_id: str | None = None
 
-    def episode_request(self) -> EpisodeRequest:
-        """Check the request's content. Raises ApiError naming what cannot be used."""
-        if self.reasoning and self.reasoning.get("effort") is not None:
-            raise not_supported("reasoning.effort", _SAMPLING)
-        limits = _with_tokens(self.podium, self.max_output_tokens)
+    def episode_request(self, earlier: Sequence[ConversationMessage] = ()) -> EpisodeRequest:
+        """Check the request's content; `earlier` is the conversation of the response before. Raises ApiError naming
+        what cannot be used."""
+        new = parse_input(self.input, None)
+        instructions = parse_input([], self.instructions)
+        messages = [*instructions, *earlier, *new]
+        ignored = explain_ignored(self.model_extra or {}) | explain_left_out(new)
+        effort = (self.reasoning or {}).get("effort")
+        settings = {**self.list_settings(), **({"reasoning_effort": effort} if effort else {})}
+        if verbosity := (self.text or {}).get("verbosity"):
+            settings["verbosity"] = verbosity
         return EpisodeRequest(
-            build_query(parse_input(self.input, self.instructions), "input"), limits, bool(self.stream)
+            query=build_query(messages, "input"),
+            limits=self._limits(),
+            mode=self.podium.mode,
+            stream=bool(self.stream),
+            question=read_question(messages),
+            messages=(*earlier, *new),
+            unread=read_unread(messages),
+            outputs=read_outputs(new),
+            settings=settings,
+            max_answer_tokens=self.max_output_tokens,
+            form=read_form((self.text or {}).get("format"), "text.format", ignored),
+            tools=read_tool_use(self.tools, self.tool_choice, self.parallel_tool_calls, ignored),
+            ignored=ignored,
+            keep=self.store is not False,
+            background=bool(self.background),
         )
+
+
+def read_form(wanted: object, where: str, ignored: dict[str, str]) -> AnswerForm | None:
+    """The form of the answer that a request names; None for plain text. Raises ApiError for a schema that is none."""
+    if wanted is None:
+        return None
+    kind = wanted.get("type") if isinstance(wanted, Mapping) else None
+    if not isinstance(wanted, Mapping) or not isinstance(kind, str):
+        raise invalid_value(where, f"{where} must be an object with a type")
+    if kind == "json_object":
+        return AnswerForm(ANY_OBJECT)
+    if kind != "json_schema":
+        if kind != "text":
+            ignored[where] = f"the type {kind[:40]!r} is not known here; use text, json_object or json_schema"
+        return None
+    inner = wanted.get("json_schema", wanted)  # the Responses API has the schema one level higher
+    schema = inner.get("schema") if isinstance(inner, Mapping) else None
+    if not isinstance(schema, Mapping):
+        raise invalid_value(where, f"{where} needs a schema, as an object")
+    try:
+        return AnswerForm(schema)
+    except ValueError as error:
+        raise invalid_value(where, f"{where}: {error}") from error
+
+
+def read_tool_use(
+    tools: Sequence[object] | None, choice: object, parallel: bool | None, ignored: dict[str, str]
+) -> ToolUse:
+    """The client's tools, and how they may be used. Raises ApiError for a tool that cannot be read."""
+    functions = [tool for index, item in enumerate(tools or ()) if (tool := _read_tool(item, index, ignored))]
+    names, demanded = _read_choice(choice, ignored)
+    if names is not None:
+        unknown = [name for name in names if name not in {tool.name for tool in functions}]
+        if unknown:
+            raise invalid_value("tool_choice", f"tool_choice names {unknown[0][:80]!r}, which is not among the tools")
+        functions = [tool for tool in functions if tool.name in names]
+    return ToolUse(tuple(functions), demanded and bool(functions), parallel is not False)
+
+
+def _read_tool(item: object, index: int, ignored: dict[str, str]) -> ClientTool | None:
+    where = f"tools[{index}]"
+    if not isinstance(item, Mapping):
+        raise invalid_value(where, "a tool is an object with a type")
+    if item.get("type", "function") != "function":
+        ignored[where] = f"{str(item.get('type'))[:40]} is not served here; the pool's own workers do such things"
+        return None
+    function = item.get("function", item)  # the Responses API has the fields one level higher
+    try:
+        tool = read_client_tool(function if isinstance(function, Mapping) else {})
+        AnswerForm(tool.parameters)
+    except ValueError as error:
+        raise invalid_value(where, f"{where}: {error}") from error
+    return tool
+
+
+def _read_choice(choice: object, ignored: dict[str, str]) -> tuple[list[str] | None, bool]:
+    """The names of the tools that may be called (None for all), and whether one must be."""
+    if choice is None or choice == "auto":
+        return None, False
+    if choice == "none":
+        return [], False
+    if choice in ("required", "any"):
+        return None, True
+    kind = choice.get("type") if isinstance(choice, Mapping) else None
+    if isinstance(choice, Mapping) and kind == "function":
+        function = choice.get("function", choice)
+        return [str(function.get("name") if isinstance(function, Mapping) else function)], True
+    if isinstance(choice, Mapping) and kind == "allowed_tools":
+        allowed = choice.get("allowed_tools", choice)
+        listed = allowed.get("tools", []) if isinstance(allowed, Mapping) else []
+        names = [item.get("function", item).get("name") for item in listed if isinstance(item, Mapping)]
+        mode = allowed.get("mode") if isinstance(allowed, Mapping) else None
+        return [str(name) for name in names if name], mode == "required"
+    ignored["tool_choice"] = "not known here; use none, auto, required or the name of a function"
+    return None, False
+
+
+def _read_stops(stop: str | Sequence[str] | None) -> tuple[str, ...]:
+    stops = [stop] if isinstance(stop, str) else list(stop or ())
+    return tuple(text for text in stops[:MAX_STOPS] if text)
 
 
 async def read_request(http: Request, kind: type[RequestT], model: str) -> RequestT:
     """Read and check a request.
 
-    Raises ApiError when it is too large or not JSON, has a wrong or unsupported parameter, or names another model.
+    Raises ApiError when it is too large or not JSON, has a value of the wrong type, or names another model.
     """
     request = _validate(kind, _parse_json(await _read_body(http)))
-    for name, value in (request.model_extra or {}).items():
-        _check_extra(name, value)
     if request.model != model:
         raise unknown_model(request.model, model)
     return request
@@ -188,19 +339,3 @@ def _validate(kind: type[RequestT], document: object) -> RequestT:
     except ValidationError as error:
         where, what = field_problems(error)[0]
         raise invalid_value(where, f"{where}: {what}") from error
-
-
-def _check_extra(name: str, value: object) -> None:
-    if value is None or name in LABELS:
-        return
-    if name not in NEUTRAL:
-        raise ApiError(400, f"unknown parameter {name[:80]!r}", "unknown_parameter", name[:80])
-    allowed, why = NEUTRAL[name]
-    if not any(type(value) in (type(neutral), float) and value == neutral for neutral in allowed):
-        raise not_supported(name, f"{name} is not supported: {why}")
-
-
-def _with_tokens(limits: RequestLimits, tokens: int | None) -> RequestLimits:
-    if tokens is None:
-        return limits
-    return limits.model_copy(update={"max_tokens": min(tokens, limits.max_tokens or tokens)})

@@ -69,7 +69,7 @@ def serve_stdio(model: ServedModel, home: str | None) -> None:
     async def main() -> None:
         service = Service(store, _choose_orchestrator(store, model))
         try:
-            await create_mcp_server(lambda: service).run_stdio_async()
+            await create_mcp_server(lambda: service, holds_plans=service.mode.name != "autonomous").run_stdio_async()
         finally:
             await service.close()
 
@@ -156,7 +156,12 @@ def _report_state(
             if last.state == "starting":
                 typer.echo(f"Serving {model.name}: {last.url}  (stop with Ctrl-C)")
             now = last.model_copy(
-                update={"state": "ready", "running": service.running, "answered": service.started - service.running}
+                update={
+                    "state": "ready",
+                    "running": service.running,
+                    "answered": service.answered,
+                    "failed": service.failed,
+                }
             )
             if now != last:
                 write_record(store.home, now)

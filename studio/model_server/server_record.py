@@ -5,14 +5,13 @@ The studio only reads these files, so it also finds servers that were started fr
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from orchestrator.engine.process_identity import is_alive
+from orchestrator.engine.process_identity import is_alive, signal_process
 from pool_registry.atomic_write import write_atomically
 from pool_registry.errors import StorageError
 from pool_registry.storage.data_folder import Home
@@ -34,6 +33,7 @@ class ServerRecord(BaseModel):
     state: Literal["starting", "ready"]
     running: int = 0
     answered: int = 0
+    failed: int = 0
 
     @property
     def url(self) -> str:
@@ -67,7 +67,7 @@ def list_servers(home: Home) -> list[ServerRecord]:
     servers = []
     for path in record_folder(home).glob("*.json"):
         server = _read_record(path)
-        if server is not None and is_alive(server.owner):
+        if server is not None and is_alive(server.owner, home.root):
             servers.append(server)
         else:
             path.unlink(missing_ok=True)
@@ -78,8 +78,11 @@ def stop_server(home: Home, port: int) -> ServerRecord:
     """Ask the server on `port` to stop; requests in flight get one more second. Raises StorageError."""
     for server in list_servers(home):
         if server.port == port:
-            os.kill(int(server.owner.partition(":")[0]), signal.SIGTERM)
-            return server
+            if signal_process(server.owner, signal.SIGTERM):
+                return server
+            raise StorageError(
+                f"what is served on port {port} runs in another container or on another host; stop it there"
+            )
     raise StorageError(f"nothing is served on port {port} from this data folder")
 
 

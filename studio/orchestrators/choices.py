@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from orchestrator.checkpoints import READER, STARTERS, checkpoint_names
 from orchestrator.orchestrator_name import OrchestratorName, TurnOptions, add_options
+from orchestrator.policies.labels import label_orchestrator
 from orchestrator.policies.registry import POLICIES, draws_plans
-from studio.orchestrators.notes import checkpoint_label
 
 FIRST_QUESTION = "How many more people live in Germany than in France?"  # where a reader plans (a test looks)
 PLAN_COUNTS = (1, 4, 8)  # plans that a model draws for a turn
@@ -48,7 +48,7 @@ def orchestrator_choices(with_reference: bool = True) -> list[tuple[str, str]]:
     reader = [name for name in names if name == READER]
     policies = [policy for policy in POLICIES.values() if with_reference or not policy.needs_reference]
     return [
-        *((checkpoint_label(name), name) for name in reader),
+        *((label_orchestrator(name), name) for name in reader),
         *((policy.label, policy.name) for policy in policies),
-        *((checkpoint_label(name), name) for name in [*made, *ships]),
+        *((label_orchestrator(name), name) for name in [*made, *ships]),
     ]

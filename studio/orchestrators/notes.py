@@ -1,4 +1,4 @@
-"""Labels of checkpoints, and the notes below the choice of an orchestrator: what to expect of it on a pool."""
+"""The notes below the choice of an orchestrator: what to expect of it on a pool."""
 
 from __future__ import annotations
 
@@ -11,20 +11,7 @@ from orchestrator.policies.registry import draws_plans, find_policy
 from pool_registry.pool import Pool
 from trainer.tasks import SUITES
 
-STARTER_LABELS = {
-    "base": "Tiny, before training",
-    "starter-sft": "Tiny after SFT",
-    "starter-grpo": "Tiny after SFT and GRPO",
-    "smollm2-sft": "SmolLM2 after SFT",
-    "smollm2-grpo": "SmolLM2 after SFT and GRPO",
-    "smollm2-reader": "SmolLM2, reads any pool",
-}
 MAX_NAMES = 4  # of workers in a note; the others are counted
-
-
-def checkpoint_label(name: str) -> str:
-    """The label of a checkpoint that ships, or the job and the step."""
-    return STARTER_LABELS.get(name) or name.replace("@", " at step ")
 
 
 def checkpoint_note(name: str, pool: Pool) -> str:
@@ -33,6 +20,14 @@ def checkpoint_note(name: str, pool: Pool) -> str:
         _, checkpoint = find_checkpoint(name)
     except UnknownOrchestrator:
         return ""
+    return f"{_describe_checkpoint(checkpoint, pool)} {_describe_hashes(checkpoint)}".strip()
+
+
+def _describe_hashes(checkpoint: Checkpoint) -> str:
+    return "" if checkpoint.files else "It was saved without hashes, so whether its files were changed cannot be seen."
+
+
+def _describe_checkpoint(checkpoint: Checkpoint, pool: Pool) -> str:
     if checkpoint.stage == "base":
         return "This model has not been trained: it repeats texts and writes no plans, so expect PARSE_ERR turns."
     if checkpoint.prompt == "reader":

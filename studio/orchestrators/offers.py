@@ -11,6 +11,7 @@ from orchestrator.engine.episode import Episode
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.orchestrator_name import split_options
 from orchestrator.out_of_depth.gauge import is_beyond
+from orchestrator.policies.labels import label_orchestrator
 from orchestrator.reader.refusal import is_refusal, read_refused_need
 from pool_registry.pool import Pool
 from studio.episode_documents.schema import Offer
@@ -54,7 +55,7 @@ def needs_offers(episode: Episode) -> bool:
 
 
 def find_examples(orchestrator: str, pool: Pool) -> list[str]:
-    """Queries like those that a checkpoint was trained for; none on a pool that their tasks are not made for."""
+    """Find queries like those that a checkpoint was trained for; none on a pool that its tasks are not made for."""
     try:
         _, checkpoint = find_checkpoint(split_options(orchestrator)[0])
     except UnknownOrchestrator:
@@ -69,15 +70,16 @@ def format_offers(offers: list[Offer]) -> str:
 
 
 def _offer_orchestrator(name: str, pool: str, query: str) -> Offer:
+    label = label_orchestrator(name)
     about = ", which reads any pool" if name == READER else ", a model of this pool"
     return Offer(
-        text=f"Ask {name}{about}", orchestrator=name, query=query, href="", command=_write_command(pool, name, query)
+        text=f"Ask {label}{about}", orchestrator=name, query=query, href="", command=_write_command(pool, name, query)
     )
 
 
 def _offer_example(orchestrator: str, pool: str, query: str) -> Offer:
     return Offer(
-        text=f"Ask {orchestrator} something that it can answer: {query}",
+        text=f"Ask {label_orchestrator(orchestrator)} something that it can answer: {query}",
         orchestrator=orchestrator,
         query=query,
         href="",

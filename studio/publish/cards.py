@@ -36,7 +36,7 @@ def front_matter(values: Mapping[str, Any]) -> str:
 def model_card(
     publication: Publication, checkpoint: Checkpoint, pool: Pool, version: int, evaluations: Iterable[str]
 ) -> str:
-    """README.md of the model repository."""
+    """Write README.md of the model repository."""
     hub = hub_repo(checkpoint.base)
     header = front_matter(
         {
@@ -98,7 +98,7 @@ def space_card(
     model: str,
     gradio: str,
 ) -> str:
-    """README.md of the Space; its front matter is what the Hub builds it from."""
+    """Write README.md of the Space; the Hub builds the Space from its front matter."""
     sdk = {"sdk": "static", "app_file": "index.html"}
     if not publication.static:
         sdk = {"sdk": "gradio", "sdk_version": gradio, "app_file": "app.py", "suggested_hardware": publication.hardware}
@@ -174,7 +174,7 @@ def _markdown_cell(value: object) -> str:
 
 
 def hub_repo(base: str) -> str:
-    """owner/name of a base that is on the Hub, or ""."""
+    """Return owner/name of a base that is on the Hub, or ""."""
     return base.removeprefix("hub:") if base.startswith("hub:") else ""
 
 

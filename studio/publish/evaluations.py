@@ -38,7 +38,7 @@ def evaluation_tables(home: Home, orchestrator: str) -> list[str]:
 
 
 def _rows(home: Home, orchestrator: str) -> Iterator[ResultRow]:
-    """Results of this orchestrator in any job of the data folder."""
+    """Read the results of this orchestrator from every job of the data folder."""
     names = {orchestrator, orchestrator.rstrip("/").rpartition("/")[2]}
     for path in sorted(home.jobs.glob(f"*/{RESULTS}")):
         yield from (row for row in read_results(path) if row.orchestrator in names)

@@ -46,7 +46,7 @@ class Hub:
         return str(self.api.endpoint)
 
     def repo_id(self, repo: str) -> str:
-        """OWNER/NAME; a bare name is the person's own."""
+        """Return OWNER/NAME; a name without an owner is the person's own."""
         return repo if "/" in repo else f"{self.user}/{repo}"
 
     def ensure_repo(self, repo: str, kind: str, sdk: str | None = None) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from orchestrator.checkpoints import MANIFEST, TEXTS, WEIGHTS, Checkpoint, FileMark, find_checkpoint
+from orchestrator.checkpoints import MANIFEST, TEXTS, WEIGHTS, Checkpoint, FileMark, open_checkpoint
 from orchestrator.errors import UnknownOrchestrator
 from orchestrator.policies.registry import find_policy
 from pool_registry.pool import Pool, export_pool
@@ -43,7 +43,7 @@ def find_checkpoint_weights(orchestrator: str, merge_to: Path | None = None) -> 
     """
     if find_policy(orchestrator) is not None:
         return None
-    folder, checkpoint = find_checkpoint(orchestrator)
+    folder, checkpoint = open_checkpoint(orchestrator)
     if checkpoint.kind == "adapter" and not hub_repo(checkpoint.base):
         if merge_to is None:
             raise UnknownOrchestrator(
@@ -111,7 +111,7 @@ def checkpoint_entries(weights: Weights, publication: Publication, below: str = 
 
 
 def files_left_out(weights: Weights) -> list[tuple[str, str]]:
-    """Files of the checkpoint's folder that are not published."""
+    """List the files of the checkpoint's folder that are not published."""
     names_of_files = {*_publishable_names(weights), MANIFEST}
     names = sorted(str(path.relative_to(weights.folder)) for path in weights.folder.rglob("*") if path.is_file())
     return [(name, "not needed to use the model") for name in names if name not in names_of_files]

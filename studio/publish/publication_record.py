@@ -86,7 +86,7 @@ class PublicationRecord:
             state = PublicationState.model_validate_json((self.folder / "state.json").read_bytes())
         except (OSError, ValidationError):
             return PublicationState()
-        if state.state == "running" and not is_alive(state.owner):
+        if state.state == "running" and not is_alive(state.owner, self.folder.parents[1]):
             message = "its process ended in the middle; publish again, nothing half-finished is public"
             return state.model_copy(update={"state": "interrupted", "message": message})
         return state

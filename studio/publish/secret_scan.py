@@ -12,25 +12,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pool_registry import literal_keys
 from pool_registry.errors import SecretNotFound
 from pool_registry.pool import Pool
 from pool_registry.secrets import MIN_CHARS, REFERENCE, SECRET_NAME, resolve, secret_encodings
 from studio.publish.bundle import Bundle, Entry
 from studio.publish.request import PublishError
 
-# Shapes of keys that are secrets wherever they stand (as the providers document them).
+# What a file is searched for: shapes of keys, and query parameters of URLs that are called like a secret.
 SHAPES: Mapping[str, re.Pattern[bytes]] = {
-    name: re.compile(pattern)
-    for name, pattern in {
-        "a Hugging Face token": rb"\bhf_[A-Za-z0-9]{30,}\b",
-        "an OpenAI or Anthropic key": rb"\bsk-(?:proj-|ant-|or-|svcacct-)?[A-Za-z0-9_-]{32,}\b",
-        "an AWS access key": rb"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-        "a GitHub token": rb"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,})\b",
-        "a Google API key": rb"\bAIza[A-Za-z0-9_-]{35}\b",
-        "a Slack token": rb"\bxox[abprs]-[A-Za-z0-9-]{20,}\b",
-        "a private key": rb"-----BEGIN [A-Z ]*PRIVATE KEY-----",
-        "a password in a URL": rb"\b[a-z][a-z0-9+.-]{2,20}://[^\s/:@\"'<>{}]{1,64}:[^\s/:@\"'<>{}]{4,200}@[A-Za-z0-9.-]+",
-    }.items()
+    **{name: re.compile(shape.pattern.encode()) for name, shape in literal_keys.SHAPES.items()},
+    "a key in a URL": re.compile(
+        rb"[a-z]{2,8}://[^\s\"'<>]{1,300}[?&][\w.-]{0,30}(?:key|token|secret|passw|credential)[\w.-]{0,30}="
+        rb"(?!env:|keyring:|[{%<$])[^&\s\"'<>]{8,}",
+        re.IGNORECASE,
+    ),
 }
 BINARY = (
     ".safetensors",
@@ -110,6 +106,6 @@ def _resolve_all(references: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _is_secret(value: str) -> bool:
-    """Long enough to be one, and no path: SSL_CERT_FILE and the like name files."""
+    """Whether a value may be a secret: long enough, and no path (SSL_CERT_FILE and the like name files)."""
     value = value.strip()
     return len(value) >= 12 and value.isprintable() and not Path(value).exists() and not value.isdigit()

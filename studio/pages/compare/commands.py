@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from orchestrator.checkpoints import STARTERS, checkpoint_names
 from orchestrator.errors import OrchestratorError
+from orchestrator.policies.labels import label_orchestrator
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import InvalidPool, PoolError, StorageError, WorkerFault
 from studio.frame.commands import Fields, PageCommands, PageReply
 from studio.orchestrators.choices import FIRST_QUERY
-from studio.orchestrators.default import STARTER, choose_default, suggest_orchestrators
-from studio.orchestrators.notes import checkpoint_label
+from studio.orchestrators.default import STARTER, choose_default, suggest_orchestrators, write_model_name
+from studio.pages.compare.schema import CompareChoices, EvaluationCheck, OrchestratorChoice, StartedRun, SuiteLevel
 from studio.pages.train.commands import parse_draft, submit
 from studio.pages.train.preflight import find_gaps
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
 from trainer.recipe import Recipe, dump_recipe
 from trainer.tasks import SUITES, find_task, list_held_out_families
+from trainer.tasks.practice.stored import SOURCE, find_practice_file
 from trainer.tasks.task_conditions import CONDITIONS
 
 MOST = 4
@@ -46,23 +47,23 @@ class CompareCommands(PageCommands):
         choice = str(fields.get("pool") or "")
         pool = next((name for name in (choice, STARTER, *pools) if name in pools), "")
         orchestrators = self._orchestrators(pool)
-        names = [orchestrator["name"] for orchestrator in orchestrators]
+        names = [orchestrator.name for orchestrator in orchestrators]
         family, level, index = FIRST_QUERY
-        document = {
-            "pools": pools,
-            "pool": pool,
-            "orchestrators": orchestrators,
-            "begins": self._choose_first(pool, names),
-            "workers": self._workers(pool),
-            "query": find_task(family, level, "test", index).query,
-            "suites": [{"family": name, "level": level} for name, suite in SUITES.items() for level in suite.levels],
-            "families": list(SUITES),
-            "held_out": list_held_out_families(),
-            "conditions": list(CONDITIONS),
-            "most": MOST,
-            "fewest": FEWEST,
-        }
-        return PageReply(fields=document)
+        choices = CompareChoices(
+            pools=pools,
+            pool=pool,
+            orchestrators=orchestrators,
+            begins=self._choose_first(pool, names),
+            workers=self._workers(pool),
+            query=find_task(family, level, "test", index).query,
+            suites=[SuiteLevel(family=name, level=level) for name, suite in SUITES.items() for level in suite.levels],
+            families=[*_list_own_sources(pool), *SUITES],
+            held_out=list(list_held_out_families()),
+            conditions=list(CONDITIONS),
+            most=MOST,
+            fewest=FEWEST,
+        )
+        return PageReply(fields=choices.to_json())
 
     def _choose_first(self, pool: str, names: Sequence[str]) -> list[str]:
         """Whom the page opens with: the default of the pool and, on the starter pool, the reference of the query that
@@ -74,27 +75,22 @@ class CompareCommands(PageCommands):
         wishes = [choose_default(stored), *reference, *suggest_orchestrators(stored), *names]
         return [name for name in dict.fromkeys(wishes) if name in names][:FEWEST]
 
-    def _orchestrators(self, pool: str) -> list[dict[str, str]]:
-        """Every orchestrator as {name, label, group}; those that take an agent once for each of the pool."""
+    def _orchestrators(self, pool: str) -> list[OrchestratorChoice]:
+        """Every orchestrator; those that take an agent once for each of the pool."""
         agents = [spec.name for spec in self._runtime.store.pools.latest(pool).pool.agents()] if pool else []
-        baselines: list[dict[str, str]] = []
+        baselines: list[OrchestratorChoice] = []
         for name, policy in POLICIES.items():
             if name == "model":
-                labels = [(f"model:{agent}:plan", f"{agent} writes the plan") for agent in agents]
-                baselines += [{"name": key, "label": label, "group": "Models of the pool"} for key, label in labels]
+                baselines += _list_choices([write_model_name(agent) for agent in agents], "Models of the pool")
             elif policy.takes_agent:
-                labels = [(f"{name}:{agent}", f"{policy.label}, {agent}") for agent in agents]
-                baselines += [{"name": key, "label": label, "group": "Baselines"} for key, label in labels]
+                baselines += _list_choices([f"{name}:{agent}" for agent in agents], "Baselines")
             else:
-                label = f"{policy.label}, for queries of a suite" if policy.needs_reference else policy.label
-                baselines.append({"name": name, "label": label, "group": "Baselines"})
+                group = "For queries of a suite" if policy.needs_reference else "Baselines"
+                baselines += _list_choices([name], group)
         names = checkpoint_names()
         made = [name for name in names if name not in STARTERS]
         ships = [name for name in names if name in STARTERS]
-        checkpoints = [
-            {"name": name, "label": checkpoint_label(name), "group": "Checkpoints"} for name in [*ships, *made]
-        ]
-        return checkpoints + baselines
+        return _list_choices([*ships, *made], "Checkpoints") + baselines
 
     def _workers(self, pool: str) -> list[str]:
         if not pool:
@@ -113,7 +109,7 @@ class CompareCommands(PageCommands):
         names = _names(fields)
         if not FEWEST <= len(names) <= MOST:
             raise InvalidPool([("orchestrators", f"choose {FEWEST} to {MOST} different orchestrators")])
-        started: list[dict[str, Any]] = []
+        started: list[StartedRun] = []
         for name in names:
             try:
                 episode = self._runtime.start_episode(
@@ -123,33 +119,38 @@ class CompareCommands(PageCommands):
                 self._halt(started)
                 raise
             except (PoolError, OrchestratorError, WorkerFault) as error:
-                started.append({"orchestrator": name, "episode": None, "problem": str(error)})
+                started.append(StartedRun(orchestrator=name, episode=None, problem=str(error)))
             else:
-                started.append({"orchestrator": name, "episode": episode, "problem": ""})
-        if not any(run["episode"] for run in started):
-            raise InvalidPool([("", problem) for problem in dict.fromkeys(run["problem"] for run in started)])
-        return PageReply(fields={"started": started})
+                started.append(StartedRun(orchestrator=name, episode=episode, problem=""))
+        if not any(run.episode for run in started):
+            raise InvalidPool([("", problem) for problem in dict.fromkeys(run.problem for run in started)])
+        return PageReply(fields={"started": [run.to_json() for run in started]})
 
     def _stop(self, fields: Fields) -> PageReply:
         stopped = [self._runtime.stop_episode(str(episode)) for episode in fields.get("episodes") or []]
         return PageReply("" if any(stopped) else "None of these episodes is running in this studio.")
 
-    def _halt(self, started: Sequence[Mapping[str, Any]]) -> None:
+    def _halt(self, started: Sequence[StartedRun]) -> None:
         for run in started:
-            if run["episode"]:
-                self._runtime.stop_episode(run["episode"])
+            if run.episode:
+                self._runtime.stop_episode(run.episode)
 
     # Evaluations
 
     def _check(self, fields: Fields) -> PageReply:
         """The recipe of an evaluation, and what prevents its start."""
         recipe = evaluation_recipe(fields)
-        gaps = [gap.document() for gap in find_gaps(recipe, self._runtime.store)]
-        return PageReply(fields={"yaml": dump_recipe(recipe), "missing": gaps})
+        check = EvaluationCheck(yaml=dump_recipe(recipe), missing=find_gaps(recipe, self._runtime.store))
+        return PageReply(fields=check.to_json())
 
     def _evaluate(self, fields: Fields) -> PageReply:
         """Put an evaluation into the queue."""
         return submit(evaluation_recipe(fields), self._runtime)
+
+
+def _list_own_sources(pool: str) -> list[str]:
+    """The own tasks of a pool as a source of tasks, where it has some."""
+    return [f"{SOURCE}{pool}"] if pool and find_practice_file(pool).is_file() else []
 
 
 def evaluation_recipe(fields: Fields) -> Recipe:
@@ -178,6 +179,11 @@ def evaluation_recipe(fields: Fields) -> Recipe:
         "evaluate": {**section, "source": source},
     }
     return parse_draft({"recipe": document})
+
+
+def _list_choices(names: Sequence[str], group: str) -> list[OrchestratorChoice]:
+    """The choices under one heading."""
+    return [OrchestratorChoice(name=name, label=label_orchestrator(name), group=group) for name in names]
 
 
 def _names(fields: Fields) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
-from studio.pages.compare.suite import SEEN, list_choices, list_estimate, summarize_cell
+from studio.pages.compare.schema import AblationDocument, MatrixCell, MatrixDocument, MatrixRow, WorkerDrop
+from studio.pages.compare.suite import SEEN, get_interval, list_choices, summarize_cell
 from trainer.results.by_task import estimate_mean, group_by_task
 from trainer.results.figures import compute_figures, group_rows
 from trainer.results.paired import compute_difference
@@ -19,34 +19,32 @@ HELD_OUT = "held-out family"
 COLUMNS = (*CONDITIONS, HELD_OUT)
 
 
-def build_matrix(shelf: ResultShelf, selection: Selection) -> dict[str, Any]:
-    """Orchestrators x conditions, and what each condition costs on the same tasks. Raises NoResults."""
+def build_matrix(shelf: ResultShelf, selection: Selection) -> MatrixDocument:
+    """Build the table of orchestrators by condition, and what each costs on the same tasks. Raises NoResults."""
 
-    def make() -> dict[str, Any]:
-        rows = shelf.rows(selection)
-        return {
-            "ok": True,
-            "columns": list(COLUMNS),
-            "rows": [
-                {"orchestrator": name, "cells": _cells(part)} for name, part in group_rows(rows, "orchestrator").items()
-            ],
-            "held_out": list_held_out_families(),
-            "choices": list_choices(shelf, selection.jobs),
-        }
+    def make() -> MatrixDocument:
+        apart = group_rows(shelf.rows(selection), "orchestrator")
+        return MatrixDocument(
+            columns=list(COLUMNS),
+            rows=[MatrixRow(orchestrator=name, cells=_build_cells(rows)) for name, rows in apart.items()],
+            held_out=list(list_held_out_families()),
+            choices=list_choices(shelf, selection.jobs),
+        )
 
     return shelf.once(("matrix", selection), selection.jobs, make)
 
 
-def _cells(rows: Sequence[ResultRow]) -> dict[str, dict[str, Any]]:
+def _build_cells(rows: Sequence[ResultRow]) -> dict[str, MatrixCell]:
     parts = {name: part for name in COLUMNS if (part := [row for row in rows if find_column(row) == name])}
     tasks = {name: group_by_task(part, across_conditions=True) for name, part in parts.items()}  # of one condition each
     seen = tasks.get(SEEN)
     cells = {}
     for name, measured in tasks.items():
-        cells[name] = summarize_cell(measured)
+        cell = MatrixCell(**dict(summarize_cell(measured)))
         if name not in (SEEN, HELD_OUT) and seen:  # a held-out family has other tasks: there is nothing to pair
             against = compute_difference(measured, seen)
-            cells[name] |= {"change": list_estimate(against.difference), "paired": against.tasks}
+            cell = cell.model_copy(update={"change": get_interval(against.difference), "paired": against.tasks})
+        cells[name] = cell
     return cells
 
 
@@ -55,10 +53,10 @@ def find_column(row: ResultRow) -> str:
     return HELD_OUT if row.condition == SEEN and is_held_out(row.family) else row.condition
 
 
-def build_ablation(shelf: ResultShelf, selection: Selection, orchestrator: str) -> dict[str, Any]:
+def build_ablation(shelf: ResultShelf, selection: Selection, orchestrator: str) -> AblationDocument:
     """What an orchestrator loses without each worker, on the same tasks. Raises NoResults."""
 
-    def make() -> dict[str, Any]:
+    def make() -> AblationDocument:
         everything = shelf.rows(Selection(selection.jobs))
         parts = group_rows(everything, "orchestrator")
         ablated = [name for name, part in parts.items() if any(row.condition.startswith(WITHOUT) for row in part)]
@@ -70,21 +68,20 @@ def build_ablation(shelf: ResultShelf, selection: Selection, orchestrator: str) 
             raise NoResults(
                 f"{chosen} was not measured in the seen pool: there is nothing to compare an ablation with."
             )
-        return {
-            "ok": True,
-            "orchestrator": chosen,
-            "ablated": ablated,
-            "seen": summarize_cell(group_by_task(seen)),
-            "workers": _drops(conditions, seen),
-            "shares": compute_figures(seen).shares,
-            "choices": list_choices(shelf, selection.jobs),
-        }
+        return AblationDocument(
+            orchestrator=chosen,
+            ablated=ablated,
+            seen=summarize_cell(group_by_task(seen)),
+            workers=_list_drops(conditions, seen),
+            shares=compute_figures(seen).shares,
+            choices=list_choices(shelf, selection.jobs),
+        )
 
     return shelf.once(("ablation", selection, orchestrator), selection.jobs, make)
 
 
-def _drops(conditions: Mapping[str, Sequence[ResultRow]], seen: Sequence[ResultRow]) -> list[dict[str, Any]]:
-    """Each set of workers that was switched off, the dearest first."""
+def _list_drops(conditions: Mapping[str, Sequence[ResultRow]], seen: Sequence[ResultRow]) -> list[WorkerDrop]:
+    """List what each set of workers was worth that was switched off, the dearest first."""
     drops = []
     whole = group_by_task(seen, across_conditions=True)
     for condition, rows in conditions.items():
@@ -93,14 +90,14 @@ def _drops(conditions: Mapping[str, Sequence[ResultRow]], seen: Sequence[ResultR
         tasks = group_by_task(rows, across_conditions=True)
         against = compute_difference(tasks, whole)
         drops.append(
-            {
-                "without": condition.removeprefix(WITHOUT),
-                "mean": list_estimate(estimate_mean(tasks)),
-                "change": list_estimate(against.difference),
-                "wins": against.wins,
-                "losses": against.losses,
-                "ties": against.ties,
-                "tasks": against.tasks,
-            }
+            WorkerDrop(
+                without=condition.removeprefix(WITHOUT),
+                mean=get_interval(estimate_mean(tasks)),
+                change=get_interval(against.difference),
+                wins=against.wins,
+                losses=against.losses,
+                ties=against.ties,
+                tasks=against.tasks,
+            )
         )
-    return sorted(drops, key=lambda drop: (drop["change"][0], drop["without"]))
+    return sorted(drops, key=lambda drop: (drop.change[0], drop.without))

@@ -1,12 +1,8 @@
-"""The diff of two episodes as the Compare page shows it: marks on the steps, places of what is gone, and sentences.
-
-The keys are the contract with assets/web/compare/graphs.js.
-"""
+"""The diff of two episodes as the Compare page shows it: marks on the steps, places of what is gone, and sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from orchestrator.engine.episode import Episode
 from orchestrator.graphs.alignment import AlignedGraph
@@ -16,62 +12,60 @@ from orchestrator.graphs.diff import (
     MOVED,
     WORKER,
     GraphDiff,
+    Mark,
     PlacedStep,
     StepPair,
     diff_steps,
     place_steps,
 )
-from studio.episode_documents.view import SHORT, format_arguments
+from studio.episode_documents.arguments import format_arguments
+from studio.episode_documents.view import SHORT
+from studio.pages.compare.schema import DiffEntry, GhostStep, GraphDiffDocument
 
 
-def build_graph_diff(reference: tuple[Episode, AlignedGraph], other: tuple[Episode, AlignedGraph]) -> dict[str, Any]:
+def build_graph_diff(reference: tuple[Episode, AlignedGraph], other: tuple[Episode, AlignedGraph]) -> GraphDiffDocument:
     """What changes from the reference to the other; `marks` are by step id of the other."""
     (first, laid_out), (second, aligned) = reference, other
     difference = diff_steps(place_steps(first), place_steps(second))
-    marks = {str(pair.right.id): list(pair.changes) or ["same"] for pair in difference.pairs}
-    return {
-        "counts": difference.counts(),
-        "marks": marks | {str(step.id): ["added"] for step in difference.added},
-        "ghosts": [_ghost(step, laid_out) for step in difference.removed],
-        "entries": list(_entries(difference, aligned.slots, laid_out.slots)),
-        "empty": difference.empty,
-    }
+    marks = {str(pair.right.id): _list_marks(pair) for pair in difference.pairs}
+    return GraphDiffDocument(
+        counts=difference.counts(),
+        marks=marks | {str(step.id): ["added"] for step in difference.added},
+        ghosts=[_build_ghost(step, laid_out) for step in difference.removed],
+        entries=list(_build_entries(difference, aligned.slots, laid_out.slots)),
+        empty=difference.empty,
+    )
 
 
-def _ghost(gone: PlacedStep, laid_out: AlignedGraph) -> dict[str, Any]:
+def _list_marks(pair: StepPair) -> list[Mark]:
+    return [*pair.changes] or ["same"]
+
+
+def _build_ghost(gone: PlacedStep, laid_out: AlignedGraph) -> GhostStep:
     """A step that the reference has and the other has not, where it stands in the reference."""
     x, y = laid_out.layout.places[gone.id]
-    return {"id": gone.id, "x": round(x), "y": round(y), **step_summary(gone)}
+    instruction = format_arguments(gone.step.arguments)[:SHORT]
+    return GhostStep(id=gone.id, x=round(x), y=round(y), worker=gone.step.worker or "?", instruction=instruction)
 
 
-def _entries(
+def _build_entries(
     difference: GraphDiff, slots: Mapping[int, int], reference_slots: Mapping[int, int]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[DiffEntry]:
     """One entry a step, in the order of the other's steps; what was removed comes last."""
     theirs = {pair.left.id: pair.right.id for pair in difference.pairs}
     both = {pair.right.id: pair for pair in difference.pairs}
     new = {step.id: step for step in difference.added}
     for k in sorted({*both, *new}):
         if k in new:
-            yield {
-                "what": ["added"],
-                "left": None,
-                "right": k,
-                "slot": slots[k],
-                "says": [f"{step_title(new[k])} is only here"],
-            }
+            says = [f"{step_title(new[k])} is only here"]
+            yield DiffEntry(what=["added"], left=None, right=k, slot=slots[k], says=says)
         else:
             pair = both[k]
-            yield {
-                "what": list(pair.changes) or ["same"],
-                "left": pair.left.id,
-                "right": k,
-                "slot": slots[k],
-                "says": list(_sentences(pair, theirs)) or [_same(pair)],
-            }
+            says = list(_sentences(pair, theirs)) or [_same(pair)]
+            yield DiffEntry(what=_list_marks(pair), left=pair.left.id, right=k, slot=slots[k], says=says)
     for step in difference.removed:
-        says = f"{step_title(step)} of the reference is not here"
-        yield {"what": ["removed"], "left": step.id, "right": None, "slot": reference_slots[step.id], "says": [says]}
+        says = [f"{step_title(step)} of the reference is not here"]
+        yield DiffEntry(what=["removed"], left=step.id, right=None, slot=reference_slots[step.id], says=says)
 
 
 def _same(pair: StepPair) -> str:
@@ -118,7 +112,3 @@ def _steps(ids: Sequence[int]) -> str:
 
 def step_title(placed: PlacedStep) -> str:
     return f"Step {placed.id} ({placed.step.worker or '?'})"
-
-
-def step_summary(placed: PlacedStep) -> dict[str, Any]:
-    return {"worker": placed.step.worker or "?", "instruction": format_arguments(placed.step.arguments)[:SHORT]}

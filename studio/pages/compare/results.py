@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from orchestrator.checkpoints import read_job_name
+from orchestrator.policies.labels import label_orchestrator
+from studio.pages.compare.schema import EvaluationLine
 from studio.pages.train.job_document import load_job_recipe
 from studio.pages.train.progress import isoformat
 from trainer.jobs.queue import JobRow, JobStore
@@ -56,7 +59,7 @@ class ResultShelf:
         self._answers: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
 
-    def jobs(self) -> list[dict[str, Any]]:
+    def jobs(self) -> list[EvaluationLine]:
         """The jobs that have results or will have some, newest first, and what they measured."""
         return [self._describe_job(row) for row in self._jobs.all() if self._mark(row.id)[2] or _will_measure(row)]
 
@@ -72,7 +75,7 @@ class ResultShelf:
         merged = self.once("rows", selection.jobs, lambda: self._merge_rows(selection.jobs))
         if not merged:
             raise NoResults(
-                "There is no evaluation yet. Start one below, or run `python -m trainer evaluate evaluate-baselines`."
+                "There is no evaluation yet. Start one with “New evaluation”."
                 if not selection.jobs
                 else f"No episode of {', '.join(selection.jobs)} has been graded yet."
             )
@@ -103,29 +106,33 @@ class ResultShelf:
         return answer
 
     def _in_order(self, jobs: Iterable[str]) -> list[str]:
-        """Oldest first; without a choice the newest job that has results. Raises JobNotFound."""
+        """Order jobs from the oldest; without a choice take the newest that has results. Raises JobNotFound."""
         chosen = list(dict.fromkeys(jobs)) or [job for job in [self.newest()] if job]
         return [row.id for row in sorted(map(self._jobs.get, chosen), key=lambda row: row.created_at)]
 
     def _with_results(self) -> list[JobRow]:
         return [row for row in self._jobs.all() if self._mark(row.id)[2]]
 
-    def _describe_job(self, row: JobRow) -> dict[str, Any]:
+    def _describe_job(self, row: JobRow) -> EvaluationLine:
         rows = self._of(row.id)
         recipe = load_job_recipe(self._jobs, row.id)
-        return {
-            "id": row.id,
-            "title": recipe.title if recipe else "",
-            "pool": recipe.pool if recipe else "",
-            "name": row.name,
-            "state": row.state,
-            "message": row.message,
-            "created_at": isoformat(row.created_at),
-            "episodes": len(rows),
-            "orchestrators": list_orchestrators(rows),
-            "conditions": list(dict.fromkeys(result.condition for result in rows)),
-            "families": list(dict.fromkeys(result.family for result in rows)),
-        }
+        orchestrators = list_orchestrators(rows)
+        return EvaluationLine(
+            id=row.id,
+            title=recipe.title if recipe else "",
+            pool=recipe.pool if recipe else "",
+            name=row.name,
+            state=row.state,
+            message=row.message,
+            created_at=isoformat(row.created_at),
+            episodes=len(rows),
+            orchestrators=orchestrators,
+            labels={name: label_orchestrator(name) for name in orchestrators},
+            label=read_job_name(row.id) or row.id,
+            measures=row.kind == "evaluate",
+            conditions=list(dict.fromkeys(result.condition for result in rows)),
+            families=list(dict.fromkeys(result.family for result in rows)),
+        )
 
     def _of(self, job: str) -> list[ResultRow]:
         mark = self._mark(job)
@@ -145,7 +152,7 @@ class ResultShelf:
         return self._jobs.folder(job).path / RESULTS
 
     def _mark(self, job: str) -> Mark:
-        """(inode, mtime in ns, size) of a job's results; zeros where it has none."""
+        """Return (inode, mtime in ns, size) of a job's results; zeros where it has none."""
         try:
             status = self._path(job).stat()
         except FileNotFoundError:

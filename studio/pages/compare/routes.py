@@ -7,16 +7,17 @@ A document is `ok` with what the page draws, or it has a `hint` that says what t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from studio.frame import sse
 from studio.frame.commands import command_routes
+from studio.frame.document import PageDocument
 from studio.pages.compare.commands import MOST, CompareCommands
 from studio.pages.compare.conditions import build_ablation, build_matrix
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
+from studio.pages.compare.schema import NoDocument
 from studio.pages.compare.stream import ComparisonFollower
 from studio.pages.compare.suite import build_suite, build_task_page
 from studio.pages.compare.training_drift import DriftReader
@@ -44,7 +45,7 @@ def routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/jobs")
     def jobs() -> JSONResponse:
-        return JSONResponse({"ok": True, "jobs": shelf.jobs()})
+        return JSONResponse({"ok": True, "jobs": [line.to_json() for line in shelf.jobs()]})
 
     @router.get("/suite")
     def suite(request: Request) -> JSONResponse:
@@ -73,12 +74,12 @@ def routes(runtime: Runtime) -> APIRouter:
     return outer
 
 
-def respond(make: Callable[[], dict[str, Any]]) -> JSONResponse:
+def respond(make: Callable[[], PageDocument]) -> JSONResponse:
     """The document that `make` returns, or a hint why there is none yet: an ordinary state of the page."""
     try:
-        return JSONResponse(make())
+        return JSONResponse(make().to_json())
     except (NoResults, JobNotFound) as reason:
-        return JSONResponse({"ok": False, "hint": str(reason)})
+        return JSONResponse(NoDocument(hint=str(reason)).to_json())
 
 
 def parse_selection(request: Request) -> Selection:

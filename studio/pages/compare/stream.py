@@ -7,13 +7,14 @@ all are laid out again together and the diff against the reference is sent; unti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from orchestrator.graphs.alignment import align
 from orchestrator.traces.store import EpisodeRow, Store
+from studio.episode_documents.schema import StepState
 from studio.episode_documents.view import build_episode_view, build_view_patch
 from studio.frame.sse import message
 from studio.pages.compare.graph_diff import build_graph_diff
+from studio.pages.compare.schema import ComparisonDocument, ComparisonPatch
 from studio.pages.run.stream import EpisodeFollower
 
 
@@ -28,37 +29,43 @@ class ComparisonFollower:
         """The messages for what was recorded since the last poll. Raises DamagedTrace."""
         changes = [side.take_events() for side in self._sides]
         if "view" in changes:
-            return [message(self.document(), "views")]
-        return [message(self._patch(place), "patch") for place, change in enumerate(changes) if change]
+            return [message(self.document().to_json(), "views")]
+        return [message(self._build_patch(place).to_json(), "patch") for place, change in enumerate(changes) if change]
 
     def is_over(self) -> bool:
         """Whether every episode has ended."""
         over = [side.is_over() for side in self._sides]  # all are asked: each counts how long it waits for its verdict
         return all(over)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> ComparisonDocument:
         """Every graph in one system of coordinates, and what each has other than the reference."""
         sides, reference = self._sides, self._reference
         episodes = [side.episode for side in sides]
         aligned = align(episodes, [side.pool for side in sides], reference)
-        return {
-            "reference": reference,
-            "views": [
-                build_episode_view(side.episode, side.row, side.pool, side.version, placed).to_json()
+        return ComparisonDocument(
+            reference=reference,
+            views=[
+                build_episode_view(side.episode, side.row, side.pool, side.version, placed)
                 for side, placed in zip(sides, aligned, strict=True)
             ],
-            "slots": [{str(k): slot for k, slot in placed.slots.items()} for placed in aligned],
-            "diffs": [
+            slots=[{str(k): slot for k, slot in placed.slots.items()} for placed in aligned],
+            diffs=[
                 None
                 if place == reference
                 else build_graph_diff((episodes[reference], aligned[reference]), (episodes[place], placed))
                 for place, placed in enumerate(aligned)
             ],
-        }
+        )
 
-    def _patch(self, place: int) -> dict[str, Any]:
+    def _build_patch(self, place: int) -> ComparisonPatch:
         """What changed without the shape; the steps' places come from the last common layout."""
         side = self._sides[place]
-        change = build_view_patch(side.episode, side.row, side.pool, side.version).to_json()
-        nodes = [{key: value for key, value in node.items() if key not in ("x", "y")} for node in change["nodes"]]
-        return {"place": place, **change, "nodes": nodes}
+        change = build_view_patch(side.episode, side.row, side.pool, side.version)
+        return ComparisonPatch(
+            place=place,
+            clock_s=change.clock_s,
+            episode=change.episode,
+            turns=change.turns,
+            totals=change.totals,
+            nodes=[StepState(**node.model_dump(exclude={"x", "y"})) for node in change.nodes],
+        )

@@ -8,11 +8,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from studio.pages.compare.results import NoResults, ResultShelf, Selection
+from studio.pages.compare.schema import (
+    CellSummary,
+    ChangedTask,
+    FilterChoices,
+    Interval,
+    PairedFigures,
+    SuiteCell,
+    SuiteDocument,
+    SuiteRow,
+    TaskPage,
+)
 from trainer.results.by_task import PairKey, Samples, SamplesByTask, estimate_mean, group_by_task
-from trainer.results.figures import Figures, compute_grouped_figures, find_best_single, find_pareto_points, group_rows
+from trainer.results.figures import (
+    Figures,
+    Price,
+    compute_grouped_figures,
+    find_best_single,
+    find_pareto_points,
+    group_rows,
+)
 from trainer.results.paired import (
     DIRECTIONS,
     PairedDifference,
@@ -29,11 +46,7 @@ MOST_TURNS = 6
 REFERENCES = ("base",)  # the reference when none is chosen, if it was measured
 SEEN = "seen"
 EVERY = "all"  # conditions
-SHOWN = (
-    "tasks", "episodes", "k", "valid_turns", "statuses", "recovery", "failed_episodes", "outcomes", "cost",
-    "cost_per_episode", "tokens_per_episode", "p50_s", "p95_s", "speedup", "turns", "steps", "depth", "width",
-    "access_precision", "access_recall", "matched", "extra_steps", "extra_depth", "entropy", "shares",
-)  # fmt: skip
+PRICES: tuple[Price, ...] = ("cost", "tokens", "p50_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +58,10 @@ class OrchestratorResults:
     turns: dict[str, float]
 
 
-def build_suite(shelf: ResultShelf, selection: Selection, reference: str) -> dict[str, Any]:
+def build_suite(shelf: ResultShelf, selection: Selection, reference: str) -> SuiteDocument:
     """The whole view. Raises NoResults or JobNotFound."""
 
-    def make() -> dict[str, Any]:
+    def make() -> SuiteDocument:
         filtered = choose_condition(shelf, selection)
         parts = group_by_orchestrator(shelf, filtered)
         chosen = choose_reference(parts, reference)
@@ -56,20 +69,16 @@ def build_suite(shelf: ResultShelf, selection: Selection, reference: str) -> dic
             name: compute_difference(part.tasks, parts[chosen].tasks) for name, part in parts.items() if name != chosen
         }
         figures = {name: part.figures for name, part in parts.items()}
-        return {
-            "ok": True,
-            "reference": chosen,
-            "condition": filtered.condition or EVERY,
-            "best_single": find_best_single(figures),
-            "rows": [_line(name, row, against.get(name)) for name, row in figures.items()],
-            "cells": shelf.once(("cells", filtered), selection.jobs, lambda: _cells(parts)),
-            "pareto": {
-                price: [point.model_dump() for point in find_pareto_points(figures, price)]
-                for price in ("cost", "tokens", "p50_s")
-            },
-            "turns": {name: part.turns for name, part in parts.items()},
-            "choices": list_choices(shelf, selection.jobs),
-        }
+        return SuiteDocument(
+            reference=chosen,
+            condition=filtered.condition or EVERY,
+            best_single=find_best_single(figures),
+            rows=[_build_row(name, row, against.get(name)) for name, row in figures.items()],
+            cells=shelf.once(("cells", filtered), selection.jobs, lambda: _build_cells(parts)),
+            pareto={price: find_pareto_points(figures, price) for price in PRICES},
+            turns={name: part.turns for name, part in parts.items()},
+            choices=list_choices(shelf, selection.jobs),
+        )
 
     return shelf.once(("suite", selection, reference), selection.jobs, make)
 
@@ -90,7 +99,7 @@ def group_by_orchestrator(shelf: ResultShelf, selection: Selection) -> dict[str,
 
 def build_task_page(
     shelf: ResultShelf, selection: Selection, reference: str, orchestrator: str, which: str, first: int
-) -> dict[str, Any]:
+) -> TaskPage:
     """One page of the tasks that an orchestrator improved, regressed or left equal. Raises NoResults."""
     direction = next((name for name in DIRECTIONS if name == which), None)
     if direction is None:
@@ -102,75 +111,68 @@ def build_task_page(
     mine, theirs = parts[orchestrator].tasks, parts[chosen].tasks
     selected = select_tasks(direction, mine, theirs)
     ordered = sorted(selected, key=lambda unit: -abs(mine[unit].score - theirs[unit].score))
-    return {
-        "ok": True,
-        "orchestrator": orchestrator,
-        "reference": chosen,
-        "which": which,
-        "of": len(ordered),
-        "first": first,
-        "tasks": [_task(describe_change(unit, mine, theirs)) for unit in ordered[first : first + PAGE]],
-    }
+    return TaskPage(
+        orchestrator=orchestrator,
+        reference=chosen,
+        which=direction,
+        of=len(ordered),
+        first=first,
+        tasks=[_build_task(describe_change(unit, mine, theirs)) for unit in ordered[first : first + PAGE]],
+    )
 
 
 def choose_condition(shelf: ResultShelf, selection: Selection) -> Selection:
     """The selection with the seen pool where no condition was asked for; EVERY mixes all of them."""
     if selection.condition:
         return replace(selection, condition="") if selection.condition == EVERY else selection
-    measured = list_choices(shelf, selection.jobs)["conditions"]
+    measured = list_choices(shelf, selection.jobs).conditions
     return replace(selection, condition=SEEN if SEEN in measured else "")
 
 
-def choose_reference(names: Mapping[str, Any], choice: str) -> str:
+def choose_reference(names: Mapping[str, object], choice: str) -> str:
     """The orchestrator that the others are compared with: the chosen one, a usual one, or the first."""
     return next((name for name in (choice, *REFERENCES) if name in names), next(iter(names)))
 
 
-def list_choices(shelf: ResultShelf, jobs: tuple[str, ...]) -> dict[str, Any]:
+def list_choices(shelf: ResultShelf, jobs: tuple[str, ...]) -> FilterChoices:
     """What the filters can be set to."""
 
-    def make() -> dict[str, Any]:
+    def make() -> FilterChoices:
         rows = shelf.rows(Selection(jobs))
-        return {
-            "orchestrators": list_orchestrators(rows),
-            "conditions": list(dict.fromkeys(row.condition for row in rows)),
-            "families": sorted({row.family for row in rows}),
-            "levels": sorted({row.level for row in rows}),
-        }
+        return FilterChoices(
+            orchestrators=list_orchestrators(rows),
+            conditions=list(dict.fromkeys(row.condition for row in rows)),
+            families=sorted({row.family for row in rows}),
+            levels=sorted({row.level for row in rows}),
+        )
 
     return shelf.once("choices", jobs, make)
 
 
-def list_estimate(value: Estimate) -> list[float]:
-    """Mean, low, high."""
-    return [value.mean, value.low, value.high]
+def get_interval(value: Estimate) -> Interval:
+    """Return (mean, low, high)."""
+    return value.mean, value.low, value.high
 
 
-def _line(name: str, figures: Figures, against: PairedDifference | None) -> dict[str, Any]:
-    whole = figures.model_dump(mode="json")
-    return {
-        "orchestrator": name,
-        "mean": list_estimate(figures.mean),
-        "pass_at_k": list_estimate(figures.pass_at_k),
-        "pass_all_k": list_estimate(figures.pass_all_k),
-        **{key: whole[key] for key in SHOWN},
-        "paired": _difference_document(against) if against else None,
-    }
+def _build_row(name: str, figures: Figures, against: PairedDifference | None) -> SuiteRow:
+    intervals = {key: get_interval(getattr(figures, key)) for key in ("mean", "pass_at_k", "pass_all_k")}
+    paired = _build_paired(against) if against else None
+    return SuiteRow.model_validate({**dict(figures), **intervals, "orchestrator": name, "paired": paired})
 
 
-def _difference_document(difference: PairedDifference) -> dict[str, Any]:
-    return {
-        "difference": list_estimate(difference.difference),
-        "wins": difference.wins,
-        "losses": difference.losses,
-        "ties": difference.ties,
-        "tasks": difference.tasks,
-        "unpaired": difference.unpaired,
-        "p": difference.p,
-    }
+def _build_paired(difference: PairedDifference) -> PairedFigures:
+    return PairedFigures(
+        difference=get_interval(difference.difference),
+        wins=difference.wins,
+        losses=difference.losses,
+        ties=difference.ties,
+        tasks=difference.tasks,
+        unpaired=difference.unpaired,
+        p=difference.p,
+    )
 
 
-def _cells(parts: Mapping[str, OrchestratorResults]) -> list[dict[str, Any]]:
+def _build_cells(parts: Mapping[str, OrchestratorResults]) -> list[SuiteCell]:
     """The mean of every orchestrator by family and level."""
     cells: dict[tuple[str, int], dict[str, dict[PairKey, Samples]]] = {}
     for name, part in parts.items():
@@ -178,22 +180,22 @@ def _cells(parts: Mapping[str, OrchestratorResults]) -> list[dict[str, Any]]:
             place = cells.setdefault((unit.task.family, unit.task.level), {})
             place.setdefault(name, {})[unit] = samples
     return [
-        {
-            "family": family,
-            "level": level,
-            "by": {name: summarize_cell(tasks) for name, tasks in by_orchestrator.items()},
-        }
+        SuiteCell(
+            family=family,
+            level=level,
+            by={name: summarize_cell(tasks) for name, tasks in by_orchestrator.items()},
+        )
         for (family, level), by_orchestrator in sorted(cells.items())
     ]
 
 
-def summarize_cell(tasks: SamplesByTask) -> dict[str, Any]:
-    """Mean with interval, and of how many tasks and episodes."""
-    return {
-        "mean": list_estimate(estimate_mean(tasks)),
-        "tasks": len({unit.task for unit in tasks}),
-        "episodes": sum(len(samples.rows) for samples in tasks.values()),
-    }
+def summarize_cell(tasks: SamplesByTask) -> CellSummary:
+    """Summarize tasks: their mean with its interval, and how many tasks and episodes they are."""
+    return CellSummary(
+        mean=get_interval(estimate_mean(tasks)),
+        tasks=len({unit.task for unit in tasks}),
+        episodes=sum(len(samples.rows) for samples in tasks.values()),
+    )
 
 
 def _turns(rows: Sequence[ResultRow]) -> dict[str, float]:
@@ -202,18 +204,18 @@ def _turns(rows: Sequence[ResultRow]) -> dict[str, float]:
     return {str(number): counts[number] / len(rows) for number in sorted(counts)}
 
 
-def _task(change: TaskChange) -> dict[str, Any]:
+def _build_task(change: TaskChange) -> ChangedTask:
     key = change.task
-    return {
-        "source": key.source,
-        "family": key.family,
-        "level": key.level,
-        "split": key.split,
-        "index": key.index,
-        "condition": change.condition,
-        "query": change.query[:400],
-        "score": change.score,
-        "reference_score": change.reference_score,
-        "episodes": list(change.episodes),
-        "reference_episodes": list(change.reference_episodes),
-    }
+    return ChangedTask(
+        source=key.source,
+        family=key.family,
+        level=key.level,
+        split=key.split,
+        index=key.index,
+        condition=change.condition,
+        query=change.query[:400],
+        score=change.score,
+        reference_score=change.reference_score,
+        episodes=list(change.episodes),
+        reference_episodes=list(change.reference_episodes),
+    )

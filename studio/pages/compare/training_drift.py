@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import ValidationError
 from sqlmodel import Session, col, select
@@ -21,7 +20,8 @@ from orchestrator.layers import layer_sizes
 from orchestrator.plan import Step
 from orchestrator.traces.store import EventRow
 from studio.pages.compare.results import ResultShelf, Selection
-from studio.pages.compare.suite import SEEN, list_estimate
+from studio.pages.compare.schema import DriftDocument, MeasuredCheckpoint, TracedShapes
+from studio.pages.compare.suite import SEEN, get_interval
 from studio.pages.train.curves import MetricsReader, round_figure
 from studio.pages.train.job_document import load_job_recipe
 from studio.pages.train.rollouts import RolloutIndex
@@ -78,33 +78,30 @@ class DriftReader:
         self._shapes: dict[str, Topology] = {}
         self._lock = threading.Lock()
 
-    def document(self, job: str) -> dict[str, Any]:
+    def document(self, job: str) -> DriftDocument:
         """The whole view of a job; of a running one only what was added since is read. Raises JobNotFound."""
         with self._lock:  # two viewers do not read on in the same file at once
-            return self._document(job)
+            return self._build(job)
 
-    def _document(self, job: str) -> dict[str, Any]:
+    def _build(self, job: str) -> DriftDocument:
         row = self._jobs.get(job)
         metrics = self._metrics.setdefault(job, MetricsReader(self._jobs.folder(job).metrics))
         metrics.poll()
         recipe = load_job_recipe(self._jobs, job)
         columns = metrics.columns.document()
-        return {
-            "ok": True,
-            "job": row.id,
-            "state": row.state,
-            "title": recipe.title if recipe else "",
-            "sft_steps": recipe.sft.steps if recipe and recipe.sft else 0,
-            "steps": columns["steps"],
-            "series": {name: columns["series"][key] for name, key in TAKEN.items() if key in columns["series"]},
-            "workers": {
-                key.removeprefix(WORKER): values for key, values in columns["series"].items() if key.startswith(WORKER)
-            },
-            "traces": self._traces(job),
-            "checkpoints": self._checkpoints(job),
-        }
+        return DriftDocument(
+            job=row.id,
+            state=row.state,
+            title=recipe.title if recipe else "",
+            sft_steps=recipe.sft.steps if recipe and recipe.sft else 0,
+            steps=columns.steps,
+            series={name: columns.series[key] for name, key in TAKEN.items() if key in columns.series},
+            workers={key.removeprefix(WORKER): row for key, row in columns.series.items() if key.startswith(WORKER)},
+            traces=self._trace_shapes(job),
+            checkpoints=self._list_checkpoints(job),
+        )
 
-    def _traces(self, job: str) -> dict[str, Any]:
+    def _trace_shapes(self, job: str) -> TracedShapes:
         """What the recorded episodes say, by step."""
         index = self._indexes.setdefault(job, RolloutIndex(self._jobs.folder(job).rollouts))
         index.refresh()
@@ -115,21 +112,21 @@ class DriftReader:
             step: [self._shapes[key] for key in keys if key in self._shapes] for step, keys in episodes.items()
         }
         there = {step: shapes for step, shapes in shapes_by_step.items() if shapes}
-        return {
-            "steps": list(there),
-            "series": {
+        return TracedShapes(
+            steps=list(there),
+            series={
                 "depth": [_mean([shape.depth for shape in shapes]) for shapes in there.values()],
                 "steps": [_mean([shape.steps for shape in shapes]) for shapes in there.values()],
                 "parallelism": [_mean([shape.parallelism for shape in shapes]) for shapes in there.values()],
                 "tools": [_mean([len(shape.workers) for shape in shapes]) for shapes in there.values()],
                 "entropy": [_diversity(shapes) for shapes in there.values()],
             },
-            "episodes": SAMPLED,
-            "lost": sum(len(keys) for keys in episodes.values()) - sum(map(len, shapes_by_step.values())),
-        }
+            episodes=SAMPLED,
+            lost=sum(len(keys) for keys in episodes.values()) - sum(map(len, shapes_by_step.values())),
+        )
 
     def _episodes(self, index: RolloutIndex, step: int) -> list[str]:
-        """Some episodes of a step, of every group equally many."""
+        """Choose some episodes of a step, of every group equally many."""
         groups = [
             [str(episode.get("id")) for episode in group.get("episodes") or [] if isinstance(episode, dict)]
             for group in index.groups(step, 0, SAMPLED)
@@ -152,40 +149,42 @@ class DriftReader:
                             rounds.setdefault(episode, []).append(event.turn.steps)
             self._shapes.update({key: measure_topology(turns) for key, turns in rounds.items()})
 
-    def _checkpoints(self, job: str) -> list[dict[str, Any]]:
+    def _list_checkpoints(self, job: str) -> list[MeasuredCheckpoint]:
         """What evaluations of this and of other jobs measured of this job's checkpoints in the seen pool, by step."""
-        jobs = tuple(document["id"] for document in self._shelf.jobs() if _measures(document["orchestrators"], job))
+        jobs = tuple(line.id for line in self._shelf.jobs() if _measures(line.orchestrators, job))
         if not jobs:
             return []
 
-        def make() -> list[dict[str, Any]]:
+        def make() -> list[MeasuredCheckpoint]:
             seen = [row for row in self._shelf.rows(Selection(jobs)) if row.condition == SEEN]
             measured = [
                 (checkpoint_step(name, job), name, rows) for name, rows in group_rows(seen, "orchestrator").items()
             ]
-            documents = [
-                _checkpoint(step, name, compute_figures(rows)) for step, name, rows in measured if step is not None
+            checkpoints = [
+                _build_checkpoint(step, name, compute_figures(rows))
+                for step, name, rows in measured
+                if step is not None
             ]
-            return sorted(documents, key=lambda document: document["step"])
+            return sorted(checkpoints, key=lambda checkpoint: checkpoint.step)
 
         return self._shelf.once(("drift", job), jobs, make)
 
 
-def _checkpoint(step: int, name: str, figures: Figures) -> dict[str, Any]:
+def _build_checkpoint(step: int, name: str, figures: Figures) -> MeasuredCheckpoint:
     """What is drawn of an evaluated checkpoint."""
-    return {
-        "step": step,
-        "orchestrator": name,
-        "tasks": figures.tasks,
-        "mean": list_estimate(figures.mean),
-        "depth": figures.depth,
-        "width": figures.width,
-        "turns": figures.turns,
-        "steps": figures.steps,
-        "parallelism": figures.steps / figures.depth if figures.depth else None,
-        "entropy": figures.entropy,
-        "shares": figures.shares,
-    }
+    return MeasuredCheckpoint(
+        step=step,
+        orchestrator=name,
+        tasks=figures.tasks,
+        mean=get_interval(figures.mean),
+        depth=figures.depth,
+        width=figures.width,
+        turns=figures.turns,
+        steps=figures.steps,
+        parallelism=figures.steps / figures.depth if figures.depth else None,
+        entropy=figures.entropy,
+        shares=figures.shares,
+    )
 
 
 def checkpoint_step(name: str, job: str) -> int | None:
@@ -195,7 +194,7 @@ def checkpoint_step(name: str, job: str) -> int | None:
 
 
 def pick_evenly(steps: Sequence[int], most: int) -> list[int]:
-    """At most `most` of the steps, evenly spread, the first and the last among them."""
+    """Pick at most `most` of the steps, evenly spread, the first and the last among them."""
     if len(steps) <= most:
         return list(steps)
     return [steps[round(k * (len(steps) - 1) / (most - 1))] for k in range(most)]
@@ -206,7 +205,7 @@ def _measures(orchestrators: Sequence[str], job: str) -> bool:
 
 
 def _diversity(shapes: Sequence[Topology]) -> float | None:
-    """Entropy in bits of which workers the steps go to."""
+    """The entropy, in bits, of which workers the steps go to."""
     calls: Counter[str] = Counter()
     for shape in shapes:
         calls.update(shape.workers)

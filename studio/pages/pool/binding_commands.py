@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 from orchestrator.binding.bind_turn import explain_unbound
 from orchestrator.binding.bind_workers import BY_PERSON, NONE, Binding, bind_workers, list_choices
 from orchestrator.binding.learnt_worker import LearntWorker
 from orchestrator.checkpoints import checkpoint_names, find_checkpoint, spell_checkpoint
+from orchestrator.policies.labels import label_orchestrator
 from pool_registry.calls.live_pool import LivePool, live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
 from pool_registry.storage.pool_store import StoredPool
 from studio.frame.commands import Command, Fields, PageReply, text, version, words
-from studio.orchestrators.notes import checkpoint_label
+from studio.pages.pool.schema import BindingDocument, BindingRow, CheckpointBinding
 from studio.runtime import Runtime
 
 
@@ -56,14 +56,19 @@ class BindingCommands:
     def _reply(self, stored: StoredPool, checkpoint: str, message: str = "") -> PageReply:
         names = list_bindable()
         chosen = checkpoint or next(iter(names), "")
-        document: dict[str, Any] = {"checkpoints": [[name, checkpoint_label(name)] for name in names]}
+        binding = CheckpointBinding()
         if chosen:
             name = spell_checkpoint(chosen)
-            if name not in names:
-                document["checkpoints"].append([name, checkpoint_label(name)])
+            names = list(dict.fromkeys([*names, name]))
             edits = self._edits.read(name, stored.pool.hash)
-            document |= self._runtime.run(_describe(name, stored.pool, edits))
-        return PageReply(message, {"binding": {**document, "pool": stored.pool.name, "version": stored.version}})
+            binding = self._runtime.run(_describe(name, stored.pool, edits))
+        document = BindingDocument(
+            **dict(binding),
+            checkpoints=[(name, label_orchestrator(name)) for name in names],
+            pool=stored.pool.name,
+            version=stored.version,
+        )
+        return PageReply(message, {"binding": document.to_json()})
 
 
 def list_bindable() -> list[str]:
@@ -103,40 +108,39 @@ async def _list_choices(learnt: LearntWorker, pool: Pool) -> list[str]:
         return list_choices(learnt, live)
 
 
-async def _describe(checkpoint: str, pool: Pool, edits: Mapping[str, str]) -> dict[str, Any]:
+async def _describe(checkpoint: str, pool: Pool, edits: Mapping[str, str]) -> CheckpointBinding:
     async with live_pool(pool) as live:
         return await asyncio.to_thread(build_binding_document, checkpoint, live, edits)
 
 
-def build_binding_document(checkpoint: str, pool: LivePool, edits: Mapping[str, str]) -> dict[str, Any]:
+def build_binding_document(checkpoint: str, pool: LivePool, edits: Mapping[str, str]) -> CheckpointBinding:
     """What the page shows of a checkpoint's binding, a row a learnt worker. Blocks while texts are compared."""
     learnt = find_learnt_workers(checkpoint)
     if not learnt:
-        return {"checkpoint": checkpoint, "rows": [], "reason": _explain_none(checkpoint), "changes_nothing": True}
+        return CheckpointBinding(checkpoint=checkpoint, reason=_explain_none(checkpoint))
     binding = bind_workers(learnt, pool, edits)
     automatic = bind_workers(learnt, pool) if edits else binding
-    return {
-        "checkpoint": checkpoint,
-        "reason": "",
-        "changes_nothing": binding.changes_nothing,
-        "rows": [_build_row(item, binding, automatic, pool) for item in learnt],
-    }
+    return CheckpointBinding(
+        checkpoint=checkpoint,
+        changes_nothing=binding.changes_nothing,
+        rows=[_build_row(item, binding, automatic, pool) for item in learnt],
+    )
 
 
-def _build_row(learnt: LearntWorker, binding: Binding, automatic: Binding, pool: LivePool) -> dict[str, Any]:
+def _build_row(learnt: LearntWorker, binding: Binding, automatic: Binding, pool: LivePool) -> BindingRow:
     bound = binding.workers[learnt.name]
     worker = pool.workers.get(bound.worker)
-    return {
-        "learnt": learnt.name,
-        "role": learnt.role,
-        "description": learnt.description,
-        "worker": bound.worker,
-        "worker_description": worker.spec.description if worker else "",
-        "likeness": bound.likeness,
-        "by": bound.by,
-        "edited": bound.by == BY_PERSON,
-        "automatic": automatic.workers[learnt.name].worker,
-        "parameters": list(bound.parameters.items()),
-        "choices": list_choices(learnt, pool),
-        "problem": explain_unbound(bound) if bound.worker == NONE else "",
-    }
+    return BindingRow(
+        learnt=learnt.name,
+        role=learnt.role,
+        description=learnt.description,
+        worker=bound.worker,
+        worker_description=worker.spec.description if worker else "",
+        likeness=bound.likeness,
+        by=bound.by,
+        edited=bound.by == BY_PERSON,
+        automatic=automatic.workers[learnt.name].worker,
+        parameters=list(bound.parameters.items()),
+        choices=list_choices(learnt, pool),
+        problem=explain_unbound(bound) if bound.worker == NONE else "",
+    )

@@ -9,18 +9,26 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pool_registry.deployment_mode import DeploymentMode
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import KINDS, field_problems, kind_of, open_worker
-from pool_registry.pool import Limits, Pool, disarm_pool, import_pool
+from pool_registry.pool import Limits, Pool, import_pool
 from pool_registry.storage.pool_store import StoredPool
-from studio.frame.commands import Fields, PageCommands, PageReply, table, text, version, words
+from pool_registry.wants import disarm_pool, list_new_wants, list_wants
+from pool_registry.worker import WorkerSpec
+from studio.access.permissions import POOL_CHANGES
+from studio.access.pool_rights import ReadOnlyPools, check_worker, check_workers
+from studio.access.roles import UserRole, current_rights
+from studio.frame.commands import Fields, PageCommands, PageReply, answer, table, text, version, words
 from studio.pages.pool.binding_commands import BindingCommands
 from studio.pages.pool.documents import build_page_state, runs_program
 from studio.pages.pool.evidence_commands import EvidenceCommands
 from studio.pages.pool.forms import parse_worker, place_worker, rename_pool
 from studio.pages.pool.gallery_commands import GalleryCommands
 from studio.pages.pool.import_commands import ImportCommands
+from studio.pages.pool.manage_commands import ManageCommands
 from studio.pages.pool.memory_commands import MemoryCommands
+from studio.pages.pool.schema import TryForm
 from studio.pages.pool.training_commands import TrainingCommands
 from studio.pages.pool.try_worker import alone, build_observation, make_arguments
 from studio.pages.pool.version_diff import build_version_diff
@@ -33,6 +41,7 @@ class PoolCommands(PageCommands):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._pools = runtime.store.pools
+        self._read_only = ReadOnlyPools(runtime.store.engine)
         self.commands = {
             "show": self._show,
             "save_worker": self._save_worker,
@@ -43,17 +52,33 @@ class PoolCommands(PageCommands):
             "check_local": self._check_local,
             "try_worker": self._try_worker,
             "save_limits": self._save_limits,
+            "save_mode": self._save_mode,
             "compare": self._compare,
             "restore": self._restore,
             "create": self._create,
             "import": self._import,
+            "switch_on": self._switch_on,
+            "set_read_only": self._set_read_only,
             **GalleryCommands(runtime, self._save).commands,
             **ImportCommands(runtime, self._save).commands,
             **MemoryCommands(runtime, self._save).commands,
             **BindingCommands(runtime).commands,
             **TrainingCommands(runtime).commands,
             **EvidenceCommands(runtime).commands,
+            **ManageCommands(runtime, self._show).commands,
         }
+
+    def run(self, name: str, fields: Fields) -> dict[str, Any]:
+        """Run a command and return its reply as JSON; a pool that is shared read-only is changed by owners only."""
+        if name not in POOL_CHANGES:
+            return super().run(name, fields)
+
+        def check() -> PageReply:
+            self._read_only.check(str(fields.get("pool") or ""))
+            return PageReply()
+
+        refusal = answer(check)
+        return super().run(name, fields) if refusal["ok"] else refusal
 
     # State
 
@@ -67,12 +92,19 @@ class PoolCommands(PageCommands):
         return self._state(stored)
 
     def _state(self, stored: StoredPool | None, message: str = "", **more: Any) -> PageReply:
-        state = build_page_state(self._runtime, self._pools.names(), stored)
-        return PageReply(message=message, fields={"state": state, **more})
+        read_only = stored is not None and self._read_only.holds(stored.pool.name)
+        state = build_page_state(self._runtime, self._pools.names(), stored, read_only)
+        return PageReply(message=message, fields={"state": state.to_json(), **more})
 
-    def _save(self, pool: Pool, message: str = "", **more: Any) -> PageReply:
+    def _save(self, pool: Pool, message: str = "", origin: Pool | None = None, **more: Any) -> PageReply:
+        """Save a version of a pool that was made from `origin`, by default from the version before it."""
+        if not current_rights.get().is_owner:
+            check_workers(pool, origin or self._find_latest(pool.name))
         stored = self._pools.save(pool)
         return self._state(stored, message or f"Saved as version {stored.version}", **more)
+
+    def _find_latest(self, name: str) -> Pool | None:
+        return self._pools.latest(name).pool if name in self._pools.names() else None
 
     # Workers
 
@@ -83,6 +115,9 @@ class PoolCommands(PageCommands):
         others = {old.name for old in pool.workers if old.name != replacing}
         if spec.name in others:
             raise InvalidPool([("name", f"this pool has a worker {spec.name!r} already")])
+        # Who types a worker sees what it wants. An edit of one may change half of a sentence, and is asked about.
+        if replacing and (question := ask_consent(fields, list_new_wants(spec, pool.find_worker(str(replacing))))):
+            return question
         return self._save(place_worker(pool, spec, replacing))
 
     def _remove_worker(self, fields: Fields) -> PageReply:
@@ -93,17 +128,40 @@ class PoolCommands(PageCommands):
         pool = self._pools.latest(text(fields, "pool")).pool
         spec = pool.worker(text(fields, "name"))
         changed = spec.model_copy(update={"enabled": bool(fields["enabled"])})
+        if question := ask_consent(fields, list_new_wants(changed, spec)):
+            return question
         return self._save(pool.with_worker(changed, spec.name))
 
     def _set_description(self, fields: Fields) -> PageReply:
-        """Another description of a worker, and nothing else of it."""
+        """Change the description of a worker, and nothing else of it."""
         pool = self._pools.latest(text(fields, "pool")).pool
         spec = pool.worker(text(fields, "name"))
         document = {**spec.model_dump(mode="json"), "description": text(fields, "description")}
         return self._save(place_worker(pool, parse_worker(document), spec.name))
 
+    def _switch_on(self, fields: Fields) -> PageReply:
+        """Switch on the workers of an imported pool that a person has ticked; `workers` says what each was seen to
+        want."""
+        pool = self._pools.latest(text(fields, "pool")).pool
+        seen = table(fields, "workers")
+        for name, wants in seen.items():
+            spec = pool.worker(name)
+            if wants != list_wants(spec):
+                raise InvalidPool([("", f"{name} has changed meanwhile; look again at what it wants")])
+            pool = pool.with_worker(spec.model_copy(update={"enabled": True}), name)
+        return self._save(pool, f"Switched on: {', '.join(seen) or 'none'}")
+
+    def _refuse_unseen(self, fields: Fields, spec: WorkerSpec) -> PageReply | None:
+        """The question to ask before a stored worker that is off is called: its address and keys may be anybody's."""
+        name = str(fields.get("pool") or "")
+        stored = self._pools.latest(name).pool.find_worker(spec.name) if name in self._pools.names() else None
+        return ask_consent(fields, list_wants(spec)) if stored is not None and not stored.enabled else None
+
     def _check_worker(self, fields: Fields) -> PageReply:
         spec = self._pools.latest(text(fields, "pool")).pool.worker(text(fields, "name"))
+        check_worker(spec.model_copy(update={"enabled": True}), self._find_latest(text(fields, "pool")))
+        if question := self._refuse_unseen(fields, spec):
+            return question
         health = self._runtime.check_workers([spec])[0]
         return PageReply(
             message=f"{spec.name}: {health.text}", fields={"health": {"ok": health.ok, "text": health.text}}
@@ -119,18 +177,20 @@ class PoolCommands(PageCommands):
 
     def _try_worker(self, fields: Fields) -> PageReply:
         spec = parse_worker(table(fields, "worker"))
+        check_worker(spec.model_copy(update={"enabled": True}), self._find_latest(str(fields.get("pool") or "")))
         if "arguments" not in fields:
             worker = open_worker(spec)
             takes_seen = KINDS[spec.kind].role == "agent" or bool(worker.sample_seen)
-            return PageReply(
-                fields={
-                    "parameters": dict(worker.parameters),
-                    "sample": make_arguments(worker),
-                    "seen": worker.sample_seen if takes_seen else None,
-                }
+            form = TryForm(
+                parameters=dict(worker.parameters),
+                sample=make_arguments(self._runtime, worker),
+                seen=worker.sample_seen if takes_seen else None,
             )
+            return PageReply(fields=form.to_json())
+        if question := self._refuse_unseen(fields, spec):
+            return question
         seen = self._runtime.try_worker(alone(spec), table(fields, "arguments"), str(fields.get("seen") or ""))
-        return PageReply(fields={"observation": build_observation(seen)})
+        return PageReply(fields={"observation": build_observation(seen).to_json()})
 
     # Pools and versions
 
@@ -142,10 +202,18 @@ class PoolCommands(PageCommands):
             raise InvalidPool(field_problems(error)) from error
         return self._save(pool.model_copy(update={"limits": limits}))
 
+    def _save_mode(self, fields: Fields) -> PageReply:
+        pool = self._pools.latest(text(fields, "pool")).pool
+        try:
+            mode = DeploymentMode.model_validate(table(fields, "mode"))
+        except ValidationError as error:
+            raise InvalidPool(field_problems(error)) from error
+        return self._save(pool.model_copy(update={"mode": mode}))
+
     def _compare(self, fields: Fields) -> PageReply:
         name = text(fields, "pool")
         before, after = (self._pools.get(name, version(fields, end)).pool for end in ("before", "after"))
-        return PageReply(fields={"diff": build_version_diff(before, after)})
+        return PageReply(fields={"diff": build_version_diff(before, after).to_json()})
 
     def _restore(self, fields: Fields) -> PageReply:
         return self._save(self._pools.get(text(fields, "pool"), version(fields)).pool)
@@ -155,16 +223,43 @@ class PoolCommands(PageCommands):
         self._refuse_taken(name)
         source = fields.get("copy_of")
         base = self._pools.latest(str(source)).pool if source else Pool(name="new")
-        return self._save(rename_pool(base, name))
+        return self._save(rename_pool(base, name), origin=base)
+
+    def _set_read_only(self, fields: Fields) -> PageReply:
+        """Share a pool read-only, or let editors change it again."""
+        stored = self._pools.latest(text(fields, "pool"))
+        read_only = fields.get("on") is True
+        self._read_only.set(stored.pool.name, read_only)
+        who = "Only owners change" if read_only else "Editors may change"
+        return self._state(stored, f"{who} {stored.pool.name}")
 
     def _import(self, fields: Fields) -> PageReply:
-        """Another person's pool. What would run programs on this machine arrives switched off."""
+        """Import another person's pool. What wants something of this machine or its owner arrives switched off."""
         pool = import_pool(str(fields.get("text") or ""))
         name = words(fields, "name") or pool.name
         self._refuse_taken(name)
-        safe, notes = disarm_pool(pool)
-        return self._save(rename_pool(safe, name), "; ".join(("Imported", *notes)) if notes else "")
+        safe, wants, notes = disarm_pool(pool)
+        off = [
+            f"{worker} {' and '.join(sentences)}; it stays off until you enable it"
+            for worker, sentences in wants.items()
+        ]
+        lines = (*off, *notes)
+        return self._save(
+            rename_pool(safe, name), "; ".join(("Imported", *lines)) if lines else "", imported_wants=wants
+        )
 
     def _refuse_taken(self, name: str) -> None:
         if name in self._pools.names():
             raise InvalidPool([("name", f"there is a pool {name!r} already; choose another name")])
+
+
+def ask_consent(fields: Fields, wants: list[str]) -> PageReply | None:
+    """The reply that asks an owner about `wants`; None when `confirmed` names just these. Raises RoleRefused for
+    others."""
+    if not wants:
+        return None
+    current_rights.get().require(UserRole.OWNER, f"agree that it {wants[0]}")
+    if fields.get("confirmed") == wants:
+        return None
+    sentence = f"not done: confirm first that it {'; '.join(wants)}"
+    return PageReply(problems=(("", sentence),), fields={"wants": wants})

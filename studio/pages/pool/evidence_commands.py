@@ -6,14 +6,16 @@ from collections.abc import Collection
 
 from pydantic import Field
 
+from orchestrator.policies.labels import label_orchestrator
 from pool_registry.calls.effect_free_pool import list_refused_workers
 from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
+from pool_registry.wants import list_wants
+from pool_registry.worker import WorkerSpec
 from studio.frame.commands import Command, Fields, PageReply, text
 from studio.frame.document import PageDocument
 from studio.orchestrators.default import SMALLEST, choose_default
-from studio.orchestrators.notes import checkpoint_label
 from studio.runtime import Runtime
 from trainer.evaluation.replayable_tasks import ReplayableTasks, list_replayable_tasks
 from trainer.evaluation.worker_facts import SAMPLES, SampleSources, collect_facts, describe_worker
@@ -168,7 +170,16 @@ class EvidenceCommands:
 
     def _read(self, fields: Fields) -> tuple[Pool, str]:
         pool = self._runtime.store.pools.latest(text(fields, "pool")).pool
-        return pool, pool.worker(text(fields, "name")).name
+        spec = pool.worker(text(fields, "name"))
+        # Measuring switches it on, and calls it.
+        if not spec.enabled and (wants := list_wants(spec)) and not self._was_on(pool.name, spec):
+            raise InvalidPool([("", f"{spec.name} is off and {'; '.join(wants)}. Switch it on first, if you agree")])
+        return pool, spec.name
+
+    def _was_on(self, pool: str, spec: WorkerSpec) -> bool:
+        """Whether a person has had this worker on before, with what it wants now."""
+        earlier = (stored.pool.find_worker(spec.name) for stored in self._runtime.store.pools.versions(pool))
+        return any(old is not None and old.enabled and list_wants(old) == list_wants(spec) for old in earlier)
 
     def _choose_orchestrator(self, pool: Pool, worker: str, tasks: ReplayableTasks) -> str:
         """The orchestrator that the Run page would pick, where it can plan without the worker, else the reference
@@ -188,11 +199,6 @@ async def _try_orchestrator(candidates: list[str], pool: Pool, tasks: Replayable
 async def _list_refused(pool: Pool) -> list[str]:
     async with live_pool(pool) as live:
         return list_refused_workers(live)
-
-
-def label_orchestrator(name: str) -> str:
-    """How people call an orchestrator that replays tasks."""
-    return "the reference plans of the tasks" if name == REFERENCE_PLANS else checkpoint_label(name)
 
 
 def build_value_document(value: WorkerValue, tasks: ReplayableTasks, pool: str) -> ValueDocument:

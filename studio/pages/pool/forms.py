@@ -52,7 +52,7 @@ def place_worker(pool: Pool, spec: WorkerSpec, replacing: str | None) -> Pool:
 
 
 def rename_pool(pool: Pool, name: str) -> Pool:
-    """`pool` under another name. Raises InvalidPool when that is no name."""
+    """Return `pool` under another name. Raises InvalidPool when that is no name."""
     try:
         return Pool.model_validate({**pool.model_dump(), "name": name})
     except ValidationError as error:

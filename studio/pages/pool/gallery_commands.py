@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
 from pool_registry import secrets
-from pool_registry.errors import InvalidPool, SecretNotFound
+from pool_registry.errors import InvalidPool, SecretNotFound, WorkerFault
 from pool_registry.gallery.discover_servers import discover_servers
 from pool_registry.gallery.providers import provider_of
 from pool_registry.gallery.templates import SHIPPED_MODEL, WorkerTemplate, templates
 from pool_registry.gallery.worker_from_template import choose_base, find_missing, list_bases, make_worker
 from pool_registry.imports import worker_name
+from pool_registry.kinds import open_worker
 from pool_registry.language_models import endpoints
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
+from studio.access.pool_rights import check_address, check_worker
 from studio.frame.commands import Command, Fields, PageReply, table, text, words
 from studio.pages.pool.documents import describe_target
+from studio.pages.pool.schema import GalleryDocument, ModelChoice, TemplateCard
 from studio.pages.pool.try_worker import run_worker_test
 from studio.runtime import Runtime
 
@@ -26,6 +28,9 @@ STORE_HINT = (
     "this looks like a key itself; it was not kept. Put it in a variable (export NAME=...) or in the keyring "
     "(keyring set podium NAME) and write env:NAME or keyring:NAME"
 )
+
+
+MAX_DESCRIPTION = 2000
 
 
 class GalleryCommands:
@@ -49,10 +54,11 @@ class GalleryCommands:
         """Every template, and the models on which a role agent can run."""
         pool = self._pools.latest(text(fields, "pool")).pool
         bases = list_bases(pool) or [SHIPPED_MODEL]
-        models = [{"name": spec.name, "label": f"{spec.name} · {describe_target(spec)}"} for spec in bases]
-        return PageReply(
-            fields={"templates": [build_template_card(template) for template in templates().values()], "models": models}
+        gallery = GalleryDocument(
+            templates=[build_template_card(template) for template in templates().values()],
+            models=[ModelChoice(name=spec.name, label=f"{spec.name} · {describe_target(spec)}") for spec in bases],
         )
+        return PageReply(fields=gallery.to_json())
 
     def _add_template(self, fields: Fields) -> PageReply:
         """Add what a template makes; when something is needed for which there is no default, say what."""
@@ -66,14 +72,27 @@ class GalleryCommands:
             return PageReply(fields={"needs": missing})
         base = choose_base(pool, words(fields, "model_of")) if template.runs_on_model else None
         try:
-            spec = make_worker(template, values, pool, base)
+            spec = self._describe_source(make_worker(template, values, pool, base))
             added = pool.with_worker(spec)
         except InvalidPool as error:
             raise InvalidPool([(where.rpartition("config.")[2], what) for where, what in error.problems]) from error
         return self._save(added, f"Added {spec.name}", added=spec.name)
 
+    def _describe_source(self, spec: WorkerSpec) -> WorkerSpec:
+        """The worker with what it reads in its description, so that an orchestrator knows when to call it."""
+        worker = open_worker(spec)
+        if worker.remote:
+            return spec
+        try:
+            source = self._runtime.run(worker.describe_source())
+        except WorkerFault:  # its card says what is missing
+            return spec
+        if not source:
+            return spec
+        return spec.model_copy(update={"description": f"{spec.description} {source}"[:MAX_DESCRIPTION]})
+
     def _discover(self, _fields: Fields) -> PageReply:
-        """Model servers on this machine, each with the models it lists."""
+        """Find model servers on this machine, each with the models that it lists."""
         servers = self._runtime.run(discover_servers())
         return PageReply(fields={"found": [asdict(server) for server in servers]})
 
@@ -93,6 +112,7 @@ class GalleryCommands:
 
     def _list_models(self, fields: Fields) -> PageReply:
         """What an endpoint itself lists, for the field of the model. Raises WorkerFault."""
+        check_address({"base_url": fields.get("base_url"), "api_key": fields.get("api_key")})
         names = self._runtime.run(endpoints.models(text(fields, "base_url"), words(fields, "api_key")))
         return PageReply(fields={"models": names})
 
@@ -109,7 +129,10 @@ class GalleryCommands:
 
     def _test_worker(self, fields: Fields) -> PageReply:
         pool = self._pools.latest(text(fields, "pool")).pool
-        return PageReply(fields={"test": run_worker_test(self._runtime, pool.worker(text(fields, "name")))})
+        spec = pool.worker(text(fields, "name"))
+        check_worker(spec.model_copy(update={"enabled": True}), pool)
+        test = run_worker_test(self._runtime, spec)
+        return PageReply(fields={"test": test.to_json()})
 
 
 def looks_like_key(written: str) -> bool:
@@ -117,23 +140,22 @@ def looks_like_key(written: str) -> bool:
     return len(written) >= 16 and not written.startswith(("env:", "keyring:"))
 
 
-def build_template_card(template: WorkerTemplate) -> dict[str, Any]:
+def build_template_card(template: WorkerTemplate) -> TemplateCard:
     """One card of the gallery; the preset goes along for the form that "Edit first" opens."""
-    spec = template.spec
-    return {
-        "id": template.id,
-        "group": template.group,
-        "title": template.title,
-        "line": template.line,
-        "needs": template.needs,
-        "note": template.note,
-        "fields": [field.model_dump() for field in template.fields],
-        "runs_on_model": template.runs_on_model,
-        "kind": template.kind,
-        "role": "agent" if template.group in ("models", "roles") else "tool",
-        "icon": template.shown_icon,
-        "preset": spec.model_dump(mode="json") if spec else None,
-    }
+    return TemplateCard(
+        id=template.id,
+        group=template.group,
+        title=template.title,
+        line=template.line,
+        needs=template.needs,
+        note=template.note,
+        fields=list(template.fields),
+        runs_on_model=template.runs_on_model,
+        kind=template.kind,
+        role="agent" if template.group in ("models", "roles") else "tool",
+        icon=template.shown_icon,
+        preset=template.spec,
+    )
 
 
 def add_workers(pool: Pool, specs: list[WorkerSpec]) -> tuple[Pool, list[str]]:

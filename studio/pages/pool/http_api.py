@@ -1,7 +1,7 @@
 """Pools over HTTP, for programs: what `podium pool list | show | new | add | import | check | test` do.
 
-Every request needs a token, also on this machine. What would start a program here arrives switched off and is not
-called: a person switches it on, on the Pool page or with `podium pool switch`.
+Every request needs a token, also on this machine. What wants a key, a program, a file or a private address arrives
+switched off and is not called: a person switches it on, on the Pool page or with `podium pool switch`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from orchestrator.traces.store import Store
 from pool_registry.errors import InvalidPool, PoolNotFound
 from pool_registry.kinds import kind_of, load_config
 from pool_registry.pool import export_pool
+from pool_registry.wants import list_wants
 from pool_registry.worker import WorkerSpec
 from studio.pages.pool.commands import PoolCommands
 from studio.pages.pool.forms import parse_worker
@@ -148,11 +149,10 @@ class PoolApi:
 
     def test(self, pool: str, worker: str, body: Document) -> Document:
         spec = self._pools.latest(pool).pool.worker(worker)
-        program = _find_program(spec)
-        if program and not spec.enabled:
-            raise RefusedRequest(
-                403, "starts_a_program", f"{worker} starts {program} and is off; a person must switch it on first"
-            )
+        wants = list_wants(spec)
+        if wants and not spec.enabled:
+            code = "starts_a_program" if _find_program(spec) else "not_confirmed"
+            raise RefusedRequest(403, code, f"{worker} {wants[0]} and is off; a person must switch it on first")
         document = spec.model_dump(mode="json")
         arguments = body.get("arguments")
         if arguments is None:
@@ -187,11 +187,11 @@ def _find_program(spec: WorkerSpec) -> str:
 
 
 def _disarm(spec: WorkerSpec) -> tuple[WorkerSpec, str]:
-    """The worker, off where it would start a program, with a sentence that says so."""
-    program = _find_program(spec)
-    if not program:
+    """The worker, off where it wants something of the server, with a sentence that says so."""
+    wants = list_wants(spec)
+    if not wants:
         return spec, ""
-    note = f"{spec.name} starts {program} on the server; it stays off until a person switches it on there"
+    note = f"{spec.name} {'; '.join(wants)}; it stays off until a person switches it on there"
     return spec.model_copy(update={"enabled": False}), note
 
 

@@ -17,13 +17,15 @@ from pydantic import ValidationError
 from pool_registry.errors import InvalidPool
 from pool_registry.imports import Offer, worker_name
 from pool_registry.imports.mcp import ToolChange
-from pool_registry.kinds import field_problems
+from pool_registry.kinds import field_problems, open_worker
 from pool_registry.pool import Pool
 from pool_registry.worker import WorkerSpec
 from pool_registry.workers.mcp import McpServer
+from studio.access.pool_rights import check_source, check_worker
 from studio.frame.commands import Command, Fields, PageReply, table, tables, text, words
 from studio.pages.pool.forms import parse_worker
 from studio.pages.pool.gallery_commands import Save, add_workers
+from studio.pages.pool.schema import OfferDocument
 from studio.runtime import Runtime
 
 MAX_SERVER_NAME_CHARS = 24  # as in workers/mcp.py
@@ -55,8 +57,9 @@ class ImportCommands:
         source = self._sources.get(words(fields, "source"))
         if source is None:
             raise InvalidPool([("source", f"there is no importer {fields.get('source')!r}")])
+        check_source(fields)
         offers = source(fields)
-        return PageReply(fields={"offers": [build_offer(offer) for offer in offers]})
+        return PageReply(fields={"offers": [build_offer(offer).to_json() for offer in offers]})
 
     def _add_workers(self, fields: Fields) -> PageReply:
         """Add chosen offers, all in one new version."""
@@ -69,6 +72,7 @@ class ImportCommands:
         """Ask a worker's source again: arguments follow it, names, words and limits stay."""
         pool = self._pools.latest(text(fields, "pool")).pool
         spec = pool.worker(text(fields, "name"))
+        check_worker(spec, None)
         if spec.kind == "mcp":
             return self._refresh_mcp(pool, spec)
         if spec.kind == "function":
@@ -76,7 +80,7 @@ class ImportCommands:
         raise InvalidPool([("", f"{spec.name} was not imported from something that can be asked again")])
 
     def _refresh_mcp(self, pool: Pool, spec: WorkerSpec) -> PageReply:
-        """All of a server's tools at once; those that are gone there are switched off."""
+        """Refresh all tools of a server at once; those that it no longer has are switched off."""
         from pool_registry.imports.mcp import refresh
 
         config = table(spec.config, "server")
@@ -182,7 +186,7 @@ def _program(parts: list[str]) -> str:
 
 
 def _pairs(form: Mapping[str, Any], field: str, sign: str) -> dict[str, str]:
-    """Lines of `name<sign>value`. Raises InvalidPool naming the line that is none."""
+    """Parse lines of `name<sign>value`. Raises InvalidPool naming the line that is none."""
     pairs: dict[str, str] = {}
     for number, line in enumerate(words(form, field).splitlines(), start=1):
         name, separator, value = line.partition(sign)
@@ -193,10 +197,12 @@ def _pairs(form: Mapping[str, Any], field: str, sign: str) -> dict[str, str]:
     return pairs
 
 
-def build_offer(offer: Offer) -> dict[str, Any]:
+def build_offer(offer: Offer) -> OfferDocument:
     """An offer as the page lists it."""
-    return {
-        "spec": offer.spec.model_dump(mode="json"),
-        "problem": offer.problem,
-        "parameters": offer.spec.config.get("parameters") or {},
-    }
+    parameters = offer.spec.config.get("parameters")
+    return OfferDocument(
+        spec=offer.spec,
+        problem=offer.problem,
+        may_have_effects=not offer.problem and offer.spec.effects == "auto" and not open_worker(offer.spec).cacheable,
+        parameters=parameters if isinstance(parameters, dict) else {},
+    )

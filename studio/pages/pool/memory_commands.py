@@ -3,8 +3,6 @@ failures that were recorded before it was switched on."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from orchestrator.failure_memory.lessons import MAX_READ, OFF, LessonRow
 from orchestrator.failure_memory.write_lesson import RULE, has_failed, keep_lesson
 from orchestrator.traces.store import TraceFilter
@@ -13,6 +11,7 @@ from pool_registry.errors import InvalidPool
 from pool_registry.pool import Pool
 from studio.frame.commands import Command, Fields, PageReply, text, version
 from studio.pages.pool.gallery_commands import Save
+from studio.pages.pool.schema import LessonDocument, MemoryDocument
 from studio.runtime import Runtime
 
 FAILED = ("wrong", "gave_up", "max_rounds", "max_tokens", "max_cost", "deadline", "orchestrator_failed")
@@ -36,7 +35,7 @@ class MemoryCommands:
         return self._runtime.store.pools.latest(text(fields, "pool")).pool
 
     def _reply(self, pool: Pool, message: str = "") -> PageReply:
-        return PageReply(message, {"memory": build_memory_document(self._runtime, pool)})
+        return PageReply(message, {"memory": build_memory_document(self._runtime, pool).to_json()})
 
     def _show(self, fields: Fields) -> PageReply:
         return self._reply(self._pool(fields))
@@ -47,7 +46,7 @@ class MemoryCommands:
             raise InvalidPool([("memory", f"{writer!r} is no enabled agent of this pool; choose one, rule or off")])
         limits = pool.limits.model_copy(update={"memory": writer})
         changed = pool.model_copy(update={"limits": limits})
-        return self._save(changed, memory=build_memory_document(self._runtime, changed))
+        return self._save(changed, memory=build_memory_document(self._runtime, changed).to_json())
 
     def _forget(self, fields: Fields) -> PageReply:
         pool = self._pool(fields)
@@ -73,7 +72,7 @@ class MemoryCommands:
         return self._reply(pool, f"{message}; {tests} on test tasks left out" if tests else message)
 
     async def _learn_from(self, pool: Pool, keys: list[str]) -> tuple[int, int]:
-        """Of how many failures a lesson was kept, and how many are of a test split."""
+        """Learn from episodes; return from how many a lesson was kept, and how many are of a test split."""
         learnt = tests = 0
         store = self._runtime.store
         async with live_pool(pool) as live:
@@ -89,31 +88,31 @@ class MemoryCommands:
         return learnt, tests
 
 
-def build_memory_document(runtime: Runtime, pool: Pool) -> dict[str, Any]:
+def build_memory_document(runtime: Runtime, pool: Pool) -> MemoryDocument:
     """What the drawer shows of a pool's memory, newest lesson first."""
     store = runtime.store.lessons
     agents = [spec.name for spec in pool.agents()]
     mode = pool.limits.memory
     gone = [] if mode in (OFF, RULE, *agents) else [mode]
-    return {
-        "mode": mode,
-        "agents": [*agents, *gone],
-        "gone": bool(gone),
-        "count": store.count(pool.name),
-        "read": MAX_READ,
-        "lessons": [_lesson(row) for row in store.of_pool(pool.name, 200)],
-    }
+    return MemoryDocument(
+        mode=mode,
+        agents=[*agents, *gone],
+        gone=bool(gone),
+        count=store.count(pool.name),
+        read=MAX_READ,
+        lessons=[_build_lesson(row) for row in store.of_pool(pool.name, 200)],
+    )
 
 
-def _lesson(row: LessonRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "query": row.query[:300],
-        "sentence": row.sentence,
-        "written_by": row.written_by,
-        "instead_of": row.instead_of,
-        "episode": row.episode,
-        "tokens": row.tokens,
-        "cost": row.cost,
-        "created_at": f"{row.created_at.isoformat()}Z",
-    }
+def _build_lesson(row: LessonRow) -> LessonDocument:
+    return LessonDocument(
+        id=row.id,
+        query=row.query[:300],
+        sentence=row.sentence,
+        written_by=row.written_by,
+        instead_of=row.instead_of,
+        episode=row.episode,
+        tokens=row.tokens,
+        cost=row.cost,
+        created_at=f"{row.created_at.isoformat()}Z",
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orchestrator.checkpoints import READER
+from orchestrator.policies.labels import label_orchestrator
 from pool_registry.pool import Pool
 from studio.frame.document import PageDocument
 from studio.orchestrators.default import STARTER, suggest_orchestrators
-from studio.orchestrators.notes import checkpoint_label
 from studio.runtime import Runtime
 from trainer.errors import TrainerError
 from trainer.jobs.outcome import describe_outcome
@@ -28,7 +28,7 @@ class OrchestratorLine(PageDocument):
 
 
 def list_orchestrators(runtime: Runtime, pool: Pool) -> list[OrchestratorLine]:
-    """Those trained on the pool first, then what can plan for any pool."""
+    """List orchestrators: those trained on the pool first, then those that can plan for any pool."""
     trained = []
     for line in _list_trained(runtime, pool.name):
         trained.append(line)
@@ -46,7 +46,7 @@ def _list_trained(runtime: Runtime, pool: str) -> Iterator[OrchestratorLine]:
         outcome = describe_outcome(row.id, recipe, runtime.jobs.folder(row.id))
         if outcome is not None:
             name = outcome.orchestrator
-            yield OrchestratorLine(name=name, label=checkpoint_label(name), about=outcome.sentence, job=row.id)
+            yield OrchestratorLine(name=name, label=label_orchestrator(name), about=outcome.sentence, job=row.id)
 
 
 def _load_recipe(runtime: Runtime, row: JobRow) -> Recipe | None:
@@ -60,6 +60,6 @@ def _describe_general(name: str, pool: Pool) -> OrchestratorLine:
     if name == READER:
         untrained = "" if pool.name == STARTER else " It has not been trained on this pool."
         about = f"Reads any pool: says what each step needs and binds that to a worker. Needs no key.{untrained}"
-        return OrchestratorLine(name=name, label=checkpoint_label(name), about=about, job="")
-    agent = name.split(":")[1]
-    return OrchestratorLine(name=name, label=f"Model, {agent}", about=f"{agent} of this pool writes the plans.", job="")
+        return OrchestratorLine(name=name, label=label_orchestrator(name), about=about, job="")
+    about = "A chat model of this pool; it reads the listing of the workers."
+    return OrchestratorLine(name=name, label=label_orchestrator(name), about=about, job="")

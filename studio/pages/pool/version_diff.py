@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
 from pool_registry.pool_diff import Change, diff
+from studio.pages.pool.schema import FieldDifference, VersionDifference, WorkerDifference
 
 
-def build_version_diff(before: Pool, after: Pool) -> dict[str, Any]:
+def build_version_diff(before: Pool, after: Pool) -> VersionDifference:
     """What differs: workers in the order of their first change, and fields of the pool itself."""
-    workers: dict[str, dict[str, Any]] = {}
-    pool: list[dict[str, str | None]] = []
+    workers: dict[str, WorkerDifference] = {}
+    pool: list[FieldDifference] = []
     for change in diff(before, after):
         if not change.worker:
-            pool.append(_field(change))
+            pool.append(_build_field(change))
         elif not change.field:
-            workers[change.worker] = _whole(change)
+            workers[change.worker] = _build_whole(change)
         else:
-            entry = {"name": change.worker, "change": "changed", "about": "", "fields": []}
-            workers.setdefault(change.worker, entry)["fields"].append(_field(change))
-    return {"workers": list(workers.values()), "pool": pool}
+            changed = WorkerDifference(name=change.worker, change="changed", about="", fields=[])
+            workers.setdefault(change.worker, changed).fields.append(_build_field(change))
+    return VersionDifference(workers=list(workers.values()), pool=pool)
 
 
-def _whole(change: Change) -> dict[str, Any]:
+def _build_whole(change: Change) -> WorkerDifference:
     """A worker that came or went."""
     spec = change.after if change.what == "added" else change.before
     about = f"{spec['kind']}: {spec['description']}" if isinstance(spec, dict) else ""
-    return {"name": change.worker, "change": change.what, "about": about, "fields": []}
+    return WorkerDifference(name=change.worker, change=change.what, about=about, fields=[])
 
 
-def _field(change: Change) -> dict[str, str | None]:
-    return {"field": change.field, "before": _as_text(change.before), "after": _as_text(change.after)}
+def _build_field(change: Change) -> FieldDifference:
+    return FieldDifference(field=change.field, before=_as_text(change.before), after=_as_text(change.after))
 
 
 def _as_text(value: JsonValue) -> str | None:
-    """Text as it is, everything else as JSON; None stands for a field that is not set."""
+    """Return text as it is, everything else as JSON; None stands for a field that is not set."""
     return value if isinstance(value, str) or value is None else json.dumps(value, ensure_ascii=False)

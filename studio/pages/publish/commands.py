@@ -10,9 +10,10 @@ import secrets
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from orchestrator.checkpoints import checkpoint_names
+from orchestrator.policies.labels import label_orchestrator
 from orchestrator.policies.registry import POLICIES
 from pool_registry.errors import SecretNotFound
 from pool_registry.pool import Pool
@@ -21,7 +22,18 @@ from studio.episode_documents.static_page import static_page
 from studio.export.portable_pool import Luggage
 from studio.frame.commands import Fields, PageCommands, PageReply, table, text
 from studio.orchestrators.default import STARTER, choose_default
-from studio.orchestrators.notes import checkpoint_label
+from studio.pages.publish.schema import (
+    BundleDocument,
+    BundleFile,
+    FileDocument,
+    LuggageDocument,
+    PreviewDocument,
+    PublicationDocument,
+    PublishChoices,
+    RunChoice,
+    SecretDocument,
+    StageDocument,
+)
 from studio.publish.bundle import Bundle, Entry
 from studio.publish.plan import PublishPlan, make_plan
 from studio.publish.publication_record import STAGES, PublicationRecord, find_record, list_records, open_record
@@ -79,43 +91,36 @@ class PublishCommands(PageCommands):
         }
         return static_page(info, kept.plan.traces)
 
-    def progress(self, key: str) -> dict[str, Any]:
+    def progress(self, key: str) -> PublicationDocument:
         """How far a publication is. Raises PublishError."""
         return build_publication(find_record(self._store.home, key))
 
-    def all(self) -> list[dict[str, Any]]:
+    def all(self) -> list[PublicationDocument]:
         """Every publication, newest first."""
         return [build_publication(record) for record in list_records(self._store.home)]
 
     def _open(self, _: Fields) -> PageReply:
-        return PageReply(
-            fields={
-                "pools": self._store.pools.names(),
-                "checkpoints": [[name, checkpoint_label(name)] for name in checkpoint_names()],
-                "suggestion": choose_default(Pool(name=STARTER)),
-                "policies": [[name, policy.label] for name, policy in POLICIES.items()],
-                "hardware": HARDWARE,
-                "licences": LICENCES,
-                "visitors": VISITORS,
-                "logged_in": _has_hub_login(),
-            }
+        choices = PublishChoices(
+            pools=self._store.pools.names(),
+            checkpoints=[(name, label_orchestrator(name)) for name in checkpoint_names()],
+            suggestion=choose_default(Pool(name=STARTER)),
+            policies=[(name, policy.label) for name, policy in POLICIES.items()],
+            hardware=list(HARDWARE),
+            licences=list(LICENCES),
+            visitors=dict(VISITORS),
+            logged_in=_has_hub_login(),
         )
+        return PageReply(fields=choices.to_json())
 
     def _runs(self, fields: Fields) -> PageReply:
-        """Recorded runs of an orchestrator on a pool; the first ones are those that a page shows by default."""
+        """List recorded runs of an orchestrator on a pool; a page shows the first ones by default."""
         publication = Publication(pool=text(fields, "pool"), orchestrator=text(fields, "orchestrator"), repo="any")
         rows = choose_runs(self._store, publication, MAX_CANDIDATES)
-        documents = [
-            {
-                "id": row.id,
-                "query": row.query[:200],
-                "correct": row.correct,
-                "steps": row.steps,
-                "shown": index < MAX_RUNS,
-            }
+        choices = [
+            RunChoice(id=row.id, query=row.query[:200], correct=row.correct, steps=row.steps, shown=index < MAX_RUNS)
             for index, row in enumerate(rows)
         ]
-        return PageReply(fields={"runs": documents})
+        return PageReply(fields={"runs": [choice.to_json() for choice in choices]})
 
     def _preview(self, fields: Fields) -> PageReply:
         publication = parse_publication(table(fields, "publication"))
@@ -127,24 +132,23 @@ class PublishCommands(PageCommands):
         self._previews[key] = Preview(plan, bundles, place)
         for old in list(self._previews)[:-KEPT]:
             self._previews.pop(old).place.cleanup()
-        return PageReply(
-            fields={
-                "preview": key,
-                "recorded": recorded,
-                "bundles": [_bundle_document(bundle) for bundle in bundles],
-                "secrets": [_secret_document(key.name, key.reference, key.workers) for key in plan.secrets],
-                "luggage": [_luggage_document(luggage) for luggage in (*plan.portable.luggage, *plan.portable.offered)],
-                "runs": sum(bool(bundle["listed"]) for bundle in plan.traces),
-                "inside": plan.model is not None and not plan.links_model,
-            }
+        document = PreviewDocument(
+            preview=key,
+            recorded=recorded,
+            bundles=[_build_bundle(bundle) for bundle in bundles],
+            secrets=[_build_secret(secret.name, secret.reference, secret.workers) for secret in plan.secrets],
+            luggage=[_build_luggage(luggage) for luggage in (*plan.portable.luggage, *plan.portable.offered)],
+            runs=sum(bool(bundle["listed"]) for bundle in plan.traces),
+            inside=plan.model is not None and not plan.links_model,
         )
+        return PageReply(fields=document.to_json())
 
     def _file(self, fields: Fields) -> PageReply:
         kept = self._previews.get(text(fields, "preview"))
         entry = kept.entry(text(fields, "kind"), text(fields, "path")) if kept else None
         if entry is None:
             raise InvalidPublication([("", "this preview is no longer kept; preview again")])
-        return PageReply(fields={"path": entry.path, "size": entry.size, "content": _preview_text(entry)})
+        return PageReply(fields=FileDocument(path=entry.path, size=entry.size, content=_preview_text(entry)).to_json())
 
     def _publish(self, fields: Fields) -> PageReply:
         publication = parse_publication(table(fields, "publication"))
@@ -156,7 +160,7 @@ class PublishCommands(PageCommands):
         return PageReply(f"Publishing {publication.repo}", fields={"key": record.key})
 
 
-def build_publication(record: PublicationRecord) -> dict[str, Any]:
+def build_publication(record: PublicationRecord) -> PublicationDocument:
     """A publication with its stages, for the page."""
     state, publication = record.state(), record.request
     skipped = set()
@@ -167,43 +171,43 @@ def build_publication(record: PublicationRecord) -> dict[str, Any]:
     if state.state == "done":
         skipped |= set(STAGES) - set(state.done)
     stages = [
-        {"name": name, "label": label, "state": _stage_state(name, state.done, state.stage)}
+        StageDocument(name=name, label=label, state=_stage_state(name, state.done, state.stage))
         for name, label in STAGES.items()
         if name not in skipped
     ]
-    return {
-        "key": record.key,
-        "repo": publication.repo,
-        "state": state.state,
-        "message": state.message,
-        "stages": stages,
-        "links": [[label, href] for label, href in (("Space", state.space), ("Model", state.model)) if href],
-        "visibility": publication.visibility,
-        "at": state.at,
-    }
+    return PublicationDocument(
+        key=record.key,
+        repo=publication.repo,
+        state=state.state,
+        message=state.message,
+        stages=stages,
+        links=[(label, href) for label, href in (("Space", state.space), ("Model", state.model)) if href],
+        visibility=publication.visibility,
+        at=state.at,
+    )
 
 
-def _stage_state(name: str, done: tuple[str, ...], now: str) -> str:
+def _stage_state(name: str, done: tuple[str, ...], now: str) -> Literal["done", "running", "waiting"]:
     return "done" if name in done else "running" if name == now else "waiting"
 
 
-def _bundle_document(bundle: Bundle) -> dict[str, Any]:
-    files = [{"path": entry.path, "size": entry.size, "about": entry.about} for entry in bundle.entries]
-    return {"kind": bundle.kind, "size": bundle.size, "files": files, "left_out": bundle.left_out}
+def _build_bundle(bundle: Bundle) -> BundleDocument:
+    files = [BundleFile(path=entry.path, size=entry.size, about=entry.about) for entry in bundle.entries]
+    return BundleDocument(kind=bundle.kind, size=bundle.size, files=files, left_out=list(bundle.left_out))
 
 
-def _luggage_document(luggage: Luggage) -> dict[str, Any]:
+def _build_luggage(luggage: Luggage) -> LuggageDocument:
     size = sum(file.stat().st_size for _, file in luggage.files)
-    return {"worker": luggage.worker, "files": len(luggage.files), "size": size}
+    return LuggageDocument(worker=luggage.worker, files=len(luggage.files), size=size)
 
 
-def _secret_document(name: str, reference: str, workers: tuple[str, ...]) -> dict[str, Any]:
+def _build_secret(name: str, reference: str, workers: tuple[str, ...]) -> SecretDocument:
     try:
         resolve(reference)
         is_set = True
     except SecretNotFound:
         is_set = False
-    return {"name": name, "reference": reference, "workers": workers, "found": is_set}
+    return SecretDocument(name=name, reference=reference, workers=list(workers), found=is_set)
 
 
 def _preview_text(entry: Entry) -> str:

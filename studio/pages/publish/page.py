@@ -25,12 +25,12 @@ def routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/api/publications")
     def publications() -> JSONResponse:
-        return JSONResponse({"publications": commands.all()})
+        return JSONResponse({"publications": [publication.to_json() for publication in commands.all()]})
 
     @router.get("/api/publications/{key}")
     def progress(key: str) -> JSONResponse:
         try:
-            return JSONResponse(commands.progress(key))
+            return JSONResponse(commands.progress(key).to_json())
         except PublishError as error:
             raise HTTPException(404, str(error)) from error
 

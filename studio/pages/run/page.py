@@ -19,6 +19,7 @@ from orchestrator.policies.registry import draws_plans, needs_reference
 from orchestrator.traces.store import TraceFilter
 from pool_registry.errors import PoolError
 from pool_registry.pool import Pool
+from studio.access.permissions import check_event
 from studio.episodes import find_known_task
 from studio.frame.navigation import draw_frame
 from studio.orchestrators.choices import (
@@ -37,10 +38,14 @@ from studio.orchestrators.example_queries import (
 )
 from studio.orchestrators.notes import checkpoint_note, memory_note, suite_note, vote_note
 from studio.pages.run.component import run_view
+from studio.pages.run.mode_choice import POOLS_OWN, list_mode_choices, read_mode_choice
 from studio.pages.run.routes import routes
 from studio.runtime import Runtime
 
 __all__ = ["build", "routes"]
+
+# What was typed while the server chose another query stays.
+REPLACE_QUERY = "(change, query) => (change && change.old === query ? change.new : query)"
 
 
 def build(runtime: Runtime) -> None:
@@ -55,20 +60,20 @@ def build(runtime: Runtime) -> None:
                 elem_id="query",
             )
             with gr.Row(elem_id="composer-choices"):
-                pool = gr.Dropdown(label="Pool", choices=[], elem_id="run-pool", min_width=120)
+                pool = gr.Dropdown(label="Pool", choices=[], elem_id="run-pool", min_width=100)
                 orchestrator = gr.Dropdown(
                     label="Orchestrator",
                     choices=orchestrator_choices(),
                     elem_id="run-orchestrator",
-                    min_width=200,
+                    min_width=170,
                 )
-                agent = gr.Dropdown(label="Agent", choices=[], elem_id="run-agent", min_width=120, visible=False)
+                agent = gr.Dropdown(label="Agent", choices=[], elem_id="run-agent", min_width=90, visible=False)
                 dialect = gr.Dropdown(
                     label="Dialect",
                     choices=list(DIALECTS),
                     value="plan",
                     elem_id="run-dialect",
-                    min_width=110,
+                    min_width=90,
                     visible=False,
                 )
                 plans = gr.Dropdown(
@@ -76,10 +81,11 @@ def build(runtime: Runtime) -> None:
                     choices=plan_counts(),
                     value=1,
                     elem_id="run-plans",
-                    min_width=90,
+                    min_width=80,
                     visible=False,
                 )
-                suite = gr.Dropdown(label="Tasks", choices=[], elem_id="run-suite", min_width=168)
+                mode = gr.Dropdown(label="Mode", choices=[], elem_id="run-mode", min_width=100)
+                suite = gr.Dropdown(label="Tasks", choices=[], elem_id="run-suite", min_width=140)
                 draw = gr.Button("Draw a query", elem_id="draw", min_width=120)
                 # Not before the page has filled in pool and query: a click would run an empty query.
                 run = gr.Button("Run", variant="primary", elem_id="run", min_width=110, interactive=False)
@@ -87,6 +93,7 @@ def build(runtime: Runtime) -> None:
             note = gr.HTML("", elem_id="composer-note", apply_default_css=False)
             problem = gr.HTML("", elem_id="composer-problem", apply_default_css=False)
         view = run_view(elem_id="run-view")
+        replacement = gr.JSON(visible=False)
     page = gr.context.Context.root_block
     assert page is not None, "build runs inside a page's Blocks"
 
@@ -94,24 +101,41 @@ def build(runtime: Runtime) -> None:
         return _initial_values(runtime, request)
 
     def start(
-        pool_name: str, policy: str, agent_name: str, dialect_name: str, count: int, text: str, request: gr.Request
+        pool_name: str,
+        policy: str,
+        agent_name: str,
+        dialect_name: str,
+        count: int,
+        mode_name: str,
+        text: str,
+        request: gr.Request,
     ) -> Any:
         name = orchestrator_name(policy or "", agent_name, dialect_name, count)
+        chosen, user = read_mode_choice(mode_name), request.username or ""
         try:
-            return runtime.start_episode(pool_name or "", name, text or "", request.username or ""), ""
+            check_event(runtime.find_rights(user), "start", "run queries")
+            return runtime.start_episode(pool_name or "", name, text or "", user, chosen), ""
         except (PoolError, OrchestratorError) as error:
             return gr.skip(), _problem(str(error))
 
-    def halt(episode_id: str | None) -> None:
+    def halt(episode_id: str | None, request: gr.Request) -> None:
+        try:
+            check_event(runtime.find_rights(request.username or ""), "halt", "stop runs")
+        except PoolError as error:
+            gr.Info(str(error))
+            return
         if not (episode_id and runtime.stop_episode(episode_id)):
-            gr.Info("This episode is not running in this studio.")
+            gr.Info("This episode is not running in this studio; a plan that waits is rejected below.")
 
     private: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+
+    def list_agents(pool_name: str | None) -> Any:
+        return _agents(runtime, pool_name)
 
     def tell(policy: str | None, pool_name: str | None, suite_choice: str | None, count: int | None) -> str:
         return _note(runtime, policy, pool_name, suite_choice, count)
 
-    def adapt(pool_name: str | None, text: str | None, policy: str | None) -> tuple[Any, Any]:
+    def adapt(pool_name: str | None, text: str | None, policy: str | None) -> tuple[Any, ...]:
         return _adapt_to_pool(runtime, pool_name, text, policy)
 
     def draw_query(choice: str | None, pool_name: str | None) -> Any:
@@ -120,16 +144,18 @@ def build(runtime: Runtime) -> None:
     def offer(text: str | None, policy: str | None, pool_name: str | None) -> tuple[Any, ...]:
         return _offer_choices(runtime, text, policy, pool_name)
 
-    page.load(open_page, None, [pool, orchestrator, agent, dialect, plans, suite, query, view, note, run], **private)
-    pool.change(lambda name: _agents(runtime, name), pool, agent, **private)
-    pool.input(adapt, [pool, query, orchestrator], [suite, query], **private)
+    opened = [pool, orchestrator, agent, dialect, plans, mode, suite, query, view, note, run]
+    page.load(open_page, None, opened, **private)
+    pool.change(list_agents, pool, agent, **private)
+    adapted = pool.input(adapt, [pool, query, orchestrator], [suite, replacement, mode], **private)
+    adapted.then(None, [replacement, query], query, js=REPLACE_QUERY, **private)
     orchestrator.change(_parts, orchestrator, [agent, dialect, plans], **private)
     changes = [pool.change, orchestrator.change, suite.change, plans.change]
     gr.on(changes, tell, [orchestrator, pool, suite, plans], note, **private)
     offer_inputs, offer_outputs = [query, orchestrator, pool], [orchestrator, agent, dialect, plans]
     draw.click(draw_query, [suite, pool], query, **private).then(offer, offer_inputs, offer_outputs, **private)
     query.blur(offer, offer_inputs, offer_outputs, **private)
-    start_inputs = [pool, orchestrator, agent, dialect, plans, query]
+    start_inputs = [pool, orchestrator, agent, dialect, plans, mode, query]
     run.click(start, start_inputs, [view, problem], trigger_mode="once", concurrency_limit=None, **private)
     stop.click(halt, view, None, concurrency_limit=None, **private)
 
@@ -214,6 +240,7 @@ def _initial_values(runtime: Runtime, request: gr.Request) -> tuple[Any, ...]:
         gr.update(choices=agents, value=agent if agent in agents else None, visible=takes_agent(policy)),
         gr.update(value=dialect, visible=policy == "model"),
         gr.update(choices=plan_counts(plans), value=plans, visible=draws_plans(policy)),
+        gr.update(choices=list_mode_choices(stored), value=POOLS_OWN),
         gr.update(choices=list_example_choices(stored), value=example or None),
         gr.update(value=text),
         gr.update(value=episode),
@@ -254,14 +281,17 @@ def _has_reference(query: str, pool: str) -> bool:
     return task is not None and task.oracle_turn is not None
 
 
-def _adapt_to_pool(runtime: Runtime, pool: str | None, query: str | None, policy: str | None) -> tuple[Any, Any]:
-    """What queries can be drawn from on a pool, and a query of its own in the place of another pool's example."""
+def _adapt_to_pool(runtime: Runtime, pool: str | None, query: str | None, policy: str | None) -> tuple[Any, ...]:
+    """What queries can be drawn from on a pool, a query of its own in the place of another pool's example (None where
+    the query may stay), and how its plans are released."""
     if not pool:
-        return gr.skip(), gr.skip()
+        return gr.skip(), None, gr.skip()
     stored = runtime.store.pools.latest(pool).pool
     text, example = choose_first_query(stored, policy or "")
     suites = gr.update(choices=list_example_choices(stored), value=example or None)
-    return suites, gr.skip() if fits_pool(query or "", stored, runtime.store.pools.names()) else gr.update(value=text)
+    modes = gr.update(choices=list_mode_choices(stored), value=POOLS_OWN)
+    fits = fits_pool(query or "", stored, runtime.store.pools.names())
+    return suites, None if fits else {"old": query, "new": text}, modes
 
 
 def _draw_query(runtime: Runtime, choice: str | None, pool: str | None) -> Any:

@@ -20,6 +20,7 @@ from studio.episode_documents.trace import build_trace_document
 from studio.episode_documents.view import build_step_detail, build_turn_detail
 from studio.frame import sse
 from studio.frame.document import PageDocument
+from studio.pages.run.approval_routes import approval_routes, list_routes
 from studio.pages.run.credit_routes import credit_routes
 from studio.pages.run.stream import POLL_S, EpisodeFollower
 from studio.pages.run.what_if_routes import what_if_routes
@@ -44,7 +45,7 @@ class Star(BaseModel):
 
 
 def routes(runtime: Runtime) -> APIRouter:
-    """The routes, all below /api/episodes."""
+    """The routes below /api/episodes, and the list of plans that wait."""
     router = APIRouter(prefix="/api/episodes")
     store = runtime.store
 
@@ -105,8 +106,12 @@ def routes(runtime: Runtime) -> APIRouter:
         return JSONResponse({"pool": pool, "problem": ""})
 
     router.include_router(what_if_routes(runtime))
+    router.include_router(approval_routes(runtime))
     router.include_router(credit_routes(runtime))
-    return router
+    everything = APIRouter()
+    everything.include_router(router)
+    everything.include_router(list_routes(runtime))
+    return everything
 
 
 def find_row(runtime: Runtime, episode_id: str) -> EpisodeRow:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from orchestrator.engine.episode import Episode
-from orchestrator.engine.events import EpisodeEnded, Event, TurnTaken
+from orchestrator.engine.events import EpisodeEnded, Event, PlanDecided, PlanEscalated, PlanHeld, TurnTaken
 from orchestrator.traces.store import EpisodeRow, Store
 from studio.episode_documents.view import build_episode_view, build_view_patch
 from studio.frame.sse import message
@@ -17,6 +17,9 @@ from studio.orchestrators.offers import list_offers
 POLL_S = 0.1
 LOOK_FOR_DEAD_S = 5.0  # how long an episode is quiet before we ask whether its process still lives
 GRADE_WAIT_S = 2.0  # a verdict follows the end of an episode at once, if one follows at all
+
+
+_NEW_PLAN = (TurnTaken, PlanHeld, PlanEscalated, PlanDecided, EpisodeEnded)
 
 
 class EpisodeFollower:
@@ -55,7 +58,7 @@ class EpisodeFollower:
             events.append(event)
         if events:
             self._look_at = time.monotonic() + LOOK_FOR_DEAD_S
-        elif time.monotonic() >= self._look_at and not self._has_ended():
+        elif time.monotonic() >= self._look_at and not self._has_ended() and self.episode.held is None:
             self._look_for_dead()
         interrupted = self.row.state == "interrupted"
         if not events and self._shape is not None and interrupted == self._shown_interrupted:
@@ -84,6 +87,6 @@ class EpisodeFollower:
     def _takes_new_shape(self, events: list[Event]) -> bool:
         """Whether the graph has another shape than the last one sent; remembers the new one."""
         shape = (len(self.episode.steps), len(self.episode.rounds), self.row.state == "interrupted")
-        changed = shape != self._shape or any(isinstance(event, TurnTaken | EpisodeEnded) for event in events)
+        changed = shape != self._shape or any(isinstance(event, _NEW_PLAN) for event in events)
         self._shape = shape
         return changed

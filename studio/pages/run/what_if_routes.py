@@ -3,36 +3,36 @@ run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator.engine.edits import AddStep, AnyEdit, ChangeStep, Edit, RemoveStep, RunAgain, SetAnswer
+from orchestrator.engine.edits import AddStep, AnyEdit, ChangeStep, RemoveStep, RunAgain, SetAnswer
 from orchestrator.engine.episode import Episode, Round
-from orchestrator.errors import DamagedTrace, EpisodeNotFound, InvalidEdits
+from orchestrator.errors import EpisodeNotFound, InvalidEdits
 from orchestrator.graphs.diff import diff_steps, place_steps
 from orchestrator.plan import Step
 from orchestrator.traces.store import EpisodeRow, Store
 from orchestrator.what_if import Variation, vary
 from pool_registry.actions import JsonValue, as_text
 from pool_registry.calls.live_pool import LivePool, live_pool
-from pool_registry.errors import PoolError
 from pool_registry.pool import Pool
+from studio.pages.run.edit_requests import RoundEdits, respond_to_edits
+from studio.pages.run.what_if_documents import (
+    CallableWorker,
+    EditDocument,
+    EditedField,
+    EditedRound,
+    PlannedStep,
+    RoundDocument,
+    RunResult,
+    StartedVariation,
+    StepFates,
+    VariationsDocument,
+    WhatIfEditor,
+)
 from studio.runtime import Runtime
-
-MAX_EDITS = 1000
-
-
-class RoundEdits(BaseModel):
-    """Edits of one round, as the page sends them; steps by the numbers that they have in the recorded run."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    round: int
-    edits: list[Edit] = Field(max_length=MAX_EDITS)
 
 
 def what_if_routes(runtime: Runtime) -> APIRouter:
@@ -41,182 +41,177 @@ def what_if_routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/{episode_id}/what-if")
     def editor(episode_id: str) -> JSONResponse:
-        return _respond(lambda: build_editor(runtime, episode_id))
+        return respond_to_edits(lambda: build_editor(runtime, episode_id))
 
     @router.post("/{episode_id}/what-if/check")
     def check(episode_id: str, request: RoundEdits) -> JSONResponse:
-        return _respond(lambda: check_edits(runtime, episode_id, request))
+        return respond_to_edits(lambda: check_edits(runtime, episode_id, request))
 
     @router.post("/{episode_id}/what-if")
     def start(episode_id: str, request: RoundEdits) -> JSONResponse:
-        return _respond(lambda: {"episode": runtime.start_variation(episode_id, request.round, request.edits)})
+        return respond_to_edits(
+            lambda: StartedVariation(episode=runtime.start_variation(episode_id, request.round, request.edits))
+        )
 
     @router.get("/{episode_id}/variations")
     def variations(episode_id: str) -> JSONResponse:
-        return _respond(lambda: list_variations(runtime.store, episode_id))
+        return respond_to_edits(lambda: list_variations(runtime.store, episode_id))
 
     return router
-
-
-def _respond(work: Callable[[], dict[str, Any]]) -> JSONResponse:
-    """The document of `work` with no problems, or the problems of the edits. Raises HTTPException when the run cannot
-    be read."""
-    try:
-        return JSONResponse({"problems": [], **work()})
-    except InvalidEdits as error:
-        return JSONResponse({"problems": error.problems})
-    except EpisodeNotFound as error:
-        raise HTTPException(404, str(error)) from error
-    except (DamagedTrace, PoolError) as error:
-        raise HTTPException(409, str(error)) from error
 
 
 # The editor
 
 
-def build_editor(runtime: Runtime, episode_id: str) -> dict[str, Any]:
+def build_editor(runtime: Runtime, episode_id: str) -> WhatIfEditor:
     """The recorded rounds, and the workers that a step may call. Raises PoolNotFound when they are not kept."""
-    episode, pool = runtime.open_recorded(episode_id)
-    return {
-        "episode": episode_id,
-        "rounds": [_round(done) for done in episode.rounds],
-        "fresh": max(episode.steps, default=0) + 1,
-        "workers": [_worker(pool, name) for name in pool.workers],
-    }
+    return build_editor_of(*runtime.open_recorded(episode_id))
 
 
-def build_round(episode: Episode, number: int) -> dict[str, Any]:
+def build_editor_of(episode: Episode, pool: LivePool) -> WhatIfEditor:
+    """Build the rounds of an episode, and the workers that a step may call."""
+    return WhatIfEditor(
+        episode=episode.id,
+        rounds=[_build_round(done) for done in episode.rounds],
+        fresh=max(episode.steps, default=0) + 1,
+        workers=[_build_worker(pool, name) for name in pool.workers],
+    )
+
+
+def build_round(episode: Episode, number: int) -> RoundDocument:
     """One round of a recorded run, ready to be edited. Raises InvalidEdits when there is no such round."""
     done = next((done for done in episode.rounds if done.number == number), None)
     if done is None:
         raise InvalidEdits([("", f"this run has no round {number}; it has {len(episode.rounds)}")])
-    return {"rounds": len(episode.rounds), "fresh": max(episode.steps, default=0) + 1, **_round(done)}
+    fresh = max(episode.steps, default=0) + 1
+    return RoundDocument(**dict(_build_round(done)), rounds=len(episode.rounds), fresh=fresh)
 
 
-def _round(done: Round) -> dict[str, Any]:
+def _build_round(done: Round) -> EditedRound:
     turn = done.turn
-    return {
-        "round": done.number,
-        "error": turn.error if turn else None,
-        "answer": turn.answer if turn and turn.error is None else None,
-        "steps": [{**build_step(run.step), "status": run.state} for run in done.steps],
-    }
+    return EditedRound(
+        round=done.number,
+        error=turn.error if turn else None,
+        answer=turn.answer if turn and turn.error is None else None,
+        steps=[_build_step(run.step, run.state) for run in done.steps],
+    )
 
 
-def build_step(step: Step) -> dict[str, Any]:
-    """A step as it was planned."""
-    return {
-        "id": step.id,
-        "worker": step.worker,
-        "arguments": dict(step.arguments),
-        "access": list(step.access),
-        "problem": step.problem,
-    }
+def _build_step(step: Step, state: str) -> PlannedStep:
+    return PlannedStep(
+        id=step.id,
+        worker=step.worker,
+        arguments=dict(step.arguments),
+        access=list(step.access),
+        problem=step.problem,
+        status=state,
+    )
 
 
-def _worker(pool: LivePool, name: str) -> dict[str, Any]:
+def _build_worker(pool: LivePool, name: str) -> CallableWorker:
     worker = pool.workers[name]
-    return {
-        "name": name,
-        "role": worker.role,
-        "kind": worker.spec.kind,
-        "description": worker.spec.description,
-        "parameters": dict(worker.parameters),
-        "instruction": worker.instruction_parameter,
-    }
+    return CallableWorker(
+        name=name,
+        role=worker.role,
+        kind=worker.spec.kind,
+        description=worker.spec.description,
+        parameters=dict(worker.parameters),
+        instruction=worker.instruction_parameter,
+    )
 
 
-def check_edits(runtime: Runtime, episode_id: str, request: RoundEdits) -> dict[str, Any]:
+def check_edits(runtime: Runtime, episode_id: str, request: RoundEdits) -> StepFates:
     """The steps that these edits would run again, and those that they would keep, by the numbers that the edits use."""
     return describe_fates(runtime.vary(episode_id, request.round, request.edits))
 
 
-async def check_variation(origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> dict[str, Any]:
+async def check_variation(origin: Episode, pool: Pool, number: int, edits: Sequence[AnyEdit]) -> StepFates:
     """The same for a run that no studio has open. Raises InvalidEdits."""
     async with live_pool(pool) as live:
         return describe_fates(vary(origin, number, edits, live))
 
 
-def describe_fates(variation: Variation) -> dict[str, Any]:
+def describe_fates(variation: Variation) -> StepFates:
     """What a variation calls and keeps, by the numbers that its edits use."""
     old = {new: k for k, new in variation.ids.items()}
-    return {
-        "rerun": sorted(old[new] for new in variation.rerun),
-        "kept": sorted(old[new] for new in variation.kept),
-        "dropped": variation.dropped,
-    }
+    return StepFates(
+        rerun=sorted(old[new] for new in variation.rerun),
+        kept=sorted(old[new] for new in variation.kept),
+        dropped=variation.dropped,
+    )
 
 
 # What came of it
 
 
-def list_variations(store: Store, episode_id: str) -> dict[str, Any]:
-    """For a what-if: the run that it varies, the edits and the difference. For any run: its what-ifs."""
+def list_variations(store: Store, episode_id: str) -> VariationsDocument:
+    """List the what-ifs of a run; of a what-if also the run that it varies, its edits and the difference."""
     traces = store.traces
     traces.row(episode_id)
-    made = [_result(row) for row in traces.variations(episode_id)]
+    made = [_build_result(row) for row in traces.variations(episode_id)]
     episode = traces.episode(episode_id)
     what_if = episode.started.what_if if episode.started else None
     if what_if is None:
-        return {"origin": None, "variations": made}
+        return VariationsDocument(variations=made)
     try:
         origin_row, origin = traces.row(what_if.episode), traces.episode(what_if.episode)
     except EpisodeNotFound:
-        return {"origin": None, "variations": made}
-    return {
-        "origin": _result(origin_row),
-        "result": _result(traces.row(episode_id)),
-        "round": what_if.round,
-        "dropped": sum(done.number > what_if.round for done in origin.rounds),
-        "kept": len(what_if.kept),
-        "rerun": sum(run.started_at is not None for run in episode.steps.values()),
-        "edits": [_edit(edit, origin, what_if.round) for edit in what_if.edits],
-        "differences": diff_steps(place_steps(origin), place_steps(episode)).counts(),
-        "variations": made,
-    }
+        return VariationsDocument(variations=made)
+    return VariationsDocument(
+        origin=_build_result(origin_row),
+        result=_build_result(traces.row(episode_id)),
+        round=what_if.round,
+        dropped=sum(done.number > what_if.round for done in origin.rounds),
+        kept=len(what_if.kept),
+        rerun=sum(run.started_at is not None for run in episode.steps.values()),
+        edits=[_describe_edit(edit, origin, what_if.round) for edit in what_if.edits],
+        differences=diff_steps(place_steps(origin), place_steps(episode)).counts(),
+        variations=made,
+    )
 
 
-def _result(row: EpisodeRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "orchestrator": row.orchestrator,
-        "state": row.state,
-        "answer": row.answer,
-        "correct": row.correct,
-        "started_at": row.started_at,
-        "wall_s": row.wall_s,
-        "steps": row.steps,
-        "tokens": row.tokens,
-        "cost": row.cost,
-    }
+def _build_result(row: EpisodeRow) -> RunResult:
+    return RunResult(
+        id=row.id,
+        orchestrator=row.orchestrator,
+        state=row.state,
+        answer=row.answer,
+        correct=row.correct,
+        started_at=row.started_at,
+        wall_s=row.wall_s,
+        steps=row.steps,
+        tokens=row.tokens,
+        cost=row.cost,
+    )
 
 
-def _edit(edit: AnyEdit, origin: Episode, number: int) -> dict[str, Any]:
+def _describe_edit(edit: AnyEdit, origin: Episode, number: int) -> EditDocument:
     """An edit in words: what it did, to which step, and every field that is another now."""
     if isinstance(edit, SetAnswer):
         done = next((done for done in origin.rounds if done.number == number), None)
         before = done.turn.answer if done and done.turn else None
-        return {"edit": edit.edit, "step": None, "fields": [_field("answer", _as_text(before), _as_text(edit.answer))]}
+        fields = [EditedField(field="answer", before=_as_text(before), after=_as_text(edit.answer))]
+        return EditDocument(edit=edit.edit, step=None, fields=fields)
     run = origin.steps.get(edit.step)
     old = run.step if run else None
     name = edit.worker if isinstance(edit, AddStep) else old.worker if old else ""
-    fields = _fields(old, edit) if isinstance(edit, ChangeStep | AddStep) else []
+    fields = _list_fields(old, edit) if isinstance(edit, ChangeStep | AddStep) else []
     assert isinstance(edit, ChangeStep | AddStep | RemoveStep | RunAgain), "the answer was dealt with"
-    return {"edit": edit.edit, "step": edit.step, "worker": name, "fields": fields}
+    return EditDocument(edit=edit.edit, step=edit.step, worker=name, fields=fields)
 
 
-def _fields(old: Step | None, new: ChangeStep | AddStep) -> list[dict[str, str]]:
-    before = {"worker": old.worker, **_arguments(old.arguments), "sees": _join_steps(old.access)} if old else {}
-    after = {"worker": new.worker, **_arguments(new.arguments), "sees": _join_steps(new.access)}
+def _list_fields(old: Step | None, new: ChangeStep | AddStep) -> list[EditedField]:
+    before = {"worker": old.worker, **_write_arguments(old.arguments), "sees": _join_steps(old.access)} if old else {}
+    after = {"worker": new.worker, **_write_arguments(new.arguments), "sees": _join_steps(new.access)}
     names = dict.fromkeys([*before, *after])
     return [
-        _field(name, before.get(name, ""), after.get(name, ""))
+        EditedField(field=name, before=before.get(name, ""), after=after.get(name, ""))
         for name in names
         if before.get(name, "") != after.get(name, "")
     ]
 
 
-def _arguments(arguments: Any) -> dict[str, str]:
+def _write_arguments(arguments: Mapping[str, JsonValue]) -> dict[str, str]:
     return {name: _as_text(value) for name, value in arguments.items()}
 
 
@@ -226,7 +221,3 @@ def _join_steps(access: tuple[int, ...]) -> str:
 
 def _as_text(value: JsonValue) -> str:
     return "" if value is None else as_text(value)
-
-
-def _field(name: str, before: str, after: str) -> dict[str, str]:
-    return {"field": name, "before": before, "after": after}

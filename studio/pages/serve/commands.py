@@ -8,16 +8,19 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from orchestrator.policies.labels import label_orchestrator
 from pool_registry.errors import InvalidPool, StorageError
-from studio.access.accounts import Tokens
+from studio.access.accounts import Tokens, current_user
+from studio.access.roles import current_rights
 from studio.frame.commands import Fields, PageCommands, PageReply, text, words
 from studio.frame.ports import check_port
 from studio.model_server import server_record
 from studio.orchestrators.choices import orchestrator_choices
 from studio.orchestrators.default import choose_default
+from studio.pages.serve.schema import NewToken, ServedModel, ServeState, TokenLine
 from studio.runtime import Runtime
 
 START_S = 120.0
@@ -40,20 +43,25 @@ class ServeCommands(PageCommands):
         self._started: list[subprocess.Popen[bytes]] = []
         self._lock = threading.Lock()
 
-    def document(self) -> dict[str, Any]:
-        """Everything the page draws."""
+    def document(self) -> ServeState:
+        """Build everything that the page draws."""
         self._reap()
         served = server_record.list_servers(self._home)
-        return {
-            "servers": [{**server.model_dump(exclude={"owner"}), "url": server.url} for server in served],
-            "tokens": [{"name": token.name, "created_at": token.created_at} for token in self._tokens.list()],
-            "pools": self._pools.names(),
-            "orchestrators": [[label, name] for label, name in orchestrator_choices(with_reference=False)],
-            "defaults": {name: choose_default(self._pools.latest(name).pool) for name in self._pools.names()},
-            "port": _free_port({server.port for server in served}),
-            "python": sys.executable,
-            "home": str(self._home.root),
-        }
+        defaults = {name: choose_default(self._pools.latest(name).pool) for name in self._pools.names()}
+        return ServeState(
+            servers=[_describe_server(server) for server in served],
+            tokens=[
+                TokenLine(name=token.name, created_at=token.created_at) for token in self._tokens.list(_name_whose())
+            ],
+            guarded=bool(self._tokens.list()),
+            role=current_rights.get().role,
+            pools=self._pools.names(),
+            orchestrators=_list_choices(defaults.values()),
+            defaults=defaults,
+            port=_free_port({server.port for server in served}),
+            python=sys.executable,
+            home=str(self._home.root),
+        )
 
     def start(self, fields: Fields) -> PageReply:
         """Start a server and wait until it answers. Raises PoolError; InvalidPool for fields."""
@@ -79,11 +87,12 @@ class ServeCommands(PageCommands):
     def add_token(self, fields: Fields) -> PageReply:
         """A new token, in the reply and nowhere else. Raises AccountError, InvalidPool."""
         name = text(fields, "name").strip()
-        return PageReply(f"A token for {name}.", {"name": name, "token": self._tokens.add(name)})
+        token = NewToken(name=name, token=self._tokens.add(name, current_user.get()))
+        return PageReply(f"A token for {name}.", token.to_json())
 
     def remove_token(self, fields: Fields) -> PageReply:
         """Revoke a token. Raises AccountError."""
-        self._tokens.remove(name := text(fields, "name"))
+        self._tokens.remove(name := text(fields, "name"), _name_whose())
         return PageReply(f"The token {name} is revoked.")
 
     def _spawn(self, arguments: list[str]) -> tuple[subprocess.Popen[bytes], Path]:
@@ -113,6 +122,23 @@ class ServeCommands(PageCommands):
         """Reap servers that have ended, or they stay in the process table as zombies."""
         with self._lock:
             self._started = [process for process in self._started if process.poll() is None]
+
+
+def _describe_server(server: server_record.ServerRecord) -> ServedModel:
+    label = label_orchestrator(server.orchestrator)
+    return ServedModel(**server.model_dump(exclude={"owner"}), url=server.url, orchestrator_label=label)
+
+
+def _list_choices(defaults: Iterable[str]) -> list[tuple[str, str]]:
+    """What can be served: (label, name), with models of pools that are a pool's default."""
+    choices = orchestrator_choices(with_reference=False)
+    names = {name for _, name in choices}
+    return choices + [(label_orchestrator(name), name) for name in dict.fromkeys(defaults) if name not in names]
+
+
+def _name_whose() -> str | None:
+    """Whose tokens are shown and revoked: each person's own; every token where nobody logs in."""
+    return current_user.get() or None
 
 
 def _port(fields: Fields) -> int:

@@ -23,6 +23,6 @@ def routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/api/serve")
     def state() -> JSONResponse:
-        return JSONResponse(commands.document())
+        return JSONResponse(commands.document().to_json())
 
     return router

@@ -35,7 +35,7 @@ class Advice:
 
 
 def advise(rows: Sequence[Row], groups: Sequence[Row], row: JobRow, recipe: Recipe | None, now: float) -> list[Advice]:
-    """Advice on a job, most pressing first; tuning only when nothing before it is wrong."""
+    """Give advice on a job, the most pressing first; tuning only when nothing else is wrong."""
     alive = _advise_on_life(rows, row, now)
     if any(advice.alarming for advice in alive) or not rows:
         return alive

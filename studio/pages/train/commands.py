@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 from platformdirs import user_data_dir
 from pydantic import ValidationError
 
+from pool_registry.errors import PoolNotFound
 from pool_registry.kinds import field_problems
+from studio.access.recipe_rights import check_recipe
 from studio.frame.commands import Fields, PageCommands, PageReply
+from studio.orchestrators.default import suggest_orchestrators
 from studio.pages.train.job_document import build_job_line, load_job_recipe
 from studio.pages.train.preflight import find_gaps
+from studio.pages.train.schema import JobLine, PresetDocument, PresetStage, RecipeDocument
 from studio.pages.train.task_commands import TaskCommands
 from studio.runtime import Runtime
 from trainer.errors import InvalidRecipe
+from trainer.evaluation.worker_value import REFERENCE_PLANS
 from trainer.pool_recipe import build_pool_recipe
 from trainer.recipe import Recipe, dump_recipe, list_presets, load_recipe, parse_recipe
 from trainer.recipe_schema import build_recipe_schema
-from trainer.tasks.practice.stored import open_task_book
+from trainer.tasks.practice.stored import SOURCE, open_task_book
 
 FIRST = "cpu-first-steps"
 DEFAULT_TASKS = 70  # to learn from, of those that a job makes where there are none
@@ -58,10 +62,10 @@ class TrainCommands(PageCommands):
         return PageReply(
             fields={
                 "schema": build_recipe_schema(),
-                "presets": list_preset_documents(),
+                "presets": [preset.to_json() for preset in list_preset_documents()],
                 "pools": self._runtime.store.pools.names(),
                 "preset": first,
-                **self._recipe_document(recipe, first, checked=False),
+                **self._build_recipe(recipe, first, checked=False).to_json(),
             }
         )
 
@@ -90,20 +94,28 @@ class TrainCommands(PageCommands):
         return PageReply(fields={"fit": estimate_fit(parse_draft(fields)).model_dump(mode="json")})
 
     def _reply(self, recipe: Recipe, preset: str) -> PageReply:
-        return PageReply(fields=self._recipe_document(recipe, preset))
+        return PageReply(fields=self._build_recipe(recipe, preset).to_json())
 
-    def _recipe_document(self, recipe: Recipe, preset: str, checked: bool = True) -> dict[str, Any]:
+    def _build_recipe(self, recipe: Recipe, preset: str, checked: bool = True) -> RecipeDocument:
         """A recipe as the page holds it. What is missing takes a moment to find: with `checked` off it is left out,
         and the page asks for it later."""
         unchanged = preset in list_presets() and load_recipe(preset) == recipe
-        return {
-            "recipe": recipe.model_dump(mode="json"),
-            "yaml": dump_recipe(recipe),
-            "command": self._command(recipe, preset if unchanged else ""),
-            "file": None if unchanged else f"{recipe.name}.yaml",
-            "missing": [gap.document() for gap in find_gaps(recipe, self._runtime.store)] if checked else None,
-            "busy": [build_job_line(row).to_json() for row in self.jobs.all() if row.active or row.state == "queued"],
-        }
+        return RecipeDocument(
+            recipe=recipe.model_dump(mode="json"),
+            yaml=dump_recipe(recipe),
+            command=self._command(recipe, preset if unchanged else ""),
+            file=None if unchanged else f"{recipe.name}.yaml",
+            teachers=self._list_teachers(recipe.pool),
+            missing=find_gaps(recipe, self._runtime.store) if checked else None,
+            busy=[build_job_line(row) for row in self.jobs.all() if row.active or row.state == "queued"],
+        )
+
+    def _list_teachers(self, pool: str) -> list[str]:
+        """The orchestrators that can make demonstrations on a pool: reference plans, and those that plan for it."""
+        try:
+            return [REFERENCE_PLANS, *suggest_orchestrators(self._runtime.store.pools.latest(pool).pool)]
+        except PoolNotFound:
+            return [REFERENCE_PLANS]
 
     def _command(self, recipe: Recipe, preset: str) -> str:
         """What starts the same in a terminal; the data folder is named when it is not the usual one."""
@@ -132,9 +144,9 @@ class TrainCommands(PageCommands):
         started = self.jobs.start_next()
         return PageReply(f"{started} starts" if started else "No job to start: one is running, or none is queued")
 
-    def list(self) -> list[dict[str, Any]]:
+    def list(self) -> list[JobLine]:
         """Every job, newest first."""
-        return [build_job_line(row).to_json() for row in self.jobs.all()]
+        return [build_job_line(row) for row in self.jobs.all()]
 
     def recipe_text(self, job: str) -> str:
         """The YAML of a job as it was submitted; empty when its file is gone."""
@@ -147,9 +159,19 @@ def submit(recipe: Recipe, runtime: Runtime) -> PageReply:
     blocking = [(gap.key, gap.sentence) for gap in find_gaps(recipe, runtime.store) if gap.blocks]
     if blocking:
         raise InvalidRecipe(blocking)
-    row = runtime.jobs.submit(recipe)
+    row = runtime.jobs.submit(drop_foreign_title(recipe))
     now = runtime.jobs.start_next() == row.id
     return PageReply(f"{row.id} {'starts' if now else 'waits in the queue'}", {"job": row.id})
+
+
+def drop_foreign_title(recipe: Recipe) -> Recipe:
+    """The recipe without the title of the preset that it began as, where it has become about something else."""
+    presets = [load_recipe(name) for name in list_presets()]
+    origin = next((preset for preset in presets if preset.title and preset.title == recipe.title), None)
+    any_pool = origin is not None and origin.tasks.source.startswith(SOURCE)
+    if origin is None or ((any_pool or origin.pool == recipe.pool) and origin.stages == recipe.stages):
+        return recipe
+    return recipe.model_copy(update={"title": ""})
 
 
 def count_planned(pool: str) -> int:
@@ -159,7 +181,14 @@ def count_planned(pool: str) -> int:
 
 
 def parse_draft(fields: Fields) -> Recipe:
-    """Parse the recipe of a command: `yaml` as text, or `recipe` as the form's document. Raises InvalidRecipe."""
+    """Parse the recipe of a command: `yaml` as text, or `recipe` as the form's document. Raises InvalidRecipe, and
+    RoleRefused for what only an owner may let a job read or run."""
+    recipe = _parse_fields(fields)
+    check_recipe(recipe)
+    return recipe
+
+
+def _parse_fields(fields: Fields) -> Recipe:
     if isinstance(fields.get("yaml"), str):
         return parse_recipe(fields["yaml"])
     document = fields.get("recipe")
@@ -171,7 +200,7 @@ def parse_draft(fields: Fields) -> Recipe:
         raise InvalidRecipe(field_problems(error)) from error
 
 
-def list_preset_documents() -> list[dict[str, Any]]:
+def list_preset_documents() -> list[PresetDocument]:
     """The recipes that ship; one that a newer version cannot read is left out."""
     documents = []
     for name in list_presets():
@@ -181,13 +210,13 @@ def list_preset_documents() -> list[dict[str, Any]]:
             continue
         steps = {stage: getattr(recipe, stage).steps for stage in recipe.stages if stage != "evaluate"}
         documents.append(
-            {
-                "name": name,
-                "title": recipe.title or name,
-                "stages": [{"name": stage, "steps": steps.get(stage)} for stage in recipe.stages],
-                "base": recipe.model.base,
-                "adapter": recipe.model.lora is not None,
-                "backend": recipe.grpo.rollouts.backend if recipe.grpo else "",
-            }
+            PresetDocument(
+                name=name,
+                title=recipe.title or name,
+                stages=[PresetStage(name=stage, steps=steps.get(stage)) for stage in recipe.stages],
+                base=recipe.model.base,
+                adapter=recipe.model.lora is not None,
+                backend=recipe.grpo.rollouts.backend if recipe.grpo else "",
+            )
         )
     return documents

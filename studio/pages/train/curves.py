@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pool_registry.actions import JsonValue
+from studio.frame.document import PageDocument
 
 MAX_POINTS = 2000
 RECENT = 400  # rows that advice is given on
@@ -19,6 +19,13 @@ NO_CURVE = {"step", "at", "epoch", "num_tokens"}
 COUNTED = ("demonstrations", "evaluate")  # what counts its own progress beside the steps
 
 Row = Mapping[str, JsonValue]
+
+
+class CurveColumns(PageDocument):
+    """A job's metrics as columns: every series has a value, or None, for each of the steps."""
+
+    steps: list[int]
+    series: dict[str, list[float | None]]
 
 
 @dataclass(slots=True)
@@ -45,18 +52,19 @@ class Columns:
                 values = self.series.setdefault(key, [None] * len(self.steps))
                 values[place] = round_figure(value)
 
-    def document(self, most: int = MAX_POINTS) -> dict[str, Any]:
-        """The columns as JSON, at most `most` points long."""
+    def document(self, most: int = MAX_POINTS) -> CurveColumns:
+        """The columns in the order of the steps, at most `most` points long."""
         order = sorted(range(len(self.steps)), key=self.steps.__getitem__)
         steps = [self.steps[k] for k in order]
         series = {key: [values[k] for k in order] for key, values in self.series.items()}
         if len(steps) > most:
-            return {"steps": _thin_steps(steps, most), "series": {k: thin_out(v, most) for k, v in series.items()}}
-        return {"steps": steps, "series": series}
+            thinned = {key: thin_out(values, most) for key, values in series.items()}
+            return CurveColumns(steps=_thin_steps(steps, most), series=thinned)
+        return CurveColumns(steps=steps, series=series)
 
 
 def thin_out(values: Sequence[float | None], most: int) -> list[float | None]:
-    """At most `most` values: of each run of neighbours the lowest and the highest, in the order they came.
+    """Keep at most `most` values: of each run of neighbours the lowest and the highest, in the order they came.
 
     A spike is never lost, which averaging or leaving out every other value would do.
     """
@@ -77,7 +85,7 @@ def _thin_steps(steps: Sequence[int], most: int) -> list[int]:
 
 
 def _buckets(count: int, most: int) -> list[tuple[int, int]]:
-    """`most // 2` runs of neighbours, each of at least two, that cover everything."""
+    """Yield `most // 2` runs of neighbours, each of at least two, that cover everything."""
     runs = max(1, min(most // 2, count // 2))
     edges = [count * k // runs for k in range(runs + 1)]
     return list(itertools.pairwise(edges))
@@ -99,7 +107,7 @@ class MetricsReader:
 
     @property
     def place(self) -> str:
-        """Where reading stopped; a viewer gives it back as `Last-Event-ID`."""
+        """The place where reading stopped; a viewer sends it back as `Last-Event-ID`."""
         return f"{self.inode}:{self.offset}"
 
     def poll(self) -> tuple[list[Row], bool]:

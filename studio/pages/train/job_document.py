@@ -13,8 +13,9 @@ from contextlib import suppress
 
 from pydantic import ValidationError
 
-from orchestrator.checkpoints import complete_steps, read_checkpoint
+from orchestrator.checkpoints import complete_steps, read_checkpoint, read_job_name
 from orchestrator.errors import UnknownOrchestrator
+from orchestrator.policies.labels import label_orchestrator
 from studio.pages.train.advice import advise
 from studio.pages.train.curves import MetricsReader, Row
 from studio.pages.train.machine_load import read_machine_load
@@ -35,6 +36,7 @@ def build_job_line(row: JobRow) -> JobLine:
     return JobLine(
         id=row.id,
         name=row.name,
+        label=read_job_name(row.id) or row.id,
         kind=row.kind,
         state=row.state,
         stage=row.stage,
@@ -49,7 +51,7 @@ def build_job_line(row: JobRow) -> JobLine:
 
 
 def build_job_view(row: JobRow, jobs: JobStore, metrics: MetricsReader, now: float) -> JobView:
-    """Everything about one job but its curves and its log."""
+    """Build everything about one job but its curves and its log."""
     job_folder = jobs.folder(row.id)
     recipe = load_job_recipe(jobs, row.id)
     recent = list(metrics.recent)
@@ -118,6 +120,7 @@ def list_checkpoints(job_folder: JobFolder, job: str, evaluations: Sequence[JobE
                 valid_turns=_finite(manifest.metrics.get("check/valid_turns")),
                 best=False,
                 name=name,
+                label=label_orchestrator(name),
                 evaluation=measured.get(name),
             )
         )
@@ -134,7 +137,9 @@ def list_evaluations(job_folder: JobFolder) -> list[JobEvaluation]:
     evaluations = []
     for row in read_lines(job_folder.evaluations):
         with suppress(ValidationError):
-            evaluations.append(JobEvaluation.model_validate(row))
+            evaluations.append(
+                JobEvaluation.model_validate({**row, "label": label_orchestrator(str(row.get("orchestrator") or ""))})
+            )
     return evaluations
 
 

@@ -9,6 +9,7 @@ import time
 
 import psutil
 
+from orchestrator.engine.process_identity import find_pid
 from studio.pages.train.schema import GpuLoad, MachineLoad
 
 QUERY = "--query-gpu=name,memory.used,memory.total,utilization.gpu"
@@ -18,10 +19,10 @@ _lock = threading.Lock()
 
 
 def read_machine_load(owner: str) -> MachineLoad | None:
-    """The RAM that the process `owner` (pid:start) and its children hold, and what the machine has. None when the
+    """The RAM that the process `owner` and its children hold, and what the machine has. None when the
     process is gone."""
     try:
-        process = psutil.Process(int(owner.partition(":")[0]))
+        process = psutil.Process(find_pid(owner) or -1)
         held = sum(member.memory_info().rss for member in [process, *process.children(recursive=True)])
     except (psutil.Error, ValueError):
         return None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 from orchestrator.checkpoints import find_checkpoint
 from orchestrator.errors import OrchestratorError
+from orchestrator.orchestrator_name import split_options
+from orchestrator.policies.registry import find_policy, make_orchestrator, needs_reference
 from orchestrator.traces.store import Store
+from pool_registry.calls.live_pool import open_live_pool
 from pool_registry.errors import PoolNotFound, WorkerFault
 from pool_registry.language_models.model_files import HUB, TINY, is_available, model_path
 from pool_registry.pool import Pool
@@ -40,18 +42,16 @@ class LaunchGap:
     link: str = ""  # a page of the studio that mends it
     blocks: bool = True
 
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def find_gaps(recipe: Recipe, store: Store) -> list[LaunchGap]:
-    """Everything that prevents a start, and what should be known before one."""
+    """Find everything that prevents a start, and what should be known before one."""
     pool = _pool(recipe, store)
     gaps = [] if pool else [LaunchGap("pool", f"There is no pool {recipe.pool!r}. Make it on the Pool page.", "/pool")]
     return [
         *gaps,
         *_tasks_missing(recipe, pool),
         *_pools_missing(recipe, store),
+        *_teacher_missing(recipe, pool),
         *_model_missing(recipe),
         *_gpu_missing(recipe),
         *_backend_missing(recipe),
@@ -99,8 +99,22 @@ def _tasks_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
         )
 
 
+def _teacher_missing(recipe: Recipe, pool: Pool | None) -> Iterator[LaunchGap]:
+    """A teacher that does not exist on the recipe's pool."""
+    if pool is None or recipe.sft is None:
+        return
+    teacher = recipe.sft.demonstrations.teacher
+    try:
+        if find_policy(teacher) is None:
+            find_checkpoint(split_options(teacher)[0])
+        elif not needs_reference(teacher):
+            make_orchestrator(teacher, open_live_pool(pool))
+    except OrchestratorError as error:
+        yield LaunchGap("sft.demonstrations.teacher", _sentence(error))
+
+
 def _pools_missing(recipe: Recipe, store: Store) -> Iterator[LaunchGap]:
-    """Pools and tasks that the section `pools` names and that are not there."""
+    """Yield pools and tasks that the section `pools` names and that do not exist."""
     names = sorted({*store.pools.names(), "starter"})
     phases = recipe.grpo.phases if recipe.grpo else ()
     draws = [("pools", recipe.pools), *((f"grpo.phases.{k}.pools", phase.pools) for k, phase in enumerate(phases))]
@@ -128,7 +142,7 @@ def _file_time(source: str) -> float:
 
 @lru_cache(maxsize=16)
 def _sample_tasks(source: str, levels: tuple[int, ...], _file_time: float) -> list[Task]:
-    """Some tasks of the train split. Raises TrainerError."""
+    """Draw some tasks of the train split. Raises TrainerError."""
     return open_source(source).tasks("train", SAMPLE, levels=levels)
 
 
@@ -211,7 +225,7 @@ def checkpoints_kept(recipe: Recipe) -> int:
 
 
 def checkpoint_bytes(recipe: Recipe) -> int:
-    """About what one checkpoint takes: weights and AdamW's two moments, or an adapter's share of that."""
+    """Estimate the bytes of one checkpoint: weights and AdamW's two moments, or an adapter's share of that."""
     base = recipe.model.base
     if base.startswith(HUB):
         return 0  # not known before it is fetched

@@ -63,7 +63,7 @@ def _share(row: JobRow, step: int) -> float:
 
 
 def _pace(rows: Sequence[Row], counter: str) -> float | None:
-    """Seconds a step, from the last of them."""
+    """Compute the seconds that a step takes, from the last few."""
     times: dict[int, float] = {}
     for row in rows:
         if counter in row:
@@ -74,12 +74,12 @@ def _pace(rows: Sequence[Row], counter: str) -> float | None:
 
 
 def isoformat(value: datetime | None) -> str | None:
-    """ISO 8601 with its zone: the database gives times back without it."""
+    """Write a time as ISO 8601 with its zone, which the database does not keep."""
     return None if value is None else _aware(value).isoformat(timespec="seconds")
 
 
 def seconds_since(value: datetime | None, now: float) -> float | None:
-    """Seconds from a stored time to `now`."""
+    """Compute the seconds from a stored time to `now`."""
     return None if value is None else max(0.0, now - _aware(value).timestamp())
 
 

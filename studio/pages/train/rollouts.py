@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict, ValidationError
+
 from orchestrator.engine.episode import Episode
 from orchestrator.engine.events import Outcome
 from orchestrator.errors import DamagedTrace, EpisodeNotFound
 from orchestrator.traces.store import EpisodeRow
+from pool_registry.actions import JsonValue
 from pool_registry.pool import Pool
 from pool_registry.worker import Role
 from studio.episode_documents.schema import StepStatus
@@ -69,6 +72,47 @@ class SmallGraph(PageDocument):
     answer: SmallAnswer | None
 
 
+class RolloutEpisode(PageDocument):
+    """An episode of a group with its reward; its graph is None when its trace is not in this data folder."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    correct: bool
+    reward: float
+    advantage: float
+    terms: dict[str, float]
+    graph: SmallGraph | None = None
+    starred: bool = False
+
+
+class RolloutGroupDocument(PageDocument):
+    """Episodes on one task: `solved` of them were right; `equal` when all had one outcome, `kept` when it trains."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    query: str
+    family: str = ""
+    level: int | None = None
+    index: int | None = None
+    equal: bool | None = None
+    kept: bool | None = None
+    solved: int
+    of: int
+    episodes: list[RolloutEpisode]
+
+
+class RolloutPage(PageDocument):
+    """Groups of one step from number `first` on, and which steps there are; `equal` groups of it had one outcome."""
+
+    step: int | None
+    steps: list[int]
+    groups: list[RolloutGroupDocument]
+    first: int
+    of: int
+    equal: int
+
+
 @dataclass(slots=True)
 class RolloutIndex:
     """Where the groups of each step lie in rollouts.jsonl: (offset, length) by step."""
@@ -123,21 +167,21 @@ class RolloutBrowser:
         self._runtime = runtime
         self._indexes: dict[str, RolloutIndex] = {}
 
-    def document(self, job: str, path: Path, step: int | None, first: int) -> dict[str, Any]:
+    def document(self, job: str, path: Path, step: int | None, first: int) -> RolloutPage:
         """The groups of `step` (the newest when None) from number `first` on, and which steps there are."""
         index = self._index(job, path)
         steps = sorted(index.steps)
         chosen = step if step in index.steps else (steps[-1] if steps else None)
         groups = index.groups(chosen, first, MAX_GROUPS) if chosen is not None else []
         starred = set(self._runtime.store.traces.list_starred()) if groups else set()
-        return {
-            "step": chosen,
-            "steps": steps,
-            "groups": [self._group(group, starred) for group in groups],
-            "first": first,
-            "of": len(index.steps.get(chosen, [])) if chosen is not None else 0,
-            "equal": index.equal.get(chosen, 0) if chosen is not None else 0,
-        }
+        return RolloutPage(
+            step=chosen,
+            steps=steps,
+            groups=list(self._build_groups(groups, starred)),
+            first=first,
+            of=len(index.steps.get(chosen, [])) if chosen is not None else 0,
+            equal=index.equal.get(chosen, 0) if chosen is not None else 0,
+        )
 
     def _index(self, job: str, path: Path) -> RolloutIndex:
         index = self._indexes.pop(job, None) or RolloutIndex(path)
@@ -147,24 +191,26 @@ class RolloutBrowser:
         index.refresh()
         return index
 
-    def _group(self, group: Mapping[str, Any], starred: set[str]) -> dict[str, Any]:
-        episodes = [episode for episode in group.get("episodes") or [] if isinstance(episode, dict)]
-        return {
-            **{key: group.get(key) for key in ("query", "family", "level", "index", "equal", "kept")},
-            "solved": sum(bool(episode.get("correct")) for episode in episodes),
-            "of": len(episodes),
-            "episodes": [self._episode(episode, starred) for episode in episodes[:MAX_EPISODES]],
-        }
+    def _build_groups(
+        self, rows: Sequence[Mapping[str, JsonValue]], starred: set[str]
+    ) -> Iterator[RolloutGroupDocument]:
+        """Yield the groups that can be read; a person may have edited their file."""
+        for row in rows:
+            listed = row.get("episodes")
+            episodes = [episode for episode in listed if isinstance(episode, dict)] if isinstance(listed, list) else []
+            counts = {"solved": sum(bool(episode.get("correct")) for episode in episodes), "of": len(episodes)}
+            with suppress(ValidationError):
+                shown = [self._build_episode(episode, starred) for episode in episodes[:MAX_EPISODES]]
+                yield RolloutGroupDocument.model_validate({**row, **counts, "episodes": shown})
 
-    def _episode(self, figures: Mapping[str, Any], starred: set[str]) -> dict[str, Any]:
-        key = str(figures.get("id"))
+    def _build_episode(self, figures: Mapping[str, JsonValue], starred: set[str]) -> RolloutEpisode:
+        """An episode with its figures, also where its trace is gone. Raises ValidationError for damaged figures."""
+        episode = RolloutEpisode.model_validate(figures)
         graph = None
-        try:
-            row = self._runtime.store.traces.row(key)
-            graph = build_small_graph(self._runtime.store.traces.episode(key), row, self._pool(row)).to_json()
-        except (EpisodeNotFound, DamagedTrace):
-            pass  # the figures are still worth showing
-        return {**figures, "graph": graph, "starred": key in starred}
+        with suppress(EpisodeNotFound, DamagedTrace):
+            row = self._runtime.store.traces.row(episode.id)
+            graph = build_small_graph(self._runtime.store.traces.episode(episode.id), row, self._pool(row))
+        return episode.model_copy(update={"graph": graph, "starred": episode.id in starred})
 
     def _pool(self, row: EpisodeRow) -> Pool | None:
         stored = self._runtime.store.pools.by_hash(row.pool, row.pool_hash)

@@ -21,7 +21,7 @@ from studio.pages.train.commands import TrainCommands, list_preset_documents
 from studio.pages.train.curves import MetricsReader, read_whole_lines, round_figure
 from studio.pages.train.job_document import LOG_CHARS, build_job_view
 from studio.pages.train.rollouts import RolloutBrowser
-from studio.pages.train.schema import CurveColumns, JobDocument, LogText
+from studio.pages.train.schema import JobDocument, LogText
 from studio.runtime import Runtime
 from trainer.errors import JobNotFound
 from trainer.jobs.job_folder import JobFolder
@@ -38,7 +38,7 @@ def routes(runtime: Runtime) -> APIRouter:
 
     @router.get("/api/jobs")
     def jobs() -> JSONResponse:
-        return JSONResponse({"jobs": commands.list()})
+        return JSONResponse({"jobs": [line.to_json() for line in commands.list()]})
 
     @router.get("/api/jobs/{job}")
     def job(job: str) -> JSONResponse:
@@ -46,7 +46,7 @@ def routes(runtime: Runtime) -> APIRouter:
         reader = MetricsReader(store.folder(job).metrics)
         reader.poll()
         view = build_job_view(row, store, reader, time.time())
-        curves = CurveColumns.model_validate(reader.columns.document())
+        curves = reader.columns.document()
         document = JobDocument(**dict(view), recipe=commands.recipe_text(job), curves=curves)
         return JSONResponse(document.to_json())
 
@@ -60,11 +60,11 @@ def routes(runtime: Runtime) -> APIRouter:
     def rollouts(job: str, step: int | None = None, first: int = 0) -> JSONResponse:
         _find_job(store, job)
         path = store.folder(job).rollouts
-        return JSONResponse(browser.document(job, path, step, max(0, min(first, 100_000))))
+        return JSONResponse(browser.document(job, path, step, max(0, min(first, 100_000))).to_json())
 
     @router.get("/api/recipes")
     def recipes() -> JSONResponse:
-        return JSONResponse({"recipes": list_preset_documents()})
+        return JSONResponse({"recipes": [preset.to_json() for preset in list_preset_documents()]})
 
     return router
 
@@ -124,7 +124,7 @@ class JobFollower:
         return [state]
 
     def _curves(self) -> str:
-        return sse.message(self._metrics.columns.document(), "curves", self._metrics.place)
+        return sse.message(self._metrics.columns.document().to_json(), "curves", self._metrics.place)
 
     def _rows(self, rows: Sequence[Mapping[str, JsonValue]]) -> str:
         return sse.message([clean_row(row) for row in rows], "rows", self._metrics.place)

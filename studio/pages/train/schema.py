@@ -5,10 +5,13 @@ Times in seconds, sizes in bytes; `steps` count over the whole job.
 
 from __future__ import annotations
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
+from pool_registry.actions import JsonValue
 from studio.frame.document import PageDocument
 from studio.pages.train.advice import Advice
+from studio.pages.train.curves import CurveColumns
+from studio.pages.train.preflight import LaunchGap
 
 
 class JobLine(PageDocument):
@@ -16,6 +19,7 @@ class JobLine(PageDocument):
 
     id: str
     name: str
+    label: str = Field(description="What people read: the name that a person gave it, else its id.")
     kind: str
     state: str
     stage: str
@@ -84,6 +88,7 @@ class JobEvaluation(PageDocument):
     model_config = ConfigDict(extra="ignore")
 
     orchestrator: str | None = None
+    label: str = ""
     condition: str | None = None
     split: str | None = None
     tasks: int | None = None
@@ -110,6 +115,7 @@ class JobCheckpoint(PageDocument):
     valid_turns: float | None
     best: bool
     name: str
+    label: str
     evaluation: JobEvaluation | None
 
 
@@ -143,13 +149,6 @@ class JobView(JobLine):
     outcome: OutcomeSentence | None
 
 
-class CurveColumns(PageDocument):
-    """A job's metrics as columns: every series has a value, or None, for each of the steps."""
-
-    steps: list[int]
-    series: dict[str, list[float | None]]
-
-
 class JobDocument(JobView):
     """A job with its recipe as YAML and its curves."""
 
@@ -163,3 +162,33 @@ class LogText(PageDocument):
     text: str
     whole: bool
     cut: bool
+
+
+class PresetStage(PageDocument):
+    """A stage of a recipe that ships; an evaluation has no steps."""
+
+    name: str
+    steps: int | None
+
+
+class PresetDocument(PageDocument):
+    """A recipe that ships."""
+
+    name: str
+    title: str
+    stages: list[PresetStage]
+    base: str
+    adapter: bool
+    backend: str
+
+
+class RecipeDocument(PageDocument):
+    """A recipe as the page holds it, as text, and as the command that starts it."""
+
+    recipe: dict[str, JsonValue]
+    yaml: str
+    command: str
+    file: str | None = Field(description="What the command reads, where that is no preset.")
+    teachers: list[str] = Field(description="The orchestrators that can make demonstrations on its pool.")
+    missing: list[LaunchGap] | None = Field(description="None where it was not looked for.")
+    busy: list[JobLine]

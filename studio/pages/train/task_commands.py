@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -14,8 +13,11 @@ from pool_registry.calls.live_pool import live_pool
 from pool_registry.errors import InvalidPool
 from pool_registry.kinds import field_problems
 from pool_registry.pool import Pool
+from studio.access.recipe_rights import check_task_source
 from studio.frame.commands import Command, Fields, PageReply, table, text, words
 from studio.pages.train.task_documents import (
+    PlanOutcome,
+    VerifierDocument,
     build_book_document,
     build_row,
     build_source_document,
@@ -56,6 +58,7 @@ class TaskCommands:
 
     def _show(self, fields: Fields) -> PageReply:
         source = text(fields, "source")
+        check_task_source(source)
         if source.startswith(SOURCE):
             return self._reply({**fields, "pool": source.removeprefix(SOURCE)})
         levels = fields.get("levels")
@@ -129,14 +132,16 @@ class TaskCommands:
         """How a written task is graded: answers by example, and one that a person gives."""
         pool, (_, task) = self._pool(fields), parse_written(table(fields, "task"))
         kind = task.verifier.kind
-        reply: dict[str, Any] = {
-            "kind": kind, "about": KINDS.get(kind, ""), "answers": list_example_answers(task.verifier),
-        }  # fmt: skip
         answer = words(fields, "answer")
-        if answer:
-            grade = self._runtime.run(_grade(task, answer, pool))
-            reply |= {"correct": grade[0], "reason": grade[1]}
-        return PageReply(fields={"verifier": reply})
+        correct, reason = self._runtime.run(_grade(task, answer, pool)) if answer else (None, "")
+        document = VerifierDocument(
+            kind=kind,
+            about=KINDS.get(kind, ""),
+            answers=list_example_answers(task.verifier),
+            correct=correct,
+            reason=reason,
+        )
+        return PageReply(fields={"verifier": document.to_json()})
 
     def _run_plan(self, fields: Fields) -> PageReply:
         """Call the workers of a written plan, and say whether its answer is the right one."""
@@ -146,7 +151,8 @@ class TaskCommands:
         if lacking := task.list_missing_workers(pool):
             raise InvalidPool([("plan", f"the pool has no {', '.join(lacking)}")])
         answer, failure, correct = self._runtime.run(_run_reference(task, pool))
-        return PageReply(fields={"plan": {"answer": answer, "failure": failure, "correct": correct}})
+        document = PlanOutcome(answer=answer, failure=failure, correct=correct)
+        return PageReply(fields={"plan": document.to_json()})
 
     def _pool(self, fields: Fields) -> Pool:
         return self._runtime.store.pools.latest(text(fields, "pool")).pool

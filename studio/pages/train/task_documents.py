@@ -77,6 +77,24 @@ class TasksDocument(PageDocument):
     verifiers: dict[str, str]
 
 
+class VerifierDocument(PageDocument):
+    """How a written task is graded: answers by example, and the grade of the one that a person gave, if any."""
+
+    kind: str
+    about: str
+    answers: list[tuple[str, bool]]
+    correct: bool | None
+    reason: str
+
+
+class PlanOutcome(PageDocument):
+    """What a written plan answers, what failed in it, and whether the answer is right."""
+
+    answer: str
+    failure: str
+    correct: bool
+
+
 def build_book_document(pool: Pool, split: str = "", words: str = "", first: int = 0) -> TasksDocument:
     """A pool's own tasks. Raises UnusableTasks where what is remembered about them is damaged."""
     book = open_task_book(pool.name)

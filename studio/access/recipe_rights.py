@@ -1,0 +1,58 @@
+"""What an editor may not let a training job do: run a person's own code, read files by their path, reach servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from studio.access.roles import UserRole, current_rights
+from trainer.recipe import Recipe
+
+FILE_SOURCE = "file:"
+OWN_MODELS = ("starter:", "hub:")
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Raise RoleRefused when only an owner may check or start a job with this recipe."""
+    if current_rights.get().is_owner:
+        return
+    for key, what in _list_reaches(recipe):
+        current_rights.get().require(UserRole.OWNER, f"use a recipe that {what} ({key})")
+
+
+def check_task_source(source: str) -> None:
+    """Raise RoleRefused when a source of tasks is a file of this machine."""
+    for part in _list_files(source):
+        current_rights.get().require(UserRole.OWNER, f"read tasks from {part}")
+
+
+def _list_reaches(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """What a recipe reaches of this machine, as (key, what it does)."""
+    for source in recipe.list_sources():
+        yield from (("tasks.source", f"reads {part}") for part in _list_files(source))
+    if not recipe.model.base.startswith(OWN_MODELS):
+        yield "model.base", f"reads the folder {recipe.model.base}"
+    if _is_path(recipe.model.start):
+        yield "model.start", f"reads the folder {recipe.model.start}"
+    for name in recipe.evaluate.orchestrators if recipe.evaluate else ():
+        if _is_path(name):
+            yield "evaluate.orchestrators", f"reads the folder {name}"
+    if recipe.sft is not None:
+        if recipe.sft.demonstrations.file:
+            yield "sft.demonstrations.file", f"reads the file {recipe.sft.demonstrations.file}"
+        if _is_path(recipe.sft.demonstrations.teacher):
+            yield "sft.demonstrations.teacher", f"reads the folder {recipe.sft.demonstrations.teacher}"
+    if recipe.grpo is not None:
+        if recipe.grpo.rollouts.vllm_url:
+            yield "grpo.rollouts.vllm_url", f"reaches {recipe.grpo.rollouts.vllm_url}"
+        for reward in recipe.grpo.rewards:
+            if ":" in reward.term:
+                yield "grpo.rewards", f"runs {reward.term}"
+
+
+def _list_files(source: str) -> list[str]:
+    return [part.strip() for part in source.split(",") if part.strip().startswith(FILE_SOURCE)]
+
+
+def _is_path(name: str) -> bool:
+    """Whether the name of a checkpoint or an orchestrator is a place on this machine."""
+    return name.strip().startswith(("/", "~", "."))

@@ -1,0 +1,130 @@
+"""`podium delete | rename | tidy` and `podium trash ...`: what a data folder holds is deleted, renamed and put back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pool_registry.errors import StorageError
+from studio.cli.options import HomeOption, open_prepared_store
+
+trash = typer.Typer(help="What was deleted and can be put back for a while.", no_args_is_help=True)
+Kind = Annotated[str, typer.Argument(help="pool, trace, job, checkpoint (JOB@STEP), evaluation (JOB) or publication.")]
+Days = Annotated[float | None, typer.Option(help="0 for no limit.", min=0)]
+
+
+def delete(
+    kind: Kind,
+    names: Annotated[list[str], typer.Argument(help="Its name; several are deleted one after another.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask where something depends on it.")] = False,
+    home: HomeOption = None,
+) -> None:
+    """Delete something; it can be put back for a while (`podium trash`). A job goes with its
+    checkpoints and what it measured."""
+    from studio.housekeeping.things import Things
+
+    with open_prepared_store(home) as store:
+        things = Things(store)
+        for name in names:
+            dependents = things.find_dependents(kind, name)
+            for line in dependents.affected:
+                typer.echo(f"{name}: {line}", err=True)
+            if dependents.affected and not dependents.blocking and not yes:
+                typer.confirm(f"Delete the {kind} {name}?", abort=True, err=True)
+            entry = things.delete(kind, name)
+            typer.echo(f"Deleted {kind} {name}. Put it back with: podium trash restore {entry.key}")
+
+
+def rename(
+    kind: Annotated[str, typer.Argument(help="pool or job.")],
+    name: str,
+    new: Annotated[str, typer.Argument(help="The new name.")],
+    home: HomeOption = None,
+) -> None:
+    """Give a pool or a job another name."""
+    from studio.housekeeping.things import Things
+
+    with open_prepared_store(home) as store:
+        stays = Things(store).rename(kind, name, new)
+    typer.echo(f"{kind} {name} is now called {new}; {stays}.")
+
+
+def tidy(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")] = False,
+    traces_days: Days = None,
+    drawn_days: Days = None,
+    traces_mb: Days = None,
+    jobs_days: Days = None,
+    jobs_gb: Days = None,
+    trash_days: Annotated[float | None, typer.Option(help="Days that deleted things can be put back.", min=0)] = None,
+    home: HomeOption = None,
+) -> None:
+    """Delete what is older or larger than the retention allows. Options change the setting, which the studio follows
+    at each start; drawn are the traces of evaluations and training."""
+    from studio.housekeeping import retention as setting
+
+    given: dict[str, Any] = {
+        "traces_days": traces_days,
+        "drawn_days": drawn_days,
+        "traces_mb": traces_mb,
+        "jobs_days": jobs_days,
+        "jobs_gb": jobs_gb,
+    }
+    changes = {name: value or None for name, value in given.items() if value is not None}
+    changes |= {} if trash_days is None else {"trash_days": trash_days}
+    with open_prepared_store(home) as store:
+        if changes:
+            current = setting.read_retention(store.home)
+            setting.write_retention(store.home, current.model_copy(update=changes))
+        kept = setting.read_retention(store.home).model_dump()
+        done = setting.tidy(store, dry_run)
+    limits = ", ".join(f"{name} {value:g}" for name, value in kept.items() if value is not None)
+    typer.echo(f"Retention: {limits}")
+    verb = "would be deleted" if dry_run else "deleted"
+    typer.echo(f"{len(done.traces)} traces and {len(done.jobs)} jobs {verb}; {len(done.trash)} things left the trash.")
+    for line in done.kept:
+        typer.echo(line, err=True)
+
+
+@trash.command("list")
+def list_trash(home: HomeOption = None) -> None:
+    """List what can be put back, the latest first."""
+    from studio.housekeeping.things import Things
+
+    with open_prepared_store(home) as store:
+        entries = Things(store).trash.list()
+    for entry in entries:
+        typer.echo(f"{entry.key}\t{entry.kind}\t{entry.name}\tdeleted {entry.deleted_at}\t{entry.size / 1e6:.1f} MB")
+    if not entries:
+        typer.echo("The trash is empty.")
+
+
+@trash.command("restore")
+def restore_from_trash(
+    key: Annotated[str, typer.Argument(help="As `trash list` shows it.")], home: HomeOption = None
+) -> None:
+    """Put something back."""
+    from studio.housekeeping.things import Things
+
+    with open_prepared_store(home) as store:
+        entry = Things(store).trash.restore(key)
+    typer.echo(f"The {entry.kind} {entry.name} is back.")
+
+
+@trash.command("empty")
+def empty_trash(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False, home: HomeOption = None
+) -> None:
+    """Delete for good what lies in the trash."""
+    from studio.housekeeping.things import Things
+
+    with open_prepared_store(home) as store:
+        things = Things(store)
+        count = len(things.trash.list())
+        if not count:
+            raise StorageError("the trash is empty")
+        if not yes:
+            typer.confirm(f"Delete {count} things for good?", abort=True, err=True)
+        things.trash.empty()
+    typer.echo(f"{count} things are deleted for good.")

@@ -1,0 +1,277 @@
+"""Deletes and renames what a data folder holds: pools, traces, jobs, checkpoints, evaluations, publications.
+
+Everything that is deleted goes to the trash, and what depends on it is named first. What is in use is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import func, update
+from sqlmodel import Session, col, select
+
+from orchestrator.checkpoints import STARTERS, complete_steps
+from orchestrator.failure_memory.lessons import LessonRow
+from orchestrator.traces.store import EpisodeRow, EventRow, StarRow, Store
+from pool_registry.errors import InvalidPool, StorageError
+from pool_registry.storage.database import writing
+from pool_registry.storage.pool_store import PoolHeadRow, PoolVersionRow, add_unlisted_pools
+from studio.access.pool_rights import ReadOnlyPoolRow, ReadOnlyPools
+from studio.housekeeping.trash import Trash, TrashEntry
+from studio.model_server.server_record import list_servers
+from studio.orchestrators.default import STARTER
+from studio.publish.publication_record import find_record
+from trainer.jobs.queue import JobRow, JobStore
+
+KINDS = ("pool", "trace", "job", "checkpoint", "evaluation", "publication")
+IN_USE = ("queued", "running", "stopping")
+MEASURES = "evaluate"  # the kind of a job that is an evaluation and nothing else
+MAX_TRACES = 5000  # of one deletion
+
+
+@dataclass(frozen=True, slots=True)
+class Dependents:
+    """What stands or falls with something: `blocking` forbids its deletion, `affected` is what a person should know."""
+
+    blocking: tuple[str, ...] = ()
+    affected: tuple[str, ...] = ()
+
+
+def open_things(store: Store) -> Things:
+    """The things of a data folder, with every trace of this process among them."""
+    store.traces.flush()
+    return Things(store)
+
+
+class Things:
+    """What a data folder holds, by kind and name."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._jobs = JobStore(store.engine, store.home)
+        self.trash = Trash(store.engine, store.home)
+
+    def find_dependents(self, kind: str, name: str) -> Dependents:
+        """Find what depends on something.
+
+        Raises StorageError, PoolNotFound, JobNotFound or PublishError where there is no such thing.
+        """
+        if kind not in KINDS:
+            raise StorageError(f"there is no kind {kind!r}; use one of: {', '.join(KINDS)}")
+        if kind == "pool":
+            return self._pool_dependents(name)
+        if kind == "trace":
+            return self.find_trace_dependents([name])
+        if kind == "job":
+            return self._job_dependents(name)
+        if kind == "checkpoint":
+            return self._checkpoint_dependents(name)
+        if kind == "evaluation":
+            return self._evaluation_dependents(name)
+        record = find_record(self._store.home, name)
+        running = (f"{name} is being published",) if record.state().state == "running" else ()
+        space = record.state().space
+        return Dependents(running, (f"what is on the Hub stays there: {space}",) if space else ())
+
+    def delete(self, kind: str, name: str) -> TrashEntry:
+        """Move something to the trash. Raises StorageError naming what uses it, and RoleRefused for a pool that only
+        owners change."""
+        self._check_rights(kind, name)
+        blocking = self.find_dependents(kind, name).blocking
+        if blocking:
+            raise StorageError(f"{kind} {name} cannot be deleted: {'; '.join(blocking)}")
+        if kind == "pool":
+            return self._delete_pool(name)
+        if kind == "trace":
+            return self.delete_traces([name])
+        if kind == "job":
+            folder = self._jobs.folder(name).path
+            return self.trash.put("job", name, [("job", col(JobRow.id) == name)], [folder])
+        if kind == "checkpoint":
+            return self.trash.put("checkpoint", name, [], [self._find_checkpoint(name)])
+        if kind == "evaluation":
+            return self._delete_evaluation(name)
+        return self.trash.put("publication", name, [], [find_record(self._store.home, name).folder])
+
+    def delete_traces(self, ids: Sequence[str]) -> TrashEntry:
+        """Move traces, with the inner episodes that belong to them, to the trash as one thing. Raises StorageError."""
+        if not ids or len(ids) > MAX_TRACES:
+            raise StorageError(f"choose 1 to {MAX_TRACES:,} traces")
+        blocking = self.find_trace_dependents(ids).blocking
+        if blocking:
+            raise StorageError(f"nothing was deleted: {'; '.join(blocking)}")
+        every = self._with_inner(ids)
+        rows = [
+            ("episode", col(EpisodeRow.id).in_(every)),
+            ("event", col(EventRow.episode).in_(every)),
+            ("star", col(StarRow.episode).in_(every)),
+        ]
+        return self.trash.put("trace", ids[0] if len(ids) == 1 else f"{len(ids)} traces", rows)
+
+    def rename(self, kind: str, name: str, new: str) -> str:
+        """Give something another name; returns what of it keeps the old one. Raises StorageError, and RoleRefused for a
+        pool that only owners change."""
+        self._check_rights(kind, name)
+        if kind == "pool":
+            return self._rename_pool(name, new)
+        if kind == "job":
+            if not new.strip() or len(new) > 80:
+                raise StorageError("a job's name has 1 to 80 characters")
+            self._jobs.rename(name, new.strip())
+            return f"its id, and the names of its checkpoints, stay {name}"
+        raise StorageError(f"a {kind} has no name of its own that could be changed; pools and jobs have one")
+
+    def _check_rights(self, kind: str, name: str) -> None:
+        if kind == "pool":
+            ReadOnlyPools(self._store.engine).check(name)
+
+    def _delete_pool(self, name: str) -> TrashEntry:
+        self._keep_versions(name)
+        rows = [
+            ("pool_version", col(PoolVersionRow.name) == name),
+            ("pool_head", col(PoolHeadRow.name) == name),
+            ("reflection", col(LessonRow.pool) == name),
+            ("read_only_pool", col(ReadOnlyPoolRow.name) == name),
+        ]
+        return self.trash.put("pool", name, rows, [self._tasks_file(name)])
+
+    def _keep_versions(self, name: str) -> None:
+        """Keep a pool's versions for the traces that name them, out of every list."""
+        pools = [stored.pool for stored in self._store.pools.versions(name)]
+        with writing(self._store.engine) as session:
+            add_unlisted_pools(session, {pool.hash: pool for pool in pools})
+
+    def _rename_pool(self, name: str, new: str) -> str:
+        blocking = self._pool_dependents(name).blocking
+        if blocking:
+            raise StorageError(f"pool {name} cannot be renamed: {'; '.join(blocking)}")
+        if new in self._store.pools.names():
+            raise InvalidPool([("name", f"there is a pool {new!r} already; choose another name")])
+        pool = self._store.pools.latest(name).pool
+        self._store.pools.save(type(pool).model_validate({**pool.model_dump(), "name": new}))
+        with writing(self._store.engine) as session:
+            session.connection().execute(update(LessonRow).where(col(LessonRow.pool) == name).values(pool=new))
+            renamed = update(ReadOnlyPoolRow).where(col(ReadOnlyPoolRow.name) == name).values(name=new)
+            session.connection().execute(renamed)
+        tasks = self._tasks_file(name)
+        if tasks.is_file():
+            tasks.rename(self._tasks_file(new))
+        self._delete_pool(name)
+        return "earlier traces keep the old name, and its older versions are in the trash"
+
+    def _pool_dependents(self, name: str) -> Dependents:
+        self._store.pools.latest(name)
+        blocking = [
+            f"a server on port {one.port} serves it" for one in list_servers(self._store.home) if one.pool == name
+        ]
+        blocking += [f"job {row.id} uses it" for row in self._list_jobs_in_use() if self._job_uses(row.id, name)]
+        if name == STARTER:
+            blocking.append("it ships with Podium and would come back at the next start")
+        with Session(self._store.engine) as session:
+            runs = session.exec(select(func.count()).where(EpisodeRow.pool == name)).one()
+            waiting = session.exec(
+                select(func.count()).where(EpisodeRow.pool == name, EpisodeRow.state == "waiting")
+            ).one()
+        if waiting:
+            blocking.append(f"{waiting} plans on it wait for approval")
+        affected = [f"{runs} traces ran on it; they stay and can be opened"] if runs else []
+        lessons = self._store.lessons.count(name)
+        affected += [f"{lessons} lessons of its failure memory go with it"] if lessons else []
+        affected += ["its own tasks go with it"] if self._tasks_file(name).is_file() else []
+        return Dependents(tuple(blocking), tuple(affected))
+
+    def find_trace_dependents(self, ids: Sequence[str]) -> Dependents:
+        with Session(self._store.engine) as session:
+            rows = session.exec(select(EpisodeRow).where(col(EpisodeRow.id).in_(ids))).all()
+            variations = session.exec(
+                select(func.count()).where(col(EpisodeRow.what_if_of).in_(ids), col(EpisodeRow.id).not_in(ids))
+            ).one()
+            stars = session.exec(select(func.count()).where(col(StarRow.episode).in_(ids))).one()
+        missing = set(ids) - {row.id for row in rows}
+        if missing:
+            raise StorageError(f"there is no trace {sorted(missing)[0]!r} in this data folder")
+        active = [row.id for row in rows if row.state in ("running", "waiting")]
+        blocking = [f"{len(active)} of them still run or wait for approval, such as {active[0]}"] if active else []
+        affected = [f"{variations} what-ifs were made of them; they stay"] if variations else []
+        affected += [f"{stars} are starred: SFT would no longer imitate them"] if stars else []
+        return Dependents(tuple(blocking), tuple(affected))
+
+    def _job_dependents(self, name: str) -> Dependents:
+        row = self._jobs.get(name)
+        steps = [step for step, _ in complete_steps(self._jobs.folder(name).checkpoints)]
+        blocking = [f"it is {row.state}; stop it first"] if row.state in IN_USE else []
+        blocking += self._list_uses(name)
+        affected = [f"its {len(steps)} checkpoints go with it: they can no longer be run or compared"] if steps else []
+        affected += ["its evaluation goes with it"] if self._jobs.folder(name).evaluations.is_file() else []
+        return Dependents(tuple(blocking), tuple(affected))
+
+    def _evaluation_dependents(self, name: str) -> Dependents:
+        row = self._jobs.get(name)
+        if row.kind == MEASURES:
+            return self._job_dependents(name)
+        if not any(place.exists() for place in self._list_results(name)):
+            raise StorageError(f"job {name} has measured nothing")
+        blocking = (f"it is {row.state}; stop it first",) if row.state in IN_USE else ()
+        return Dependents(blocking, ("the job and its checkpoints stay",))
+
+    def _delete_evaluation(self, name: str) -> TrashEntry:
+        """Delete what a job measured; a job that does nothing else goes whole."""
+        if self._jobs.get(name).kind == MEASURES:
+            return self.delete("job", name)
+        return self.trash.put("evaluation", name, [], self._list_results(name))
+
+    def _list_results(self, job: str) -> list[Path]:
+        folder = self._jobs.folder(job)
+        return [folder.results, folder.evaluations, folder.frozen_past]
+
+    def _checkpoint_dependents(self, name: str) -> Dependents:
+        self._find_checkpoint(name)
+        job = name.partition("@")[0]
+        row = self._jobs.get(job)
+        blocking = [f"job {job} is {row.state}"] if row.state in IN_USE else []
+        return Dependents((*blocking, *self._list_uses(name)))
+
+    def _list_uses(self, name: str) -> list[str]:
+        """What uses the checkpoints of a name now."""
+        servers = [one for one in list_servers(self._store.home) if _names(one.orchestrator, name)]
+        jobs = [
+            row for row in self._list_jobs_in_use() if row.id != name.partition("@")[0] and self._job_uses(row.id, name)
+        ]
+        return [f"a server on port {one.port} serves it" for one in servers] + [f"job {row.id} uses it" for row in jobs]
+
+    def _find_checkpoint(self, name: str) -> Path:
+        if name in STARTERS:
+            raise StorageError(f"{name} ships with Podium; it cannot be deleted")
+        job, _, step = name.partition("@")
+        folders = {str(number): folder for number, folder in complete_steps(self._jobs.folder(job).checkpoints)}
+        if step not in folders:
+            raise StorageError(f"there is no checkpoint {name!r}; a checkpoint is called JOB@STEP")
+        return folders[step]
+
+    def _list_jobs_in_use(self) -> list[JobRow]:
+        return [row for row in self._jobs.all() if row.state in IN_USE]
+
+    def _job_uses(self, job: str, name: str) -> bool:
+        recipe = self._jobs.folder(job).recipe
+        return recipe.is_file() and any(_names(word, name) for word in recipe.read_text(encoding="utf-8").split())
+
+    def _tasks_file(self, pool: str) -> Path:
+        return self._store.home.root / "tasks" / f"{pool}.jsonl"
+
+    def _with_inner(self, ids: Iterable[str]) -> list[str]:
+        """The traces and every episode inside them."""
+        every, new = set(ids), set(ids)
+        with Session(self._store.engine) as session:
+            while new:
+                inner = session.exec(select(EpisodeRow.id).where(col(EpisodeRow.parent).in_(new))).all()
+                new = set(inner) - every
+                every |= new
+        return sorted(every)
+
+
+def _names(word: str, name: str) -> bool:
+    """Whether a word of a recipe, or an orchestrator's name, is this name, one of its checkpoints, or has options."""
+    plain = word.strip("'\",[]").removeprefix("practice:")
+    return plain == name or plain.startswith((f"{name}@", f"{name}+"))

@@ -1,0 +1,197 @@
+"""One served episode: its events for the requests that it answers, and what each of them is answered with."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from orchestrator.engine.episode import Episode
+from orchestrator.engine.events import EpisodeEnded, Event
+from orchestrator.policies.fallback import read_fallback
+from orchestrator.traces.store import Store
+from pool_registry.actions import NO_USAGE, Usage, as_text
+from pool_registry.errors import StorageError
+from pool_registry.pool import Pool
+from studio.approvals import describe_plan, read_waiting
+from studio.episodes import RecordedRun
+from studio.model_server.approvals import ApprovalRequired
+from studio.model_server.client_tools import ClientCall
+from studio.model_server.errors import ApiError, episode_error, refuse_unrecorded, unfit_answer
+from studio.model_server.progress import EpisodeProgress
+from studio.model_server.request import EpisodeRequest
+from studio.model_server.setup import EpisodeSetup
+
+CHARS_PER_TOKEN = 4  # of an answer, whose tokenizer is not known
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAnswer:
+    """What one request is answered with: text, or calls of the client's tools. `usage` is since the request before.
+
+    `ignored` says what of the request had no effect, `fallback` why the pool's fallback answered ("" where it did
+    not).
+    """
+
+    text: str
+    finish: Literal["stop", "length", "tool_calls"]
+    usage: Usage
+    calls: tuple[ClientCall, ...] = ()
+    ignored: Mapping[str, str] | None = None
+    fallback: str = ""
+
+    def report(self, trace: str) -> dict[str, Any]:
+        """Our own field `podium` of the answer's document."""
+        fallback = {"fallback": self.fallback} if self.fallback else {}
+        return {"trace": trace, "ignored": dict(self.ignored or {}), **fallback}
+
+
+class ServedEpisode:
+    """One episode that answers a request, or several where it calls the client's tools, and the sink of its events.
+
+    Iterate over `events`, then ask for the `answer`. `stop` ends it; `release` does, unless it waits for the client.
+    """
+
+    def __init__(self, store: Store, setup: EpisodeSetup, user: str) -> None:
+        self._store, self.setup, self.user = store, setup, user
+        self.request = setup.request
+        self.waits = False
+        self.requests = 1
+        self.progress = EpisodeProgress()
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._run: RecordedRun | None = None
+        self._task: asyncio.Task[Episode] | None = None
+        self._live = Episode("")
+        self._reported = NO_USAGE
+        self._unrecorded: ApiError | None = None
+        setup.on_idle = self._hand_over
+
+    def start(self, run: RecordedRun, before: Episode | None = None) -> asyncio.Task[Episode]:
+        """Start the run as a task of its own; `before` is what an episode that goes on has done so far."""
+        self._run = run
+        self._live = copy.deepcopy(before) if before is not None else self._live
+        self._live.id = self.setup.calls.episode = run.id
+        self._task = asyncio.create_task(self._run_and_record(run))
+        self._task.add_done_callback(self._end)
+        return self._task
+
+    async def _run_and_record(self, run: RecordedRun) -> Episode:
+        """Run the episode, and end when its trace is on disk: what a client has been told, a crash must not forget."""
+        episode = await run.run()
+        try:
+            await asyncio.to_thread(self._store.traces.flush)
+        except StorageError as error:
+            self._unrecorded = refuse_unrecorded(error)
+        return episode
+
+    def resume(self, request: EpisodeRequest) -> bool:
+        """Go on with the outputs that a request brings; False where none of them is waited for."""
+        if not self.setup.calls.answer(request.outputs):
+            return False
+        self.request, self.waits = request, False
+        self.requests += 1
+        return True
+
+    @property
+    def id(self) -> str:
+        assert self._run is not None, "the service starts a run before it hands this out"
+        return self._run.id
+
+    @property
+    def pool(self) -> Pool:
+        """The pool that it runs on."""
+        assert self._run is not None, "the service starts a run before it hands this out"
+        return self._run.pool
+
+    @property
+    def ignored(self) -> Mapping[str, str]:
+        """What of the request has no effect, and why, as far as it is known by now."""
+        return {**self.setup.ignored, **self.request.ignored}
+
+    def append(self, episode_id: str, event: Event) -> None:
+        """Record an event. Those of this episode, not of episodes inside it, also go to `events`."""
+        self._store.traces.append(episode_id, event)
+        if episode_id == self.id:
+            self._live.apply(event)
+            self._events.put_nowait(event)
+
+    def stop(self) -> None:
+        """Stop the episode; does nothing when it has ended."""
+        if self._run is not None:
+            self._run.budget.stop()
+
+    def release(self) -> None:
+        """Stop the episode as its request is over, unless it waits for the next one."""
+        if not self.waits:
+            self.stop()
+
+    async def events(self, silence_s: float) -> AsyncIterator[Event | None]:
+        """Yield events until the episode has ended or hands calls over, and None whenever `silence_s` seconds passed
+        without one."""
+        while True:
+            try:
+                event = await asyncio.wait_for(self._events.get(), silence_s)
+            except TimeoutError:
+                yield None
+                continue
+            if event is None:
+                return
+            yield event
+
+    async def answer(self) -> ServedAnswer:
+        """What the request is answered with, after its events. Raises ApiError where the episode has no answer."""
+        if self.waits:
+            count = None if self.request.tools.parallel else 1
+            return ServedAnswer("", "tool_calls", self._take_usage(), self.setup.calls.take(count), self.ignored)
+        episode, ended = await self.result()
+        error = self._unrecorded or episode_error(ended, episode, self.pool)
+        if error is not None:
+            raise error
+        text, finish = self._write_answer(ended)
+        return ServedAnswer(text, finish, self._take_usage(), (), self.ignored, read_fallback(episode))
+
+    async def result(self) -> tuple[Episode, EpisodeEnded]:
+        """Wait for the finished episode and how it ended. Raises ApprovalRequired when its plan waits for a person."""
+        assert self._task is not None, "the service starts the task before it hands this out"
+        episode = await asyncio.shield(self._task)
+        if episode.ended is None:
+            raise ApprovalRequired(describe_plan(await asyncio.to_thread(read_waiting, self._store, episode.id)))
+        return episode, episode.ended
+
+    def _write_answer(self, ended: EpisodeEnded) -> tuple[str, Literal["stop", "length"]]:
+        """The text of the answer in the form that the request wants. Raises ApiError where it does not fit."""
+        if ended.answer is None:  # ran out of tokens
+            return "", "length"
+        form = self.request.form
+        try:
+            text = as_text(ended.answer) if form is None else as_text(form.fit(ended.answer))
+        except ValueError as error:
+            raise unfit_answer(self.id, str(error)) from error
+        return cut_answer(text, self.request)
+
+    def _take_usage(self) -> Usage:
+        """The usage since the last request was answered."""
+        total, before = self._live.usage, self._reported
+        self._reported = total
+        return Usage(total.tokens_in - before.tokens_in, total.tokens_out - before.tokens_out, total.cost - before.cost)
+
+    def _hand_over(self) -> None:
+        if not self.waits:
+            self.waits = True
+            self._events.put_nowait(None)
+
+    def _end(self, _: object) -> None:
+        self.waits = False
+        self._events.put_nowait(None)
+
+
+def cut_answer(text: str, request: EpisodeRequest) -> tuple[str, Literal["stop", "length"]]:
+    """The answer up to the first stop text, and within the tokens that it may have."""
+    places = [place for stop in request.stop if (place := text.find(stop)) >= 0]
+    text = text[: min(places)] if places else text
+    most = request.max_answer_tokens
+    if most is None or len(text) <= most * CHARS_PER_TOKEN:
+        return text, "stop"
+    return text[: most * CHARS_PER_TOKEN], "length"

@@ -1,0 +1,251 @@
+"""The documents of the Pool page: a pool with its workers and versions, the gallery, imports, tests, lessons, bindings.
+
+Latencies are seconds, costs US dollars.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pool_registry.actions import JsonValue
+from pool_registry.deployment_mode import DeploymentMode
+from pool_registry.gallery.templates import Group, Needs, TemplateField
+from pool_registry.pool import Limits
+from pool_registry.worker import Role, WorkerSpec
+from studio.access.roles import UserRole
+from studio.frame.document import PageDocument
+from studio.worker_health import WorkerHealth
+
+Place = Literal["here", "machine", "remote"]
+
+# A pool
+
+
+class WorkerCard(WorkerSpec):
+    """A worker with its light and its record; `success` and latency are None before its first call."""
+
+    role: Role
+    icon: str
+    label: str
+    points_at: str = Field(description="Where its answers come from, in one line.")
+    remote: bool
+    place: Place = Field(description="Where a call goes: this process, a server on this machine, or another machine.")
+    runs_program: str = Field(description="What a call starts on this machine outside the sandbox.")
+    isolated: bool
+    light: WorkerHealth
+    calls: int
+    success: float | None
+    median_latency_s: float | None
+
+
+class VersionLine(PageDocument):
+    """A version of a pool, and what it changed."""
+
+    version: int
+    created_at: str
+    hash: str
+    workers: int
+    changes: str
+
+
+class PoolDocument(PageDocument):
+    """One version of a pool; `current` is its newest version."""
+
+    name: str
+    description: str
+    version: int
+    current: int
+    hash: str
+    limits: Limits
+    mode: DeploymentMode
+    workers: list[WorkerCard]
+    versions: list[VersionLine]
+
+
+class KindDocument(PageDocument):
+    """A kind of worker, and the JSON Schema of its configuration, from which the page builds the form."""
+
+    name: str
+    label: str
+    role: Role
+    icon: str
+    summary: str
+    json_schema: dict[str, JsonValue] = Field(serialization_alias="schema")
+
+
+class PoolPageState(PageDocument):
+    """Everything that the page draws; there is no pool before the first one is made. `read_only`: only owners change
+    this pool. `role` is the viewer's."""
+
+    pools: list[str]
+    pool: PoolDocument | None
+    kinds: list[KindDocument]
+    read_only: bool
+    role: UserRole
+    limits_schema: dict[str, JsonValue]
+    mode_schema: dict[str, JsonValue]
+    advanced_schema: dict[str, JsonValue]
+
+
+class FieldDifference(PageDocument):
+    """A field in two versions as text; None where it is not set."""
+
+    field: str
+    before: str | None
+    after: str | None
+
+
+class WorkerDifference(PageDocument):
+    """A worker that was added, removed or changed between two versions."""
+
+    name: str
+    change: str
+    about: str
+    fields: list[FieldDifference]
+
+
+class VersionDifference(PageDocument):
+    """What differs between two versions: workers, and fields of the pool itself."""
+
+    workers: list[WorkerDifference]
+    pool: list[FieldDifference]
+
+
+# Adding and trying workers
+
+
+class ModelChoice(PageDocument):
+    """A model on which a role agent can run."""
+
+    name: str
+    label: str
+
+
+class TemplateCard(PageDocument):
+    """One card of the gallery; `preset` is what the form of "Edit first" begins with."""
+
+    id: str
+    group: Group
+    title: str
+    line: str
+    needs: Needs
+    note: str
+    fields: list[TemplateField]
+    runs_on_model: bool
+    kind: str
+    role: Role
+    icon: str
+    preset: WorkerSpec | None
+
+
+class GalleryDocument(PageDocument):
+    """Every template, and the models on which a role agent can run."""
+
+    templates: list[TemplateCard]
+    models: list[ModelChoice]
+
+
+class OfferDocument(PageDocument):
+    """A worker that a source offers; `problem` says why it cannot be added."""
+
+    spec: WorkerSpec
+    problem: str
+    may_have_effects: bool = Field(description="Whether nothing says that its calls only read.")
+    parameters: dict[str, JsonValue]
+
+
+class WorkerTest(PageDocument):
+    """What a test of a worker said: of the sample call that `asked` it something, or of its probe."""
+
+    how: Literal["call", "probe"]
+    status: str
+    latency_s: float
+    text: str
+    asked: str
+
+
+class TryForm(PageDocument):
+    """What "Try it" begins with; `seen` is None for a worker that is never shown earlier outputs."""
+
+    parameters: dict[str, JsonValue]
+    sample: dict[str, JsonValue]
+    seen: str | None
+
+
+class ObservationDocument(PageDocument):
+    """What a call returned; the value as text."""
+
+    status: str
+    value: str | None
+    latency_s: float
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    error: str | None
+
+
+# Failure memory
+
+
+class LessonDocument(PageDocument):
+    """A lesson, and the episode that it was learnt from."""
+
+    id: int | None
+    query: str
+    sentence: str
+    written_by: str
+    instead_of: str
+    episode: str
+    tokens: int
+    cost: float
+    created_at: str
+
+
+class MemoryDocument(PageDocument):
+    """A pool's failure memory: who writes it (`gone` when that agent is not there any more), newest lesson first."""
+
+    mode: str
+    agents: list[str]
+    gone: bool
+    count: int
+    read: int
+    lessons: list[LessonDocument]
+
+
+# Bindings
+
+
+class BindingRow(PageDocument):
+    """A learnt worker and the one that stands for it; `automatic` is what it would be without a person's choice."""
+
+    learnt: str
+    role: Role
+    description: str
+    worker: str
+    worker_description: str
+    likeness: float
+    by: str
+    edited: bool
+    automatic: str
+    parameters: list[tuple[str, str]]
+    choices: list[str]
+    problem: str
+
+
+class CheckpointBinding(PageDocument):
+    """What a checkpoint's learnt workers are bound to; `reason` says why it is not bound at all."""
+
+    checkpoint: str = ""
+    rows: list[BindingRow] = []
+    reason: str = ""
+    changes_nothing: bool = True
+
+
+class BindingDocument(CheckpointBinding):
+    """The binding of one of the checkpoints on one version of a pool; without checkpoints there are no rows."""
+
+    checkpoints: list[tuple[str, str]]
+    pool: str
+    version: int
