@@ -1,5 +1,16 @@
 // The documents that the studio sends to its pages. Written by scripts/write_types.py; do not edit.
 
+/** What an orchestrator loses without each worker; `shares` are those of its calls in the whole pool. */
+export interface AblationDocument {
+  ok: true;
+  orchestrator: string;
+  ablated: string[];
+  seen: CellSummary;
+  workers: WorkerDrop[];
+  shares: Record<string, number>;
+  choices: FilterChoices;
+}
+
 export interface Advice {
   level: "alive" | "degenerate" | "tuning";
   sentence: string;
@@ -23,12 +34,166 @@ export interface AnswerVotes {
   votes: number;
 }
 
+/** What a person is asked about a plan that waits. */
+export interface ApprovalRequest {
+  round: number;
+  held_at: string;
+  reasons: PlanReason[];
+  cost: number;
+  seconds: number;
+  calls: PlannedCall[];
+}
+
+/** What happened to the plan of a round before it ran, and who decided it. */
+export interface AuditLine {
+  round: number;
+  kind: "held" | "escalated" | "approved" | "edited" | "rejected";
+  by: string;
+  when: string;
+  text: string;
+}
+
+/** The binding of one of the checkpoints on one version of a pool; without checkpoints there are no rows. */
+export interface BindingDocument {
+  checkpoint: string;
+  rows: BindingRow[];
+  reason: string;
+  changes_nothing: boolean;
+  checkpoints: [string, string][];
+  pool: string;
+  version: number;
+}
+
+/** A learnt worker and the one that stands for it; `automatic` is what it would be without a person's choice. */
+export interface BindingRow {
+  learnt: string;
+  role: "agent" | "tool" | "recursion";
+  description: string;
+  worker: string;
+  worker_description: string;
+  likeness: number;
+  by: string;
+  edited: boolean;
+  automatic: string;
+  parameters: [string, string][];
+  choices: string[];
+  problem: string;
+}
+
+/** The files of one repository; `left_out` are (what, why). */
+export interface BundleDocument {
+  kind: "model" | "space";
+  size: number;
+  files: BundleFile[];
+  left_out: [string, string][];
+}
+
+/** One file of a repository. */
+export interface BundleFile {
+  path: string;
+  size: number;
+  about: string;
+}
+
+/** A worker that a step may call, with the JSON Schema of its arguments. */
+export interface CallableWorker {
+  name: string;
+  role: "agent" | "tool" | "recursion";
+  kind: string;
+  description: string;
+  parameters: Record<string, any>;
+  instruction: string | null;
+}
+
 /** The mean of one family and level. */
 export interface CellMean {
   family: string | null;
   level: number | null;
   tasks: number | null;
   mean: number | null;
+}
+
+/** The mean over some tasks. */
+export interface CellSummary {
+  mean: [number, number, number];
+  tasks: number;
+  episodes: number;
+}
+
+/** A task with the score of an orchestrator, that of the reference, and the episodes of both. */
+export interface ChangedTask {
+  source: string;
+  family: string;
+  level: number;
+  split: string;
+  index: number;
+  condition: string;
+  query: string;
+  score: number;
+  reference_score: number;
+  episodes: string[];
+  reference_episodes: string[];
+}
+
+export interface Circuit {
+  state: "closed" | "open" | "half-open";
+  failures: number;
+  seconds: number;
+}
+
+/** What can be compared on a pool, and what the page shows first. */
+export interface CompareChoices {
+  pools: string[];
+  pool: string;
+  orchestrators: OrchestratorChoice[];
+  begins: string[];
+  workers: string[];
+  query: string;
+  suites: SuiteLevel[];
+  families: string[];
+  held_out: string[];
+  conditions: string[];
+  most: number;
+  fewest: number;
+}
+
+/** Several graphs in one system of coordinates; `slots` say by step id which steps are the same one. */
+export interface ComparisonDocument {
+  reference: number;
+  views: EpisodeView[];
+  slots: Record<string, number>[];
+  /** None for the reference. */
+  diffs: (GraphDiffDocument | null)[];
+}
+
+/** What changed in the view at `place` while every graph keeps its shape. */
+export interface ComparisonPatch {
+  place: number;
+  clock_s: number;
+  episode: EpisodeHead;
+  turns: TurnView[];
+  totals: EpisodeTotals;
+  nodes: StepState[];
+}
+
+/** What filled the prompt of a call or a turn, in tokens, about. */
+export interface ContextBudget {
+  slices: ContextSlice[];
+  /** The most tokens of prompt and reply together; None: not known. */
+  limit: number | null;
+  /** The tokens that the reply may have. */
+  reply: number;
+}
+
+/** One part of a prompt. */
+export interface ContextSlice {
+  origin: "role" | "instruction" | "output" | "workers" | "memory" | "history";
+  label: string;
+  tokens: number;
+  /** Its tokens before it was shortened. */
+  whole: number;
+  /** How it was shortened. */
+  cut: "" | "excerpt" | "summary";
 }
 
 /** So many of so many. */
@@ -67,6 +232,35 @@ export interface CurveColumns {
   series: Record<string, (number | null)[]>;
 }
 
+/** The episode whose plan was decided. */
+export interface DecidedPlan {
+  problems: [string, string][];
+  episode: string;
+}
+
+/** Something in the trash; `days` are left until it goes for good. */
+export interface DeletedThing {
+  key: string;
+  kind: string;
+  name: string;
+  deleted_at: string;
+  size: number;
+  days: number;
+}
+
+export interface DeploymentMode {
+  /** autonomous: plans run at once. review: every plan waits for a person. escalate: a plan runs at once while it stays within the limits below and calls no worker that has effects; otherwise it waits. */
+  name: "autonomous" | "escalate" | "review";
+  /** In escalate: the highest probability that the orchestrator is out of its depth. One that gives no such figure always waits, unless this is 1. */
+  max_doubt: number;
+  /** In escalate: the highest estimated cost of a plan, in US dollars. */
+  max_plan_cost: number | null;
+  /** In escalate: the longest estimated time of a plan, in seconds. */
+  max_plan_s: number | null;
+  /** In escalate: the stronger orchestrator that plans instead, such as model:planner. A person is asked where its plan is beyond a limit too, and always before a call that has effects. Empty: a person. */
+  escalate_to: string;
+}
+
 /** A description from evidence, for a person to accept or edit. */
 export interface DescriptionProposal {
   worker: string;
@@ -80,12 +274,63 @@ export interface DescriptionProposal {
   recorded: number;
 }
 
+/** One step of a diff: what differs, its number on both sides, its slot, and sentences about it. */
+export interface DiffEntry {
+  what: ("moved" | "worker" | "arguments" | "access" | "same" | "added" | "removed")[];
+  left: number | null;
+  right: number | null;
+  slot: number;
+  says: string[];
+}
+
+/** How plans change while a job trains: its series and the shares of its workers, for each of the `steps`. */
+export interface DriftDocument {
+  ok: true;
+  job: string;
+  state: string;
+  title: string;
+  sft_steps: number;
+  steps: number[];
+  series: Record<string, (number | null)[]>;
+  workers: Record<string, (number | null)[]>;
+  traces: TracedShapes;
+  checkpoints: MeasuredCheckpoint[];
+}
+
 /** From a step to one that may see it. */
 export interface Edge {
   from: number;
   to: number;
   used: boolean;
   path: string;
+}
+
+/** An edit in words; one of the answer has no step. */
+export interface EditDocument {
+  edit: "change" | "add" | "remove" | "again" | "answer";
+  step: number | null;
+  worker: string;
+  fields: EditedField[];
+}
+
+/** Why the edits cannot be carried out. */
+export interface EditProblems {
+  problems: [string, string][];
+}
+
+/** A field of a step before and after an edit. */
+export interface EditedField {
+  field: string;
+  before: string;
+  after: string;
+}
+
+/** One recorded round: its steps, or its answer, or the error of its turn. */
+export interface EditedRound {
+  round: number;
+  error: string | null;
+  answer: any;
+  steps: PlannedStep[];
 }
 
 /** What stands above an episode's graph. */
@@ -95,8 +340,9 @@ export interface EpisodeHead {
   pool: string;
   pool_version: number | null;
   orchestrator: string;
-  state: "running" | "ended" | "interrupted";
-  outcome: "answered" | "gave_up" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | null;
+  orchestrator_label: string;
+  state: "running" | "waiting" | "ended" | "interrupted";
+  outcome: "answered" | "gave_up" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | "rejected" | null;
   reason: string | null;
   answer: string | null;
   started_at: string;
@@ -107,6 +353,11 @@ export interface EpisodeHead {
   verdict: Verdict | null;
   out_of_depth: OutOfDepthView | null;
   offers: Offer[];
+  /** How its plans are released; None in older traces and inner runs. */
+  mode: "autonomous" | "escalate" | "review" | null;
+  /** What a person is asked, while its plan waits. */
+  approval: ApprovalRequest | null;
+  audit: AuditLine[];
 }
 
 export interface EpisodeTotals {
@@ -114,6 +365,7 @@ export interface EpisodeTotals {
   critical_path_s: number;
   serial_s: number;
   speedup: number | null;
+  workers_speedup: number | null;
   tokens_in: number;
   tokens_out: number;
   cost: number;
@@ -134,6 +386,38 @@ export interface EpisodeView {
   totals: EpisodeTotals;
 }
 
+export interface Estimate {
+  mean: number;
+  low: number;
+  high: number;
+}
+
+/** The recipe of an evaluation as text, and what prevents its start. */
+export interface EvaluationCheck {
+  yaml: string;
+  missing: LaunchGap[];
+}
+
+/** A job that has results or will have some, and what it measured. */
+export interface EvaluationLine {
+  id: string;
+  title: string;
+  pool: string;
+  name: string;
+  state: string;
+  message: string;
+  created_at: string | null;
+  episodes: number;
+  orchestrators: string[];
+  /** Of the orchestrators, by name. */
+  labels: Record<string, string>;
+  label: string;
+  /** Whether it does nothing but measure. */
+  measures: boolean;
+  conditions: string[];
+  families: string[];
+}
+
 /** What can be measured about a worker: the tasks there are, and which tools a person may allow to be called. */
 export interface EvidenceDocument {
   worker: string;
@@ -150,6 +434,13 @@ export interface Failure {
   message: string;
 }
 
+/** A field in two versions as text; None where it is not set. */
+export interface FieldDifference {
+  field: string;
+  before: string | null;
+  after: string | null;
+}
+
 /** A figure with the worker and without it, and the difference with its 95 % interval. */
 export interface FigureChange {
   name: string;
@@ -158,6 +449,36 @@ export interface FigureChange {
   difference: number;
   low: number;
   high: number;
+}
+
+/** The content of one file of a preview. */
+export interface FileDocument {
+  path: string;
+  size: number;
+  content: string;
+}
+
+/** What the filters above a view can be set to. */
+export interface FilterChoices {
+  orchestrators: string[];
+  conditions: string[];
+  families: string[];
+  levels: number[];
+}
+
+/** Every template, and the models on which a role agent can run. */
+export interface GalleryDocument {
+  templates: TemplateCard[];
+  models: ModelChoice[];
+}
+
+/** A step that only the reference has, where it stands there. */
+export interface GhostStep {
+  id: number;
+  x: number;
+  y: number;
+  worker: string;
+  instruction: string;
 }
 
 /** One GPU; `busy` in percent. None where the driver does not say. */
@@ -180,6 +501,15 @@ export interface Graph {
   answer: AnswerNode | null;
 }
 
+/** What changes from the reference to another graph; `marks` are by step id of the other. */
+export interface GraphDiffDocument {
+  counts: Record<string, number>;
+  marks: Record<string, ("moved" | "worker" | "arguments" | "access" | "same" | "added" | "removed")[]>;
+  ghosts: GhostStep[];
+  entries: DiffEntry[];
+  empty: boolean;
+}
+
 /** One complete checkpoint; `name` is the orchestrator to run it, `best` marks the highest check. */
 export interface JobCheckpoint {
   step: number;
@@ -192,6 +522,7 @@ export interface JobCheckpoint {
   valid_turns: number | null;
   best: boolean;
   name: string;
+  label: string;
   evaluation: JobEvaluation | null;
 }
 
@@ -199,6 +530,8 @@ export interface JobCheckpoint {
 export interface JobDocument {
   id: string;
   name: string;
+  /** What people read: the name that a person gave it, else its id. */
+  label: string;
   kind: string;
   state: string;
   stage: string;
@@ -233,6 +566,7 @@ export interface JobDocument {
 /** What the evaluate stage measured of one orchestrator in one condition, without the episodes. */
 export interface JobEvaluation {
   orchestrator: string | null;
+  label: string;
   condition: string | null;
   split: string | null;
   tasks: number | null;
@@ -250,6 +584,8 @@ export interface JobEvaluation {
 export interface JobLine {
   id: string;
   name: string;
+  /** What people read: the name that a person gave it, else its id. */
+  label: string;
   kind: string;
   state: string;
   stage: string;
@@ -285,6 +621,8 @@ export interface JobProgress {
 export interface JobView {
   id: string;
   name: string;
+  /** What people read: the name that a person gave it, else its id. */
+  label: string;
   kind: string;
   state: string;
   stage: string;
@@ -314,6 +652,16 @@ export interface JobView {
   outcome: OutcomeSentence | null;
 }
 
+/** A kind of worker, and the JSON Schema of its configuration, from which the page builds the form. */
+export interface KindDocument {
+  name: string;
+  label: string;
+  role: "agent" | "tool" | "recursion";
+  icon: string;
+  summary: string;
+  schema: Record<string, any>;
+}
+
 /** One column of the graph: its round, and how many steps stand in it. */
 export interface Lane {
   x: number;
@@ -323,12 +671,49 @@ export interface Lane {
   note: string;
 }
 
+export interface LaunchGap {
+  key: string;
+  sentence: string;
+  link: string;
+  blocks: boolean;
+}
+
 export interface Lesson {
   query: string;
   sentence: string;
   written_by: string;
   episode: string;
   similarity: number;
+}
+
+/** A lesson, and the episode that it was learnt from. */
+export interface LessonDocument {
+  id: number | null;
+  query: string;
+  sentence: string;
+  written_by: string;
+  instead_of: string;
+  episode: string;
+  tokens: number;
+  cost: number;
+  created_at: string;
+}
+
+export interface Limits {
+  max_rounds: number;
+  max_steps: number;
+  /** How many episodes may be nested. */
+  max_depth: number;
+  deadline_s: number;
+  max_tokens: number;
+  /** US dollars; empty means no cap. */
+  max_cost: number | null;
+  /** How many workers an orchestrating model sees; of a larger pool, those that fit the query best. */
+  max_shown: number;
+  /** Who writes a sentence about each failed episode, to be shown before similar queries: rule, or an agent of the pool. off keeps and shows none. */
+  memory: string;
+  /** Who answers a served request that the orchestrator cannot take: an agent of the pool; auto, which is its first chat model, else its first local one; sentence, which says what the pool can do; or off. */
+  fallback: string;
 }
 
 /** Why a line is no task. */
@@ -344,12 +729,97 @@ export interface LogText {
   cut: boolean;
 }
 
+/** The files that a worker takes along. */
+export interface LuggageDocument {
+  worker: string;
+  files: number;
+  size: number;
+}
+
 /** The RAM that a job holds, what the machine has, and its GPUs. */
 export interface MachineLoad {
   held: number;
   available: number;
   total: number;
   gpus: GpuLoad[];
+}
+
+/** An orchestrator in one condition: its `change` against the seen pool on the `paired` tasks that both have. */
+export interface MatrixCell {
+  mean: [number, number, number];
+  tasks: number;
+  episodes: number;
+  change: [number, number, number] | null;
+  paired: number | null;
+}
+
+/** Orchestrators by pool condition and held-out family. */
+export interface MatrixDocument {
+  ok: true;
+  columns: string[];
+  rows: MatrixRow[];
+  held_out: string[];
+  choices: FilterChoices;
+}
+
+/** One orchestrator; a condition that was not measured has no cell. */
+export interface MatrixRow {
+  orchestrator: string;
+  cells: Record<string, MatrixCell>;
+}
+
+/** What evaluations measured of a checkpoint in the seen pool. */
+export interface MeasuredCheckpoint {
+  step: number;
+  orchestrator: string;
+  tasks: number;
+  mean: [number, number, number];
+  depth: number;
+  width: number;
+  turns: number;
+  steps: number;
+  parallelism: number | null;
+  entropy: number;
+  shares: Record<string, number>;
+}
+
+/** A pool's failure memory: who writes it (`gone` when that agent is not there any more), newest lesson first. */
+export interface MemoryDocument {
+  mode: string;
+  agents: string[];
+  gone: boolean;
+  count: number;
+  read: number;
+  lessons: LessonDocument[];
+}
+
+/** A model on which a role agent can run. */
+export interface ModelChoice {
+  name: string;
+  label: string;
+}
+
+/** A token, in this reply and nowhere else. */
+export interface NewToken {
+  name: string;
+  token: string;
+}
+
+/** Why there is nothing to draw yet, and what to do. */
+export interface NoDocument {
+  ok: false;
+  hint: string;
+}
+
+/** What a call returned; the value as text. */
+export interface ObservationDocument {
+  status: string;
+  value: string | null;
+  latency_s: number;
+  tokens_in: number;
+  tokens_out: number;
+  cost: number;
+  error: string | null;
 }
 
 /** Something to try next: a run of `query` with `orchestrator`, or the page at `href`; `command` is for a shell. */
@@ -359,6 +829,22 @@ export interface Offer {
   query: string;
   href: string;
   command: string;
+}
+
+/** A worker that a source offers; `problem` says why it cannot be added. */
+export interface OfferDocument {
+  spec: WorkerSpec;
+  problem: string;
+  /** Whether nothing says that its calls only read. */
+  may_have_effects: boolean;
+  parameters: Record<string, any>;
+}
+
+/** An orchestrator that can be compared, and the heading that it stands under. */
+export interface OrchestratorChoice {
+  name: string;
+  label: string;
+  group: string;
 }
 
 /** An orchestrator of a pool: its name, what a person calls it, what to expect of it, and its job, "" without. */
@@ -384,15 +870,172 @@ export interface OutcomeSentence {
   pool: string;
 }
 
+export interface Output {
+  /** JSON Schema of the result; JSON in an agent's answer is read before the check. */
+  json_schema: Record<string, any> | null;
+  /** Regular expression that the whole result must match, as text. */
+  pattern: string | null;
+}
+
+/** An orchestrator against the reference on the tasks that both have done; `p` of the sign test. */
+export interface PairedFigures {
+  difference: [number, number, number];
+  wins: number;
+  losses: number;
+  ties: number;
+  tasks: number;
+  unpaired: number;
+  p: number;
+}
+
 export interface ParentStep {
   episode: string;
   step: number;
+}
+
+export interface ParetoPoint {
+  name: string;
+  price: number;
+  mean: Estimate;
+  efficient: boolean;
+}
+
+/** What a written plan answers, what failed in it, and whether the answer is right. */
+export interface PlanOutcome {
+  answer: string;
+  failure: string;
+  correct: boolean;
+}
+
+/** Why a plan does not run by itself. */
+export interface PlanReason {
+  code: "review" | "effects" | "doubt" | "cost" | "time" | "escalation";
+  sentence: string;
+}
+
+/** A step of a plan that waits, with what its call takes by earlier calls of its worker. */
+export interface PlannedCall {
+  step: number;
+  worker: string;
+  /** The arguments in one line. */
+  instruction: string;
+  cost: number;
+  /** None where no call of the worker is recorded. */
+  seconds: number | null;
+  /** Whether the call may change something outside. */
+  effects: boolean;
+}
+
+/** A step as it was planned, and how it ended. */
+export interface PlannedStep {
+  id: number;
+  worker: string;
+  arguments: Record<string, any>;
+  access: number[];
+  problem: string | null;
+  status: string;
+}
+
+/** One version of a pool; `current` is its newest version. */
+export interface PoolDocument {
+  name: string;
+  description: string;
+  version: number;
+  current: number;
+  hash: string;
+  limits: Limits;
+  mode: DeploymentMode;
+  workers: WorkerCard[];
+  versions: VersionLine[];
+}
+
+/** Everything that the page draws; there is no pool before the first one is made. `read_only`: only owners change this pool. `role` is the viewer's. */
+export interface PoolPageState {
+  pools: string[];
+  pool: PoolDocument | null;
+  kinds: KindDocument[];
+  read_only: boolean;
+  role: UserRole;
+  limits_schema: Record<string, any>;
+  mode_schema: Record<string, any>;
+  advanced_schema: Record<string, any>;
+}
+
+/** A recipe that ships. */
+export interface PresetDocument {
+  name: string;
+  title: string;
+  stages: PresetStage[];
+  base: string;
+  adapter: boolean;
+  backend: string;
+}
+
+/** A stage of a recipe that ships; an evaluation has no steps. */
+export interface PresetStage {
+  name: string;
+  steps: number | null;
+}
+
+/** What would be sent; `recorded` are the queries that were run for it, `inside` that the model goes along. */
+export interface PreviewDocument {
+  preview: string;
+  recorded: number;
+  bundles: BundleDocument[];
+  secrets: SecretDocument[];
+  luggage: LuggageDocument[];
+  runs: number;
+  inside: boolean;
+}
+
+export interface Probe {
+  ok: boolean;
+  text: string;
+  at: string;
+}
+
+/** How far a publication is; `links` are (label, address), `at` when it last changed. */
+export interface PublicationDocument {
+  key: string;
+  repo: string;
+  state: "ready" | "running" | "done" | "failed" | "interrupted";
+  message: string;
+  stages: StageDocument[];
+  links: [string, string][];
+  visibility: "private" | "public";
+  at: string;
+}
+
+/** What can be published, and under which settings; pairs are (value, label). */
+export interface PublishChoices {
+  pools: string[];
+  checkpoints: [string, string][];
+  suggestion: string;
+  policies: [string, string][];
+  hardware: string[];
+  licences: string[];
+  visitors: Record<string, string>;
+  logged_in: boolean;
 }
 
 export interface RecalledLessons {
   lessons: Lesson[];
   of: number;
   by: string;
+}
+
+/** A recipe as the page holds it, as text, and as the command that starts it. */
+export interface RecipeDocument {
+  recipe: Record<string, any>;
+  yaml: string;
+  command: string;
+  /** What the command reads, where that is no preset. */
+  file: string | null;
+  /** The orchestrators that can make demonstrations on its pool. */
+  teachers: string[];
+  /** None where it was not looked for. */
+  missing: LaunchGap[] | null;
+  busy: JobLine[];
 }
 
 /** A whole episode that a page can replay without a server; steps and turns by their numbers. */
@@ -409,6 +1052,81 @@ export interface ReusedStep {
   step: number;
 }
 
+/** An episode of a group with its reward; its graph is None when its trace is not in this data folder. */
+export interface RolloutEpisode {
+  id: string;
+  correct: boolean;
+  reward: number;
+  advantage: number;
+  terms: Record<string, number>;
+  graph: SmallGraph | null;
+  starred: boolean;
+}
+
+/** Episodes on one task: `solved` of them were right; `equal` when all had one outcome, `kept` when it trains. */
+export interface RolloutGroupDocument {
+  query: string;
+  family: string;
+  level: number | null;
+  index: number | null;
+  equal: boolean | null;
+  kept: boolean | null;
+  solved: number;
+  of: number;
+  episodes: RolloutEpisode[];
+}
+
+/** Groups of one step from number `first` on, and which steps there are; `equal` groups of it had one outcome. */
+export interface RolloutPage {
+  step: number | null;
+  steps: number[];
+  groups: RolloutGroupDocument[];
+  first: number;
+  of: number;
+  equal: number;
+}
+
+/** A round, ready to be edited; `fresh` is the next free number of a step. */
+export interface RoundDocument {
+  round: number;
+  error: string | null;
+  answer: any;
+  steps: PlannedStep[];
+  rounds: number;
+  fresh: number;
+}
+
+/** A recorded run that can be shown; `shown` are those that a page shows when nobody chooses. */
+export interface RunChoice {
+  id: string;
+  query: string;
+  correct: boolean | null;
+  steps: number;
+  shown: boolean;
+}
+
+/** What came of a run. */
+export interface RunResult {
+  id: string;
+  orchestrator: string;
+  state: string;
+  answer: string | null;
+  correct: boolean | null;
+  started_at: string;
+  wall_s: number;
+  steps: number;
+  tokens: number;
+  cost: number;
+}
+
+/** A secret that the Space needs, and whether it is set on this machine. */
+export interface SecretDocument {
+  name: string;
+  reference: string;
+  workers: string[];
+  found: boolean;
+}
+
 /** An earlier step as a later one was allowed to see it. */
 export interface SeenStep {
   step: number;
@@ -416,6 +1134,37 @@ export interface SeenStep {
   status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
   value: any;
   error: string | null;
+}
+
+/** Everything that the page draws; `orchestrators` are (label, name), `defaults` by pool, `port` is a free one. `tokens` are the viewer's own, `guarded` says whether anybody has one: then every request needs one. */
+export interface ServeState {
+  servers: ServedModel[];
+  tokens: TokenLine[];
+  guarded: boolean;
+  role: UserRole;
+  pools: string[];
+  orchestrators: [string, string][];
+  defaults: Record<string, string>;
+  port: number;
+  python: string;
+  home: string;
+}
+
+/** A running server and the model that it serves; `running` requests are being answered. */
+export interface ServedModel {
+  url: string;
+  host: string;
+  port: number;
+  pool: string;
+  version: number;
+  orchestrator: string;
+  orchestrator_label: string;
+  model: string;
+  started_at: string;
+  state: "starting" | "ready";
+  running: number;
+  answered: number;
+  failed: number;
 }
 
 /** A worker and its score for the query. */
@@ -454,7 +1203,7 @@ export interface SmallGraph {
   rounds: number;
   failed: number;
   answer_text: string | null;
-  outcome: "answered" | "gave_up" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | null;
+  outcome: "answered" | "gave_up" | "max_rounds" | "max_tokens" | "max_cost" | "deadline" | "stopped" | "orchestrator_failed" | "rejected" | null;
   nodes: SmallNode[];
   edges: SmallEdge[];
   answer: SmallAnswer | null;
@@ -468,6 +1217,26 @@ export interface SmallNode {
   role: "agent" | "tool" | "recursion";
   status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
   worker: string;
+}
+
+/** A stage of a publication. */
+export interface StageDocument {
+  name: string;
+  label: string;
+  state: "done" | "running" | "waiting";
+}
+
+/** One run of a comparison: its episode, or the problem that prevented it. */
+export interface StartedRun {
+  orchestrator: string;
+  episode: string | null;
+  problem: string;
+}
+
+/** The episode of a what-if that was started. */
+export interface StartedVariation {
+  problems: [string, string][];
+  episode: string;
 }
 
 /** The worker that the model asked for by the name it learnt, and how it came to the one that was called. */
@@ -513,6 +1282,16 @@ export interface StepDetail {
   value: any;
   instead_of: Failure | null;
   reused: ReusedStep | null;
+  context: ContextBudget | null;
+}
+
+/** What the edits call again and what they keep, by the numbers that the edits use. */
+export interface StepFates {
+  problems: [string, string][];
+  rerun: number[];
+  kept: number[];
+  /** Later rounds that are planned anew. */
+  dropped: number;
 }
 
 /** One step on the graph. */
@@ -528,8 +1307,6 @@ export interface StepNode {
   cached: boolean;
   answered_by: string | null;
   id: number;
-  x: number;
-  y: number;
   worker: string;
   kind: string;
   role: "agent" | "tool" | "recursion";
@@ -549,6 +1326,113 @@ export interface StepNode {
   critical: boolean;
   /** In a what-if: the step of the varied run that this output was taken from. */
   reused: number | null;
+  x: number;
+  y: number;
+}
+
+/** One step of the graph, without its place. */
+export interface StepState {
+  latency_s: number | null;
+  tokens_in: number;
+  tokens_out: number;
+  cost: number;
+  /** Why it failed, in one word. */
+  code: string | null;
+  /** The episode that a recursive worker ran. */
+  child: string | null;
+  cached: boolean;
+  answered_by: string | null;
+  id: number;
+  worker: string;
+  kind: string;
+  role: "agent" | "tool" | "recursion";
+  icon: string;
+  instruction: string;
+  /** What a reader said that the step is for, before a worker was chosen; else empty. */
+  need: string;
+  round: number;
+  layer: number;
+  /** The steps whose outputs it may see. */
+  access: number[];
+  /** Those of them that its arguments quote. */
+  used: number[];
+  status: "PENDING" | "RUNNING" | "OK" | "PARSE_ERR" | "EXEC_ERR" | "TIMEOUT";
+  started_at: number | null;
+  ended_at: number | null;
+  critical: boolean;
+  /** In a what-if: the step of the varied run that this output was taken from. */
+  reused: number | null;
+}
+
+/** A family at one level: the mean of every orchestrator. */
+export interface SuiteCell {
+  family: string;
+  level: number;
+  by: Record<string, CellSummary>;
+}
+
+/** The suite view; `turns` holds by orchestrator the share of episodes by their number of turns. */
+export interface SuiteDocument {
+  ok: true;
+  reference: string;
+  condition: string;
+  best_single: string | null;
+  rows: SuiteRow[];
+  cells: SuiteCell[];
+  pareto: Record<string, ParetoPoint[]>;
+  turns: Record<string, Record<string, number>>;
+  choices: FilterChoices;
+}
+
+/** A family of generated tasks at one level. */
+export interface SuiteLevel {
+  family: string;
+  level: number;
+}
+
+/** The figures of one orchestrator (trainer/results/figures.py says what each is). */
+export interface SuiteRow {
+  orchestrator: string;
+  mean: [number, number, number];
+  pass_at_k: [number, number, number];
+  pass_all_k: [number, number, number];
+  tasks: number;
+  episodes: number;
+  k: number;
+  valid_turns: number | null;
+  statuses: Record<string, number>;
+  recovery: number | null;
+  failed_episodes: number;
+  outcomes: Record<string, number>;
+  cost: number;
+  cost_per_episode: number;
+  tokens_per_episode: number;
+  p50_s: number;
+  p95_s: number;
+  speedup: number | null;
+  turns: number;
+  steps: number;
+  depth: number;
+  width: number;
+  access_precision: number | null;
+  access_recall: number | null;
+  matched: number | null;
+  extra_steps: number | null;
+  extra_depth: number | null;
+  entropy: number;
+  shares: Record<string, number>;
+  paired: PairedFigures | null;
+}
+
+/** Some of the tasks `of` which an orchestrator did better, worse or equally well. */
+export interface TaskPage {
+  ok: true;
+  orchestrator: string;
+  reference: string;
+  which: "improved" | "regressed" | "equal";
+  of: number;
+  first: number;
+  tasks: ChangedTask[];
 }
 
 export interface TaskRef {
@@ -590,6 +1474,88 @@ export interface TasksDocument {
   verifiers: Record<string, string>;
 }
 
+/** One card of the gallery; `preset` is what the form of "Edit first" begins with. */
+export interface TemplateCard {
+  id: string;
+  group: "models" | "roles" | "tools" | "imports";
+  title: string;
+  line: string;
+  needs: "nothing" | "a key" | "a running server" | "a file" | "a model" | "an address" | "a program";
+  note: string;
+  fields: TemplateField[];
+  runs_on_model: boolean;
+  kind: string;
+  role: "agent" | "tool" | "recursion";
+  icon: string;
+  preset: WorkerSpec | null;
+}
+
+export interface TemplateField {
+  field: string;
+  label: string;
+  about: string;
+  control: "text" | "model" | "key" | "path" | "documents";
+  value: string;
+  choices: string[];
+  optional: boolean;
+}
+
+/** A token by its name; the token itself is shown once, when it is made. */
+export interface TokenLine {
+  name: string;
+  created_at: string;
+}
+
+/** One run of the list; `state` is running, interrupted or the outcome. */
+export interface TraceLine {
+  id: string;
+  started_at: string;
+  query: string;
+  pool: string;
+  user: string;
+  orchestrator: string;
+  orchestrator_label: string;
+  state: string;
+  correct: boolean | null;
+  answer: string;
+  depth: number;
+  steps: number;
+  failed_steps: number;
+  wall_s: number;
+  tokens: number;
+  cost: number;
+  source: string;
+  starred: boolean;
+}
+
+/** One page of runs, newest first, and what the filters can be set to; `problem` of the recording, if any. */
+export interface TracePage {
+  rows: TraceLine[];
+  more: boolean;
+  pools: string[];
+  /** Labels by name. */
+  orchestrators: Record<string, string>;
+  states: string[];
+  users: string[];
+  sources: string[];
+  problem: string | null;
+}
+
+/** The shape of the recorded episodes by step, from at most `episodes` of each; `lost` are no longer recorded. */
+export interface TracedShapes {
+  steps: number[];
+  series: Record<string, (number | null)[]>;
+  episodes: number;
+  lost: number;
+}
+
+/** What "Try it" begins with; `seen` is None for a worker that is never shown earlier outputs. */
+export interface TryForm {
+  parameters: Record<string, any>;
+  sample: Record<string, any>;
+  seen: string | null;
+}
+
 /** Everything about one turn: the text that the orchestrator wrote and the prompt that it was sent. */
 export interface TurnDetail {
   round: number;
@@ -607,6 +1573,7 @@ export interface TurnDetail {
   recalled: RecalledLessons | null;
   vote: VoteDetail | null;
   latency_s: number | null;
+  context: ContextBudget | null;
 }
 
 /** One turn of the orchestrator. */
@@ -624,6 +1591,9 @@ export interface TurnView {
   shown: CountOf | null;
   /** How many lessons of the failure memory it was given. */
   recalled: CountOf | null;
+}
+
+export interface UserRole {
 }
 
 /** What a worker brings to its pool. */
@@ -651,10 +1621,48 @@ export interface ValueTask {
   without_it: boolean;
 }
 
+/** The what-ifs of a run; of a what-if also the run that it varies, its edits and the difference. */
+export interface VariationsDocument {
+  problems: [string, string][];
+  origin: RunResult | null;
+  result: RunResult | null;
+  round: number | null;
+  dropped: number;
+  kept: number;
+  rerun: number;
+  edits: EditDocument[];
+  differences: Record<string, number>;
+  variations: RunResult[];
+}
+
 /** How the answer was graded. */
 export interface Verdict {
   correct: boolean;
   expected: string;
+}
+
+/** How a written task is graded: answers by example, and the grade of the one that a person gave, if any. */
+export interface VerifierDocument {
+  kind: string;
+  about: string;
+  answers: [string, boolean][];
+  correct: boolean | null;
+  reason: string;
+}
+
+/** What differs between two versions: workers, and fields of the pool itself. */
+export interface VersionDifference {
+  workers: WorkerDifference[];
+  pool: FieldDifference[];
+}
+
+/** A version of a pool, and what it changed. */
+export interface VersionLine {
+  version: number;
+  created_at: string;
+  hash: string;
+  workers: number;
+  changes: string;
 }
 
 /** What may change in a view without the graph changing its shape. */
@@ -685,9 +1693,159 @@ export interface VoteDetail {
   chosen_tokens: number | null;
 }
 
+/** A run whose plan waits for a person. */
+export interface WaitingPlan {
+  id: string;
+  query: string;
+  pool: string;
+  orchestrator: string;
+  started_at: string;
+  user_name: string;
+}
+
+/** The recorded rounds, and the workers that a step may call. */
+export interface WhatIfEditor {
+  problems: [string, string][];
+  episode: string;
+  rounds: EditedRound[];
+  fresh: number;
+  workers: CallableWorker[];
+}
+
+export interface WorkerCard {
+  /** What plans call it: a-z, 0-9, _ and -. */
+  name: string;
+  kind: string;
+  /** The orchestrator reads this. */
+  description: string;
+  config: Record<string, any>;
+  enabled: boolean;
+  /** Seconds from the worker's start. */
+  timeout_s: number;
+  max_concurrency: number;
+  /** On 429, 5xx and connection errors only. */
+  retries: number;
+  max_output_chars: number;
+  /** US dollars per million tokens in. */
+  price_in: number;
+  /** US dollars per million tokens out. */
+  price_out: number;
+  /** US dollars per call. */
+  price_call: number;
+  /** What the result must be; empty means anything. */
+  output: Output | null;
+  /** The worker that takes over when this one fails, times out or returns what it must not. */
+  fallback: string;
+  /** Calls per minute; empty means no limit. Waiting is queueing. */
+  rate_limit: number | null;
+  /** An equal call that may see the same gets the recorded result, for a week. */
+  cache: boolean;
+  /** Its calls cost nothing. Where a pool caps the cost, a worker elsewhere without a price is called only when this is set. */
+  free: boolean;
+  /** Whether a call changes something outside, such as sending a message. some: it waits for a person where the pool's mode asks one. auto: as the kind of worker and its source say. */
+  effects: "auto" | "none" | "some";
+  /** Of a language model: the most tokens of prompt and reply together. Outputs that it may see are shortened to fit, and a call that cannot fit is refused before it is paid for. Empty: not known. */
+  context_tokens: number | null;
+  /** Of a language model: the agent that shortens outputs which are too long for its prompt. Empty: their beginning is taken. The whole output stays in the trace. */
+  summarizer: string;
+  role: "agent" | "tool" | "recursion";
+  icon: string;
+  label: string;
+  /** Where its answers come from, in one line. */
+  points_at: string;
+  remote: boolean;
+  /** Where a call goes: this process, a server on this machine, or another machine. */
+  place: "here" | "machine" | "remote";
+  /** What a call starts on this machine outside the sandbox. */
+  runs_program: string;
+  isolated: boolean;
+  light: WorkerHealth;
+  calls: number;
+  success: number | null;
+  median_latency_s: number | null;
+}
+
+/** A worker that was added, removed or changed between two versions. */
+export interface WorkerDifference {
+  name: string;
+  change: string;
+  about: string;
+  fields: FieldDifference[];
+}
+
+/** What an orchestrator loses `without` some workers, on the same tasks. */
+export interface WorkerDrop {
+  without: string;
+  mean: [number, number, number];
+  change: [number, number, number];
+  wins: number;
+  losses: number;
+  ties: number;
+  tasks: number;
+}
+
 /** A worker that made tasks leave out. One that a person may allow only might have effects. */
 export interface WorkerExclusion {
   name: string;
   reason: string;
   may_be_allowed: boolean;
+}
+
+export interface WorkerHealth {
+  light: "ok" | "degraded" | "failing" | "unknown";
+  sentence: string;
+  probe: Probe | null;
+  circuit: Circuit;
+  calls: number;
+  errors: number;
+  error_rate: number | null;
+  median_latency_s: number | null;
+  last_error: string | null;
+}
+
+export interface WorkerSpec {
+  /** What plans call it: a-z, 0-9, _ and -. */
+  name: string;
+  kind: string;
+  /** The orchestrator reads this. */
+  description: string;
+  config: Record<string, any>;
+  enabled: boolean;
+  /** Seconds from the worker's start. */
+  timeout_s: number;
+  max_concurrency: number;
+  /** On 429, 5xx and connection errors only. */
+  retries: number;
+  max_output_chars: number;
+  /** US dollars per million tokens in. */
+  price_in: number;
+  /** US dollars per million tokens out. */
+  price_out: number;
+  /** US dollars per call. */
+  price_call: number;
+  /** What the result must be; empty means anything. */
+  output: Output | null;
+  /** The worker that takes over when this one fails, times out or returns what it must not. */
+  fallback: string;
+  /** Calls per minute; empty means no limit. Waiting is queueing. */
+  rate_limit: number | null;
+  /** An equal call that may see the same gets the recorded result, for a week. */
+  cache: boolean;
+  /** Its calls cost nothing. Where a pool caps the cost, a worker elsewhere without a price is called only when this is set. */
+  free: boolean;
+  /** Whether a call changes something outside, such as sending a message. some: it waits for a person where the pool's mode asks one. auto: as the kind of worker and its source say. */
+  effects: "auto" | "none" | "some";
+  /** Of a language model: the most tokens of prompt and reply together. Outputs that it may see are shortened to fit, and a call that cannot fit is refused before it is paid for. Empty: not known. */
+  context_tokens: number | null;
+  /** Of a language model: the agent that shortens outputs which are too long for its prompt. Empty: their beginning is taken. The whole output stays in the trace. */
+  summarizer: string;
+}
+
+/** What a test of a worker said: of the sample call that `asked` it something, or of its probe. */
+export interface WorkerTest {
+  how: "call" | "probe";
+  status: string;
+  latency_s: number;
+  text: string;
+  asked: string;
 }

@@ -3,7 +3,7 @@
 import { el } from "../lib/dom.js";
 import { differencePlot, heat, shade } from "./charts.js";
 import { Figure, table } from "./figure.js";
-import { emptyState, Filters } from "./suite_view.js";
+import { emptyState, Filters } from "./filters.js";
 import { all, ask, one } from "./address.js";
 import { difference, interval, percent, plural, points } from "./formats.js";
 
@@ -89,7 +89,11 @@ export class MatrixView {
     this.body.replaceChildren(matrix, ...this.lacking(reply, shown));
   }
 
-  /** What was not measured, and the way to it. */
+  /**
+   * What was not measured, and the way to it.
+   * @param {import("../types").MatrixDocument} reply
+   * @param {string[]} shown
+   */
   lacking(reply, shown) {
     const conditions = shown.filter((name) => !["seen", "held-out family"].includes(name) && !reply.rows.some((row) => row.cells[name]));
     const families = reply.rows.some((row) => row.cells["held-out family"]) ? [] : reply.held_out;
@@ -106,6 +110,7 @@ export class MatrixView {
   }
 }
 
+/** @param {import("../types").MatrixCell|undefined} cell */
 function fillCell(cell) {
   if (!cell) return el("span.train-mute", {}, "–");
   const box = el("span.compare-condition-cell", { title: `${plural(cell.tasks, "task")}, ${plural(cell.episodes, "episode")}` });

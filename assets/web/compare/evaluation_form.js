@@ -8,6 +8,7 @@ import { plural } from "./formats.js";
 
 const CHECK_MS = 400;
 const LEVELS = [1, 2, 3];
+const OWN = "practice:";
 
 export class EvaluationForm {
   constructor(page) {
@@ -16,11 +17,12 @@ export class EvaluationForm {
     this.root.addEventListener("toggle", () => this.root.open && this.check());
   }
 
+  /** @param {import("../types").CompareChoices} reply */
   build(reply) {
     this.reply = reply;
     this.orchestrators = new Set(all("o"));
     this.sets = {
-      families: new Set(reply.families.filter((name) => !reply.held_out.includes(name))), levels: new Set([1, 2]),
+      families: new Set(chooseFamilies(reply)), levels: new Set([1, 2]),
       conditions: new Set(["seen"]), without: new Set(),
     };
     this.fields = {};
@@ -41,9 +43,9 @@ export class EvaluationForm {
       summary,
       this.group(
         "Orchestrators", "orchestrators", reply.orchestrators.map((orchestrator) => orchestrator.name), (name) => this.page.label(name),
-        "The formatFixed baselines and the oracle belong on every table.",
+        "The fixed baselines and the oracle belong on every table.",
       ),
-      this.group("Families", "families", reply.families, (name) => (reply.held_out.includes(name) ? `${name} (held out)` : name)),
+      this.group("Tasks", "families", reply.families, (name) => nameTasks(name, reply), "Generated families are about the starter pool's workers."),
       this.group("Levels", "levels", LEVELS, (level) => `level ${level}`),
       this.group(
         "Pool conditions", "conditions", reply.conditions, (name) => name, "How well it does on a pool that was changed under it.",
@@ -158,6 +160,17 @@ export class EvaluationForm {
     this.root.open = false;
     this.page.showEvaluation(reply.job);
   }
+}
+
+/** A pool's own tasks where it has some; otherwise the families that are trained on. */
+function chooseFamilies({ families, held_out: held }) {
+  const own = families.filter((name) => name.startsWith(OWN));
+  return own.length ? own : families.filter((name) => !held.includes(name));
+}
+
+function nameTasks(name, { held_out: held }) {
+  if (name.startsWith(OWN)) return `own tasks of ${name.slice(OWN.length)}`;
+  return held.includes(name) ? `${name} (held out)` : name;
 }
 
 function number(label, name, value, least) {

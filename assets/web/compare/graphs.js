@@ -40,7 +40,10 @@ export class SideGraph extends Graph {
     this.frame.follow(at, fitted);
   }
 
-  /** Say on every step in what it differs from the reference; `diff` is null for the reference itself. */
+  /**
+   * Say on every step in what it differs from the reference; `diff` is null for the reference itself.
+   * @param {import("../types").GraphDiffDocument|null} diff
+   */
   mark(diff) {
     this.diff = diff;
     for (const entries of [this.cards, this.items]) for (const [id, entry] of entries) badge(entry.node, diff ? diff.marks[id] : null);
@@ -118,7 +121,10 @@ export function differencesLegend() {
   return root;
 }
 
-/** How many steps are the same and how many differ in what, as chips. */
+/**
+ * How many steps are the same and how many differ in what, as chips.
+ * @param {import("../types").GraphDiffDocument} diff
+ */
 export function differenceChips(diff) {
   const root = el("div.compare-graph-chips");
   if (diff.empty) {

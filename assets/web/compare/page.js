@@ -2,13 +2,16 @@
 // Everything that is chosen lives in the address: a link shows the same.
 
 import { sendCommand } from "../lib/api.js";
+import { Drawer } from "../lib/controls.js";
+import { Housekeeping } from "../lib/housekeeping.js";
 import { Toast } from "../lib/reply.js";
 import { el, heading } from "../lib/dom.js";
 import { AblationView, MatrixView } from "./conditions.js";
 import { EvaluationForm } from "./evaluation_form.js";
 import { Picker } from "./picker.js";
 import { QueryView } from "./query_view.js";
-import { JobChooser, SuiteView } from "./suite_view.js";
+import { JobChooser } from "./job_chooser.js";
+import { SuiteView } from "./suite_view.js";
 import { all, one, put } from "./address.js";
 import { TrainingView } from "./training_view.js";
 import { Tabs } from "../lib/tabs.js";
@@ -26,7 +29,9 @@ class ComparePage {
     this.labels = new Map();
     this.picker = new Picker((names) => this.choose(names));
     this.toast = new Toast();
-    this.jobs = new JobChooser(() => this.refresh());
+    this.drawer = new Drawer();
+    this.housekeeping = new Housekeeping(this.drawer, this.toast, (change) => this.onHousekeeping(change));
+    this.jobs = new JobChooser(() => this.refresh(), this.housekeeping);
     this.form = new EvaluationForm(this);
     this.views = {
       query: new QueryView(this), suite: new SuiteView(this), training: new TrainingView(this), matrix: new MatrixView(this),
@@ -37,7 +42,7 @@ class ComparePage {
     this.tabs.row.classList.add("compare-tabs");
     this.measured = el("div.compare-measured", {}, this.jobs.root, this.form.root);
     const page = el("div.compare-page", {}, heading("Compare", "Which orchestrator is better, why, at what cost, and for which pools."),
-      this.picker.root, this.tabs.row, this.measured, this.toast.node, ...this.tabs.panels);
+      this.picker.root, this.tabs.row, this.measured, this.drawer.node, this.toast.node, ...this.tabs.panels);
     root.replaceChildren(page);
   }
 
@@ -72,7 +77,7 @@ class ComparePage {
 
   /** The name that people read for an orchestrator. */
   label(name) {
-    return this.labels.get(name) || name;
+    return this.labels.get(name) || this.jobs.findLabel(name) || name;
   }
 
   choice() {
@@ -109,6 +114,13 @@ class ComparePage {
   /** An evaluation was put into the queue: look at it. */
   showEvaluation(job) {
     put({ job: [job] });
+    this.jobs.drawn = "";
+    this.jobs.load();
+  }
+
+  /** An evaluation was renamed, deleted or put back. */
+  onHousekeeping({ name, gone }) {
+    if (gone) put({ job: all("job").filter((job) => job !== name) });
     this.jobs.drawn = "";
     this.jobs.load();
   }

@@ -20,6 +20,10 @@ export class Picker {
     this.root.append(this.chips, this.add, this.other, this.note);
   }
 
+  /**
+   * @param {import("../types").CompareChoices} reply
+   * @param {string[]} names
+   */
   build(reply, names) {
     this.reply = reply;
     this.labels = new Map(reply.orchestrators.map((orchestrator) => [orchestrator.name, orchestrator.label]));

@@ -32,6 +32,7 @@ export class QueryView {
     this.root.append(this.composer, this.notice, this.empty, this.bar, this.grid, this.below);
   }
 
+  /** @param {import("../types").CompareChoices} reply */
   build(reply) {
     this.reply = reply;
     this.text = el("textarea.compare-query-text", {
@@ -77,7 +78,7 @@ export class QueryView {
     const reply = await this.page.act({ action: "run", pool: this.pool.value, query: this.text.value, orchestrators });
     this.go.disabled = false;
     if (!reply.ok) return;
-    this.typed = false;
+    this.typed = this.chosen = false;
     const failed = reply.started.filter((start) => start.problem);
     const episodes = reply.started.filter((start) => start.episode).map((start) => start.episode);
     put({ e: episodes, reference: null, step: null });
@@ -87,7 +88,20 @@ export class QueryView {
     this.say(this.unstarted);
   }
 
+  /** What a wrong run does otherwise tells more beside a right one: that is the reference, unless a person chose. */
+  preferRight() {
+    if (this.chosen || one("reference") || !this.state) return;
+    const isRight = (view) => Boolean(view.episode.verdict?.correct);
+    const right = this.state.views.findIndex(isRight);
+    if (right > 0) this.changeReference(right);
+  }
+
   compareWith(place) {
+    this.chosen = true;
+    this.changeReference(place);
+  }
+
+  changeReference(place) {
     put({ reference: place || null });
     this.show();
   }
@@ -109,7 +123,10 @@ export class QueryView {
     const handlers = {
       views: (document) => this.take(document),
       patch: (change) => this.patch(change),
-      end: () => this.close(),
+      end: () => {
+        this.close();
+        this.preferRight();
+      },
       problem: (sentence) => {
         this.say(sentence);
         this.close();
@@ -133,6 +150,7 @@ export class QueryView {
     this.notice.hidden = !text;
   }
 
+  /** @param {import("../types").ComparisonDocument} reply */
   take(reply) {
     this.say(this.unstarted); // the connection is there, what it could not help stays told
     this.state = reply;
@@ -148,6 +166,7 @@ export class QueryView {
     this.drawBelow();
   }
 
+  /** @param {import("../types").ComparisonPatch} change */
   patch(change) {
     const view = this.state?.views[change.place];
     if (!view) return;
@@ -264,7 +283,11 @@ export class QueryView {
     this.tableBox.replaceChildren(table({ name: "query", title: "Answers and figures", columns, rows, key: (row) => row.episode.id }));
   }
 
-  /** What one graph does otherwise, as sentences; each opens its step. */
+  /**
+   * What one graph does otherwise, as sentences; each opens its step.
+   * @param {import("../types").GraphDiffDocument} diff
+   * @param {number} place
+   */
   differences(diff, place) {
     const name = this.page.label(this.state.views[place].episode.orchestrator);
     const reference = this.page.label(this.state.views[this.state.reference].episode.orchestrator);
@@ -282,6 +305,10 @@ export class QueryView {
     return root;
   }
 
+  /**
+   * @param {import("../types").DiffEntry} entry
+   * @param {number} place
+   */
   entry(entry, place) {
     const words = el("span");
     entry.says.forEach((sentence, number) => words.append(...(number ? [el("br")] : []), `${sentence}.`));
@@ -346,11 +373,13 @@ function nameSide(place, label) {
   return el("span.compare-query-named", {}, dot, label);
 }
 
+/** @param {import("../types").EpisodeHead} episode */
 function answer(episode) {
   if (episode.answer !== null) return el("output.compare-query-answer", { title: episode.answer }, episode.answer);
   return el("span.train-mute", {}, episode.state === "running" ? "no answer yet" : episode.reason || "no answer");
 }
 
+/** @param {import("../types").Verdict} verdict */
 function verdict({ correct, expected }) {
   return el(
     "span.run-summary-verdict", { "data-correct": correct, "data-testid": "verdict" }, icon(correct ? ACTIONS.check : ACTIONS.cross),

@@ -49,6 +49,7 @@ function column(side, detail) {
   return box;
 }
 
+/** @param {import("../types").StepDetail} detail */
 function parts(detail) {
   const [word, path] = STATUSES[detail.status] || STATUSES.PENDING;
   const status = el("span.podium-status", {}, icon(path), el("b", {}, word));

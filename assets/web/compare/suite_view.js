@@ -3,12 +3,12 @@
 
 import { count, el, seconds } from "../lib/dom.js";
 import { Figure, redrawAll, table } from "./figure.js";
+import { emptyState, Filters } from "./filters.js";
 import { dotPlot, scatter, shareBars } from "./charts.js";
 import { TaskList } from "./tasks.js";
 import { all, ask, one, put } from "./address.js";
 import { difference, formatFixed, interval, palette, percent, plural, price } from "./formats.js";
 
-const REFRESH_MS = 4000;
 const FEW = 5; // orchestrators that a figure by family can show
 /** @type {[string, string, (value: number) => string][]} */
 const PRICES = [
@@ -16,106 +16,6 @@ const PRICES = [
   ["p50_s", "Median seconds", seconds],
 ];
 const TURNS = ["1", "2", "3", "4", "5", "6"];
-
-/** The evaluations that are looked at; without a choice the newest one. */
-export class JobChooser {
-  constructor(onChange) {
-    this.onChange = onChange;
-    this.root = el("section.train-card.compare-jobs", { "aria-label": "Evaluations" });
-    setInterval(() => document.visibilityState === "visible" && this.root.offsetParent && this.load(), REFRESH_MS);
-  }
-
-  async load() {
-    const reply = await ask("jobs");
-    const key = JSON.stringify([reply, all("job")]);
-    if (key === this.drawn || !reply.ok) return;
-    const first = this.drawn === undefined;
-    this.drawn = key;
-    this.jobs = reply.jobs;
-    this.draw();
-    if (!first) this.onChange();
-  }
-
-  draw() {
-    const chosen = all("job");
-    const shown = chosen.length ? chosen : this.jobs.filter((job) => job.episodes).slice(0, 1).map((job) => job.id);
-    const list = el("div.compare-job-list", { role: "group", "aria-label": "Evaluations" });
-    for (const job of this.jobs) list.append(this.entry(job, shown));
-    const pools = new Set(this.jobs.filter((job) => shown.includes(job.id)).map((job) => job.pool));
-    const warning = pools.size > 1
-      ? el(
-        "p.compare-warn", {},
-        `These evaluations ran on different pools (${[...pools].join(", ")}): differences between them are not the orchestrators' alone.`,
-      )
-      : "";
-    this.root.replaceChildren(
-      el("h2", {}, "Evaluations"), this.jobs.length ? list : el("p.train-mute", {}, "None yet. Start one with the form below."), warning,
-    );
-  }
-
-  entry(job, shown) {
-    const on = shown.includes(job.id);
-    const measured = job.episodes
-      ? `${count(job.episodes)} ${job.episodes === 1 ? "episode" : "episodes"} · ${plural(job.orchestrators.length, "orchestrator")}`
-      : "nothing measured yet";
-    const button = el(
-      "button.compare-job-job", { type: "button", "aria-pressed": String(on), "data-job": job.id }, el("b", {}, job.id),
-      el("span", {}, `${measured} · ${job.state}`),
-    );
-    if (job.message) button.append(el("span.compare-job-message", {}, job.message));
-    button.addEventListener("click", () => {
-      const next = on ? shown.filter((key) => key !== job.id) : [...shown, job.id];
-      put({ job: next });
-      this.drawn = "";
-      this.load();
-    });
-    return button;
-  }
-}
-
-/** Selects above a view: each is a filter in the address. */
-export class Filters {
-  constructor(names, onChange) {
-    this.root = el("div.compare-filters");
-    this.onChange = onChange;
-    this.selects = {};
-    for (const [name, label, every] of names) {
-      const select = el("select.page-select", { "aria-label": label, "data-filter": name }, el("option", { value: "" }, every));
-      select.addEventListener("change", () => {
-        put({ [name]: select.value });
-        onChange();
-      });
-      this.selects[name] = { select, every };
-      this.root.append(select);
-    }
-  }
-
-  values() {
-    return Object.fromEntries(Object.keys(this.selects).map((name) => [name, one(name)]));
-  }
-
-  /** `label(name, value)` is what a choice is called. */
-  fill(choices, label = (_, value) => value) {
-    for (const [name, values] of Object.entries(choices)) {
-      const { select, every } = this.selects[name];
-      const key = JSON.stringify(values);
-      if (select.dataset.key !== key) {
-        select.dataset.key = key;
-        select.replaceChildren(
-          ...(every === null ? [] : [el("option", { value: "" }, every)]),
-          ...values.map((value) => el("option", { value }, label(name, value))),
-        );
-      }
-      select.value = one(name);
-    }
-  }
-}
-
-export function emptyState(hint, page, settings = {}) {
-  const start = el("button.page-button", { type: "button" }, "Start an evaluation");
-  start.addEventListener("click", () => page.measure(settings));
-  return el("div.compare-empty", {}, el("p", {}, hint), start);
-}
 
 export class SuiteView {
   constructor(page) {
@@ -165,6 +65,7 @@ export class SuiteView {
     }
   }
 
+  /** @param {import("../types").SuiteDocument} reply */
   draw(reply) {
     const names = reply.rows.map((row) => row.orchestrator);
     const picked = all("o").filter((name) => names.includes(name));
@@ -191,6 +92,7 @@ export class SuiteView {
     this.tasks.follow(this.filterValues());
   }
 
+  /** @param {import("../types").SuiteDocument} reply */
   describe(reply) {
     const most = reply.rows.reduce((best, row) => (row.episodes > best.episodes ? row : best), reply.rows[0]);
     const best = reply.best_single ? ` The best single worker is ${reply.best_single}.` : "";
@@ -213,6 +115,7 @@ export class SuiteView {
     return node;
   }
 
+  /** @param {import("../types").SuiteDocument} reply */
   scores(reply) {
     const k = Math.max(...reply.rows.map((row) => row.k));
     const estimate = (label, key, title) => ({
@@ -248,7 +151,10 @@ export class SuiteView {
     });
   }
 
-  /** Counts that open their tasks. */
+  /**
+   * Counts that open their tasks.
+   * @param {import("../types").SuiteRow} row
+   */
   counts(row) {
     if (!row.paired) return el("span.train-mute", {}, "–");
     const box = el("span.train-curves-counts");
@@ -265,6 +171,7 @@ export class SuiteView {
     return box;
   }
 
+  /** @param {import("../types").SuiteDocument} reply */
   costs(reply) {
     const columns = [
       this.name(reply.reference),
@@ -290,6 +197,7 @@ export class SuiteView {
     return table({ name: "costs", title: "Cost and time", columns, rows: reply.rows, key: (row) => row.orchestrator });
   }
 
+  /** @param {import("../types").SuiteDocument} reply */
   protocol(reply) {
     const status =
       (name) => ({ label: name, number: true, text: (row) => count(row.statuses[name]), csv: [[name, (row) => row.statuses[name] || 0]] });
@@ -321,6 +229,7 @@ export class SuiteView {
     });
   }
 
+  /** @param {import("../types").SuiteDocument} reply */
   pareto(reply) {
     const priced = reply.pareto.cost.some((point) => point.price > 0);
     const axis = one("price") || (priced ? "cost" : reply.pareto.tokens.some((point) => point.price > 0) ? "tokens" : "p50_s");
@@ -352,6 +261,7 @@ export class SuiteView {
     return figure;
   }
 
+  /** @param {import("../types").SuiteDocument} reply */
   cells(reply) {
     const shown = this.few(reply);
     const left = reply.rows.length - shown.length;
@@ -377,7 +287,10 @@ export class SuiteView {
     });
   }
 
-  /** Whom a crowded figure shows: the reference and the chosen, or the best ones. */
+  /**
+   * Whom a crowded figure shows: the reference and the chosen, or the best ones.
+   * @param {import("../types").SuiteDocument} reply
+   */
   few(reply) {
     const names = reply.rows.map((row) => row.orchestrator);
     if (names.length <= FEW) return names;
@@ -386,6 +299,7 @@ export class SuiteView {
     return [...new Set([reply.reference, ...(picked.length ? picked : best)])].slice(0, FEW);
   }
 
+  /** @param {import("../types").SuiteDocument} reply */
   workers(reply) {
     const names = [...new Set(reply.rows.flatMap((row) => Object.keys(row.shares)))];
     const rows = reply.rows.map((row) => ({ label: this.page.label(row.orchestrator), parts: row.shares }));
@@ -399,6 +313,7 @@ export class SuiteView {
     });
   }
 
+  /** @param {import("../types").SuiteDocument} reply */
   turns(reply) {
     const names = TURNS.filter((number) => Object.values(reply.turns).some((counts) => counts[number]));
     const word = (number) => (number === "6" ? "6 or more turns" : plural(Number(number), "turn"));
@@ -418,6 +333,7 @@ export class SuiteView {
   }
 }
 
+/** @param {import("../types").PairedFigures|null} paired */
 function gap(paired) {
   if (!paired) return el("span.train-mute", {}, "–");
   const sure = paired.difference[1] > 0 ? "better" : paired.difference[2] < 0 ? "worse" : "open";

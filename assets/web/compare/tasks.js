@@ -50,6 +50,7 @@ export class TaskList {
     this.root.hidden = false;
   }
 
+  /** @param {import("../types").TaskPage} reply */
   head(reply) {
     const title = el(
       "div.compare-figure-title", {},
@@ -61,6 +62,10 @@ export class TaskList {
     return el("header.compare-figure-head", {}, title, close);
   }
 
+  /**
+   * @param {import("../types").ChangedTask} task
+   * @param {import("../types").TaskPage} reply
+   */
   entry(task, reply) {
     const place = task.level ? `${task.family} level ${task.level}` : task.family;
     const about = el(

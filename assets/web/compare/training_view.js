@@ -160,7 +160,10 @@ export class TrainingView {
     return reply.ok;
   }
 
-  /** Figures that are there already stay where they are, with whatever is focused in them. */
+  /**
+   * Figures that are there already stay where they are, with whatever is focused in them.
+   * @param {import("../types").DriftDocument} reply
+   */
   draw(reply) {
     const charts = this.charts(reply).filter((chart) => chart.series.some((line) => line.points.length));
     const lost = reply.traces.lost ? ` ${reply.traces.lost} of the episodes are no longer in this data folder.` : "";
@@ -181,6 +184,11 @@ export class TrainingView {
     else if (shown.some((root, place) => this.grid.children[place] !== root)) this.grid.replaceChildren(...shown);
   }
 
+  /**
+   * @param {any} chart
+   * @param {import("../types").DriftDocument} reply
+   * @param {number[]} range
+   */
   figure(chart, reply, range) {
     const colours = palette(chart.series.map((line) => line.name));
     const marks = reply.checkpoints.map((checkpoint) => ({ step: checkpoint.step }));
@@ -196,6 +204,7 @@ export class TrainingView {
     });
   }
 
+  /** @param {import("../types").DriftDocument} reply */
   charts(reply) {
     const byStep = (key) => pairs(reply.steps, reply.series[key]);
     const traced = (key) => pairs(reply.traces.steps, reply.traces.series[key]);

@@ -7,15 +7,20 @@
 import { post } from "../lib/api.js";
 import { busy, button } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
+import { isOver } from "../lib/outcome.js";
 
 const LEAD = "Runs again, without each step, worker and access-list entry, only what may see it.";
 
-/** Give a run view its credit. */
+/**
+ * Give a run view its credit.
+ * @param {any} view
+ */
 export function attach(view) {
   new CreditView(view);
 }
 
 class CreditView {
+  /** @param {any} view */
   constructor(view) {
     this.view = view;
     this.episode = null;
@@ -31,7 +36,7 @@ class CreditView {
   /** Keep to the run that is shown: a credit of another one goes. */
   follow() {
     const episode = this.view.state?.episode;
-    this.root.hidden = !episode || episode.state === "running" || !this.view.state.graph.nodes.length;
+    this.root.hidden = !isOver(episode) || !this.view.state.graph.nodes.length;
     if (!episode || episode.id === this.episode) return;
     this.episode = episode.id;
     this.button.hidden = false;
@@ -78,13 +83,17 @@ class CreditView {
       }
     }
     for (const line of credit.access) {
-      const edges = this.view.graph.paths.filter((path) => path.from === line.source && path.to === line.step);
+      const edges = this.view.graph.paths.filter((/** @type {any} */ path) => path.from === line.source && path.to === line.step);
       for (const edge of edges) edge.node.dataset.credit = verdict(line);
     }
   }
 }
 
-/** @param {CreditLine} line */
+/**
+ * @param {CreditLine} line
+ * @param {string} kind
+ * @param {string} name
+ */
 function row(kind, name, line) {
   const word = el("b", { "data-credit": verdict(line) }, verdict(line));
   const again = line.rerun.length ? `${line.rerun.length === 1 ? "step" : "steps"} ${line.rerun.join(", ")} called again` : "";

@@ -2,12 +2,20 @@
 
 /** The studio could not be reached (`status` 0), or it refused; the message is a sentence for people. */
 class ApiError extends Error {
+  /**
+   * @param {string} message
+   * @param {number} status
+   */
   constructor(message, status = 0) {
     super(message);
     this.status = status;
   }
 }
 
+/**
+ * @param {string} address
+ * @param {RequestInit} options
+ */
 async function request(address, options = {}) {
   let response;
   try {
@@ -20,17 +28,27 @@ async function request(address, options = {}) {
   throw new ApiError(typeof body.detail === "string" ? body.detail : body.message || response.statusText, response.status);
 }
 
-/** The document at an address. Throws ApiError. */
+/**
+ * The document at an address. Throws ApiError.
+ * @param {string} address
+ */
 export async function getDocument(address) {
   return (await request(address)).json();
 }
 
-/** The file at an address. Throws ApiError. */
+/**
+ * The file at an address. Throws ApiError.
+ * @param {string} address
+ */
 export async function getFile(address) {
   return (await request(address)).blob();
 }
 
-/** Send a file, form fields or an object (as JSON); returns the reply's document. Throws ApiError. */
+/**
+ * Send a file, form fields or an object (as JSON); returns the reply's document. Throws ApiError.
+ * @param {string} address
+ * @param {any} body
+ */
 export async function post(address, body) {
   const options = body instanceof Blob || body instanceof URLSearchParams
     ? { body }
@@ -38,7 +56,11 @@ export async function post(address, body) {
   return (await request(address, { method: "POST", ...options })).json();
 }
 
-/** Send a command of a page: `{action, ...fields}`. Never throws: a studio that does not answer is a reply with a problem. */
+/**
+ * Send a command of a page: `{action, ...fields}`. Never throws: a studio that does not answer is a reply with a problem.
+ * @param {string} page
+ * @param {{ action: string, [field: string]: any }} command
+ */
 export async function sendCommand(page, { action, ...fields }) {
   try {
     return await post(`/api/pages/${page}/${action}`, fields);
@@ -50,6 +72,9 @@ export async function sendCommand(page, { action, ...fields }) {
 /**
  * Follow an event stream; the browser reconnects by itself. `handlers` are by event name and get the event's document;
  * `onState` hears "open", "lost" (reconnecting) and "gone" (the studio has no such stream). Returns the EventSource.
+ * @param {string} address
+ * @param {Record<string, (document: any) => void>} handlers
+ * @param {(state: string) => void} onState
  */
 export function followEvents(address, handlers, onState = (_state) => {}) {
   const stream = new EventSource(address);

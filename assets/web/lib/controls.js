@@ -3,13 +3,22 @@
 import { el, icon } from "./dom.js";
 import { ACTIONS } from "./icons.js";
 
+/**
+ * @param {string} text
+ * @param {(event: any) => void} work
+ * @param {string} className
+ */
 export function button(text, work, className = "page-button") {
   const node = el("button", { class: className, type: "button" }, text);
   node.addEventListener("click", work);
   return node;
 }
 
-/** @param {(value: string) => unknown} work hears what was chosen */
+/**
+ * @param {string[][]} options
+ * @param {string|null|undefined} value
+ * @param {(value: string) => unknown} work hears what was chosen
+ */
 export function select(options, value, work = () => {}) {
   const node = el("select.page-select");
   for (const [key, label] of options) node.append(el("option", { value: key }, label));
@@ -18,7 +27,10 @@ export function select(options, value, work = () => {}) {
   return node;
 }
 
-/** The result of `read`, or null when a field has told what is wrong with it. */
+/**
+ * The result of `read`, or null when a field has told what is wrong with it.
+ * @param {() => any} read
+ */
 export function attempt(read) {
   try {
     return read();
@@ -27,7 +39,12 @@ export function attempt(read) {
   }
 }
 
-/** Do `work` while the button says so and cannot be pressed again. */
+/**
+ * Do `work` while the button says so and cannot be pressed again.
+ * @param {any} node
+ * @param {string} word
+ * @param {() => any} work
+ */
 export async function busy(node, word, work) {
   const before = node.textContent;
   node.disabled = true;
@@ -50,7 +67,12 @@ export class Drawer {
     this.node.addEventListener("close", () => this.giveFocusBack());
   }
 
-  /** Show `parts` under a title; `back` adds a way to what was shown before. */
+  /**
+   * Show `parts` under a title; `back` adds a way to what was shown before.
+   * @param {string} title
+   * @param {any[]} parts
+   * @param {{ wide?: boolean, back?: (() => void)|null, focus?: any }} how
+   */
   open(title, parts, { wide = false, back = null, focus = null } = {}) {
     if (!this.node.open) this.opener = document.activeElement?.dataset?.key || null;
     const head = el("header.page-drawer-head");
@@ -75,11 +97,17 @@ export class Drawer {
     if (this.opener) document.querySelector(`[data-key="${CSS.escape(this.opener)}"]`)?.focus();
   }
 
+  /** @param {...HTMLElement} buttons */
   foot(...buttons) {
     return el("div.page-drawer-foot", {}, ...buttons);
   }
 }
 
+/**
+ * @param {string} label
+ * @param {string} path
+ * @param {() => void} work
+ */
 function iconButton(label, path, work) {
   const node = button("", work, "page-close");
   node.append(icon(path));

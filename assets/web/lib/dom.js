@@ -30,13 +30,22 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/**
+ * @param {any} node
+ * @param {Record<string, any>} attributes
+ * @param {any[]} children
+ */
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
   node.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
   return node;
 }
 
-/** What a page begins with: its name, and what it is for. */
+/**
+ * What a page begins with: its name, and what it is for.
+ * @param {string} title
+ * @param {string} about
+ */
 export function heading(title, about) {
   const box = el("header.podium-heading");
   const text = el("div");
@@ -45,13 +54,17 @@ export function heading(title, about) {
   return box;
 }
 
-/** A 24 px line icon from one path. */
+/**
+ * A 24 px line icon from one path.
+ * @param {string} path
+ */
 export function icon(path, className = "podium-icon") {
   const node = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true", class: className });
   node.append(svg("path", { d: path }));
   return node;
 }
 
+/** @param {number|null} value */
 export function seconds(value) {
   if (value === null || value === undefined) return "";
   if (value < 0.0995) return `${(value * 1000).toFixed(value < 0.00995 ? 1 : 0)} ms`;
@@ -59,21 +72,30 @@ export function seconds(value) {
   return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 }
 
+/** @param {number|null} value */
 export function dollars(value) {
   if (!value) return "$0";
   return value < 0.01 ? `$${value.toFixed(5)}` : `$${value.toFixed(2)}`;
 }
 
+/** @param {number|null|undefined} value */
 export function count(value) {
   return Number(value || 0).toLocaleString("en-US");
 }
 
-/** JSON values as people read them: text as it is, everything else indented. */
+/**
+ * JSON values as people read them: text as it is, everything else indented.
+ * @param {any} value
+ */
 export function readable(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
-/** Copy text and say so on the button. */
+/**
+ * Copy text and say so on the button.
+ * @param {string|(() => string)} text
+ * @param {string} label
+ */
 export function copyButton(text, label = "Copy") {
   const button = el("button.podium-link", { type: "button" }, label);
   button.addEventListener("click", async () => {
@@ -84,14 +106,22 @@ export function copyButton(text, label = "Copy") {
   return button;
 }
 
-/** Save what the page has made as a file. */
+/**
+ * Save what the page has made as a file.
+ * @param {string} name
+ * @param {Blob} blob
+ */
 export function saveFile(name, blob) {
   const link = el("a", { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // a busy browser reads it late
 }
 
-/** Put `value` into the address under `name`, or take it out. */
+/**
+ * Put `value` into the address under `name`, or take it out.
+ * @param {string} name
+ * @param {any} value
+ */
 export function remember(name, value) {
   const url = new URL(location.href);
   if (value === null || value === undefined || value === "") url.searchParams.delete(name);
@@ -99,6 +129,7 @@ export function remember(name, value) {
   history.replaceState(history.state, "", url);
 }
 
+/** @param {string} name */
 export function recall(name) {
   return new URL(location.href).searchParams.get(name);
 }

@@ -12,7 +12,10 @@ const FORMATS = [
 ];
 const PNG_SCALE = 2;
 
-/** A folded list of downloads for an episode. */
+/**
+ * A folded list of downloads for an episode.
+ * @param {string} episode
+ */
 export function exportMenu(episode) {
   const list = el("div.export-menu-list");
   const address = `/api/episodes/${encodeURIComponent(episode)}/export/`;
@@ -29,6 +32,10 @@ export function exportMenu(episode) {
   return menu;
 }
 
+/**
+ * @param {string} address
+ * @param {string} name
+ */
 async function savePng(address, name) {
   const picture = await decodeImage(await getFile(address));
   const canvas = document.createElement("canvas");
@@ -40,6 +47,7 @@ async function savePng(address, name) {
   saveFile(name, blob);
 }
 
+/** @param {Blob} blob */
 async function decodeImage(blob) {
   const picture = new Image();
   picture.src = URL.createObjectURL(blob);

@@ -14,7 +14,11 @@ const DOCUMENTS = [".txt", ".md", ".pdf", ".csv", ".jsonl"]; // these two as in 
 const MAX_DOCUMENT_BYTES = 50_000_000;
 const HOW_TO_STORE = "This looks like a key itself, so it was not kept. Store it with  export NAME=...  or  keyring set podium NAME  and write env:NAME or keyring:NAME here.";
 
-/** A reference to a secret. The key itself is never asked for here, and one that is pasted is thrown away. */
+/**
+ * A reference to a secret. The key itself is never asked for here, and one that is pasted is thrown away.
+ * @param {any} page
+ * @param {{ label: string, about?: string, value?: string, optional?: boolean, placeholder?: string, choices?: string[] }} field
+ */
 export function keyField(page, { label, about = "", value = "", optional = true }) {
   const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "env:NAME or keyring:NAME" });
   input.name = "api_key";
@@ -23,8 +27,13 @@ export function keyField(page, { label, about = "", value = "", optional = true 
   const state = el("span.form-key-state", { role: "status" });
   field.node.classList.add("form-key");
   field.node.append(state, storeInKeyring(input, () => check()));
+/** @type {number|undefined} */
   let timer;
   let latest = 0;
+  /**
+   * @param {string} kind
+   * @param {string} text
+   */
   const tell = (kind, text) => {
     state.dataset.state = kind;
     state.replaceChildren(
@@ -65,12 +74,19 @@ export function keyField(page, { label, about = "", value = "", optional = true 
   return { ...field, read, input };
 }
 
-/** Long, and neither a reference nor the name of a variable. */
+/**
+ * Long, and neither a reference nor the name of a variable.
+ * @param {string} written
+ */
 function looksLikeKey(written) {
   return written.length >= 16 && !/^(env|keyring):/.test(written) && !VARIABLE.test(written);
 }
 
-/** The key goes straight to the keyring by a route of its own, and leaves the page at once. */
+/**
+ * The key goes straight to the keyring by a route of its own, and leaves the page at once.
+ * @param {HTMLInputElement} reference
+ * @param {() => void} done
+ */
 function storeInKeyring(reference, done) {
   const box = el("details.form-key-store");
   const name = el("input", { type: "text", autocomplete: "off", spellcheck: "false" });
@@ -99,7 +115,13 @@ function storeInKeyring(reference, done) {
   return box;
 }
 
-/** A model's name, with what the endpoint lists once it has been asked. `endpoint` gives {base_url, api_key}. */
+/**
+ * A model's name, with what the endpoint lists once it has been asked. `endpoint` gives {base_url, api_key}.
+ * @param {any} page
+ * @param {{ label: string, about?: string, value?: string, optional?: boolean, placeholder?: string, choices?: string[] }} field
+ * @param {() => { base_url: string, api_key: string }} endpoint
+ * @param {boolean} atOnce
+ */
 export function modelField(page, { label, about = "", value = "", choices = [] }, endpoint, atOnce = false) {
   const id = `models-${Math.random().toString(36).slice(2)}`;
   const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", list: id });
@@ -107,7 +129,9 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
   const field = labelField(label, input, about);
   const list = el("datalist", { id });
   const status = el("span.form-about", { role: "status" });
+  /** @param {string[]} names */
   const offer = (names) => list.replaceChildren(...names.slice(0, 500).map((name) => el("option", { value: name })));
+  /** @returns {Promise<void>} */
   const ask = async () => {
     const reply = await page.send({ action: "list_models", ...endpoint() });
     if (!reply.models) return void (status.textContent = plain(reply.problems));
@@ -123,7 +147,10 @@ export function modelField(page, { label, about = "", value = "", choices = [] }
   return { ...field, read: textOf(input, field), input };
 }
 
-/** Files of a person's own: uploaded, or named where they lie on this machine. */
+/**
+ * Files of a person's own: uploaded, or named where they lie on this machine.
+ * @param {{ label: string, about?: string, value?: string, optional?: boolean, placeholder?: string, choices?: string[] }} field
+ */
 export function documentsField({ label, about = "" }) {
   const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder: "/path/to/a/file/or/folder" });
   const field = labelField(label, input, about);
@@ -156,14 +183,20 @@ export function documentsField({ label, about = "" }) {
   return { ...field, read: textOf(input, field), input };
 }
 
-/** Why a file will not be taken, or "". */
+/**
+ * Why a file will not be taken, or "".
+ * @param {File} file
+ */
 function unfitFor(file) {
   if (!DOCUMENTS.some((ending) => file.name.toLowerCase().endsWith(ending)))
     return `${file.name}: choose files that end in ${DOCUMENTS.join(", ")}`;
   return file.size > MAX_DOCUMENT_BYTES ? `${file.name} has ${count(file.size)} bytes; ${count(MAX_DOCUMENT_BYTES)} are the most` : "";
 }
 
-/** One line of text that must not be empty, unless it is optional. */
+/**
+ * One line of text that must not be empty, unless it is optional.
+ * @param {{ label: string, about?: string, value?: string, optional?: boolean, placeholder?: string, choices?: string[] }} field
+ */
 export function textField({ label, about = "", value = "", optional = false, placeholder = "" }) {
   const input = el("input", { type: "text", autocomplete: "off", spellcheck: "false", placeholder });
   input.value = value;
@@ -171,6 +204,11 @@ export function textField({ label, about = "", value = "", optional = false, pla
   return { ...field, read: textOf(input, field, optional), input };
 }
 
+/**
+ * @param {HTMLInputElement} input
+ * @param {{ node: HTMLElement, say: (text: string) => void }} field
+ * @param {boolean} optional
+ */
 function textOf(input, field, optional = false) {
   return () => {
     const written = input.value.trim();

@@ -5,6 +5,11 @@
 import { el } from "./dom.js";
 
 export class Form {
+  /**
+   * @param {Record<string, any>} schema
+   * @param {Record<string, any>} values
+   * @param {{ prefix?: string, special?: (name: string, rule: Record<string, any>, value: any) => any }} how
+   */
   constructor(schema, values = {}, { prefix = "", special = (_name, _rule, _value) => null } = {}) {
     this.root = el("div.form-fields");
     this.fields = new Map();
@@ -20,6 +25,7 @@ export class Form {
 
   /** {name: value}; fields left empty and not required are left out. */
   read() {
+/** @type {Record<string, any>} */
     const values = {};
     let wrong = null;
     for (const [name, field] of this.fields) {
@@ -34,7 +40,10 @@ export class Form {
     return values;
   }
 
-  /** Show [[name, message], ...] at their fields; returns what belongs to no field. */
+  /**
+   * Show [[name, message], ...] at their fields; returns what belongs to no field.
+   * @param {[string, string][]} problems
+   */
   show(problems) {
     for (const field of this.fields.values()) field.say("");
     return problems.filter(([where, what]) => {
@@ -50,6 +59,10 @@ let fields = 0;
 /**
  * A labelled field around any input. Its description and problem are attached by reference, not in its name. With a
  * `key` the field shows it, and its description stands below the input. Classes begin with `part`.
+ * @param {string} label
+ * @param {any} input
+ * @param {string} about
+ * @param {{ part?: string, key?: string }} style
  */
 export function labelField(label, input, about = "", { part = "form", key = "" } = {}) {
   const id = `${part}-field-${++fields}`;
@@ -60,6 +73,7 @@ export function labelField(label, input, about = "", { part = "form", key = "" }
   const note = about && el("span", { class: `${part}-about`, id: `${id}-about` }, about);
   const parts = [el("label", { class: `${part}-label`, for: id }, ...name), ...(key ? [input, note] : [note, input]), problem];
   const node = el("div", { class: `${part}-field`, ...(key && { "data-key": key }) }, ...parts);
+  /** @param {string} text */
   const say = (text) => {
     problem.textContent = text;
     node.classList.toggle("form-wrong", Boolean(text));
@@ -71,6 +85,10 @@ export function labelField(label, input, about = "", { part = "form", key = "" }
 /**
  * The field of one property: {node, say, read, input}. A `loose` field is read as it was typed, so that the server
  * says what is wrong with it; the others refuse what is not of their type.
+ * @param {string} name
+ * @param {Record<string, any>} rule
+ * @param {any} value
+ * @param {{ id?: string, required?: boolean, loose?: boolean, part?: string, key?: string }} how
  */
 export function makeField(name, rule, value, { id = name, required = false, loose = false, part = "form", key = "" } = {}) {
   const control = CONTROLS[controlOf(rule, loose)];
@@ -95,12 +113,17 @@ export function makeField(name, rule, value, { id = name, required = false, loos
 }
 
 const LONG = /query|prompt|code|expression|instruction|request/i;
+/** @type {(attributes: Record<string, any>, value: any) => HTMLInputElement} */
 const textInput = (attributes, value) => Object.assign(
   el("input", { type: "text", autocomplete: "off", spellcheck: "false", ...attributes }), { value: value ?? "" },
 );
+/** @type {(input: HTMLInputElement) => string} */
 const readText = (input) => input.value;
 
-/** How the value of a property is shown and read, by the name of its control (`x-control` in a schema). */
+/**
+ * How the value of a property is shown and read, by the name of its control (`x-control` in a schema).
+ * @type {Record<string, { make: (rule: any, value: any) => any, read: (input: any, rule: any) => any }>}
+ */
 const CONTROLS = {
   checkbox: {
     make: (_rule, value) => Object.assign(el("input", { type: "checkbox" }), { checked: Boolean(value) }),
@@ -108,7 +131,7 @@ const CONTROLS = {
   },
   select: {
     make: (rule, value) => {
-      const options = rule.enum.map((choice) => el("option", { value: choice }, choice));
+      const options = rule.enum.map((/** @type {string} */ choice) => el("option", { value: choice }, choice));
       return Object.assign(el("select", {}, ...options), { value: value ?? rule.enum[0] });
     },
     read: readText,
@@ -143,13 +166,17 @@ const CONTROLS = {
   list: {
     make: (_rule, value) => textInput({}, Array.isArray(value) ? value.join(", ") : value),
     read: (input, rule) => {
-      const items = input.value.split(",").map((item) => item.trim()).filter(Boolean);
+      const items = input.value.split(",").map((/** @type {string} */ item) => item.trim()).filter(Boolean);
       if (rule.type !== "array" && !input.value.includes(",")) return input.value.trim();
       return rule.items?.type === "integer" ? items.map(asNumber) : items;
     },
   },
 };
 
+/**
+ * @param {Record<string, any>} rule
+ * @param {boolean} loose
+ */
 function controlOf(rule, loose) {
   if (rule["x-control"]) return rule["x-control"];
   if (rule.type === "boolean") return "checkbox";
@@ -160,14 +187,19 @@ function controlOf(rule, loose) {
   return (rule.maxLength || 0) > 200 || LONG.test(`${rule.title} ${rule.description}`) ? "multiline" : "text";
 }
 
+/** @param {string} text */
 function asNumber(text) {
   const number = Number(text);
   return text === "" || Number.isNaN(number) ? text : number;
 }
 
+/** @type {Record<string, string>} */
 const SPELLED = { url: "URL", api: "API", sql: "SQL", id: "ID", sft: "SFT", grpo: "GRPO", lora: "LoRA", vllm: "vLLM" };
 
-/** "base_url" -> "Base URL", "timeout_s" -> "Timeout (seconds)" */
+/**
+ * "base_url" -> "Base URL", "timeout_s" -> "Timeout (seconds)"
+ * @param {string} name
+ */
 export function wordsOf(name) {
   const text = name.replaceAll("_", " ").replace(/ s$/, " (seconds)");
   return (text[0].toUpperCase() + text.slice(1)).replace(/\w+/g, (word) => SPELLED[word.toLowerCase()] || word);
@@ -176,12 +208,15 @@ export function wordsOf(name) {
 /**
  * A property's rule with its $ref followed and the branch of a union that is not null: `nullable` says whether there
  * was a null, `listed` whether there was a choice of others, `section` is what a part of a form says about itself.
+ * @param {Record<string, any>} rule
+ * @param {Record<string, any>} schema
+ * @returns {any}
  */
 export function resolveRule(rule, schema) {
   const model = rule.$ref ? schema.$defs[rule.$ref.split("/").pop()] : {};
   const full = { ...model, ...rule, section: model.description };
   if (!full.anyOf) return full;
-  const branches = full.anyOf.filter((branch) => branch.type !== "null");
+  const branches = full.anyOf.filter((/** @type {any} */ branch) => branch.type !== "null");
   const inner = resolveRule(branches[0], schema);
   return {
     ...full,

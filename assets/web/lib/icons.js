@@ -21,6 +21,7 @@ export const NEEDS = {
   "a program": "M4 5h16v14H4z M8 10l3 2.500-3 2.500 M13 15h4",
 };
 
+/** @type {Record<string, string>} */
 const ROLES = {
   agent: "M12 4a4 4 0 1 1 0 8a4 4 0 0 1 0-8 M4 21c0-5 4-7 8-7s8 2 8 7",
   tool: "M14.5 5.5a4.5 4.5 0 0 0-5.8 5.8L3 17v4h4l5.7-5.7a4.5 4.5 0 0 0 5.8-5.8L15.5 12.5l-4-4z",
@@ -58,7 +59,10 @@ export const ACTIONS = {
   download: "M12 4v11 M7.5 11l4.5 4.5L16.5 11 M5 20h14",
 };
 
-/** The icon of a worker, a step or a template: that of its kind, which the server sends, or else that of its role. */
+/**
+ * The icon of a worker, a step or a template: that of its kind, which the server sends, or else that of its role.
+ * @param {{ icon?: string, kind?: string, role: string }} item
+ */
 export function kindIcon(item) {
   return item.icon || ROLES[item.role] || ROLES.tool;
 }

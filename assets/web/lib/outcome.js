@@ -12,7 +12,14 @@ const OUTCOMES = {
   deadline: "Out of time",
   stopped: "Stopped",
   orchestrator_failed: "Orchestrator failed",
+  rejected: "Rejected",
 };
+
+/** Whether nothing more will come of an episode by itself or by a decision about its plan.
+ * @param {import("../types").EpisodeHead | undefined} episode */
+export function isOver(episode) {
+  return Boolean(episode) && episode.state !== "running" && episode.state !== "waiting";
+}
 
 /** @param {import("../types").EpisodeHead} episode */
 export function outcomeChip(episode) {
@@ -24,9 +31,10 @@ export function outcomeChip(episode) {
  * @param {import("../types").EpisodeHead} episode */
 function describe({ state, outcome, verdict, task }) {
   if (state === "running") return ["running", "Running"];
+  if (state === "waiting") return ["waiting", "Waits for approval"];
   if (state === "interrupted") return ["stopped", "Interrupted"];
   const word = OUTCOMES[outcome] || outcome;
-  if (outcome === "stopped") return ["stopped", word];
+  if (outcome === "stopped" || outcome === "rejected") return ["stopped", word];
   if (outcome !== "answered") return ["failed", word];
   if (verdict) return [verdict.correct ? "correct" : "wrong", word];
   return ["unverified", task ? word : `${word}, not verified`]; // the verdict of a task is on its way

@@ -8,12 +8,18 @@ import { ACTIONS } from "./icons.js";
 export const STAR = ["Star", "Starred"];
 export const SAVE = ["Save as demonstration", "Saved as demonstration"];
 
-/** A toggle for an episode; `on` is its present state, null when it has to be asked for. Without `words` it is a
- * star alone. */
+/**
+ * A toggle for an episode; `on` is its present state, null when it has to be asked for. Without `words` it is a
+ * star alone.
+ * @param {string} episode
+ * @param {boolean|null} on
+ * @param {string[]|null} words
+ */
 export function starButton(episode, on = null, words = null) {
   const word = el("span", { class: words ? "" : "podium-offscreen" });
   const node = el("button.podium-star", { type: "button" }, icon(ACTIONS.star), word);
   const address = `/api/episodes/${encodeURIComponent(episode)}/star`;
+  /** @param {boolean} state */
   const show = (state) => {
     node.setAttribute("aria-pressed", String(state));
     word.textContent = (words || STAR)[Number(state)];

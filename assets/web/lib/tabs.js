@@ -3,7 +3,13 @@
 import { el } from "./dom.js";
 
 export class Tabs {
-  /** `tabs` are [name, label, content]; ids begin with `prefix`; `onSelect(name)` hears what somebody chose. */
+  /**
+   * `tabs` are [name, label, content]; ids begin with `prefix`; `onSelect(name)` hears what somebody chose.
+   * @param {string} prefix
+   * @param {string} about
+   * @param {any[][]} tabs
+   * @param {(name: string) => void} onSelect
+   */
   constructor(prefix, about, tabs, onSelect) {
     this.names = tabs.map(([name]) => name);
     this.onSelect = onSelect;
@@ -12,6 +18,12 @@ export class Tabs {
     this.row.addEventListener("keydown", (event) => this.onKey(event));
   }
 
+  /**
+   * @param {string} prefix
+   * @param {string} name
+   * @param {string} label
+   * @param {any} content
+   */
   add(prefix, name, label, content) {
     const tab = el(
       "button.train-job-tab",
@@ -22,11 +34,15 @@ export class Tabs {
     return el("div", { class: `${prefix}-panel`, role: "tabpanel", id: `${prefix}-${name}`, "aria-labelledby": tab.id }, content);
   }
 
-  /** Whether there is a tab of this name. */
+  /**
+   * Whether there is a tab of this name.
+   * @param {string} name
+   */
   has(name) {
     return this.names.includes(name);
   }
 
+  /** @param {string} name */
   show(name) {
     this.shown = name;
     this.names.forEach((other, place) => {
@@ -37,6 +53,7 @@ export class Tabs {
     });
   }
 
+  /** @param {KeyboardEvent} event */
   onKey(event) {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!by) return;

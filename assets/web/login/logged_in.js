@@ -2,18 +2,23 @@
 
 import { getDocument, post } from "../lib/api.js";
 import { el } from "../lib/dom.js";
+import { AccountDrawer } from "./account_drawer.js";
 
 async function show() {
-  const { user } = await getDocument("/api/me");
+  const { user, role } = await getDocument("/api/me");
+  const drawer = new AccountDrawer(user, role);
+  const name = el("button.podium-link.podium-me-name", { type: "button", title: "Your sessions, and who may log in" }, `${user} · ${role}`);
+  name.addEventListener("click", () => drawer.open());
   const out = el("button.podium-link", { type: "button" }, "Log out");
   out.addEventListener("click", async () => {
     await post("/logout", {});
     location.assign("/login");
   });
-  const box = el("section.podium-me", { "aria-label": "Who is logged in" }, el("span.podium-me-name", { title: user }, user), out);
+  const box = el("section.podium-me", { "aria-label": "Who is logged in" }, name, out);
   const place = () => {
     const nav = document.querySelector("#nav nav");
     if (nav && !document.querySelector(".podium-me")) nav.after(box);
+    if (!drawer.drawer.node.isConnected) document.querySelector(".gradio-container")?.append(drawer.drawer.node);
   };
   place();
   new MutationObserver(place).observe(document.body, { childList: true, subtree: true });

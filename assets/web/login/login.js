@@ -22,6 +22,7 @@ form.addEventListener("submit", async (event) => {
   }
 });
 
+/** @param {string} text */
 function tell(text) {
   problem.textContent = text;
   form.password.value = "";

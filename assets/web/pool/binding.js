@@ -19,7 +19,8 @@ export async function openBinding(page) {
 class Binding {
   constructor(page) {
     this.page = page;
-    this.reply = { checkpoints: [], rows: [] };
+    /** @type {import("../types").BindingDocument|null} */
+    this.reply = null;
     this.summary = el("p.pool-binding-summary", { role: "status" }, "Comparing descriptions …");
     this.problem = el("p.form-general", { role: "alert" });
     this.rows = el("ul.pool-binding-rows", { "aria-label": "Learnt workers" });
@@ -41,14 +42,15 @@ class Binding {
   async send(request) {
     this.rows.setAttribute("aria-busy", "true");
     const { version } = this.page.state.pool;
-    const reply = await this.page.command({ checkpoint: this.reply.checkpoint, version, ...request });
+    const reply = await this.page.command({ checkpoint: this.reply?.checkpoint, version, ...request });
     this.rows.removeAttribute("aria-busy");
     this.problem.textContent = reply.ok ? "" : plain(reply.problems);
     if (reply.binding) this.take(reply.binding);
-    else if (this.reply.checkpoint) this.take(this.reply);
+    else if (this.reply?.checkpoint) this.take(this.reply);
     else this.summary.textContent = "";
   }
 
+  /** @param {import("../types").BindingDocument} reply */
   take(reply) {
     const focused = this.rows.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     this.reply = reply;
@@ -61,6 +63,7 @@ class Binding {
     if (focused) this.rows.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
+  /** @param {import("../types").BindingRow} row */
   row(row) {
     const automatic = row.automatic || "none";
     const options = [
@@ -82,7 +85,10 @@ class Binding {
   }
 }
 
-/** What the bound worker does, or why there is none; and which parameters are called otherwise. */
+/**
+ * What the bound worker does, or why there is none; and which parameters are called otherwise.
+ * @param {import("../types").BindingRow} row
+ */
 function explainBinding(row) {
   if (row.problem) return row.edited ? "Its steps will be PARSE_ERR." : sentence(row.problem);
   const names = row.parameters.map(([old, here]) => `${old} is ${here}`).join(", ");
@@ -93,6 +99,7 @@ function sentence(text) {
   return `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }
 
+/** @param {import("../types").BindingRow} row */
 function likeness(row) {
   if (!row.worker) return el("div.pool-binding-likeness", {}, el("b", {}, "—"), el("span", {}, "unbound"));
   const share = Math.round(Math.max(0, Math.min(1, row.likeness)) * 100);
@@ -100,6 +107,7 @@ function likeness(row) {
   return el("div.pool-binding-likeness", {}, el("b", {}, row.likeness.toFixed(2)), el("span", {}, HOW[row.by] || row.by), bar);
 }
 
+/** @param {import("../types").BindingDocument} reply */
 function summarize(reply) {
   if (!reply.checkpoint) return "There is no checkpoint here that learnt one pool. Those that read their pool need no binding.";
   if (reply.reason) return `Not bound: ${reply.reason}.`;

@@ -10,6 +10,10 @@ import { openRemove, openTry, openWorker } from "./worker_dialogs.js";
 const PLACES = { here: "local", machine: "server on this machine", remote: "remote" };
 const REFRESHABLE = ["mcp", "function"];
 
+/**
+ * @param {any} page
+ * @param {import("../types").WorkerCard} worker
+ */
 export function workerCard(page, worker) {
   const card = el("article.page-card", { "data-name": worker.name, "data-role": worker.role });
   card.classList.toggle("page-off", !worker.enabled);
@@ -25,7 +29,10 @@ export function workerCard(page, worker) {
   return card;
 }
 
-/** A light that is read without its colour, too: every state has a shape and a word. */
+/**
+ * A light that is read without its colour, too: every state has a shape and a word.
+ * @param {import("../types").WorkerCard} worker
+ */
 function light(worker) {
   const state = worker.enabled ? worker.light.light : "off";
   const [word, path] = LIGHTS[state];
@@ -34,6 +41,7 @@ function light(worker) {
   return box;
 }
 
+/** @param {import("../types").WorkerHealth} report */
 function lightWords(report) {
   const parts = [report.sentence];
   if (report.probe) parts.push(`last probe ${new Date(report.probe.at).toLocaleTimeString()}: ${report.probe.text}`);
@@ -43,7 +51,10 @@ function lightWords(report) {
   return parts.join("; ");
 }
 
-/** What is out of the ordinary about it, as chips. */
+/**
+ * What is out of the ordinary about it, as chips.
+ * @param {import("../types").WorkerCard} worker
+ */
 function marks(worker) {
   const list = el("ul.pool-marks");
   const add =
@@ -61,12 +72,16 @@ function marks(worker) {
   return list;
 }
 
-/** The sandbox's level in two or three words; the whole sentence is its title. */
+/**
+ * The sandbox's level in two or three words; the whole sentence is its title.
+ * @param {import("../types").Probe} probe
+ */
 function isolation(probe) {
   if (!probe.ok) return "no sandbox";
-  return (probe.text.match(/isolated by [^(;,.]{1,40}/i)?.[0].trim() || "isolated").toLowerCase();
+  return (probe.text.match(/isolated by [^(;,.:]+/i)?.[0].trim() || "isolated").toLowerCase();
 }
 
+/** @param {import("../types").WorkerCard} worker */
 function figures(worker) {
   const shown = [
     ["Calls", count(worker.calls)],
@@ -84,6 +99,10 @@ function figures(worker) {
   return box;
 }
 
+/**
+ * @param {any} page
+ * @param {import("../types").WorkerCard} worker
+ */
 function toggle(page, worker) {
   const label = `${worker.enabled ? "Disable" : "Enable"} ${worker.name}`;
   const node = el("button.page-toggle", {
@@ -99,19 +118,24 @@ function toggle(page, worker) {
   return node;
 }
 
+/**
+ * @param {any} page
+ * @param {import("../types").WorkerCard} worker
+ */
 function actions(page, worker) {
   const row = el("div.page-actions");
-  const add = (label, path, work, brief = false) => {
+  const add = (label, path, work, brief = false, about = "") => {
     const node = button("", work, "page-action");
     node.append(icon(path), brief ? "" : label);
     if (brief) node.title = label;
+    if (about) node.title = about;
     node.dataset.key = `${label}-${worker.name}`;
     node.setAttribute("aria-label", `${label} ${worker.name}`);
     row.append(node);
     return node;
   };
-  if (!page.isOld()) add("Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget));
-  add("Try it", ACTIONS.play, () => openTry(page, worker));
+  if (!page.isOld()) add("Test", ACTIONS.pulse, (event) => testOnCard(page, worker.name, event.currentTarget), false, "Call it once with its sample");
+  add("Try it", ACTIONS.play, () => openTry(page, worker), false, "Call it with arguments of your own");
   if (page.isOld()) return row;
   add("Edit", ACTIONS.pencil, () => openWorker(page, worker, worker.name));
   add("Measure", ACTIONS.scale, () => openEvidence(page, worker.name));
@@ -136,6 +160,7 @@ export async function testWorker(page, name) {
   return reply.test || { status: "EXEC_ERR", how: "call", latency_s: null, asked: "", text: plain(reply.problems) };
 }
 
+/** @param {import("../types").WorkerTest} test */
 export function testResult(test) {
   const [word, path] = STATUSES[test.status];
   const status = el("span.podium-status", {}, icon(path), el("b", {}, word));

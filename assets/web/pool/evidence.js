@@ -32,7 +32,7 @@ class Evidence {
     this.evidence = evidence;
     this.seconds = select(SECONDS, "60");
     const own = [["", evidence.orchestrator_label]];
-    this.orchestrator = select(evidence.orchestrator === "oracle" ? own : [...own, ["oracle", "the reference plans of the tasks"]], "");
+    this.orchestrator = select(evidence.orchestrator === "oracle" ? own : [...own, ["oracle", "Oracle"]], "");
     this.allowed = el(
       "fieldset.pool-training-allowed", {}, el("legend", {}, "Tools whose calls might have effects: call them too?"),
       ...evidence.refused.map((name) => el("label", {}, el("input", { type: "checkbox", value: name }), name)),

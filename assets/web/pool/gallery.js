@@ -67,6 +67,10 @@ export class Gallery {
     return el("section.pool-gallery-section", { "data-group": group, "aria-label": title }, head, el("div.pool-gallery-grid"));
   }
 
+  /**
+   * @param {[string, string, string]} section
+   * @param {import("../types").ModelChoice[]} models
+   */
   groupSection([group, title, about], models) {
     const section = this.section(group, title, about);
     const [head, grid] = section.children;
@@ -96,6 +100,7 @@ export class Gallery {
     this.nothing.hidden = shown > 0;
   }
 
+  /** @param {import("../types").TemplateCard} template */
   card(template) {
     const card = el("article.pool-gallery-card", {
       "data-template": template.id, "data-role": template.group === "tools" || template.group === "imports" ? "tool" : "agent",
@@ -121,6 +126,7 @@ export class Gallery {
     return card;
   }
 
+  /** @param {import("../types").TemplateCard} template */
   editFirst(template) {
     const name = freeName(template.preset.name, this.page.state.pool.workers);
     const preset = { ...template.preset, name, description: template.preset.description.replace(" ({model})", "") };

@@ -1,5 +1,6 @@
 // Importers: describe a source, look at what it offers, choose, add, and try what was added.
 
+import { askAboutPool } from "./consent.js";
 import { plain } from "../lib/reply.js";
 import { button, busy } from "../lib/controls.js";
 import { count, el, icon } from "../lib/dom.js";
@@ -94,9 +95,16 @@ export function openSpace(page, back = null) {
 
 /** Whether a worker may reach the local network. */
 function privateField() {
+  return checkField("Allow private addresses", "For what runs in the local network. This machine's own addresses need no permission.");
+}
+
+/**
+ * @param {string} label
+ * @param {string} hint
+ */
+function checkField(label, hint) {
   const box = el("input", { type: "checkbox" });
-  const field =
-    labelField("Allow private addresses", box, "For what runs in the local network. This machine's own addresses need no permission.");
+  const field = labelField(label, box, hint);
   field.node.classList.add("form-check");
   return { ...field, read: () => box.checked };
 }
@@ -149,11 +157,18 @@ function openSource(page, source) {
   source.again();
 }
 
-/** The second page: everything that the source offers, preselected; what cannot be added is grey and says why. */
+/**
+ * The second page: everything that the source offers, preselected; what cannot be added is grey and says why.
+ * @param {any} page
+ * @param {any} source
+ * @param {import("../types").OfferDocument[]} offers
+ */
 function openOffers(page, source, offers) {
   const ready = offers.filter((offer) => !offer.problem);
   const add = button("", async () => {
-    const workers = rows.filter((row) => row.box.checked).map((row) => row.offer.spec);
+    const chosen = rows.filter((row) => row.box.checked).map((row) => row.offer);
+    const workers =
+      chosen.map((offer) => (offer.may_have_effects && reading.read() ? { ...offer.spec, effects: "none" } : offer.spec));
     const reply = await busy(add, "Adding …", () => page.command({ action: "add_workers", workers }));
     if (reply.ok) openAdded(page, reply.added);
     else general.textContent = plain(reply.problems);
@@ -177,15 +192,25 @@ function openOffers(page, source, offers) {
   const bar =
     el("div.pool-import-bar", {}, filter, button("All", () => set(true), "podium-link"), button("None", () => set(false), "podium-link"));
   const general = el("div.form-general", { role: "alert" });
+  const reading = checkField(
+    "Their calls only read",
+    "Nothing outside changes by a call. Podium may then call them in trials: practice tasks, other words for a rejected call, votes.",
+  );
+  reading.node.hidden = !offers.some((offer) => offer.may_have_effects);
   const odd = offers.length - ready.length;
   const summary = `${count(ready.length)} of ${count(offers.length)} can be added.${odd ? " The others say why not." : ""}`;
   tell();
   const foot = page.drawer.foot(button("Back", () => source.again()), add);
-  page.drawer.open("Choose what to add", [el("p.page-lead", {}, summary), bar, list, general, foot], {
+  page.drawer.open("Choose what to add", [el("p.page-lead", {}, summary), bar, list, reading.node, general, foot], {
     back: () => source.again(), focus: add,
   });
 }
 
+/**
+ * @param {import("../types").OfferDocument} offer
+ * @param {number} index
+ * @param {any} changed
+ */
 function offerRow(offer, index, changed) {
   const { spec, problem } = offer;
   const id = `offer-${index}`;
@@ -248,13 +273,25 @@ export function openPoolFile(page, back = null) {
   );
   const load = async () => {
     const reply = await page.command({ action: "import", text: text.value, name: name.value.trim() });
-    if (reply.ok) return page.drawer.close();
+    if (reply.ok) {
+      page.drawer.close();
+      if (Object.keys(reply.imported_wants).length) await switchOnSeen(page, reply.imported_wants);
+      return null;
+    }
     problems.replaceChildren(...reply.problems.map(([where, what]) => el("li", {}, where ? `${where}: ${what}` : what)));
     return null;
   };
-  const hint = el("p.pool-hint", {}, "Workers in it that run programs on this machine arrive switched off.");
+  const hint = el(
+    "p.pool-hint", {}, "Workers in it that want keys, programs, files or private addresses arrive switched off, and are shown with what they want.",
+  );
   const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Import", load, "page-primary"));
   page.drawer.open("Import a pool", [labelField("File", file).node, fields.text.node, fields.name.node, hint, problems, foot], { back });
+}
+
+/** Show what an imported pool wants, and switch on what the person agrees with. */
+async function switchOnSeen(page, wants) {
+  const workers = await askAboutPool(wants);
+  if (Object.keys(workers).length) await page.act({ action: "switch_on", workers });
 }
 
 /** The text of a chosen file goes into a field, unless it is too large. */

@@ -38,6 +38,7 @@ class Memory {
     );
   }
 
+  /** @param {import("../types").MemoryDocument} reply */
   take(reply) {
     this.reply = reply;
     this.choice.replaceChildren(...options(reply));
@@ -65,6 +66,7 @@ class Memory {
     return null;
   }
 
+  /** @param {import("../types").LessonDocument} lesson */
   item(lesson) {
     const forget = button("", () => this.send({ action: "forget", lesson: lesson.id }), "page-close");
     forget.append(icon(ACTIONS.trash));
@@ -81,6 +83,7 @@ class Memory {
   }
 }
 
+/** @param {import("../types").MemoryDocument} memory */
 function options({ agents, gone, mode }) {
   const choices = [
     ["off", "off: nothing is kept or shown"], ["rule", "written by rule"],

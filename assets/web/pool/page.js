@@ -1,17 +1,20 @@
 // The Pool page: its pools, its cards, and which dialog opens. Every command goes to the server, which answers
 // with the new state or with problems by field. The dialogs are in files of their own, one story each.
 
+import { askConsent } from "./consent.js";
 import { sendCommand } from "../lib/api.js";
-import { plain } from "../lib/reply.js";
+import { Toast, plain } from "../lib/reply.js";
 import { Drawer, button, select } from "../lib/controls.js";
 import { el, heading, icon, recall, remember } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
+import { Housekeeping } from "../lib/housekeeping.js";
+import { menu } from "../lib/menu.js";
 import { openBinding } from "./binding.js";
 import { workerCard } from "./card.js";
 import { Gallery } from "./gallery.js";
 import { openMemory } from "./memory.js";
 import { openTraining } from "./training.js";
-import { openLimits, openNew } from "./settings.js";
+import { openLimits, openMode, openManage, openNew } from "./settings.js";
 import { openPoolFile } from "./imports.js";
 import { openVersions } from "./versions.js";
 
@@ -28,16 +31,17 @@ class PoolPage {
     this.tried = new Map(); // what "Try it" was given last, by worker
     this.tests = new Map(); // what a test said, by worker
     this.bar = el("div.page-bar");
-    this.note = el("div.page-note");
+    this.note = el("div.page-note", { hidden: "" });
     this.orchestrators = el("section.pool-orchestrators", { "aria-label": "What can orchestrate this pool" });
     this.tools = el("div.page-tools");
     this.grid = el("div.page-grid");
     this.drawer = new Drawer();
     this.gallery = new Gallery(this);
-    this.toast = el("div.page-toast", { role: "status", popover: "manual" });
+    this.toast = new Toast();
+    this.housekeeping = new Housekeeping(this.drawer, this.toast, ({ name, gone }) => this.act({ action: "show", pool: gone ? null : name }));
     const page = el(
       "div.pool-page", {}, heading("Pool", "Agents and tools that an orchestrator may call. All share one action interface."), this.bar,
-      this.note, this.orchestrators, this.tools, this.grid, this.drawer.node, this.toast,
+      this.note, this.orchestrators, this.tools, this.grid, this.drawer.node, this.toast.node,
     );
     root.replaceChildren(page);
   }
@@ -57,8 +61,12 @@ class PoolPage {
     if (reply.state && same) this.take(reply.state);
   }
 
-  send(request) {
-    return sendCommand("pool", request);
+  /** Send a command. Where it needs a person's consent it is asked for, and the command sent again. */
+  async send(request) {
+    const reply = await sendCommand("pool", request);
+    if (reply.ok || !reply.wants) return reply;
+    const seen = await askConsent(request.name || request.worker?.name, reply.wants);
+    return seen ? sendCommand("pool", { ...request, confirmed: reply.wants }) : reply;
   }
 
   /** Send a command; take the new state if there is one. Returns the reply. */
@@ -77,23 +85,11 @@ class PoolPage {
     return reply;
   }
 
-  /** A toast, above everything; each of `actions` is [label, work] for a button in it. */
   say(text, bad = false, ...actions) {
-    this.toast.replaceChildren(el("span", {}, text));
-    const hide = () => this.toast.hidePopover();
-    for (const [label, work] of actions.filter(Boolean)) {
-      this.toast.append(button(label, () => {
-        hide();
-        work();
-      }, "pool-toast-action"));
-    }
-    this.toast.classList.toggle("page-bad", bad);
-    if (this.toast.matches(":popover-open")) hide(); // shown anew it is above a dialog opened meanwhile
-    this.toast.showPopover();
-    clearTimeout(this.timer);
-    this.timer = setTimeout(hide, bad || actions.length ? 9000 : 3500);
+    this.toast.say(text, bad, ...actions);
   }
 
+  /** @param {import("../types").PoolPageState} state */
   take(state) {
     const other = state.pool?.name !== this.state?.pool?.name;
     if (other) this.tests.clear();
@@ -121,6 +117,7 @@ class PoolPage {
     return this.state.pool && this.state.pool.version !== this.state.pool.current;
   }
 
+  /** @param {string} name */
   worker(name) {
     return this.state.pool.workers.find((worker) => worker.name === name);
   }
@@ -140,25 +137,22 @@ class PoolPage {
     if (pool) {
       this.bar.append(
         setKey(button(`Version ${pool.version}`, () => openVersions(this), "page-version"), "versions"),
-        setKey(button("Limits", () => openLimits(this)), "limits"),
-        setKey(button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)), "memory"),
-        setKey(button("Binding", () => openBinding(this)), "binding"),
+        setKey(button(`Mode: ${pool.mode.name}`, () => openMode(this)), "mode"),
         setKey(el("a.page-button", { href: `/?pool=${encodeURIComponent(pool.name)}` }, "Run"), "run"),
         setKey(button("Train on this pool", () => openTraining(this)), "train"),
-        setKey(
-          el("a.page-button", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"),
-          "export",
-        ),
       );
     }
-    this.bar.append(setKey(button("Import", () => openPoolFile(this)), "import"), setKey(button("New pool", () => openNew(this)), "new"));
+    const more = menu("More", this.listMore());
+    setKey(more.toggle, "more");
+    this.bar.append(more.root, setKey(button("New pool", () => openNew(this)), "new"));
     if (pool && !this.isOld()) {
       const add = setKey(button("", () => this.gallery.open(), "page-primary pool-add-top"), "add-top");
       add.append(icon(ACTIONS.plus), "Add worker");
       this.bar.append(add);
     }
-    this.note.replaceChildren();
-    this.note.hidden = !this.isOld();
+    const limit = this.explainLimit();
+    this.note.replaceChildren(...(limit && !this.isOld() ? [el("span", {}, limit)] : []));
+    this.note.hidden = !this.isOld() && !limit;
     if (this.isOld()) {
       this.note.append(
         el("span", {}, `You are looking at version ${pool.version}; version ${pool.current} is current.`),
@@ -167,6 +161,29 @@ class PoolPage {
         button("Back to the current one", () => this.show()),
       );
     }
+  }
+
+  /** What is needed now and then, for the menu. */
+  listMore() {
+    const { pool } = this.state;
+    const own = pool
+      ? [
+        button("Limits", () => openLimits(this)),
+        button(pool.limits.memory === "off" ? "Memory" : "Memory on", () => openMemory(this)),
+        button("Binding", () => openBinding(this)),
+        button("Rename or delete", () => openManage(this)),
+        el("a", { href: `/api/pools/${encodeURIComponent(pool.name)}?version=${pool.version}`, download: "" }, "Export"),
+      ]
+      : [];
+    return [...own, button("Import", () => openPoolFile(this)), button("Deleted pools", () => this.housekeeping.openTrash(["pool"]))];
+  }
+
+  /** Why this person changes nothing here; "" when they may. */
+  explainLimit() {
+    if (this.state.role === "viewer") return "You are a viewer: you look at pools, and an editor or an owner changes them.";
+    return this.state.pool && this.state.read_only && this.state.role === "editor"
+      ? "This pool is shared read-only: run it, or copy it with New pool. Only owners change it."
+      : "";
   }
 
   drawTools() {

@@ -1,4 +1,4 @@
-// What belongs to a pool as a whole: its limits, and starting a new one.
+// What belongs to a pool as a whole: its limits, its deployment mode, and starting a new one.
 
 import { plain } from "../lib/reply.js";
 import { attempt, button, select } from "../lib/controls.js";
@@ -19,6 +19,24 @@ export function openLimits(page) {
   page.drawer.open("Limits", [el("p.page-lead", {}, "Every episode on this pool stays within these, always."), form.root, general, foot]);
 }
 
+/** When plans on this pool run by themselves, and when they wait for a person. */
+export function openMode(page) {
+  const form = new Form(page.state.mode_schema, page.state.pool.mode);
+  form.fields.get("name").node.querySelector("label").textContent = "Mode";
+  const general = el("div.form-general", { role: "alert" });
+  const save = async () => {
+    const mode = attempt(() => form.read());
+    if (!mode) return;
+    const reply = await page.command({ action: "save_mode", mode });
+    if (reply.ok) page.drawer.close();
+    else general.textContent = plain(form.show(reply.problems));
+  };
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Save mode", save, "page-primary"));
+  const lead = "Every run on this pool follows this mode, served ones too; a single run may choose another on the Run page. " +
+    "Which workers have effects stands in each worker's form.";
+  page.drawer.open("Deployment mode", [el("p.page-lead", {}, lead), form.root, general, foot]);
+}
+
 export function openNew(page) {
   const name = el("input", { type: "text", autocomplete: "off" });
   const field = labelField("Name", name, "a-z, 0-9, _ and -");
@@ -30,4 +48,41 @@ export function openNew(page) {
   };
   const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), button("Create", create, "page-primary"));
   page.drawer.open("New pool", [field.node, labelField("Start with", copy).node, foot]);
+}
+
+/** Another name for the pool, or none at all: what depends on it is said first, and a deletion can be undone. */
+export async function openManage(page) {
+  const pool = page.state.pool.name;
+  const name = el("input", { type: "text", autocomplete: "off", value: pool });
+  const field = labelField("Name", name, "a-z, 0-9, _ and -");
+  const rename = async () => {
+    const reply = await page.command({ action: "rename_pool", name: name.value.trim() });
+    if (reply.ok) page.drawer.close();
+    else field.say(plain(reply.problems));
+  };
+  const remove = async () => {
+    const reply = await page.act({ action: "delete_pool" });
+    if (!reply.ok) return;
+    page.drawer.close();
+    page.say(`${pool} is deleted.`, false, ["Undo", () => page.act({ action: "put_back", trash: reply.trash })]);
+  };
+  const dependents = await page.send({ action: "dependents", pool });
+  const lines = dependents.ok ? [...dependents.blocking, ...dependents.affected] : [plain(dependents.problems)];
+  const blocked = !dependents.ok || dependents.blocking.length > 0;
+  const what = el("ul.page-lines", { "data-blocked": String(blocked) }, ...lines.map((line) => el("li", {}, line)));
+  const dangerous = button("Delete", remove, "page-danger");
+  dangerous.disabled = blocked;
+  const keep = button("Rename", rename, "page-primary");
+  keep.disabled = blocked;
+  const foot = page.drawer.foot(button("Cancel", () => page.drawer.close()), dangerous, keep);
+  page.drawer.open(`The pool ${pool}`, [field.node, ...shareParts(page), ...(lines.length ? [what] : []), foot]);
+}
+
+/** Whether editors may change the pool: for owners to decide. */
+function shareParts(page) {
+  if (page.state.role !== "owner") return [];
+  const box = el("input", { type: "checkbox" });
+  box.checked = page.state.read_only;
+  box.addEventListener("change", () => page.act({ action: "set_read_only", on: box.checked }));
+  return [el("label.pool-share", {}, box, el("span", {}, "Share read-only: editors run and copy it, only owners change it"))];
 }

@@ -17,6 +17,11 @@ export function openVersions(page, before = null, after = null) {
   page.drawer.open(`Versions of ${name}`, [...parts, list], { wide: true });
 }
 
+/**
+ * @param {any} page
+ * @param {import("../types").VersionLine} version
+ * @param {number} current
+ */
 function entry(page, version, current) {
   const view = button(`Version ${version.version}`, async () => {
     await page.show(version.version);
@@ -28,6 +33,13 @@ function entry(page, version, current) {
   return el("li", {}, line, el("p", {}, `${version.changes} · ${version.workers} workers`));
 }
 
+/**
+ * @param {any} page
+ * @param {import("../types").VersionLine[]} versions
+ * @param {number} before
+ * @param {number} after
+ * @param {boolean} atOnce
+ */
 function comparison(page, versions, before, after, atOnce) {
   const options = versions.map((version) => [String(version.version), `Version ${version.version}`]);
   const from = select(options, String(before), () => compare());
@@ -50,6 +62,11 @@ function comparison(page, versions, before, after, atOnce) {
   return box;
 }
 
+/**
+ * @param {any} page
+ * @param {import("../types").VersionDifference} diff
+ * @param {number} before
+ */
 function difference(page, diff, before) {
   const parts = [];
   for (const worker of diff.workers) parts.push(workerDifference(worker));
@@ -66,6 +83,7 @@ function difference(page, diff, before) {
   return parts;
 }
 
+/** @param {import("../types").WorkerDifference} worker */
 function workerDifference(worker) {
   if (worker.change === "changed") return changeBox(worker.name, "changed", worker.fields);
   const box = head(worker.name, worker.change);
@@ -73,6 +91,11 @@ function workerDifference(worker) {
   return box;
 }
 
+/**
+ * @param {string} name
+ * @param {string} change
+ * @param {import("../types").FieldDifference[]} fields
+ */
 function changeBox(name, change, fields) {
   const box = head(name, change);
   const top = el("tr", {}, ...["Field", "Before", "After"].map((word) => el("th", { scope: "col" }, word)));

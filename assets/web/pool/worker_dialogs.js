@@ -22,7 +22,7 @@ export function openWorker(page, worker, replacing, back = null) {
   const config = new Form(kind.schema, worker.config, { special });
   const advanced = new Form(page.state.advanced_schema, worker, { special });
   const more =
-    el("details.page-more", {}, el("summary", {}, "Guards: time-out, retries, output check, fallback, rate, prices"), advanced.root);
+    el("details.page-more", {}, el("summary", {}, "Guards: time-out, retries, output check, fallback, rate, prices, effects, context"), advanced.root);
   const general = el("div.form-general", { role: "alert" });
   const draft = () => ({ ...common.read(), ...advanced.read(), kind: kind.name, enabled: worker.enabled ?? true, config: config.read() });
   const show = (problems) => {
@@ -63,13 +63,17 @@ function specialFields(page, worker) {
       const others = page.state.pool.workers.filter((other) => other.name !== worker.name && other.role !== "recursion");
       return choiceField(rule, value, [["", "none"], ...others.map((other) => [other.name, other.name])]);
     }
+    if (name === "summarizer") {
+      const agents = page.state.pool.workers.filter((other) => other.name !== worker.name && other.role === "agent");
+      return choiceField(rule, value, [["", "none"], ...agents.map((other) => [other.name, other.name])], "Summarizer");
+    }
     return name === "output" ? outputField(rule, value) : null;
   };
 }
 
-function choiceField(rule, value, options) {
+function choiceField(rule, value, options, label = "Fallback") {
   const node = select(options, value ?? "");
-  const field = labelField("Fallback", node, rule.description || "");
+  const field = labelField(label, node, rule.description || "");
   return { ...field, read: () => node.value || undefined };
 }
 
@@ -98,6 +102,10 @@ function outputField(rule, value) {
   return { ...field, read };
 }
 
+/**
+ * @param {any} page
+ * @param {import("../types").WorkerCard} worker
+ */
 export function openRemove(page, worker) {
   const remove = async () => {
     const reply = await page.act({ action: "remove_worker", name: worker.name });
@@ -139,6 +147,7 @@ export async function tryPanel(page, worker) {
   return { parts: [form.root, sees, out], call };
 }
 
+/** @param {import("../types").ObservationDocument} observation */
 function observationParts(observation) {
   const [word, path] = STATUSES[observation.status];
   const status = el("span.podium-status", {}, icon(path), el("b", {}, word));

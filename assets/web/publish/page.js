@@ -2,8 +2,9 @@
 // far publications are. Nothing leaves until "Publish" is pressed on a preview of exactly these choices.
 
 import { getDocument, sendCommand } from "../lib/api.js";
-import { plain } from "../lib/reply.js";
-import { attempt, busy, button, select } from "../lib/controls.js";
+import { Housekeeping } from "../lib/housekeeping.js";
+import { Toast, plain } from "../lib/reply.js";
+import { Drawer, attempt, busy, button, select } from "../lib/controls.js";
 import { copyButton, count, el, heading, icon, recall, remember } from "../lib/dom.js";
 import { textField } from "../lib/fields.js";
 import { labelField } from "../lib/form.js";
@@ -40,10 +41,14 @@ class PublishPage {
     this.form = el("section.publish-card.publish-form", { "aria-label": "What to publish" });
     this.files = el("section.publish-card.publish-files", { "aria-label": "Preview" });
     this.list = el("section.publish-card.publish-list", { "aria-label": "Publications" });
+    this.toast = new Toast();
+    this.drawer = new Drawer();
+    this.housekeeping = new Housekeeping(this.drawer, this.toast, () => this.load());
     const grid = el("div.publish-grid", {}, this.form, el("div.publish-side", {}, this.files, this.list));
     const page = el(
       "div.publish-page", {},
       heading("Publish", "An orchestrator and its pool as a model and a Space at the Hugging Face Hub, or as a plain page."), grid,
+      this.drawer.node, this.toast.node,
     );
     root.replaceChildren(page);
     this.empty();
@@ -68,6 +73,7 @@ class PublishPage {
 
   // The form
 
+  /** @param {import("../types").PublishChoices} reply */
   build(reply) {
     const pool = select(
       reply.pools.map((name) => [name, name]), recall("pool") || reply.pools.find((name) => name === "starter") || reply.pools[0],
@@ -234,7 +240,8 @@ class PublishPage {
       this.content,
     );
     this.look(bundles[0].kind, "README.md");
-    if (matchMedia("(max-width: 1100px)").matches) this.files.scrollIntoView({ block: "start" });
+    this.files.scrollIntoView({ block: "start" });
+    this.publishing.focus({ preventScroll: true });
   }
 
   /** Workers that stay for their files alone: whether these go along is a person's choice. */
@@ -254,6 +261,7 @@ class PublishPage {
     return [el("fieldset.publish-luggage", {}, el("legend", {}, "Let files of this machine go along? Visitors can read them."), ...boxes)];
   }
 
+  /** @param {import("../types").BundleDocument} bundle */
   bundle({ kind, size, files, left_out: left }) {
     const box = el("details.publish-bundle");
     box.open = true;
@@ -312,11 +320,18 @@ class PublishPage {
     this.drawn = text;
     const none = el("p.publish-mute", {}, "Nothing has been published from here yet.");
     this.list.hidden = false;
-    this.list.replaceChildren(el("h2", {}, "Publications"), ...(publications.length ? publications.map(publicationCard) : [none]));
+    const trash = button("Deleted", () => this.housekeeping.openTrash(["publication"]), "page-link");
+    trash.dataset.key = "deleted-publications";
+    const cards = publications.map((publication) => publicationCard(publication, this.housekeeping));
+    this.list.replaceChildren(el("header.page-card-line", {}, el("h2", {}, "Publications"), trash), ...(cards.length ? cards : [none]));
   }
 }
 
-function publicationCard({ key, repo, state, message, stages, links, visibility }) {
+/**
+ * @param {import("../types").PublicationDocument} publication
+ * @param {Housekeeping} housekeeping
+ */
+function publicationCard({ key, repo, state, message, stages, links, visibility }, housekeeping) {
   const head = el(
     "div.publish-publication-head", {}, el("b", {}, repo),
     el(
@@ -331,6 +346,9 @@ function publicationCard({ key, repo, state, message, stages, links, visibility 
   if (state === "done") head.append(el("span.publish-mute", {}, visibility));
   for (const [label, href] of links)
     if (/^https?:\/\//.test(href)) head.append(el("a.podium-link", { href, target: "_blank", rel: "noopener" }, `Open the ${label}`));
+  const remove = button("Delete the record", () => housekeeping.open({ kind: "publication", name: key, label: repo }), "page-link");
+  remove.dataset.key = `delete-${key}`;
+  head.append(remove);
   const box = el("article.publish-publication", { "data-state": state, "data-publication": key }, head);
   if (message) box.append(el("p.publish-message", {}, message));
   if (state !== "done") {
@@ -345,6 +363,7 @@ function publicationCard({ key, repo, state, message, stages, links, visibility 
   return box;
 }
 
+/** @param {import("../types").SecretDocument} secret */
 function secretLine({ name, reference, workers, found: resolved }) {
   const words = resolved
     ? `becomes a secret of the Space, from ${reference}, for ${workers.join(", ")}.`

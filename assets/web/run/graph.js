@@ -105,7 +105,10 @@ export class Graph {
    */
   drawFailed(view) {
     this.failed.replaceChildren();
-    this.failed.classList.toggle("run-graph-alone", !view.graph.nodes.length);
+    const alone = !view.graph.nodes.length;
+    this.failed.classList.toggle("run-graph-alone", alone);
+    if (alone) this.root.append(this.failed);
+    else this.root.after(this.failed); // below the graph: on it they would cover steps
     for (const { error, rounds } of alike(view.turns)) {
       const chip = el("button", { type: "button" }, el("b", {}, `${spoken(rounds)}: no valid turn`), el("span", {}, error));
       chip.addEventListener("click", () => this.onTurn(rounds[0]));

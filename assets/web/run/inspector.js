@@ -3,6 +3,7 @@
 import { getDocument } from "../lib/api.js";
 import { copyButton, count, dollars, el, icon, readable, seconds } from "../lib/dom.js";
 import { STATUSES, kindIcon } from "../lib/icons.js";
+import { contextBar } from "./context_bar.js";
 
 export class Inspector {
   /** `read(path)` gives the details behind an address of the API, or throws an error that says why not. */
@@ -84,6 +85,7 @@ function stepParts(detail) {
   if (detail.child) parts.push(childLink(detail.child));
   parts.push(...argumentParts(detail));
   parts.push(section("What it was allowed to see", accessParts(detail)));
+  if (detail.context) parts.push(section("Context budget", [contextBar(detail.context)]));
   if (detail.prompt) parts.push(section("Prompt sent", [block(detail.prompt, "prompt", detail.prompt.length > 900)]));
   if (detail.status === "OK") parts.push(section("Output", [block(readable(detail.value), "output")]));
   return parts;
@@ -114,6 +116,7 @@ function turnParts(detail) {
   parts.push(section("What it wrote", [written]));
   if (detail.shown) parts.push(section("Which workers it saw", [workersInPrompt(detail.shown)]));
   if (detail.recalled) parts.push(section("What it was told of earlier failures", lessonParts(detail.recalled)));
+  if (detail.context) parts.push(section("Context budget", [contextBar(detail.context)]));
   if (detail.prompt) parts.push(section("What it was sent", [block(detail.prompt, "prompt", true)]));
   return parts;
 }

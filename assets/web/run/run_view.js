@@ -13,6 +13,7 @@ import { Timeline } from "./timeline.js";
  * started here. */
 export function mount(root, { onState = () => {}, onStarted = (_id) => {} } = {}) {
   const view = new RunView(root, onState);
+  import("../approval/panel.js").then((module) => module.attach(view));
   import("../what_if/panel.js").then((module) => module.attach(view, onStarted)); // not where there is no server
   import("../credit/credit.js").then((module) => module.attach(view));
   view.summary.onStarted = (id) => {
@@ -41,9 +42,11 @@ export class RunView {
     this.inspector = inspector;
     this.notice = el("div.run-view-notice", { role: "status" });
     this.empty = emptyState();
+    this.planning = el("p.run-view-planning", { "data-testid": "planning" });
+    this.planning.hidden = true;
     this.full = el("div.run-view-full");
     this.full.hidden = true;
-    this.full.append(this.summary.root, this.panels());
+    this.full.append(this.summary.root, this.planning, this.panels());
     root.replaceChildren(el("div.run-view"));
     root.firstChild.append(this.notice, this.empty, this.full);
   }
@@ -127,6 +130,7 @@ export class RunView {
     this.timeline.draw(this.state, this.clock());
     this.mark();
     const running = this.state.episode.state === "running";
+    this.drawPlanning();
     this.onState(running);
     cancelAnimationFrame(this.frame);
     if (running) this.tick();
@@ -136,9 +140,20 @@ export class RunView {
   tick() {
     this.frame = requestAnimationFrame(() => {
       this.summary.tick(this.clock());
+      this.drawPlanning();
       this.timeline.draw(this.state, this.clock());
       this.tick();
     });
+  }
+
+  /** While the orchestrator writes there is nothing else to see: say so, with the seconds that it takes. */
+  drawPlanning() {
+    const turn = this.state.turns.at(-1);
+    const writes = this.state.episode.state === "running" && Boolean(turn) && turn.ended_at === null;
+    this.planning.hidden = !writes;
+    if (!writes) return;
+    const word = turn.round > 1 ? `The orchestrator writes its plan for round ${turn.round}` : "The orchestrator writes its plan";
+    this.planning.textContent = `${word} … ${Math.max(0, this.clock() - turn.started_at).toFixed(0)} s`;
   }
 
   /** The episode's own seconds, now. */

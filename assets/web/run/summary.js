@@ -3,7 +3,7 @@
 import { copyButton, count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { exportMenu } from "../lib/export_menu.js";
 import { ACTIONS } from "../lib/icons.js";
-import { outcomeChip } from "../lib/outcome.js";
+import { isOver, outcomeChip } from "../lib/outcome.js";
 import { SAVE, STAR, starButton } from "../lib/star.js";
 import { keepTaskButton } from "./keep_task.js";
 import { offerList } from "./offers.js";
@@ -38,7 +38,7 @@ export class Summary {
     const recalled = view.turns.find((turn) => turn.recalled?.count);
     this.root.dataset.state = episode.state;
     if (this.kept?.episode !== episode.id) this.kept = { episode: episode.id, actions: this.actions(episode) };
-    const actions = this.kept.actions.filter((node) => episode.state !== "running" || !node.dataset.whenOver);
+    const actions = this.kept.actions.filter((node) => isOver(episode) || !node.dataset.whenOver);
     this.root.replaceChildren(
       heading(episode, actions, [shown && this.workersLine(shown), recalled && this.lessonsLine(recalled)].filter(Boolean)),
       ...depthLine(episode), result(episode), figures(totals, episode, clock),
@@ -88,7 +88,8 @@ export class Summary {
 function heading(episode, actions, lines) {
   const line = el("div.run-summary-line", {}, outcomeChip(episode), ...parentLink(episode));
   const version = episode.pool_version ? ` v${episode.pool_version}` : "";
-  line.append(el("span.run-summary-about", {}, `${episode.orchestrator} on ${episode.pool}${version}`));
+  line.append(el("span.run-summary-about", { title: episode.orchestrator }, `${episode.orchestrator_label} on ${episode.pool}${version}`));
+  if (episode.mode && episode.mode !== "autonomous") line.append(el("span.run-summary-about", { "data-testid": "mode" }, `mode ${episode.mode}`));
   if (episode.task) line.append(el("span.run-summary-about", {}, `${episode.task.family} level ${episode.task.level}`));
   line.append(...lines);
   line.append(el("div.run-summary-actions", {}, ...actions));
@@ -114,6 +115,8 @@ function result(episode) {
   const box = el("div.run-summary-result");
   if (episode.answer !== null) {
     box.append(el("span.run-summary-label", {}, "Answer"), el("output.run-summary-answer", { "data-testid": "answer" }, episode.answer));
+  } else if (episode.state === "waiting") {
+    box.append(el("span.run-summary-label", {}, "Answer"), el("span.run-summary-waiting", {}, "not before the plan is approved"));
   } else if (episode.state === "running") {
     box.append(el("span.run-summary-label", {}, "Answer"), el("span.run-summary-waiting", {}, "not yet"));
   } else {
@@ -144,7 +147,7 @@ function figures(totals, episode, clock) {
   const entries = [
     ["Wall time", seconds(running ? clock : totals.wall_s), "wall"],
     ["Critical path", seconds(totals.critical_path_s), "critical"],
-    ["Speed-up", totals.speedup ? `${totals.speedup.toFixed(2)}×` : "–", "speedup"],
+    ["Speed-up of the workers", totals.workers_speedup ? `${totals.workers_speedup.toFixed(2)}×` : "–", "speedup"],
     ["Steps", failed ? `${totals.steps} (${failed} failed)` : String(totals.steps), "steps"],
     ["Rounds", String(totals.rounds), "rounds"],
     ["Tokens", `${count(totals.tokens_in)} → ${count(totals.tokens_out)}`, "tokens"],

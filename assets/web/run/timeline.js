@@ -2,6 +2,8 @@
 
 import { el, seconds } from "../lib/dom.js";
 
+const CLOSE = 0.2; // share of the run below which the steps can be looked at alone
+
 export class Timeline {
   constructor(onSelect, onTurn) {
     this.onSelect = onSelect;
@@ -14,6 +16,10 @@ export class Timeline {
     for (const [name, text] of [["wait", "waiting for a free worker"], ["critical", "critical path"]]) {
       key.append(el("span", {}, el("i", { class: `run-timeline-key-${name}` }), text));
     }
+    this.zoom = el("button.podium-link", { type: "button", "aria-pressed": "false" }, "Zoom to the steps");
+    this.zoom.addEventListener("click", () => this.toggleZoom());
+    key.append(this.zoom);
+    this.zoomed = false;
     this.root.append(this.axis, this.body, key);
   }
 
@@ -29,10 +35,14 @@ export class Timeline {
    * @param {*} clock
    */
   draw(view, clock) {
-    const end = Math.max(clock, view.totals.wall_s, 0.001);
-    const step = niceStep(end / 4);
-    this.span = end;
-    this.drawAxis(step, end);
+    this.drawn = [view, clock];
+    const whole = Math.max(clock, view.totals.wall_s, 0.001);
+    const steps = findSpan(view.graph.nodes, clock);
+    this.zoom.hidden = !steps || steps.to - steps.from > whole * CLOSE;
+    const { from, to } = this.zoomed && !this.zoom.hidden ? steps : { from: 0, to: whole };
+    this.from = from;
+    this.span = to - from;
+    this.drawAxis(niceStep(this.span / 4));
     const ended = new Map(view.graph.nodes.map((node) => [node.id, node.ended_at]));
     for (const turn of view.turns) {
       this.drawTurn(turn, clock);
@@ -43,14 +53,30 @@ export class Timeline {
     }
   }
 
-  drawAxis(step, end) {
+  /** Planning may take seconds where the steps take thousandths: then these can be looked at alone. */
+  toggleZoom() {
+    this.zoomed = !this.zoomed;
+    this.zoom.setAttribute("aria-pressed", String(this.zoomed));
+    this.zoom.textContent = this.zoomed ? "Show the whole run" : "Zoom to the steps";
+    this.draw(this.drawn[0], this.drawn[1]);
+  }
+
+  drawAxis(step) {
     const ticks = [];
-    for (let at = 0; at <= end + 1e-9; at += step) {
-      const tick = el("span", {}, at === 0 ? "0" : seconds(at));
-      tick.style.left = `${(100 * at) / end}%`;
-      if (at / end < 0.94) ticks.push(tick);
+    for (let at = 0; at <= this.span + 1e-9; at += step) {
+      const tick = el("span", {}, this.from + at === 0 ? "0" : at === 0 ? seconds(this.from) : `${this.from ? "+" : ""}${seconds(at)}`);
+      tick.style.left = `${(100 * at) / this.span}%`;
+      if (at / this.span < 0.94) ticks.push(tick);
     }
     this.axis.replaceChildren(...ticks);
+  }
+
+  place(bar, from, to) {
+    const start = Math.max(from, this.from);
+    const end = Math.min(to, this.from + this.span);
+    bar.classList.toggle("run-timeline-outside", end < start);
+    bar.style.left = `min(${(100 * (start - this.from)) / this.span}%, 100% - 3px)`; // a short step at the very end stays in sight
+    bar.style.width = `${Math.max(0, (100 * (end - start)) / this.span)}%`;
   }
 
   /**
@@ -60,7 +86,7 @@ export class Timeline {
   drawTurn(turn, clock) {
     const row = this.row(`turn-${turn.round}`, `Round ${turn.round}`, "run-timeline-turn", () => this.onTurn(turn.round));
     row.node.dataset.status = turn.status;
-    place(row.bar, turn.started_at, turn.ended_at ?? clock, this.span);
+    this.place(row.bar, turn.started_at, turn.ended_at ?? clock);
     row.time.textContent = seconds((turn.ended_at ?? clock) - turn.started_at);
   }
 
@@ -77,9 +103,9 @@ export class Timeline {
     row.node.classList.toggle("run-timeline-critical", Boolean(node.critical));
     const ready = Math.max(turn.ended_at ?? 0, ...node.access.map((id) => ended.get(id) ?? 0));
     const start = node.started_at ?? node.ended_at;
-    place(row.wait, ready, start ?? (node.status === "PENDING" ? ready : clock), this.span);
+    this.place(row.wait, ready, start ?? (node.status === "PENDING" ? ready : clock));
     row.bar.hidden = start === null;
-    if (start !== null) place(row.bar, start, node.ended_at ?? clock, this.span);
+    if (start !== null) this.place(row.bar, start, node.ended_at ?? clock);
     row.time.textContent = node.reused ? "kept" : node.latency_s === null ? "" : seconds(node.latency_s);
   }
 
@@ -102,9 +128,13 @@ export class Timeline {
   }
 }
 
-function place(bar, from, to, span) {
-  bar.style.left = `min(${(100 * from) / span}%, 100% - 3px)`; // a short step at the very end stays in sight
-  bar.style.width = `${Math.max(0, (100 * (to - from)) / span)}%`;
+/** From the first step's start to the last one's end; null before any has begun. */
+function findSpan(nodes, clock) {
+  const begun = nodes.filter((node) => node.started_at !== null);
+  if (!begun.length) return null;
+  const from = Math.min(...begun.map((node) => node.started_at));
+  const to = Math.max(...begun.map((node) => node.ended_at ?? clock));
+  return { from, to: Math.max(to, from + 1e-4) };
 }
 
 /** 1, 2 or 5 times a power of ten. */

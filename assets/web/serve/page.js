@@ -8,13 +8,16 @@ import { snippets } from "./snippets.js";
 
 const REFRESH_MS = 2000;
 
+/** @param {HTMLElement} root */
 export function mount(root) {
   new ServePage(root).start();
 }
 
 class ServePage {
+  /** @param {HTMLElement} root */
   constructor(root) {
     this.cards = new Map();
+    /** @type {Record<string, HTMLElement>} */
     this.problems = {};
     this.message = el("p.serve-said", { role: "status" });
     this.empty = emptyState();
@@ -43,18 +46,26 @@ class ServePage {
     }
   }
 
+  /** @param {import("../types").ServeState} state */
   take(state) {
+    const first = !this.state;
     this.state = state;
     this.fill(this.pool, state.pools.map((name) => [name, name]), recall("pool") || "starter");
     const suggestion = state.defaults[this.pool.value];
     const choices = state.orchestrators.map(([label, name]) => [name, label]);
     if (suggestion && !choices.some(([name]) => name === suggestion)) choices.unshift([suggestion, suggestion]);
     this.fill(this.orchestrator, choices, recall("orchestrator") || suggestion);
-    if (document.activeElement !== this.port && !this.portTouched) this.port.value = state.port;
+    if (document.activeElement !== this.port && !this.portTouched) this.port.value = String(state.port);
+    if (first) this.go.disabled = false;
     this.drawServers();
     this.drawTokens();
   }
 
+  /**
+   * @param {HTMLSelectElement} field
+   * @param {string[][]} options
+   * @param {string} chosen
+   */
   fill(field, options, chosen) {
     const key = JSON.stringify(options);
     if (field.dataset.options === key) return;
@@ -71,7 +82,7 @@ class ServePage {
     this.port.addEventListener("input", () => (this.portTouched = true));
     this.name = el("input.serve-input", { type: "text", placeholder: "podium-POOL", maxlength: 200 });
     this.everywhere = el("input", { type: "checkbox" });
-    const go = el("button.page-primary", { type: "submit" }, "Start serving");
+    this.go = el("button.page-primary", { type: "submit", disabled: "" }, "Start serving"); // until pools are there to choose
     const two = el("div.serve-two", {}, this.field("port", "Port", this.port), this.field("name", "Model name", this.name));
     const check = el("label.serve-check", {}, this.everywhere, "Let other machines in (with a token)");
     this.problems.everywhere = el("span.serve-problem", { role: "alert" });
@@ -79,15 +90,20 @@ class ServePage {
     const card = el(
       "form.serve-card", { "aria-label": "Serve a pool", novalidate: "" }, el("h2", {}, "Serve a pool"),
       this.field("pool", "Pool", this.pool), this.field("orchestrator", "Orchestrator", this.orchestrator), two, check,
-      this.problems.everywhere, this.problems[""], go,
+      this.problems.everywhere, this.problems[""], this.go,
     );
     card.addEventListener("submit", (event) => {
       event.preventDefault();
-      busy(go, "Starting …", () => this.begin());
+      busy(this.go, "Starting …", () => this.begin());
     });
     return card;
   }
 
+  /**
+   * @param {string} name
+   * @param {string} label
+   * @param {HTMLElement} input
+   */
   field(name, label, input) {
     const problem = (this.problems[name] = el("span.serve-problem", { role: "alert" }));
     return el("label.serve-field", {}, el("span.serve-label", {}, label), input, problem);
@@ -100,7 +116,7 @@ class ServePage {
     };
     const done = await sendCommand("serve", { action: "start", ...settings });
     for (const [name, node] of Object.entries(this.problems))
-      node.textContent = plain(done.problems.filter(([where]) => (where in this.problems ? where : "") === name));
+      node.textContent = plain(done.problems.filter((/** @type {string[]} */ [where]) => (where in this.problems ? where : "") === name));
     if (done.ok) {
       this.portTouched = false;
       this.say(done.message);
@@ -160,7 +176,9 @@ class ServePage {
     const { tokens } = this.state;
     this.tokenLead.textContent = tokens.length
       ? "Every request needs one of these. Its name stands on the traces of what it asked."
-      : "Nobody needs a token on this machine as long as there is none.";
+      : this.state.guarded
+        ? "Every request needs a token. You have none; a token may do what you may."
+        : "Nobody needs a token on this machine as long as there is none.";
     const key = JSON.stringify(tokens);
     if (this.tokens.dataset.shown === key) return;
     this.tokens.dataset.shown = key;
@@ -174,6 +192,7 @@ class ServePage {
     );
   }
 
+  /** @param {string} name */
   async removeToken(name) {
     if (!confirm(`Remove the token ${name}? What uses it is refused from now on.`)) return;
     const done = await sendCommand("serve", { action: "remove_token", name });
@@ -182,6 +201,10 @@ class ServePage {
     await this.load();
   }
 
+  /**
+   * @param {string} text
+   * @param {boolean} bad
+   */
   say(text, bad = false) {
     this.message.textContent = text;
     this.message.classList.toggle("serve-bad", bad);
@@ -189,11 +212,17 @@ class ServePage {
 }
 
 class ServerCard {
+  /**
+   * @param {any} page
+   * @param {import("../types").ServedModel} server
+   */
   constructor(page, server) {
     this.page = page;
+    /** @type {boolean|undefined} */
+    this.guarded = undefined; // whether a request needs a token
     this.root = el("article.serve-card.serve-server", { "data-port": server.port, "aria-label": server.model });
     const title =
-      el("div.serve-title", {}, el("h2", {}, server.model), el("p", {}, `Pool ${server.pool} v${server.version} · ${server.orchestrator}`));
+      el("div.serve-title", {}, el("h2", {}, server.model), el("p", {}, `Pool ${server.pool} v${server.version} · ${server.orchestrator_label}`));
     this.pill = el("span.traces-pill");
     this.stop = button("Stop", () => this.end(server.port), "page-button");
     const head = el("header.serve-head", {}, title, this.pill, this.stop);
@@ -213,22 +242,27 @@ class ServerCard {
     this.show("curl", server);
   }
 
+  /** @param {import("../types").ServedModel} server */
   update(server) {
     const starting = server.state === "starting";
     this.pill.textContent = starting ? "starting" : server.running ? `${count(server.running)} running` : "ready";
     this.pill.dataset.kind = starting || server.running ? "running" : "good";
-    const text = `${count(server.answered)} answered`;
+    const text = `${count(server.answered)} answered${server.failed ? `, ${count(server.failed)} without an answer` : ""}`;
     if (this.figures.dataset.text !== text) {
       this.figures.dataset.text = text;
       this.figures.replaceChildren(text, " · ", this.link);
     }
-    const guarded = this.page.state.tokens.length > 0;
+    const guarded = this.page.state.guarded;
     if (this.guarded !== guarded) {
       this.guarded = guarded;
       this.show(this.shown, server);
     }
   }
 
+  /**
+   * @param {string} name
+   * @param {import("../types").ServedModel} server
+   */
   show(name, server) {
     this.shown = name;
     const all = snippets({ ...server, url: this.url }, { ...this.page.state, guarded: this.guarded });
@@ -244,6 +278,7 @@ class ServerCard {
     this.snippet.setAttribute("aria-label", `How to call it: ${name}`);
   }
 
+  /** @param {number} port */
   async end(port) {
     await busy(this.stop, "Stopping …", async () => {
       const done = await sendCommand("serve", { action: "stop", port });
@@ -254,15 +289,24 @@ class ServerCard {
   }
 }
 
-/** A server that listens everywhere is reached by the name that this page was reached by. */
+/**
+ * A server that listens everywhere is reached by the name that this page was reached by.
+ * @param {import("../types").ServedModel} server
+ */
 function address(server) {
   return server.host === "0.0.0.0" ? server.url.replace("127.0.0.1", location.hostname) : server.url;
 }
 
+/** @param {string} text */
 function code(text) {
   return el("span.serve-code", {}, el("code", {}, text), copyButton(text));
 }
 
+/**
+ * @param {HTMLElement} list
+ * @param {string} name
+ * @param {any} content
+ */
 function fact(list, name, content) {
   list.append(el("dt", {}, name), el("dd", {}, content));
 }

@@ -1,17 +1,24 @@
 // The Traces page: every past run, filtered on the server, each a link that reopens it.
 
-import { getDocument } from "../lib/api.js";
+import { getDocument, sendCommand } from "../lib/api.js";
 import { count, dollars, el, heading, recall, remember, seconds } from "../lib/dom.js";
+import { plain, Toast } from "../lib/reply.js";
 import { starButton } from "../lib/star.js";
 
-const FILTERS = ["text", "pool", "orchestrator", "state", "user", "nested"];
+const FILTERS = ["text", "pool", "orchestrator", "state", "user", "source", "nested", "sort"];
 const REFRESH_MS = 4000;
 const WORDS = {
   gave_up: "gave up", max_rounds: "out of rounds", max_tokens: "out of tokens", max_cost: "out of budget", deadline: "out of time",
   orchestrator_failed: "orchestrator failed",
 };
 // Of a result, for its colour: an answer that nothing verified is odd, and so is a run that somebody cut short.
-const KINDS = { correct: "good", answered: "odd", stopped: "odd", interrupted: "odd", running: "running" };
+const KINDS = { correct: "good", answered: "odd", stopped: "odd", interrupted: "odd", running: "running", waiting: "running", rejected: "odd" };
+
+const SOURCES = { mine: "Mine", served: "Served", evaluation: "Evaluation", training: "Training" };
+// Columns that the list can be sorted by, and the field of the summary behind each.
+const SORTS = { Result: "state", Orchestrator: "orchestrator", Pool: "pool", Steps: "steps", Time: "wall_s", Tokens: "tokens", Cost: "cost", Started: "started_at" };
+
+const COLUMNS = ["Query", "Result", "Orchestrator", "Pool", "Source", "User", "Steps", "Time", "Tokens", "Cost", "Started", "Star"];
 
 export function mount(root) {
   new TracesPage(root).start();
@@ -28,11 +35,15 @@ class TracesPage {
     this.more = el("button.page-button.traces-more", { type: "button" }, "Show more");
     this.more.addEventListener("click", () => this.load(true));
     const table = (this.table = el("table.traces-table"));
-    table.append(head(), this.body);
+    this.chosen = new Set();
+    this.toast = new Toast();
+    this.actions = el("div.traces-actions", { role: "toolbar", "aria-label": "Chosen runs" });
+    this.actions.hidden = true;
+    table.append(this.head(), this.body);
     const frame = el("div.traces-frame", {}, table);
     const page = el(
-      "div.traces-page", {}, heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.note, frame,
-      this.more,
+      "div.traces-page", {}, heading("Traces", "Every run, exactly as it happened. Open one to look inside."), this.bar, this.actions, this.note, frame,
+      this.more, this.toast.node,
     );
     root.replaceChildren(page);
     this.drawBar();
@@ -54,7 +65,7 @@ class TracesPage {
       waiting = setTimeout(() => this.set("text", text.value), 200);
     });
     this.bar.append(text);
-    for (const [name, label] of [["pool", "All pools"], ["orchestrator", "All orchestrators"], ["state", "Any status"], ["user", "Everybody"]]) {
+    for (const [name, label] of [["pool", "All pools"], ["orchestrator", "All orchestrators"], ["state", "Any status"], ["user", "Everybody"], ["source", "All sources"]]) {
       const select = el("select.page-select", { "aria-label": label, "data-filter": name }, el("option", { value: "" }, label));
       select.addEventListener("change", () => this.set(name, select.value));
       this.inputs[name] = select;
@@ -84,20 +95,154 @@ class TracesPage {
     }
   }
 
+  /**
+   * @param {import("../types").TracePage} reply
+   * @param {boolean} append
+   */
   take(reply, append) {
     this.fill("pool", reply.pools);
-    this.fill("orchestrator", reply.orchestrators);
+    this.fill("orchestrator", Object.keys(reply.orchestrators), (name) => reply.orchestrators[name] || name);
     this.fill("state", reply.states, (state) => WORDS[state] || state);
     this.fill("user", reply.users);
+    this.fill("source", reply.sources, (source) => SOURCES[source] || source);
     this.showUsers(reply.users.length > 0 || this.filters.user);
-    const rows = reply.rows.map(row);
+    const rows = reply.rows.map((trace) => this.row(trace));
     if (append) this.body.append(...rows);
     else this.body.replaceChildren(...rows);
     this.shown = this.body.children.length;
     this.more.hidden = !reply.more;
-    const filtered = Object.values(this.filters).some(Boolean);
+    const filtered = FILTERS.some((name) => name !== "sort" && this.filters[name]);
     const nothing = filtered ? "No run matches these filters." : "Nothing has run yet. Press Run on the Run page.";
     this.note.textContent = reply.problem ? `Traces cannot be written: ${reply.problem}` : this.shown ? "" : nothing;
+  }
+
+  /** The head: a box that chooses all that is shown, and columns that sort. */
+  head() {
+    const line = el("tr");
+    this.all = el("input", { type: "checkbox", "aria-label": "Choose all that are shown" });
+    this.all.addEventListener("change", () => {
+      for (const box of this.body.querySelectorAll("input[data-choose]")) this.choose(box.dataset.choose, this.all.checked, box);
+    });
+    line.append(el("th", { scope: "col", "data-name": "Choose" }, this.all));
+    for (const name of COLUMNS) {
+      const column = el("th", { scope: "col", "data-name": name });
+      const sort = SORTS[name];
+      if (sort) {
+        const button = el("button.traces-sort", { type: "button", "data-sort": sort }, name);
+        button.addEventListener("click", () => this.sortBy(sort));
+        column.append(button);
+      } else column.append(name);
+      line.append(column);
+    }
+    this.headLine = line;
+    this.showSort();
+    return el("thead", {}, line);
+  }
+
+  /** Sort by a column: the largest first, then the other way round. */
+  sortBy(sort) {
+    const now = this.filters.sort || "-started_at";
+    this.set("sort", now === `-${sort}` ? sort : `-${sort}`);
+    this.showSort();
+  }
+
+  showSort() {
+    const now = this.filters.sort || "-started_at";
+    for (const button of this.headLine.querySelectorAll(".traces-sort")) {
+      const column = button.closest("th");
+      const name = button.dataset.sort;
+      const order = now === name ? "ascending" : now === `-${name}` ? "descending" : "";
+      if (order) column.setAttribute("aria-sort", order);
+      else column.removeAttribute("aria-sort");
+    }
+  }
+
+  row(trace) {
+    const link = el("a.traces-query", { href: `/?episode=${encodeURIComponent(trace.id)}`, title: trace.query }, trace.query);
+    const box = el("input", { type: "checkbox", "data-choose": trace.id, "aria-label": `Choose ${trace.query}` });
+    box.checked = this.chosen.has(trace.id);
+    box.addEventListener("change", () => this.choose(trace.id, box.checked));
+    return el("tr", { "data-episode": trace.id }, cell("Choose", box), cell("Query", link),
+      cell("Result", result(trace)),
+      cell("Orchestrator", el("span", { title: trace.orchestrator }, trace.orchestrator_label)),
+      cell("Pool", trace.pool),
+      cell("Source", SOURCES[trace.source] || ""),
+      cell("User", trace.user),
+      cell("Steps", trace.failed_steps ? `${trace.steps} (${trace.failed_steps} failed)` : String(trace.steps)),
+      cell("Time", seconds(trace.wall_s)),
+      cell("Tokens", count(trace.tokens)),
+      cell("Cost", dollars(trace.cost)),
+      cell("Started", ago(trace.started_at)),
+      cell("Star", starButton(trace.id, trace.starred)));
+  }
+
+  choose(id, on, box = null) {
+    if (box) box.checked = on;
+    if (on) this.chosen.add(id);
+    else this.chosen.delete(id);
+    this.drawActions();
+  }
+
+  /** What can be done with the chosen runs. */
+  drawActions() {
+    const number = this.chosen.size;
+    this.actions.hidden = number === 0;
+    if (!number) this.all.checked = false;
+    const clear = button("Clear", () => this.clear());
+    this.actions.replaceChildren(
+      el("span.traces-chosen", {}, number === 1 ? "1 run" : `${number} runs`),
+      button("Star", () => this.act("star", { on: true })),
+      button("Take the star back", () => this.act("star", { on: false })),
+      button("Delete", () => this.askToDelete()), clear,
+    );
+  }
+
+  clear() {
+    this.chosen.clear();
+    for (const box of this.body.querySelectorAll("input[data-choose]")) /** @type {HTMLInputElement} */ (box).checked = false;
+    this.drawActions();
+  }
+
+  async act(action, fields = {}) {
+    const reply = await sendCommand("traces", { action, ids: [...this.chosen], ...fields });
+    this.toast.say(reply.ok ? reply.message : plain(reply.problems), !reply.ok);
+    if (reply.ok) {
+      this.clear();
+      this.load(false);
+    }
+    return reply;
+  }
+
+  /** Say what depends on the chosen runs; a second press deletes them. */
+  async askToDelete() {
+    const reply = await sendCommand("traces", { action: "check", ids: [...this.chosen] });
+    if (!reply.ok || reply.blocking.length) {
+      this.toast.say(reply.ok ? reply.blocking.join("; ") : plain(reply.problems), true);
+      return;
+    }
+    if (!reply.affected.length) {
+      this.remove();
+      return;
+    }
+    this.actions.replaceChildren(
+      el("span.traces-chosen", {}, `${reply.affected.join("; ")}.`),
+      button("Delete all the same", () => this.remove()), button("Keep them", () => this.drawActions()),
+    );
+  }
+
+  async remove() {
+    const reply = await this.act("delete");
+    if (!reply.ok) return;
+    this.actions.hidden = false;
+    this.actions.replaceChildren(
+      el("span.traces-chosen", {}, reply.message),
+      button("Undo", async () => {
+        const back = await sendCommand("traces", { action: "restore", trash: reply.trash });
+        this.toast.say(back.ok ? back.message : plain(back.problems), !back.ok);
+        this.drawActions();
+        this.load(false);
+      }),
+    );
   }
 
   /** Who ran what is shown where people log in or clients have tokens. */
@@ -117,32 +262,17 @@ class TracesPage {
   }
 }
 
-function head() {
-  const line = el("tr");
-  for (const name of ["Query", "Result", "Orchestrator", "Pool", "User", "Steps", "Time", "Tokens", "Cost", "Started", "Star"])
-    line.append(el("th", { scope: "col", "data-name": name }, name));
-  return el("thead", {}, line);
-}
-
-function row(trace) {
-  const link = el("a.traces-query", { href: `/?episode=${encodeURIComponent(trace.id)}`, title: trace.query }, trace.query);
-  return el("tr", { "data-episode": trace.id }, cell("Query", link),
-    cell("Result", result(trace)),
-    cell("Orchestrator", trace.orchestrator),
-    cell("Pool", trace.pool),
-    cell("User", trace.user),
-    cell("Steps", trace.failed_steps ? `${trace.steps} (${trace.failed_steps} failed)` : String(trace.steps)),
-    cell("Time", seconds(trace.wall_s)),
-    cell("Tokens", count(trace.tokens)),
-    cell("Cost", dollars(trace.cost)),
-    cell("Started", ago(trace.started_at)),
-    cell("Star", starButton(trace.id, trace.starred)));
+function button(text, act) {
+  const node = el("button.page-button", { type: "button" }, text);
+  node.addEventListener("click", act);
+  return node;
 }
 
 function cell(name, content) {
   return el("td", { "data-name": name }, content);
 }
 
+/** @param {import("../types").TraceLine} trace */
 function result(trace) {
   const state = trace.correct === true ? "correct" : trace.correct === false ? "wrong" : trace.state;
   const kind = KINDS[state] || "bad";

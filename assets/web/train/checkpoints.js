@@ -1,5 +1,6 @@
 // The checkpoints of a job and their evaluations, as tables.
 
+import { button } from "../lib/controls.js";
 import { count, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { DOING, bytes, moment, runLink, share } from "./formats.js";
@@ -7,21 +8,25 @@ import { DOING, bytes, moment, runLink, share } from "./formats.js";
 /**
  * What a job has kept, and how it did on tasks that no training has seen.
  * @param {import("../types").JobView} document
+ * @param {(thing: { kind: string, name: string, label: string }) => unknown} manage
  */
-export function checkpointParts({ checkpoints, evaluations }) {
+export function checkpointParts({ checkpoints, evaluations }, manage) {
   const parts = [];
   if (!checkpoints.length) parts.push(el("p.train-empty", {}, "No checkpoint yet. The first comes after saving.every steps, and when you stop the job."));
-  else parts.push(checkpointTable(checkpoints));
+  else parts.push(checkpointTable(checkpoints, manage));
   if (evaluations.length)
     parts.push(el("h3.train-job-sub", {}, "Evaluation on tasks that no training has seen"), evaluationTable(evaluations));
   return parts;
 }
 
-/** @param {import("../types").JobCheckpoint[]} checkpoints */
-function checkpointTable(checkpoints) {
+/**
+ * @param {import("../types").JobCheckpoint[]} checkpoints
+ * @param {(thing: { kind: string, name: string, label: string }) => unknown} manage
+ */
+function checkpointTable(checkpoints, manage) {
   const { frame, body } = table(["Checkpoint", "Solved on validation", "Valid turns", "Tested", "Saved", ""]);
   for (const checkpoint of checkpoints) {
-    const first = el("span", {}, el("code", {}, checkpoint.name));
+    const first = el("span", {}, el("b", { title: checkpoint.name }, checkpoint.label));
     if (checkpoint.best) first.append(el("span.page-tag", {}, "best"));
     const kind = checkpoint.kind === "adapter" ? "adapter" : "whole model";
     const name = el(
@@ -38,7 +43,11 @@ function checkpointTable(checkpoints) {
       "a.podium-link", { href: `/publish?orchestrator=${encodeURIComponent(checkpoint.name)}`, "aria-label": `Publish ${checkpoint.name}` },
       "Publish",
     );
-    const doing = el("span.train-job-doing", {}, run, publish);
+    const thing = { kind: "checkpoint", name: checkpoint.name, label: checkpoint.label };
+    const remove = button("", () => manage(thing), "page-action");
+    remove.setAttribute("aria-label", `Delete ${checkpoint.name}`);
+    remove.append(icon(ACTIONS.trash));
+    const doing = el("span.train-job-doing", {}, run, publish, remove);
     const tested = checkpoint.evaluation ? `${share(checkpoint.evaluation.mean)} of ${checkpoint.evaluation.tasks}` : "–";
     line(body, [
       ["Checkpoint", name], ["Solved", share(checkpoint.correct)], ["Valid turns", share(checkpoint.valid_turns)], ["Tested", tested],
@@ -64,10 +73,8 @@ function evaluationTable(evaluations) {
       [
         "Orchestrator",
         el(
-          "code", {},
-          !evaluation.condition || evaluation.condition === "seen"
-            ? evaluation.orchestrator
-            : `${evaluation.orchestrator}, ${evaluation.condition}`,
+          "b", { title: evaluation.orchestrator },
+          !evaluation.condition || evaluation.condition === "seen" ? evaluation.label : `${evaluation.label}, ${evaluation.condition}`,
         ),
       ],
       ["Solved", share(evaluation.mean)], ["95 %", `${share(evaluation.interval[0])} to ${share(evaluation.interval[1])}`],

@@ -5,6 +5,7 @@ import { el } from "../lib/dom.js";
 
 const HEIGHT = 168;
 const SMOOTH_FROM = 40; // points
+const COLOURS = 8; // lines beyond them are dashed
 const WHOLE = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10000, 20000, 50000, 100000, 200000, 500000];
 
 /** One chart: a heading with the value under the crosshair, the canvas, and a legend when it has several lines. */
@@ -51,7 +52,8 @@ export class Chart {
       const stroke = () => style(this.colours[place]);
       const few = line.values.filter((value) => value !== null).length < 24;
       const full = {
-        label: line.label, stroke, width: 2, spanGaps: true, points: { show: few, size: 5, fill: stroke }, show: !this.hidden.has(line.key),
+        label: line.label, stroke, width: 2, dash: place < COLOURS ? [] : [5, 4], spanGaps: true,
+        points: { show: few, size: 5, fill: stroke }, show: !this.hidden.has(line.key),
       };
       if (!smooth) return [full];
       const share = this.lines.length > 1 ? 18 : 30;
@@ -83,7 +85,7 @@ export class Chart {
 
   colour(line, place) {
     if (this.spec.id === "status") return STATUS_COLOURS[line.label] || "--podium-mute";
-    return this.lines.length === 1 ? "--podium-accent" : `--podium-series-${(place % 8) + 1}`;
+    return this.lines.length === 1 ? "--podium-accent" : `--podium-series-${(place % COLOURS) + 1}`;
   }
 
   range(low, high) {
@@ -100,7 +102,8 @@ export class Chart {
     this.shownValues = this.lines.map((line, place) => {
       const entry = el("button.train-curves-line", { type: "button", "aria-pressed": String(!this.hidden.has(line.key)) });
       const dot = el("i");
-      dot.style.background = `var(${this.colours[place]})`;
+      dot.style.setProperty("--line", `var(${this.colours[place]})`);
+      dot.classList.toggle("train-curves-dashed", place >= COLOURS);
       const value = el("span.train-curves-line-value");
       entry.append(dot, el("b", {}, line.label), value);
       entry.addEventListener("click", () => {

@@ -4,6 +4,7 @@ import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { DOING, about, bytes, moment, runLink, sentence } from "./formats.js";
 
+const PACES = { demonstrations: "A demonstration", evaluate: "An episode" };
 const STATES = { queued: "Queued", running: "Running", stopping: "Stopping", stopped: "Stopped", failed: "Failed", done: "Done" };
 
 export class JobHead {
@@ -23,7 +24,7 @@ export class JobHead {
   draw(state) {
     this.state = state;
     const { stage, message, ahead, checkpoints, title, outcome } = state;
-    const key = JSON.stringify([state.state, stage, message, ahead, checkpoints.length, title, outcome]);
+    const key = JSON.stringify([state.state, state.label, stage, message, ahead, checkpoints.length, title, outcome]);
     if (key !== this.drawn) {
       this.drawn = key;
       this.progress = progress();
@@ -40,7 +41,7 @@ export class JobHead {
   titleLine() {
     const { state } = this;
     const line = el(
-      "div.train-job-line", {}, el("h2", {}, state.id),
+      "div.train-job-line", {}, el("h2", { title: state.id }, state.label),
       el("span.train-pill", { "data-state": state.state, "data-testid": "job-state" }, STATES[state.state] || state.state),
     );
     const text =
@@ -64,6 +65,7 @@ export class JobHead {
       actions.append(run);
     }
     add("Edit as new recipe", ACTIONS.pencil, () => this.view.edit(state.id));
+    add("Rename or delete", ACTIONS.trash, () => this.view.manage({ kind: "job", name: state.id, label: state.label, renames: true }));
     return el("div.train-job-title", {}, text, actions);
   }
 
@@ -104,7 +106,7 @@ export class JobHead {
     if (state.state === "running") facts.push([
       `${DOING[place.stage] || "Stage"} ends in`, place.eta_s === null ? "not known yet" : `about ${about(place.eta_s)}`, "eta",
     ]);
-    if (place.step_s) facts.push(["A step takes", seconds(place.step_s), "pace"]);
+    if (place.step_s) facts.push([`${PACES[place.stage] || "A step"} takes`, seconds(place.step_s), "pace"]);
     const last = now("check/correct") ?? now("rollout/correct");
     if (last !== null) facts.push(["Solved", `${Math.round(last * 100)} %`, "solved"]);
     if (now("reward") !== null) facts.push(["Reward", now("reward").toFixed(3), "reward"]);

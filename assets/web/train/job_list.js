@@ -1,18 +1,22 @@
 // The list of jobs beside a recipe or a job.
 
+import { button } from "../lib/controls.js";
 import { el } from "../lib/dom.js";
 import { STAGES, about } from "./formats.js";
 
 export class JobList {
-  /** `open(job)` shows one of them. */
-  constructor(open) {
+  /** `open(job)` shows one of them, `openTrash()` those that were deleted. */
+  constructor(open, openTrash) {
     this.open = open;
+    this.openTrash = openTrash;
     this.root = el("section.train-card.train-jobs", { "aria-label": "Jobs" });
   }
 
   /**
    * @param {import("../types").JobLine[]} jobs
    * @param {*} shown
+   * @param {import("../types").JobLine[]} jobs
+   * @param {string} shown
    */
   draw(jobs, shown) {
     const key = JSON.stringify([jobs, shown]);
@@ -23,7 +27,9 @@ export class JobList {
       ? el("div.train-list")
       : el("p.train-mute", {}, "No job yet. A job runs on its own: it goes on when the page or the studio is closed.");
     if (entries.length) body.append(...entries);
-    this.root.replaceChildren(el("h2", {}, "Jobs"), body);
+    const trash = button("Deleted", this.openTrash, "page-link");
+    trash.dataset.key = "deleted-jobs";
+    this.root.replaceChildren(el("header.page-card-line", {}, el("h2", {}, "Jobs"), trash), body);
   }
 }
 
@@ -41,7 +47,7 @@ function jobLine(job, shown, work) {
     work();
   });
   const active = ["running", "stopping"].includes(job.state);
-  const line = el("span.train-jobs-line", {}, el("b", {}, job.id), el("span.train-pill", { "data-state": job.state }, job.state));
+  const line = el("span.train-jobs-line", {}, el("b", { title: job.id }, job.label), el("span.train-pill", { "data-state": job.state }, job.state));
   const passed = (Date.now() - Date.parse(job.ended_at || job.started_at || job.created_at)) / 1000;
   const when = active
     ? `${STAGES[job.stage] || "starting"}, for ${about(passed)}`

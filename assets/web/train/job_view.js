@@ -14,10 +14,12 @@ const LEVELS = { alive: ["Alive", ACTIONS.pulse], degenerate: ["Learning", ACTIO
 const LOG_CHARS = 60_000;
 
 export class JobView {
-  /** `act(request)` sends a command; `edit(job)` opens the recipe of a job for another one. */
-  constructor(act, edit) {
+  /** `act(request)` sends a command; `edit(job)` opens the recipe of a job for another one; `manage(thing)` renames or
+   * deletes a job or a checkpoint. */
+  constructor(act, edit, manage) {
     this.act = act;
     this.edit = edit;
+    this.manage = manage;
     this.job = null;
     this.state = null;
     this.root = el("div.train-job-view");
@@ -149,7 +151,7 @@ export class JobView {
     const key = JSON.stringify([state.checkpoints, state.evaluations]);
     if (key === this.drawnCheckpoints) return;
     this.drawnCheckpoints = key;
-    this.checkpoints.replaceChildren(...checkpointParts(state));
+    this.checkpoints.replaceChildren(...checkpointParts(state, this.manage));
   }
 
   /** @param {import("../types").LogText} document */

@@ -2,6 +2,8 @@
 // one job. Which job, tab and step are shown lives in the address.
 
 import { getDocument, sendCommand } from "../lib/api.js";
+import { Drawer } from "../lib/controls.js";
+import { Housekeeping } from "../lib/housekeeping.js";
 import { Toast, plain } from "../lib/reply.js";
 import { el, heading, recall, remember } from "../lib/dom.js";
 import { JobView } from "./job_view.js";
@@ -9,7 +11,7 @@ import { FitCard } from "./fit_card.js";
 import { JobList } from "./job_list.js";
 import { RecipeEditor } from "./recipe_editor.js";
 import { StartCard } from "./start_card.js";
-import { TasksPanel } from "./tasks_panel.js";
+import { TasksPanel } from "../tasks/panel.js";
 
 const CHECK_MS = 350;
 const JOBS_MS = 4000;
@@ -24,12 +26,14 @@ class TrainPage {
     this.preset = "";
     this.problems = [];
     this.jobs = [];
-    this.view = new JobView((request) => this.act(request), (job) => this.editJob(job));
+    this.toast = new Toast();
+    this.drawer = new Drawer();
+    this.housekeeping = new Housekeeping(this.drawer, this.toast, (change) => this.onHousekeeping(change));
+    this.view = new JobView((request) => this.act(request), (job) => this.editJob(job), (thing) => this.housekeeping.open(thing));
     this.editor = new RecipeEditor(() => this.onEdit());
     this.fit = new FitCard((request) => this.ask(request), (recipe) => this.replace({ action: "check", recipe }, ""));
     this.card = new StartCard(this);
-    this.list = new JobList((job) => this.go({ job }));
-    this.toast = new Toast();
+    this.list = new JobList((job) => this.go({ job }), () => this.housekeeping.openTrash(["job", "checkpoint", "evaluation"]));
     this.tasks = new TasksPanel(this);
     const side = (this.side = el("aside.train-side", { "aria-label": "Recipe and jobs" }));
     side.append(this.card.root, this.list.root);
@@ -37,7 +41,7 @@ class TrainPage {
     const page = el(
       "div.train-page", {},
       heading("Train", "Teach a small model to orchestrate your pool: imitate good runs (SFT), then improve by trying (GRPO)."), grid,
-      this.toast.node,
+      this.drawer.node, this.toast.node,
     );
     root.replaceChildren(page);
     this.tasks.root.hidden = this.editor.root.hidden = this.view.root.hidden = true;
@@ -211,6 +215,19 @@ class TrainPage {
       this.card.drawButton();
     } catch {
       this.toast.say("The studio does not answer; trying again.", true);
+    }
+  }
+
+  /** A job or a checkpoint was renamed, deleted or put back. */
+  async onHousekeeping({ kind, name, gone }) {
+    await this.loadJobs();
+    if (kind !== "job") this.view.follow();
+    else if (!gone) {
+      this.go({ job: name });
+      this.view.follow();
+    } else if (recall("job") === name) {
+      const next = this.jobs[0];
+      this.go(next ? { job: next.id } : { new: "1" });
     }
   }
 

@@ -50,9 +50,10 @@ export class RecipeEditor {
   }
 
   /** The server's reading of the recipe. What is being typed in is left alone. */
-  take({ recipe, yaml }, typedIn) {
+  take({ recipe, yaml, teachers }, typedIn) {
     this.recipe = recipe;
     if (typedIn !== "form") this.form.set(recipe);
+    this.form.suggest("sft.demonstrations.teacher", teachers);
     if (typedIn !== "yaml") this.yaml.value = yaml;
     this.show([]);
   }

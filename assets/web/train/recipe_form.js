@@ -30,6 +30,7 @@ export class RecipeForm {
 
   set(recipe) {
     this.parts = new Map(); // key -> { node, say }
+    this.inputs = new Map();
     this.recipe = this.section("", this.schema, recipe, this.root);
   }
 
@@ -48,6 +49,12 @@ export class RecipeForm {
       else left.push([key, what]);
     }
     return left;
+  }
+
+  /** Offer other values for the field of a key, where it is shown. */
+  suggest(key, choices) {
+    const list = this.inputs.get(key)?.list;
+    if (list) list.replaceChildren(...choices.map((value) => el("option", { value })));
   }
 
   /** Bring the field of a key into view. */
@@ -199,6 +206,7 @@ export class RecipeForm {
     const options = { part: "train-form", key: path, loose: true };
     const { node, say, read, input } = makeField(name, { ...rule, enum: choices }, given, options);
     if (rule.examples && input.tagName === "INPUT") node.append(suggest(input, rule.examples));
+    this.inputs.set(path, input);
     into.append(node);
     const tell = (text) => {
       say(text);

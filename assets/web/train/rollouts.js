@@ -108,6 +108,7 @@ export class Rollouts {
   }
 }
 
+/** @param {import("../types").RolloutGroupDocument} reply */
 function group(reply) {
   const line = el(
     "div.train-rollouts-line", {},
@@ -123,7 +124,10 @@ function group(reply) {
   return el("section.train-rollouts-group", { "data-equal": String(Boolean(reply.equal)) }, head, tiles);
 }
 
-/** A group of one outcome trains only where its advantages are not 0: by its tie-breakers. */
+/**
+ * A group of one outcome trains only where its advantages are not 0: by its tie-breakers.
+ * @param {import("../types").RolloutGroupDocument} reply
+ */
 function describeEqual(reply) {
   const outcome = reply.solved ? "All right" : "All wrong";
   return reply.episodes.some((episode) => episode.advantage !== 0) ? outcome : `${outcome}: teaches nothing`;
@@ -133,7 +137,12 @@ function flag(text, kind) {
   return el("span.train-rollouts-flag", { "data-kind": kind }, text);
 }
 
-/** One episode. The whole tile is a link to it. */
+/**
+ * One episode. The whole tile is a link to it.
+ * @param {import("../types").RolloutEpisode} episode
+ * @param {number} place
+ * @param {number} most
+ */
 function tile(episode, place, most) {
   const graph = episode.graph;
   const link = el("a.train-rollouts-open", { href: `/?episode=${encodeURIComponent(episode.id)}` });
@@ -150,6 +159,10 @@ function tile(episode, place, most) {
   );
 }
 
+/**
+ * @param {import("../types").RolloutEpisode} episode
+ * @param {number} place
+ */
 function describe(episode, place) {
   const graph = episode.graph;
   const shape = graph ? `${graph.steps} steps in ${graph.rounds} rounds` : "its trace is not in this data folder";
@@ -199,6 +212,7 @@ function bar(advantage, most) {
   );
 }
 
+/** @param {Record<string, number>} values */
 function terms(values) {
   const list = el("dl.train-rollouts-terms");
   for (const [name, value] of Object.entries(values)) {

@@ -1,7 +1,12 @@
 // The draft of one round while it is edited: steps by their recorded numbers, and the edits that lead to them.
 
 export class Draft {
-  /** `round` as the studio tells it; `fresh` is the first number that no step has. */
+  /**
+   * `round` as the studio tells it; `fresh` is the first number that no step has.
+   * @param {import("../types").EditedRound} round
+   * @param {import("../types").PlannedStep[]} earlier
+   * @param {number} fresh
+   */
   constructor(round, earlier, fresh) {
     this.round = round.round;
     this.earlier = earlier; // steps of earlier rounds, which may be seen
@@ -15,9 +20,10 @@ export class Draft {
   add(worker, parameters) {
     const id = this.fresh++;
     const names = Object.keys(parameters.properties || {});
+    const required = names.filter((name) => parameters.required?.includes(name));
     this.steps.set(id, {
-      id, worker, arguments: Object.fromEntries(names.filter((name) => parameters.required?.includes(name)).map((name) => [name, ""])),
-      access: [], removed: false, again: false, isNew: true,
+      id, worker, arguments: Object.fromEntries(required.map((name) => [name, ""])), access: [], problem: null, status: "PENDING",
+      removed: false, again: false, isNew: true,
     });
     return id;
   }
@@ -68,6 +74,7 @@ export class Draft {
   }
 }
 
+/** @param {import("../types").PlannedStep} step */
 function copyStep(step) {
   return { ...step, arguments: { ...step.arguments }, access: [...step.access] };
 }

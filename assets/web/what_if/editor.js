@@ -1,5 +1,6 @@
-// The editor of a recorded round, in the inspector's place: every step with its worker, arguments and access list.
-// While somebody types, the studio says what would be kept and what called, and what is wrong, at its step.
+// The editor of a round, in the inspector's place: every step with its worker, arguments and access list. While somebody
+// types, the studio says what would be kept and what called, and what is wrong, at its step. The round was recorded (a
+// what-if) or is a plan that waits for approval; that is its `kind`.
 
 import { getDocument, post } from "../lib/api.js";
 import { button, select } from "../lib/controls.js";
@@ -11,11 +12,41 @@ import { StepForm } from "./step_form.js";
 
 const PAUSE_MS = 250;
 
+/** A recorded round.
+ * @type {RoundKind} */
+const WHAT_IF = {
+  path: "what-if",
+  title: "What if",
+  label: "What-if editor",
+  about: "Edit steps, then run: only what you changed, and what may see it, is called again. All other outputs are kept.",
+  answerAbout: "Text, in which $3 stands for the output of step 3. A what-if ends with this round.",
+  pending: false,
+  body: (draft, edits) => ({ round: draft.round, edits }),
+};
+
+/** A plan that waits for approval: nothing of it has run.
+ * @type {RoundKind} */
+export const WAITING_PLAN = {
+  path: "approval",
+  title: "Edit the plan",
+  label: "Plan editor",
+  about: "Nothing of this plan has run. Edit, add or remove steps, then approve what is left.",
+  answerAbout: "Text, in which $3 stands for the output of step 3. Empty: the orchestrator goes on after this round.",
+  pending: true,
+  body: (_draft, edits) => ({ verdict: "approve", edits }),
+};
+
+/**
+ * @typedef {{path: string, title: string, label: string, about: string, answerAbout: string, pending: boolean,
+ *   body: (draft: any, edits: any) => object}} RoundKind
+ */
+
 export class Editor {
-  /** `started(id)` hears of a what-if that begins, `fates(map)` of what becomes of each step, `closed()` of the end. */
-  constructor({ started, fates, closed }) {
+  /** `started(id)` hears of a run that begins, `fates(map)` of what becomes of each step, `closed()` of the end. */
+  constructor({ started, fates, closed, kind = WHAT_IF }) {
     this.on = { started, fates, closed };
-    this.root = el("aside.run-inspector.what-if", { "aria-label": "What-if editor" });
+    this.kind = kind;
+    this.root = el("aside.run-inspector.what-if", { "aria-label": kind.label });
     this.root.hidden = true;
     this.episode = null;
     this.root.addEventListener("keydown", (event) => {
@@ -28,7 +59,7 @@ export class Editor {
     this.episode = episode;
     this.root.hidden = false;
     this.root.replaceChildren(el("p.run-inspector-about", {}, "Loading …"));
-    const run = await exchange(`/api/episodes/${encodeURIComponent(episode)}/what-if`);
+    const run = await exchange(this.address());
     if (this.episode !== episode) return;
     if (!run.rounds) return this.cannot(run.problems.map(([, what]) => what).join("; "));
     this.episodeRun = run;
@@ -37,6 +68,11 @@ export class Editor {
     const at = run.rounds.find((round) => round.steps.some((other) => other.id === step));
     this.edit((at || run.rounds.at(-1) || { round: 0 }).round, step);
     this.show(step, true);
+  }
+
+  /** Where this round is read, checked and sent to. */
+  address(more = "") {
+    return `/api/episodes/${encodeURIComponent(this.episode)}/${this.kind.path}${more}`;
   }
 
   close() {
@@ -49,7 +85,7 @@ export class Editor {
   }
 
   cannot(reason) {
-    const box = el("div.run-inspector-problem", {}, el("p", {}, `This run cannot be edited: ${reason}`));
+    const box = el("div.run-inspector-problem", {}, el("p", {}, `This ${this.kind.pending ? "plan" : "run"} cannot be edited: ${reason}`));
     this.root.replaceChildren(this.head(), box);
   }
 
@@ -77,8 +113,7 @@ export class Editor {
       this.draft.answer = this.answer.value;
       this.onChange();
     });
-    this.answerField =
-      labelField("Answer", this.answer, "Text, in which $3 stands for the output of step 3. A what-if ends with this round.");
+    this.answerField = labelField("Answer", this.answer, this.kind.answerAbout);
     this.note = el("p.what-if-note", { role: "status" });
     this.general = el("p.form-general", { role: "alert" });
     this.go = button("Run", () => this.run(), "page-primary");
@@ -91,7 +126,7 @@ export class Editor {
     const close = button("", () => this.close(), "page-close");
     close.append(icon(ACTIONS.cross));
     close.setAttribute("aria-label", "Close the editor");
-    const line = el("div.run-inspector-title", {}, icon(ACTIONS.pencil), el("h2", {}, "What if"), close);
+    const line = el("div.run-inspector-title", {}, icon(ACTIONS.pencil), el("h2", {}, this.kind.title), close);
     const box = el("header.run-inspector-head", {}, line);
     const rounds = this.episodeRun?.rounds || [];
     if (rounds.length > 1) {
@@ -102,10 +137,7 @@ export class Editor {
       choice.setAttribute("aria-label", "Round to edit");
       box.append(choice);
     }
-    box.append(el(
-      "p.run-inspector-about", {},
-      "Edit steps, then run: only what you changed, and what may see it, is called again. All other outputs are kept.",
-    ));
+    box.append(el("p.run-inspector-about", {}, this.kind.about));
     return box;
   }
 
@@ -165,15 +197,20 @@ export class Editor {
   onChange() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.check(), PAUSE_MS);
-    this.go.disabled = !this.draft.edits().length;
+    this.go.disabled = !this.canRun(this.draft.edits());
+  }
+
+  /** A recorded round runs again only where something was changed; a plan that waits may also run as it is. */
+  canRun(edits) {
+    return this.kind.pending || edits.length > 0;
   }
 
   async check() {
     const draft = this.draft;
     const edits = draft.edits();
-    this.go.disabled = !edits.length;
+    this.go.disabled = !this.canRun(edits);
     const mine = (this.asking = Symbol());
-    const reply = await exchange(`/api/episodes/${encodeURIComponent(this.episode)}/what-if/check`, { round: draft.round, edits });
+    const reply = await exchange(this.address("/check"), { round: draft.round, edits });
     if (mine !== this.asking || !this.episode || draft !== this.draft) return;
     this.tell(reply, edits.length > 0);
   }
@@ -187,16 +224,18 @@ export class Editor {
     for (const step of this.draft.earlier) fates.set(step.id, "kept");
     this.on.fates(edited ? fates : new Map());
     const fit = !reply.problems.length;
-    this.go.disabled = !edited || !fit;
-    this.go.textContent =
-      fit && edited ? (rerun.size ? `Run ${rerun.size} ${rerun.size > 1 ? "steps" : "step"}` : "Make the what-if") : "Run";
-    this.note.textContent = fit && edited ? sentence(reply) : fit ? "Nothing is changed yet." : "";
+    this.go.disabled = !fit || !(edited || this.kind.pending);
+    this.go.textContent = this.kind.pending ? (edited ? "Approve the edited plan" : "Approve and run") : runLabel(fit && edited, rerun.size);
+    if (!fit) this.note.textContent = "";
+    else if (!edited) this.note.textContent = "Nothing is changed yet.";
+    else this.note.textContent = this.kind.pending ? `${rerun.size} ${rerun.size === 1 ? "step" : "steps"} will run.` : sentence(reply);
   }
 
   fate(step, rerun) {
     if (step.removed) return "removed";
     if (step.isNew) return "new";
     if (this.draft.isChanged(step.id)) return "changed";
+    if (this.kind.pending) return "planned";
     return rerun.has(step.id) ? "rerun" : "kept";
   }
 
@@ -216,10 +255,10 @@ export class Editor {
 
   async run() {
     const edits = this.draft?.edits() || [];
-    if (!edits.length || this.busy) return;
+    if (!this.draft || !this.canRun(edits) || this.busy) return;
     this.busy = true;
     this.go.disabled = true;
-    const reply = await exchange(`/api/episodes/${encodeURIComponent(this.episode)}/what-if`, { round: this.draft.round, edits });
+    const reply = await exchange(this.address(), this.kind.body(this.draft, edits));
     this.busy = false;
     if (reply.episode) {
       this.close();
@@ -231,6 +270,16 @@ export class Editor {
   }
 }
 
+/**
+ * @param {boolean} ready
+ * @param {number} steps
+ */
+function runLabel(ready, steps) {
+  if (!ready) return "Run";
+  return steps ? `Run ${steps} ${steps > 1 ? "steps" : "step"}` : "Make the what-if";
+}
+
+/** @param {import("../types").StepFates} fates */
 function sentence({ rerun, kept, dropped }) {
   const later = dropped ? ` ${dropped} later ${dropped > 1 ? "rounds are" : "round is"} dropped.` : "";
   const calls = rerun.length ? `Calls ${rerun.length > 1 ? "steps" : "step"} ${rerun.join(", ")}` : "Calls nobody";

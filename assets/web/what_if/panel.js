@@ -4,6 +4,7 @@
 import { getDocument } from "../lib/api.js";
 import { count, dollars, el, icon, seconds } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
+import { isOver } from "../lib/outcome.js";
 import { Editor } from "./editor.js";
 
 const DIFFERENCES = {
@@ -52,7 +53,7 @@ class WhatIfView {
 
   /** Below the head of a step in the inspector. */
   stepButton(detail) {
-    if (this.view.state?.episode.state === "running") return null;
+    if (!isOver(this.view.state?.episode)) return null;
     const row = el("div.what-if-step-line");
     if (detail.reused) {
       const href = `/?episode=${encodeURIComponent(detail.reused.episode)}&step=${detail.reused.step}`;
@@ -89,7 +90,7 @@ class WhatIfView {
     const key = state ? JSON.stringify([episode, state.episode.state, state.episode.verdict]) : "";
     if (key === this.key) return;
     this.key = key;
-    if (!state || state.episode.state === "running") this.strip.hidden = true;
+    if (!state || !isOver(state.episode)) this.strip.hidden = true;
     else this.load(episode, key);
   }
 
@@ -113,6 +114,7 @@ class WhatIfView {
     }
   }
 
+  /** @param {import("../types").VariationsDocument} reply */
   draw(reply) {
     const parts = reply.origin ? [heading(reply), outcome(reply), edits(reply)] : [];
     if (reply.variations.length) parts.push(others(reply));
@@ -121,6 +123,7 @@ class WhatIfView {
   }
 }
 
+/** @param {import("../types").VariationsDocument} reply */
 function heading({ origin, kept, rerun, dropped }) {
   const later = dropped ? `, ${dropped} later ${dropped > 1 ? "rounds" : "round"} dropped` : "";
   return el(
@@ -129,7 +132,10 @@ function heading({ origin, kept, rerun, dropped }) {
   );
 }
 
-/** Before and after, side by side. */
+/**
+ * Before and after, side by side.
+ * @param {import("../types").VariationsDocument} reply
+ */
 function outcome({ origin, result, differences }) {
   const row =
     el("tr", {}, el("td"), ...["Answer", "Verdict", "Time", "Steps", "Tokens", "Cost"].map((name) => el("th", { scope: "col" }, name)));
@@ -141,6 +147,10 @@ function outcome({ origin, result, differences }) {
   return el("div.what-if-result", {}, table, el("p.what-if-note", {}, `Steps: ${differing.join(", ")}.`));
 }
 
+/**
+ * @param {string} name
+ * @param {import("../types").RunResult} run
+ */
 function line(name, run) {
   const verdict = run.correct === true ? "Correct" : run.correct === false ? "Wrong" : "–";
   const cells = [
@@ -156,6 +166,7 @@ function line(name, run) {
   return row;
 }
 
+/** @param {import("../types").VariationsDocument} reply */
 function edits({ edits: made, origin }) {
   const list = el("ul.what-if-edits");
   for (const edit of made) {
@@ -167,6 +178,7 @@ function edits({ edits: made, origin }) {
   return list;
 }
 
+/** @param {import("../types").EditedField} edited */
 function field({ field: name, before, after }) {
   const row = el("div.what-if-field", {}, el("span.run-inspector-key", {}, name));
   if (before) row.append(el("del", {}, before));
@@ -174,6 +186,7 @@ function field({ field: name, before, after }) {
   return row;
 }
 
+/** @param {import("../types").VariationsDocument} reply */
 function others({ origin, variations }) {
   const row = el("p.what-if-others", {}, `${plural(variations.length, "what-if")} of this run: `);
   variations.forEach((variation, place) => {

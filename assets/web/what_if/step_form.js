@@ -6,7 +6,7 @@ import { labelField } from "../lib/form.js";
 import { ACTIONS } from "../lib/icons.js";
 import { asText, asValue } from "./draft.js";
 
-const FATES = { kept: "kept", rerun: "called again", changed: "changed", new: "new", removed: "removed" };
+const FATES = { planned: "planned", kept: "kept", rerun: "called again", changed: "changed", new: "new", removed: "removed" };
 
 export class StepForm {
   constructor(step, editor, { changed, removed, restored }) {
@@ -105,7 +105,9 @@ export class StepForm {
 
   actions() {
     const row = el("div.what-if-actions");
-    if (!this.step.isNew) {
+    const undo = button("Undo changes", () => this.on.restored(), "podium-link what-if-undo");
+    if (this.editor.kind.pending && !this.step.isNew) row.append(undo);
+    else if (!this.step.isNew) {
       const input = el("input", { type: "checkbox" });
       input.checked = this.step.again;
       input.addEventListener("change", () => {
@@ -113,7 +115,7 @@ export class StepForm {
         this.on.changed();
       });
       const again = el("label.what-if-again", {}, input, "Call it again");
-      row.append(again, button("Undo changes", () => this.on.restored(), "podium-link what-if-undo"));
+      row.append(again, undo);
     }
     const remove = button("", () => this.on.removed(), "podium-link what-if-remove");
     remove.append(icon(ACTIONS.trash), "Remove");

@@ -8,8 +8,8 @@ import { busy, button, select } from "../lib/controls.js";
 import { count, el, icon } from "../lib/dom.js";
 import { ACTIONS } from "../lib/icons.js";
 import { plain } from "../lib/reply.js";
-import { MakeTasks } from "./make_tasks.js";
-import { PasteTasks } from "./paste_tasks.js";
+import { MakeTasks } from "./make.js";
+import { PasteTasks } from "./paste.js";
 import { TaskForm } from "./task_form.js";
 
 const OWN = "practice:";
