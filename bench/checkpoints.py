@@ -44,7 +44,9 @@ def make_adapters(folder: Path, model: Path, count: int, rank: int) -> list[Path
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 
-    base = AutoModelForCausalLM.from_pretrained(model, dtype="auto", local_files_only=True)
+    base = AutoModelForCausalLM.from_pretrained(
+        model, dtype="auto", local_files_only=True, use_safetensors=True, trust_remote_code=False
+    )
     settings = {"r": rank, "lora_alpha": 1, "target_modules": "all-linear", "init_lora_weights": False}
     tuned = get_peft_model(base, LoraConfig(task_type="CAUSAL_LM", **settings))
     for seed in range(count):
@@ -60,7 +62,7 @@ def load_merged(model: Path, adapter: Path) -> LoadedModel:
     from peft import PeftModel
 
     loaded = LoadedModel(model, "auto")
-    loaded.model = PeftModel.from_pretrained(loaded.model, adapter).merge_and_unload().eval()
+    loaded.model = PeftModel.from_pretrained(loaded.model, adapter, use_safetensors=True).merge_and_unload().eval()
     return loaded
 
 

@@ -44,7 +44,7 @@ def write_results(home: str, episodes: int) -> str:
     from orchestrator.plan import Step, Turn
     from orchestrator.traces.store import open_store
     from pool_registry.storage.data_folder import find_home
-    from pool_registry.storage.pool_store import writing
+    from pool_registry.storage.database import writing
     from trainer.jobs.queue import JobRow, JobStore
     from trainer.recipe import Recipe
     from trainer.results.rows import RESULTS, ResultRow

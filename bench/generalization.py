@@ -1,6 +1,6 @@
 """What an orchestrator does on pools, worlds, words and questions that it has not learnt.
 
-    python bench/generalization.py CHECKPOINT... [--tasks 100] [--cells seen renamed ...] [--samples 1]
+    python bench/generalization.py CHECKPOINT... [--tasks 100] [--cells seen renamed ...]
                                    [--out bench/results/generalization.json]
 
 Every cell is a set of tasks of the test split with the pools that they are run on:
@@ -16,11 +16,14 @@ Every cell is a set of tasks of the test split with the pools that they are run 
     worlds       generated worlds whose domains are held out, every task on a pool of its own
     everyday     questions written by hand, on the starter pool
     plain        the questions that a person types first (bench/data/plain_questions.yaml), on the starter pool
+    own          questions on four pools that a person might register (bench/data/own_pools), written by hand; their
+                 failures were read while the reader was made
+    fresh        questions on three more such pools (bench/data/fresh_pools), written after that
     words        tasks of the four families in a person's words (bench/data/own_words.yaml), on the starter pool
     refusals     questions that no worker of their pool can answer, of `worlds` and `everyday`
-Greedy, or k sampled plans with --samples. Intervals are 95 %, bootstrapped over tasks. `readable`: the share of turns
-that hold a plan. `workers`: the share of tasks whose plan calls the reference plan's workers, each as often; none where
-a cell's tasks have no reference plan.
+Greedy, or k plans where a checkpoint is named as NAME+samples=k. Intervals are 95 %, bootstrapped over tasks.
+`readable`: the share of turns that hold a plan. `workers`: the share of tasks whose plan calls the reference plan's
+workers, each as often; none where a cell's tasks have no reference plan.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ from orchestrator.engine.events import TaskRef
 from orchestrator.policies.registry import orchestrator_factory
 from orchestrator.reader.refusal import is_refusal
 from pool_registry.calls.live_pool import live_pool
+from pool_registry.imports.functions import list_functions
 from pool_registry.language_models.completion import Draw
 from pool_registry.pool import Pool
 from pool_registry.starter import starter_pool
@@ -54,7 +58,7 @@ from trainer.tasks import find_task, list_held_out_families, list_train_families
 from trainer.tasks.registry import open_source
 from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
-from trainer.tasks.verifier import AnyVerifier, NumberWithin, StatesAll
+from trainer.tasks.verifier import AnyVerifier, NumberWithin, RefusalVerifier, StatesAll
 
 DATA = Path(__file__).parent / "data"
 CONDITIONS = ("renamed", "redescribed", "shuffled", "distractors", "missing", "flaky", "added")
@@ -83,19 +87,19 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=0, help="print so many wrong episodes of each cell")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    asyncio.run(measure(options))
-
-
-async def measure(options: argparse.Namespace) -> None:
-    """A row for each checkpoint and cell, printed and kept when it is there."""
     for cell in options.cells:
-        tasks = CELLS[cell](options.tasks)
-        for name in options.checkpoints:
-            outcomes = await run_cell(name, tasks, options)
-            row = {"cell": cell, "checkpoint": name, **summarize_outcomes(outcomes)}
-            print(json.dumps(row), flush=True)
-            if options.out:
-                keep_row(options.out, row)
+        measure_cell(cell, options)
+
+
+def measure_cell(cell: str, options: argparse.Namespace) -> None:
+    """A row for each checkpoint, printed and kept when it is there."""
+    tasks = CELLS[cell](options.tasks)
+    for name in options.checkpoints:
+        outcomes = asyncio.run(run_cell(name, tasks, options))
+        row = {"cell": cell, "checkpoint": name, **summarize_outcomes(outcomes)}
+        print(json.dumps(row), flush=True)
+        if options.out:
+            keep_row(options.out, row)
 
 
 def keep_row(file: Path, row: dict[str, Any]) -> None:
@@ -211,6 +215,25 @@ def make_verifier(answer: str | float, tolerance: float) -> AnyVerifier:
     return NumberWithin(answer, max(tolerance, 1e-6 * abs(answer)))
 
 
+def load_pools(kind: str) -> Callable[[int], list[Task]]:
+    """Questions on the pools of functions in `KIND_pools`. The functions only look things up; their pools say so."""
+
+    def load(count: int) -> list[Task]:
+        """As many of each pool; at most as many as there are."""
+        rows = yaml.safe_load((DATA / f"{kind}_questions.yaml").read_text(encoding="utf-8"))
+        tasks = []
+        for name, questions in rows.items():
+            workers = asyncio.run(list_functions(str(DATA / f"{kind}_pools" / f"{name}.py")))
+            specs = (offer.spec.model_copy(update={"effects": "none"}) for offer in workers)
+            pool = Pool(name=name, workers=tuple(specs))
+            for index, (query, answer, tolerance) in enumerate(questions[: -(-count // len(rows))]):
+                verifier = RefusalVerifier() if answer is None else make_verifier(answer, tolerance)
+                tasks.append(Task(TaskRef(name, 1, "test", index), query, verifier, pool=pool))
+        return tasks
+
+    return load
+
+
 def load_own_words(count: int) -> list[Task]:
     """Tasks of the families in a person's words; at most as many as there are."""
     rows = yaml.safe_load((DATA / "own_words.yaml").read_text(encoding="utf-8"))
@@ -243,6 +266,8 @@ def list_cells() -> Iterator[tuple[str, Callable[[int], list[Task]]]]:
     yield "worlds", leave_out_refusals("worlds:held_out")
     yield "everyday", leave_out_refusals("everyday:held_out")
     yield "plain", load_plain_questions
+    yield "own", load_pools("own")
+    yield "fresh", load_pools("fresh")
     yield "words", load_own_words
     yield "refusals", draw_refusals
 

@@ -33,7 +33,7 @@ def make_small_base(folder: Path, reference: str, seed: int = 0, shape: Mapping[
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(model_path("starter:tiny"))
+    tokenizer = AutoTokenizer.from_pretrained(model_path("starter:tiny"), trust_remote_code=False)
     config = AutoConfig.for_model(
         _find_architecture(reference),
         **{**SMALL, "vocab_size": len(tokenizer), **(shape or {})},

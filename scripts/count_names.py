@@ -43,7 +43,7 @@ def is_participle(function: str) -> bool:
 
 
 def python_names(path: Path) -> tuple[list[Name], list[Name]]:
-    """(functions, variables) of one Python file. A property is a value, so its name may be a participle."""
+    """Return (functions, variables) of one Python file. A property is a value, so its name may be a participle."""
     file = str(path.relative_to(ROOT))
     functions: list[Name] = []
     variables: list[Name] = []
@@ -63,7 +63,7 @@ def _is_property(decorator: ast.expr) -> bool:
 
 
 def script_names(path: Path) -> tuple[list[Name], list[Name]]:
-    """(functions, variables) of one JavaScript file, by pattern."""
+    """Return (functions, variables) of one JavaScript file, by pattern."""
     file, text = str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
     def place(match: re.Match[str]) -> int:

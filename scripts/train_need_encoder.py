@@ -2,10 +2,11 @@
 
     python scripts/train_need_encoder.py [--source ...] [--tasks 12000] [--start ADAPTER] [--seed 1] [--out FOLDER]
 
-all-MiniLM-L6-v2 with LoRA; for every need of a reference plan the worker that serves it is to be nearer than every
-other one of the task's pool (softmax over the pool, InfoNCE of arXiv 1807.03748 with hard negatives only). Reports
-the share of needs whose nearest worker is right, before and after, on validation tasks, on held-out worlds and on the
-four families with every worker renamed or described in words that no training uses.
+all-MiniLM-L6-v2 with LoRA; for every need of a reference plan the worker that serves it, and for every query all that
+its plan calls, are to be nearer than every other worker of the task's pool (softmax over the pool, InfoNCE of arXiv
+1807.03748 with hard negatives only). Reports before and after, on validation tasks, on held-out worlds and on the four
+families with every worker renamed or described in words that no training uses: the share of needs whose nearest worker
+is right, and of queries whose workers are all among the nearest HINTS.
 
 Pools are drawn anew for every few tasks. An encoder that had met the families on the unchanged starter pool alone took
 "find a passage about a country" for the work of a reader of passages as soon as both were described in other words.
@@ -34,13 +35,15 @@ from trainer.tasks.task import Task
 from trainer.tasks.task_conditions import apply_condition_to_tasks
 
 TEMPERATURE = 0.05
+HINTS = 5
 POOLS_PER_STEP = 4
 CONDITIONS = ("renamed", "redescribed")
 POOLS = PoolSettings(
     rename=0.6, rename_parameters=0.4, redescribe=0.9, subset=12, distractors=3, substitute=0.1, tasks_per_pool=4
 )
 
-Example = tuple[list[str], list[tuple[str, int]]]  # the workers' cards; needs, each with the place of its worker
+Text = tuple[str, tuple[int, ...]]  # a need or a query, and the places of the workers that serve it
+Example = tuple[list[str], list[Text], list[Text]]  # the cards of a pool's workers; needs; queries
 
 
 def main() -> None:
@@ -69,7 +72,9 @@ def train(options: argparse.Namespace) -> None:
         **{condition: list(make_examples(change_families(condition, 80))) for condition in CONDITIONS},
     }
     if options.start is not None:
-        model = PeftModel.from_pretrained(model, options.start, is_trainable=True, autocast_adapter_dtype=True)
+        model = PeftModel.from_pretrained(
+            model, options.start, is_trainable=True, autocast_adapter_dtype=True, use_safetensors=True
+        )
     else:
         config = LoraConfig(r=options.rank, lora_alpha=2 * options.rank, target_modules="all-linear")
         model = get_peft_model(model, config)
@@ -106,7 +111,7 @@ def vary_tasks(tasks: Sequence[Task], seed: int) -> Iterator[Task]:
 
 
 def change_families(condition: str, count: int) -> Iterator[Task]:
-    """Test tasks of the families on the starter pool in a condition, a pool for every twenty."""
+    """Change the test tasks of the families to a condition of the starter pool, a pool for every twenty."""
     tasks = open_source(",".join(list_train_families())).tasks("test", count)
     for seed in range(0, count, 20):
         pool, changed, _ = apply_condition_to_tasks(condition, starter_pool(), tasks[seed : seed + 20], seed)
@@ -120,50 +125,59 @@ def print_shares(when: str, tokenizer: Any, model: Any, sets: dict[str, list[Exa
 
 
 def make_examples(tasks: Iterable[Task]) -> Iterator[Example]:
-    """One example for each pool: its cards and the needs of all tasks on it."""
+    """One example for each pool: its cards, and the needs and queries of all tasks on it."""
     for pool, group in groupby(tasks, key=lambda task: task.pool or starter_pool()):
         live = open_live_pool(pool)
         places = {name: place for place, name in enumerate(live.workers)}
         cards = [describe_whole(worker) for worker in live.workers.values()]
-        steps = [step for task in group if task.oracle_turn for step in task.oracle_turn.steps]
-        needs = dict.fromkeys((step.need, places[step.worker]) for step in steps if step.worker in places)
+        plans = [(task.query, task.oracle_turn.steps) for task in group if task.oracle_turn and task.oracle_turn.steps]
+        steps = [step for _, steps in plans for step in steps]
+        needs = dict.fromkeys((step.need, (places[step.worker],)) for step in steps if step.worker in places)
+        served = [
+            (query, sorted({places[step.worker] for step in steps if step.worker in places})) for query, steps in plans
+        ]
         if needs:
-            yield cards, list(needs)
-
-
-def score(tokenizer: Any, model: Any, example: Example) -> Any:
-    """The cosines of every need and every card [needs, cards]."""
-    cards, needs = example
-    vectors = encode(tokenizer, model, [*(text for text, _ in needs), *cards])
-    return vectors[: len(needs)] @ vectors[len(needs) :].T
+            yield cards, list(needs), [(query, tuple(right)) for query, right in served if right]
 
 
 def compute_loss(tokenizer: Any, model: Any, batch: Sequence[Example]) -> Any:
+    """The mean over needs and queries, where a query counts as much as a need. Of a query with several workers each is
+    compared with those that do not serve it."""
     import torch
-    from torch.nn.functional import cross_entropy
 
-    texts = list(dict.fromkeys(text for cards, needs in batch for text in (*cards, *(need for need, _ in needs))))
+    texts = list(
+        dict.fromkeys(text for cards, *rows in batch for text in (*cards, *(text for part in rows for text, _ in part)))
+    )
     vectors = encode(tokenizer, model, texts).float()
     rows = {text: row for row, text in enumerate(texts)}
     losses = []
-    for cards, needs in batch:
-        scores = vectors[[rows[need] for need, _ in needs]] @ vectors[[rows[card] for card in cards]].T
-        places = torch.tensor([place for _, place in needs])
-        losses.append(cross_entropy(scores / TEMPERATURE, places, reduction="sum"))
-    return torch.stack(losses).sum() / sum(len(needs) for _, needs in batch)
+    for cards, needs, queries in batch:
+        nearness = vectors[[rows[card] for card in cards]]
+        for text, places in (*needs, *queries):
+            scores = nearness @ vectors[rows[text]] / TEMPERATURE
+            right = torch.zeros(len(cards), dtype=torch.bool)
+            right[list(places)] = True
+            wrong = scores[~right].logsumexp(0) if not right.all() else scores.new_tensor(float("-inf"))
+            losses.append((torch.logaddexp(scores[right], wrong) - scores[right]).mean())
+    return torch.stack(losses).mean()
 
 
 def measure(tokenizer: Any, model: Any, examples: Sequence[Example]) -> str:
-    """The share of needs whose worker is the nearest, and among the nearest three."""
+    """The share of needs whose worker is the nearest, and of queries whose workers are all among the nearest HINTS."""
     import torch
 
-    first = third = count = 0
+    nearest = [0, 0]
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
-        for example in examples:
-            order = score(tokenizer, model, example).argsort(dim=1, descending=True)
-            for row, (_, place) in zip(order.tolist(), example[1], strict=True):
-                first, third, count = first + (row[0] == place), third + (place in row[:3]), count + 1
-    return f"{first / count:.3f} nearest, {third / count:.3f} among three, of {count}"
+        for cards, needs, queries in examples:
+            vectors = encode(tokenizer, model, [*cards, *(text for text, _ in (*needs, *queries))])
+            orders = (vectors[len(cards) :] @ vectors[: len(cards)].T).argsort(dim=1, descending=True).tolist()
+            nearest[0] += sum(order[0] in places for order, (_, places) in zip(orders, needs, strict=False))
+            nearest[1] += sum(
+                set(places) <= set(order[:HINTS])
+                for order, (_, places) in zip(orders[len(needs) :], queries, strict=True)
+            )
+    counts = [sum(len(example[part]) for example in examples) for part in (1, 2)]
+    return f"{nearest[0] / counts[0]:.3f} of {counts[0]} needs, {nearest[1] / counts[1]:.3f} of {counts[1]} queries"
 
 
 if __name__ == "__main__":

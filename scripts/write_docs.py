@@ -8,6 +8,7 @@ changes nothing and exits with 1 when a page is stale.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +22,7 @@ from trainer.tasks import SUITES
 from trainer.tasks.registry import PROVIDERS
 
 ROOT = Path(__file__).resolve().parent.parent
+CLIENT_REQUESTS = ROOT / "tests" / "studio" / "model_server" / "client_requests"
 PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
@@ -65,8 +67,18 @@ def rewards() -> str:
     return markdown(("term", "what it pays for", "gated"), rows)
 
 
+def clients() -> str:
+    """What clients send, as recorded; tests/studio/model_server/test_clients.py replays every cell."""
+    recorded = [json.loads(path.read_text()) for path in sorted(CLIENT_REQUESTS.glob("*.json"))]
+    names = sorted({one["client"] for one in recorded})
+    sent = {(one["client"], one["feature"]) for one in recorded}
+    features = sorted({feature for _, feature in sent})
+    rows = [(f, *("passes" if (name, f) in sent else "" for name in names)) for f in features]
+    return markdown(("feature", *names), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
-    table.__name__: table for table in (policies, worker_kinds, families, presets, task_sources, rewards)
+    table.__name__: table for table in (policies, worker_kinds, families, presets, task_sources, rewards, clients)
 }
 
 

@@ -22,16 +22,24 @@ from pydantic.json_schema import models_json_schema
 from studio.episode_documents.credit import CreditDocument
 from studio.episode_documents.schema import EpisodeView, Replay, StepDetail, TurnDetail, ViewPatch
 from studio.frame.document import PageDocument
+from studio.housekeeping.routes import DeletedThing
+from studio.pages.compare import schema as compare
+from studio.pages.pool import schema as pool
 from studio.pages.pool.evidence_commands import DescriptionProposal, EvidenceDocument, ValueDocument
 from studio.pages.pool.orchestrator_list import OrchestratorLine
-from studio.pages.train.rollouts import SmallGraph
-from studio.pages.train.schema import JobDocument, JobLine, JobView, LogText
-from studio.pages.train.task_documents import TasksDocument
+from studio.pages.publish import schema as publish
+from studio.pages.run import what_if_documents as what_if
+from studio.pages.serve.schema import NewToken, ServeState
+from studio.pages.traces.routes import TracePage
+from studio.pages.train.rollouts import RolloutPage, SmallGraph
+from studio.pages.train.schema import JobDocument, JobLine, JobView, LogText, PresetDocument, RecipeDocument
+from studio.pages.train.task_documents import PlanOutcome, TasksDocument, VerifierDocument
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "assets" / "web" / "types.d.ts"
 DOCUMENTS: tuple[type[BaseModel], ...] = (
     CreditDocument,
+    DeletedThing,
     DescriptionProposal,
     EpisodeView,
     EvidenceDocument,
@@ -39,14 +47,56 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     JobLine,
     JobView,
     LogText,
+    NewToken,
     OrchestratorLine,
+    PlanOutcome,
+    PresetDocument,
+    RecipeDocument,
     Replay,
+    RolloutPage,
+    ServeState,
     SmallGraph,
     StepDetail,
     TasksDocument,
+    TracePage,
     TurnDetail,
     ValueDocument,
+    VerifierDocument,
     ViewPatch,
+    compare.AblationDocument,
+    compare.CompareChoices,
+    compare.ComparisonDocument,
+    compare.ComparisonPatch,
+    compare.DriftDocument,
+    compare.EvaluationCheck,
+    compare.EvaluationLine,
+    compare.MatrixDocument,
+    compare.NoDocument,
+    compare.StartedRun,
+    compare.SuiteDocument,
+    compare.TaskPage,
+    pool.BindingDocument,
+    pool.GalleryDocument,
+    pool.MemoryDocument,
+    pool.ObservationDocument,
+    pool.OfferDocument,
+    pool.PoolPageState,
+    pool.TryForm,
+    pool.VersionDifference,
+    pool.WorkerTest,
+    publish.FileDocument,
+    publish.PreviewDocument,
+    publish.PublicationDocument,
+    publish.PublishChoices,
+    publish.RunChoice,
+    what_if.DecidedPlan,
+    what_if.EditProblems,
+    what_if.RoundDocument,
+    what_if.StartedVariation,
+    what_if.StepFates,
+    what_if.VariationsDocument,
+    what_if.WaitingPlan,
+    what_if.WhatIfEditor,
 )
 HEAD = "// The documents that the studio sends to its pages. Written by scripts/write_types.py; do not edit.\n"
 PLAIN = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
